@@ -1,5 +1,5 @@
-// Package deploy has the stack of a table and its worker: a CloudFormation template
-// that a user's template nests. docs/operate/deploying.md is its manual.
+// Package deploy holds the stack of a table and its worker: a CloudFormation template
+// that a user's template nests. docs/operate/deploying.md explains it.
 package deploy
 
 import (
@@ -21,7 +21,8 @@ func Nested() string { return nested }
 // file in a bucket, named by the parameters CodeBucket and CodeKey.
 func Standalone() string { return standalone.Replace(nested) }
 
-// standalone holds what differs. Each old text is in the nested template once.
+// standalone replaces the texts in which both templates differ. Each old text occurs
+// once in the nested template.
 var standalone = strings.NewReplacer(replacements...)
 
 var replacements = []string{

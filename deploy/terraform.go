@@ -100,7 +100,7 @@ EOT
 }
 OUTPUTS`
 
-// entries are the keys of a mapping with their values, in the file's order.
+// entries yields the keys and values of a mapping, in the file's order.
 func entries(mapping *yaml.Node) func(yield func(string, *yaml.Node) bool) {
 	return func(yield func(string, *yaml.Node) bool) {
 		for i := 0; i+1 < len(mapping.Content); i += 2 {

@@ -40,8 +40,8 @@ func (op *operator) openKeys() error {
 	return nil
 }
 
-// readable is a record that was loaded, perhaps without its contents: op.sealed then says
-// why.
+// readable returns a loaded record, perhaps without contents: op.sealed is then the
+// reason.
 func (op *operator) readable(rec *store.Record, err error) (*store.Record, error) {
 	op.sealed = ""
 	if rec == nil || !errors.Is(err, store.ErrSealed) {
@@ -58,7 +58,7 @@ func sealedText(sealer *seal.Sealer, err error) string {
 	return "no data key: the program of --keys-from failed: " + err.Error()
 }
 
-// sealedWrite says why a decision about a sealed record was refused.
+// sealedWrite explains why a decision about a sealed record was refused.
 func (op *operator) sealedWrite(err error) error {
 	return fmt.Errorf("sealed: %s; nothing was changed: to store an answer or a result, the command needs the key too",
 		sealedText(op.sealer, err))

@@ -44,12 +44,12 @@ type lister struct {
 
 // listed is the report of list.
 type listed struct {
-	// From says where the entries come from: index or scan.
+	// From is the source of the entries: index or scan.
 	From     string                        `json:"from"`
 	Complete bool                          `json:"complete"`
 	Scanned  int                           `json:"scanned,omitempty"`
-	ByReason map[state.Reason]stream.Tally `json:"by_reason"` // of all that match
-	Others   int                           `json:"others"`    // that the filters leave out
+	ByReason map[state.Reason]stream.Tally `json:"by_reason"` // counts of all matching entries
+	Others   int                           `json:"others"`    // entries that the filters leave out
 	Entries  []stream.Entry                `json:"entries"`
 }
 
@@ -170,7 +170,7 @@ func (l *lister) sweep(ctx context.Context) (*listed, error) {
 	api := &counted{ScanAPI: l.op.client, seen: func(n int64) { l.progress.at(n, total) }}
 	got, err := stream.NewSweep(api, l.op.store, func(o *stream.SweepOptions) {
 		o.MaxEntries, o.PagesPerSecond, o.Grace, o.Now = 1<<30, l.pages, l.grace, l.op.env.now
-		o.Logger = slog.New(slog.DiscardHandler) // what it would say is printed
+		o.Logger = slog.New(slog.DiscardHandler) // list prints what the sweep would log
 	}).List(ctx)
 	if err == nil && !got.Complete {
 		if err = ctx.Err(); err == nil {
@@ -191,7 +191,7 @@ type owned struct {
 	Scope     string    `json:"scope"`
 	Route     string    `json:"route,omitempty"`
 	State     string    `json:"state"`
-	Status    int       `json:"status,omitempty"` // of the answer
+	Status    int       `json:"status,omitempty"` // status of the answer
 	Claimed   time.Time `json:"claimed"`
 }
 
@@ -235,7 +235,7 @@ func (l *lister) ofCaller(ctx context.Context) error {
 	return notFound(fmt.Sprintf("no operation of %s: %d records were compared", plain.Line(l.caller), found.Seen))
 }
 
-// add adds an entry that the flags ask for.
+// add adds an entry if it matches the flags.
 func (l *lister) add(rep *listed, e stream.Entry) {
 	age := l.age(e)
 	if l.route != "" && e.Route != l.route || age < l.older || len(l.reasons) > 0 && !slices.Contains(l.reasons, string(e.Reason)) {
@@ -257,7 +257,7 @@ func (l *lister) add(rep *listed, e stream.Entry) {
 	}
 }
 
-// age is for how long an entry has waited for people, or been left alone; 0 if that is
+// age returns how long an entry has waited for people, or has been abandoned; 0 if
 // unknown, or if another clock is ahead.
 func (l *lister) age(e stream.Entry) time.Duration {
 	switch {
@@ -307,20 +307,20 @@ func (l *lister) print(rep *listed) error {
 	return nil
 }
 
-// place is where an entry waits, and why.
+// place is the place and the reason of an entry.
 type place struct {
 	why                state.Reason
 	route, phase, kind string
-	err                string // of an entry that stands beside a record, and has no place
+	err                string // the error of an entry beside a record, which has no place
 }
 
-// outage is entries of one place: they have one cause, as a rule.
+// outage groups the entries of one place, which usually have the same cause.
 type outage struct {
 	oldest stream.Entry
 	count  int
 }
 
-// fold counts an entry to its outage.
+// fold adds an entry to its outage.
 func (l *lister) fold(e stream.Entry) {
 	p := place{why: e.Reason, route: e.Route, phase: e.Phase, kind: e.Kind}
 	if e.ID == "" {

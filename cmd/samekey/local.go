@@ -97,8 +97,8 @@ func runLocal(ctx context.Context, env environment, opts stack.Options, uiPort i
 	return errors.Join(<-served, running.Close())
 }
 
-// localPage is the page about the stack's main table; nil for a stack without tables, or
-// whose table has other keys than records.
+// localPage returns the page about the stack's main table; nil if the stack has no
+// table, or a table with another key than records.
 func localPage(ctx context.Context, env environment, running *stack.Stack, port int) (*ui.Server, error) {
 	ready := running.Ready()
 	if !ready.Records {
@@ -116,7 +116,7 @@ func localPage(ctx context.Context, env environment, running *stack.Stack, port 
 	return ui.Listen(ctx, port, 0, source)
 }
 
-// noStream has the page understand a stack that has no stream to follow.
+// noStream turns the error of a stack without a stream into the page's.
 func noStream(err error) error {
 	if errors.Is(err, stack.ErrNoStream) {
 		return ui.ErrNoStream
@@ -124,13 +124,14 @@ func noStream(err error) error {
 	return err
 }
 
-// localFlags are the flags of samekey local. Their defaults are in the environment.
+// localFlags are the flags of samekey local. Their defaults come from the
+// environment.
 type localFlags struct {
 	opts            stack.Options
 	follow          bool // end with the program that started this one
 	uiPort          int
 	processes, urls []named
-	bad             error // of the environment
+	bad             error // an error in the environment
 }
 
 func newLocalFlags(env environment) *localFlags {
@@ -164,7 +165,7 @@ func (f *localFlags) register(fs *pflag.FlagSet) {
 	fs.Func("process-url", "URL of a --process, `NAME=URL`; {NAME} in --parameter and --env stands for the URL", add(&f.urls))
 }
 
-// options are those of flags and environment. Flags win.
+// options returns the options from flags and environment. Flags win.
 func (f *localFlags) options() (stack.Options, error) {
 	if f.bad != nil {
 		return f.opts, f.bad

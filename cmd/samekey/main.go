@@ -17,15 +17,15 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// environment is what a command has of the outside.
+// environment holds a command's connections to the outside.
 type environment struct {
 	stdin          io.Reader
-	stdout, stderr io.Writer // run puts a barrier before them: see safe
+	stdout, stderr io.Writer // run wraps them: see safe
 	screen         io.Writer // stderr without the barrier: for the program's own cursor, and for logs of functions
 	getenv         func(string) string
 	terminal       bool             // stderr is a terminal
 	now            func() time.Time // nil is time.Now
-	http           aws.HTTPClient   // that requests to AWS go through; nil is the SDK's own
+	http           aws.HTTPClient   // client for requests to AWS; nil is the SDK's own
 }
 
 func main() {
@@ -102,13 +102,14 @@ func newRoot(env environment) *cobra.Command {
 	return root
 }
 
-// version is that of this program.
+// version returns the version of this program.
 func version() string {
 	info, _ := debug.ReadBuildInfo()
 	return versionIn(info)
 }
 
-// versionIn is that of a program; info is nil if it was built without modules.
+// versionIn returns the version of a program; info is nil if it was built without
+// modules.
 func versionIn(info *debug.BuildInfo) string {
 	if info == nil || info.Main.Version == "" {
 		return "(unknown)"
@@ -116,13 +117,14 @@ func versionIn(info *debug.BuildInfo) string {
 	return info.Main.Version
 }
 
-// libraryVersion is the version of the library in this program.
+// libraryVersion returns the version of the library in this program.
 func libraryVersion() string {
 	info, _ := debug.ReadBuildInfo()
 	return libraryIn(info)
 }
 
-// libraryIn is the version of the library, the root module, in a program. A checkout's is in a folder.
+// libraryIn returns the version of the library, the root module, in a program. A checkout replaces
+// the module by a folder.
 func libraryIn(info *debug.BuildInfo) string {
 	if info != nil {
 		for _, m := range info.Deps {
@@ -147,6 +149,6 @@ func noCommand(cmd *cobra.Command, args []string) error {
 		return wrongCallf("unknown command %s%s; samekey help lists the commands", args[0], didYouMean(cmd, args[0]))
 	}
 	cmd.SetOut(cmd.ErrOrStderr())
-	_ = cmd.Usage() // to a stream whose errors nobody can be told
+	_ = cmd.Usage() // nobody could be told of an error on this stream
 	return wrongCall(nil)
 }

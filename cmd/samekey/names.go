@@ -11,7 +11,7 @@ import (
 	"github.com/samekey/samekey/cmd/samekey/internal/vet/lock"
 )
 
-// vetOpen holds the phases and calls of open operations against a build: that of a lock file.
+// vetOpen compares the phases and calls of open operations with the build of a lock file.
 func vetOpen(ctx context.Context, env environment, op *operator, s *scan, file string) error {
 	if file == "" {
 		return wrongCallf("no lock file: give --lock FILE (samekey vet --lock FILE --update ./... writes it)")
@@ -43,7 +43,7 @@ func vetOpen(ctx context.Context, env environment, op *operator, s *scan, file s
 		return nil
 	})
 	if err != nil {
-		return err // an incomplete list would look like a good one
+		return err // an incomplete list would look complete
 	}
 	if rep.Open == 0 {
 		if err := op.ours(ctx); err != nil {

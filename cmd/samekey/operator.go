@@ -18,14 +18,14 @@ import (
 	"github.com/samekey/samekey/seal"
 )
 
-// account says where AWS is: the flags of every command that asks it. The zero value
-// is the account that AWS's own tools would use here.
+// account holds the flags of every command that calls AWS. The zero value is the
+// account that AWS's own tools would use.
 type account struct {
 	env              environment
 	region, profile  string
 	endpoint         string
 	sdk              aws.Config // set by open
-	optionalEndpoint *string    // endpoint, or nil
+	optionalEndpoint *string    // endpoint; may be nil
 }
 
 func (a *account) register(fs *pflag.FlagSet) {
@@ -39,11 +39,11 @@ func (a *account) registerPlace(fs *pflag.FlagSet) {
 	fs.StringVar(&a.profile, "profile", "", "`PROFILE` of the AWS config files (default: AWS_PROFILE)")
 }
 
-// open finds region and credentials: by the environment, by profiles with SSO, roles
-// and programs, or by the machine's role. It fails, and says what to set, if there is
-// no region or no account. Its errors are those of a wrong call.
+// open finds Region and credentials in the environment, in profiles (with SSO, roles
+// and programs), or by the machine's role. If there are none, the error is a usage
+// error that says what to set.
 func (a *account) open(ctx context.Context) error {
-	// What is empty or nil says nothing.
+	// empty values and nil have no effect
 	cfg, err := config.LoadDefaultConfig(ctx, config.WithRegion(a.region), config.WithSharedConfigProfile(a.profile), config.WithHTTPClient(a.env.http))
 	if err != nil {
 		return wrongCall(err)
@@ -60,23 +60,23 @@ func (a *account) open(ctx context.Context) error {
 	return nil
 }
 
-// pageTimeout is how long an answer may take: pages of 1 MB come to people by lines that are
-// slower than a function's.
+// pageTimeout limits the time of an answer: people load pages of 1 MB over slower lines than
+// functions.
 const pageTimeout = time.Minute
 
-// dynamodb is a client of an account that is open.
+// dynamodb returns a client of an open account.
 func (a *account) dynamodb() *dynamodb.Client {
 	return dynamodb.NewFromConfig(a.sdk, dynamo.Tune, func(o *dynamodb.Options) {
 		o.BaseEndpoint = cmp.Or(a.optionalEndpoint, o.BaseEndpoint)
 		if client, ok := o.HTTPClient.(*awshttp.BuildableClient); ok {
 			o.HTTPClient = client.WithTimeout(pageTimeout)
 		}
-		o.Logger = logging.Nop{} // what the SDK would print hides the command's own words
+		o.Logger = logging.Nop{} // output of the SDK would hide the command's own
 	})
 }
 
-// operator does what people ask for on one table: the flags of the commands for it,
-// and, once it is open, client and store.
+// operator holds the flags of commands on a table and, once it is open, client and
+// store.
 type operator struct {
 	account
 	table, namespace string
@@ -84,13 +84,13 @@ type operator struct {
 	flags            *pflag.FlagSet
 	keysFrom         string // the program that has the data keys, with its arguments
 	sealer           *seal.Sealer
-	sealed           string // why the contents of the last record that was loaded can't be opened
+	sealed           string // the reason why the contents of the last loaded record can't be opened
 
 	client *dynamodb.Client
 	store  *dynamo.Store
 	about  *types.TableDescription // nil: no permission to describe the table
-	place  string                  // the table, and where it is
-	unfit  string                  // why it can have no records; "" if it can
+	place  string                  // the table's name and place
+	unfit  string                  // the reason why the table can't have records; "" if it can
 }
 
 // newOperator registers the flags that all commands on a table have: --table,
@@ -105,10 +105,11 @@ func newOperator(env environment, fs *pflag.FlagSet) *operator {
 	return op
 }
 
-// limited reports whether --namespace was given as a flag: nothing outside of it is meant then.
+// limited reports whether --namespace was given as a flag, which limits a command to that
+// namespace.
 func (op *operator) limited() bool { return op.flags != nil && op.flags.Changed("namespace") }
 
-// open connects to the table, and says where it is.
+// open connects to the table, and prints the table's place.
 func (op *operator) open(ctx context.Context) error {
 	if err := op.connect(ctx); err != nil {
 		return err
@@ -119,7 +120,7 @@ func (op *operator) open(ctx context.Context) error {
 	return errors.New(op.unfit)
 }
 
-// connect makes the clients. It sends nothing.
+// connect makes the clients, without a call.
 func (op *operator) connect(ctx context.Context) error {
 	if op.table == "" {
 		return wrongCallf("no table: set --table or IDEM_TABLE")

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// parentPoll is how often a parent is looked at.
+// parentPoll is the interval of looks at the parent.
 const parentPoll = 100 * time.Millisecond
 
-// withParent returns a context that ends with ctx or when the program that
-// started this one has ended or is about to. make is the reason: told to end by a
-// SIGINT it waits for its recipes and passes nothing on, since a terminal would
-// have sent the signal to all of them.
+// withParent returns a context that ends with ctx, or when the program that started
+// this one has ended or is about to end. It is for make: after a SIGINT make waits
+// for its recipes and doesn't pass the signal on, because a terminal would have sent
+// the signal to all of them.
 func withParent(ctx context.Context) (context.Context, context.CancelFunc) {
 	parent := os.Getppid()
 	ctx, cancel := context.WithCancel(ctx)
@@ -23,9 +23,9 @@ func withParent(ctx context.Context) (context.Context, context.CancelFunc) {
 	return ctx, cancel
 }
 
-// followParent returns when ctx ends, the parent has ended, or is about to. A parent that forks
-// blocks its signals for a moment, and looks then as if it were: so it has to look so for
-// half a second.
+// followParent returns when ctx ends, or when the parent has ended or is about to end. A parent
+// that forks blocks its signals for a moment and then looks like a dying one: followParent
+// waits until the parent has looked so for half a second.
 func followParent(ctx context.Context, lives, dying func() bool) {
 	ticker := time.NewTicker(parentPoll)
 	defer ticker.Stop()

@@ -18,7 +18,7 @@ func interrupted(pid int) bool {
 	return err == nil && dying(status)
 }
 
-// dying looks for a signal to end that is blocked, and neither caught nor
+// dying reports whether a termination signal is blocked, and neither caught nor
 // ignored.
 func dying(status []byte) bool {
 	masks := make(map[string]uint64)

@@ -2,5 +2,5 @@
 
 package main
 
-// interrupted is known on Linux only; elsewhere a parent has to end.
+// interrupted works only on Linux; elsewhere the parent must have ended.
 func interrupted(int) bool { return false }

@@ -9,9 +9,8 @@ import (
 	"github.com/samekey/samekey/cmd/samekey/internal/plain"
 )
 
-// Whatever a command prints may come from a table, in which anyone may have written:
-// say, note, table and printJSON print it, and the outputs themselves let nothing else
-// pass than characters that can be seen.
+// Output may contain texts from a table, which may come from anyone. Commands print by
+// say, note, printTable and printJSON, and the outputs replace hidden characters.
 
 // safe returns e with the last barrier before its outputs.
 func (e environment) safe() environment {
@@ -20,18 +19,18 @@ func (e environment) safe() environment {
 	return e
 }
 
-// say prints a line. No argument can end it.
+// say prints a line. No argument can add a line.
 func (e environment) say(format string, args ...any) error {
 	_, err := fmt.Fprintf(e.stdout, format+"\n", plain.Args(args)...)
 	return err
 }
 
-// note is say for people beside the output.
+// note prints a line for people to standard error.
 func (e environment) note(format string, args ...any) {
 	fmt.Fprintf(e.stderr, format+"\n", plain.Args(args)...)
 }
 
-// printJSON prints v, indented, with the signs <, > and & as they are.
+// printJSON prints v, indented, without escapes for <, > and &.
 func (e environment) printJSON(v any) error { return e.jsonTo(v, "  ") }
 
 func (e environment) jsonTo(v any, indent string) error {

@@ -16,7 +16,7 @@ const progressEvery = time.Second
 type progress struct {
 	wanted bool
 	w      io.Writer
-	line   bool // one line that is written over, as on a terminal
+	line   bool // overwrite a single line, as on a terminal
 
 	what        string
 	began, last time.Time
@@ -37,8 +37,8 @@ func (p *progress) start(what string) {
 	p.last = p.began
 }
 
-// at shows that n things are done, with their rate, about once a second. total is
-// their number if it is known, at most roughly; 0 if not.
+// at shows that n things are done, and the rate, about once a second. total is the
+// approximate number of things; 0 if unknown.
 func (p *progress) at(n, total int64) {
 	now := time.Now()
 	if !p.wanted || now.Sub(p.last) < progressEvery {
@@ -58,7 +58,7 @@ func (p *progress) at(n, total int64) {
 	fmt.Fprintf(p.w, "\r%s\x1b[K", text)
 }
 
-// end takes the line of a terminal away.
+// end removes the line from a terminal.
 func (p *progress) end() {
 	if p.shown {
 		fmt.Fprint(p.w, "\r\x1b[K")

@@ -14,19 +14,19 @@ import (
 	"github.com/samekey/samekey/cmd/samekey/internal/records"
 )
 
-// redriver hands out the parked jobs of many records.
+// redriver redrives the parked jobs of many records.
 type redriver struct {
 	*decider
 	all      bool
 	removed  bool
 	function string
-	jobs     records.Parked // by the filters
+	jobs     records.Parked // the jobs that the filters select
 }
 
-// redriven is what it prints with --json.
+// redriven is the output of redrive with --json.
 type redriven struct {
 	Records int            `json:"records"`
-	Jobs    int            `json:"jobs"` // that are handed out, or would be
+	Jobs    int            `json:"jobs"` // jobs that are redriven, or would be in a dry run
 	Kinds   map[string]int `json:"kinds"`
 }
 
@@ -93,7 +93,7 @@ not begun can still be cancelled.`,
 	return changeExits(cmd)
 }
 
-// byName has a command take the names of jobs behind the record's.
+// byName makes a command take names of jobs after the record.
 func byName(cmd *cobra.Command, names *[]string) {
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -14,7 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 )
 
-// resend hands the records of files or folders that say what TTL removed to the worker again.
+// resend sends the worker again the records of files or folders that report removals by TTL.
 func (e environment) resend(ctx context.Context, sdk aws.Config, function string, files []string) error {
 	e.note("function %s, Region %s", function, sdk.Region)
 	r := resender{api: lambda.NewFromConfig(sdk), function: function}
@@ -34,7 +34,7 @@ type resender struct {
 	failed      []error
 }
 
-// all resends a file, or those of a folder.
+// all resends a file, or all files of a folder.
 func (r *resender) all(ctx context.Context, at string) error {
 	var paths []string
 	err := filepath.WalkDir(at, func(path string, d fs.DirEntry, err error) error {
@@ -66,7 +66,7 @@ func (r *resender) all(ctx context.Context, at string) error {
 	return ctx.Err()
 }
 
-// removed returns the records of an object that say what TTL removed: no table has it.
+// removed returns the records of an object that report removals by TTL.
 func removed(object []byte) (all []json.RawMessage, _ error) {
 	var o struct{ Payload *string }
 	if err := json.Unmarshal(object, &o); err != nil {
@@ -94,7 +94,7 @@ func removed(object []byte) (all []json.RawMessage, _ error) {
 	return all, nil
 }
 
-// send hands the worker a record in an event of its own, so that none holds up others.
+// send sends the worker one record in an event, so that no record delays others.
 func (r *resender) send(ctx context.Context, record json.RawMessage) error {
 	payload := slices.Concat([]byte(`{"Records":[`), record, []byte(`]}`))
 	out, err := r.api.Invoke(ctx, &lambda.InvokeInput{FunctionName: &r.function, Payload: payload})

@@ -10,7 +10,7 @@ import (
 	"github.com/samekey/samekey/cmd/samekey/internal/records"
 )
 
-// scan is the flags of commands that scan the table.
+// scan holds the flags of commands that scan the table.
 type scan struct {
 	opt      records.ScanOptions
 	progress *progress
@@ -30,7 +30,8 @@ func (s *scan) check() error {
 	return nil
 }
 
-// begin begins a scan of the operator's table, and its progress, which the caller ends.
+// begin begins a scan of the operator's table and the display of progress, which the
+// caller ends.
 func (s *scan) begin(op *operator, about int64) {
 	s.opt.Table = op.table
 	s.progress.start("items seen")
@@ -44,7 +45,7 @@ func (s *scan) each(ctx context.Context, op *operator, about int64, fn func(reco
 	return records.Scan(ctx, op.client, s.opt, fn)
 }
 
-// of finds all records of a caller.
+// of returns all records of a caller.
 func (s *scan) of(ctx context.Context, op *operator, about int64, c records.Customer) (*records.Found, error) {
 	s.begin(op, about)
 	defer s.progress.end()

@@ -55,7 +55,7 @@ See docs/operate/deploying.md.`,
 func writeStack(env environment, file, want string, check, update bool) error {
 	text, err := os.ReadFile(file)
 	missing := errors.Is(err, fs.ErrNotExist)
-	// git may have given the lines the ends of Windows.
+	// git may have written Windows line ends
 	got := strings.ReplaceAll(string(text), "\r\n", "\n")
 	switch {
 	case err != nil && !missing:
@@ -78,7 +78,7 @@ func writeStack(env environment, file, want string, check, update bool) error {
 	return env.say("wrote %s", file)
 }
 
-// firstDifference tells the first line in which two texts differ.
+// firstDifference describes the first line in which two texts differ.
 func firstDifference(got, want string) string {
 	have, must := strings.Split(got+"\n", "\n"), strings.Split(want+"\n", "\n")
 	i := 0

@@ -16,8 +16,7 @@ import (
 	"github.com/samekey/samekey/internal/background/stream"
 )
 
-// sweepNow is the event of a schedule that asks a worker, or a function of a sweep's
-// own, to sweep.
+// sweepNow is the event of a schedule that asks a worker to sweep.
 const sweepNow = `{"source":"aws.scheduler","task":"sweep"}`
 
 func newSweep(env environment) *cobra.Command {
@@ -45,7 +44,7 @@ waits until the run ends. To look without changing anything, use samekey list --
 		}
 		env.note("function %s, Region %s", function, place.sdk.Region)
 		client := lambda.NewFromConfig(place.sdk, func(o *lambda.Options) {
-			o.Retryer = retry.AddWithMaxAttempts(o.Retryer, 1) // a run without an answer goes on
+			o.Retryer = retry.AddWithMaxAttempts(o.Retryer, 1) // without an answer the run may still go on: don't start another
 		})
 		out, err := client.Invoke(cmd.Context(), &lambda.InvokeInput{FunctionName: &function, Payload: []byte(sweepNow)})
 		switch {
@@ -53,7 +52,7 @@ waits until the run ends. To look without changing anything, use samekey list --
 			return err
 		case out.FunctionError != nil:
 			var told struct{ ErrorMessage string }
-			_ = json.Unmarshal(out.Payload, &told) // else the kind of error is all there is
+			_ = json.Unmarshal(out.Payload, &told) // after an error only the kind of error is known
 			return fmt.Errorf("the sweep failed: %s: %s; the next run tries the rest first", *out.FunctionError, told.ErrorMessage)
 		}
 		var rep stream.Report

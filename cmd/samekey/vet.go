@@ -93,7 +93,7 @@ func newVet(env environment) *cobra.Command {
 	})
 }
 
-// vetPackages prints what is found, and returns how much that is.
+// vetPackages prints the findings and returns their number.
 func vetPackages(ctx context.Context, env environment, opt vetOptions) (int, error) {
 	pkgs, err := loadPackages(ctx, opt.tags, opt.patterns)
 	if err != nil {
@@ -125,7 +125,7 @@ func vetPackages(ctx context.Context, env environment, opt vetOptions) (int, err
 			env.note("%v: %s", fromHere(d.at), d.Message)
 			continue
 		}
-		_ = env.say("%v: %s", fromHere(d.at), d.Message) // the exit code tells too
+		_ = env.say("%v: %s", fromHere(d.at), d.Message) // the exit code says the same
 		mistakes++
 	}
 	if opt.lock == "" {
@@ -140,17 +140,17 @@ type diagnostic struct {
 	analysis.Diagnostic
 }
 
-// fromHere shortens the name of a file below the present folder.
+// fromHere makes the name of a file relative to the current folder.
 func fromHere(p token.Position) token.Position {
-	here, _ := os.Getwd() // no file is below a folder that is gone
+	here, _ := os.Getwd() // an error leaves here empty: the name stays whole
 	if rel, err := filepath.Rel(here, p.Filename); err == nil && !strings.HasPrefix(rel, "..") {
 		p.Filename = rel
 	}
 	return p
 }
 
-// loadPackages type-checks packages from their sources, and takes what they import from
-// what the compiler has exported.
+// loadPackages type-checks packages from source, and reads imported packages from the
+// compiler's export data.
 func loadPackages(ctx context.Context, tags string, patterns []string) ([]*packages.Package, error) {
 	pkgs, err := packages.Load(&packages.Config{
 		Context: ctx, BuildFlags: []string{"-tags=" + tags},
@@ -190,7 +190,7 @@ func vetLock(ctx context.Context, env environment, opt vetOptions, pkgs []*packa
 		if ctx.Err() != nil {
 			return 0, err
 		}
-		// One that doesn't compile now is there.
+		// a package that doesn't compile still exists
 		gone[path] = !slices.ContainsFunc(found, func(p *packages.Package) bool { return len(p.GoFiles)+len(p.IgnoredFiles) > 0 })
 	}
 	isGone := func(path string) bool { return gone[path] }
@@ -215,8 +215,8 @@ func vetLock(ctx context.Context, env environment, opt vetOptions, pkgs []*packa
 	return len(changes), nil
 }
 
-// vetTool answers go vet -vettool, which asks for the tool's version and flags, and
-// names a file with a package. It doesn't return then.
+// vetTool answers go vet -vettool, which asks for the tool's version and flags, or
+// passes a file that describes a package. After such a call vetTool doesn't return.
 func vetTool(args []string) {
 	if len(args) > 0 && (args[0] == "-V=full" || args[0] == "-flags" || strings.HasSuffix(args[len(args)-1], ".cfg")) {
 		unitchecker.Main(vet.Analyzers()...)

@@ -14,8 +14,8 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// tell says first which table a command is about: what it says afterwards, of another
-// table, Region or account than was meant, would be believed.
+// tell prints a command's table first, so that a person notices a wrong table, Region
+// or account.
 func (op *operator) tell(ctx context.Context) error {
 	out, err := op.client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &op.table})
 	_, missing := errors.AsType[*types.ResourceNotFoundException](err)
@@ -46,12 +46,12 @@ func (op *operator) tell(ctx context.Context) error {
 	return nil
 }
 
-// sampled is how many items are looked at for one of Samekey's.
+// sampled is how many items ours reads to find one of Samekey.
 const sampled = 1000
 
-// ours refuses a table with items of which none of the first is Samekey's, before a
-// command says of it that it found nothing. What a sweep writes about itself doesn't
-// count: it may have been on the wrong table, too.
+// ours returns an error if none of the table's first items is Samekey's, before a
+// command reports that it found nothing. Items that a sweep writes about itself don't
+// count: the sweep may have been on the wrong table, too.
 func (op *operator) ours(ctx context.Context) error {
 	out, err := op.client.Scan(ctx, &dynamodb.ScanInput{TableName: &op.table, Limit: aws.Int32(sampled), ProjectionExpression: aws.String("pk, v")})
 	if err != nil {
@@ -74,7 +74,7 @@ func (op *operator) ours(ctx context.Context) error {
 	return nil
 }
 
-// reason is the code of an error of the service.
+// reason returns the code of an error of the service.
 func reason(err error) string {
 	if e, ok := errors.AsType[smithy.APIError](err); ok {
 		return e.ErrorCode()

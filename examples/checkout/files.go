@@ -1,11 +1,11 @@
-// Package checkout has the files of a merchant's checkout for assistants: two functions and
-// their template. "samekey init --example checkout" writes them; docs/start/checkout.md
+// Package checkout contains the files of a merchant's checkout for assistants: functions
+// and their template. "samekey init --example checkout" writes them; docs/start/checkout.md
 // explains them.
 package checkout
 
 import "embed"
 
-// Files are those that differ from any other new application's.
+// Files are the files in which the checkout differs from any other new application.
 //
 //go:embed cmd template.yaml
 var Files embed.FS

@@ -9,8 +9,8 @@ import (
 	"github.com/samekey/samekey/idem"
 )
 
-// Payment is an element of a list. Its key is its client's, and the same in each list
-// that has the payment.
+// Payment is an element of a list. The client chooses the payment's key, the same in
+// each list with the payment.
 type Payment struct {
 	Key    string `json:"key"`
 	Amount int    `json:"amount"`
@@ -29,8 +29,8 @@ type Bulk struct {
 	Pay    func(ctx context.Context, p Payment) (idem.Response, error)
 }
 
-// PayAll makes an operation of each element: it is done once, and answered for itself.
-// The list has no key: a client sends it again with the elements that aren't done.
+// PayAll makes each element an operation, which is done once and has its own answer.
+// The list has no key: a client sends the elements that aren't done in another list.
 func (b Bulk) PayAll(ctx context.Context, caller string, list []Payment) ([]Answer, error) {
 	answers := make([]Answer, len(list))
 	for i, p := range list {
@@ -45,7 +45,8 @@ func (b Bulk) PayAll(ctx context.Context, caller string, list []Payment) ([]Answ
 	return answers, nil
 }
 
-// statusOf is an element's status. A 503 asks for the element again, with its key.
+// statusOf returns an element's status. A 503 asks the client to send the element
+// again, with the same key.
 func statusOf(status int, err error) int {
 	switch {
 	case err == nil:

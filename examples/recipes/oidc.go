@@ -22,15 +22,16 @@ import (
 	"github.com/samekey/samekey/idem"
 )
 
-// OIDC knows the users whom a load balancer has logged in, by the token that it signs
-// and sends in x-amzn-oidc-data. Lambda doesn't verify the token.
+// OIDC identifies users whom a load balancer has logged in, by the signed token in x-amzn-oidc-data.
+// Lambda doesn't verify the token.
 // https://docs.aws.amazon.com/elasticloadbalancing/latest/application/listener-authenticate-users.html
 type OIDC struct {
-	// Signer is the ARN of the load balancer: others sign with the same keys.
+	// Signer is the ARN of the load balancer. Other load balancers sign with the same
+	// keys.
 	Signer string
-	// Keys is where its Region's keys are.
+	// Keys is the URL of the Region's keys.
 	Keys string
-	// HTTP gets them. Its timeout is part of a request's time.
+	// HTTP downloads the keys, during a request: set a short timeout.
 	HTTP *http.Client
 	// Now is the clock.
 	Now func() time.Time

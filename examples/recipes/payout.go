@@ -22,15 +22,16 @@ type Paid struct {
 	Cents int    `json:"cents"`
 }
 
-// Payouts are made at a system without idempotency keys. Pay sends a reference, as the end-to-end
-// reference of a bank's transfer, or in the metadata of a payment. Find lists what has it, by
-// the bank's statement, or the provider's search by metadata.
+// Payouts makes payouts in a system without idempotency keys. Pay sends a reference, such as a
+// transfer's end-to-end reference or a payment's metadata. Find lists the transfers with a
+// reference, by the bank's statement or the provider's search.
 type Payouts struct {
 	Pay  func(ctx context.Context, reference string, p Payout) (Paid, error)
 	Find func(ctx context.Context, reference string) ([]Paid, error)
 }
 
-// behind is how far the search may be behind, and onTheWay how long a transfer may be under way.
+// behind is how late a transfer may appear in the search, and onTheWay how long the call of a
+// transfer may take to arrive.
 const behind, onTheWay = 10 * time.Minute, 5 * time.Minute
 
 // Make pays once.

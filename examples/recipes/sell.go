@@ -10,7 +10,7 @@ import (
 	"github.com/samekey/samekey/idem"
 )
 
-// Sale is what a customer buys, and the job that ships it.
+// Sale is a customer's purchase, and the job that ships it.
 type Sale struct {
 	Order  string `json:"order"`
 	Amount int    `json:"amount"`

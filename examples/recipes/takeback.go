@@ -62,7 +62,8 @@ func (p Travel) Book(ctx context.Context, ev request) (response, error) {
 	})
 }
 
-// OnCancellation takes a reservation back. The job comes again until that is done.
+// OnCancellation takes a reservation back. The job is delivered again until it
+// succeeds.
 func (p Travel) OnCancellation(ctx context.Context, msg events.SQSMessage) error {
 	var job Cancellation
 	if err := json.Unmarshal([]byte(msg.Body), &job); err != nil {

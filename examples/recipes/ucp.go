@@ -10,9 +10,9 @@ import (
 	"github.com/samekey/samekey/lambda"
 )
 
-// UCPTool runs a tool of a merchant's MCP server once for each key of its arguments, under
-// idem.UCP: params are those of tools/call, caller is who has signed the request. It returns
-// the result, or the JSON-RPC error -32000 of a refusal.
+// UCPTool runs a tool of a merchant's MCP server once for each key in the arguments, under
+// idem.UCP. params are the params of tools/call, caller is the signer of the request.
+// UCPTool returns the result, or the JSON-RPC error -32000 of a refusal.
 func UCPTool(ctx context.Context, e *idem.Engine, caller string, params []byte, tool func(context.Context) (any, error)) (result json.RawMessage, refused *RPCError) {
 	var call struct {
 		Name      string

@@ -12,7 +12,7 @@ type (
 	response = events.APIGatewayV2HTTPResponse
 )
 
-// booked answers a booking that has come to its end.
+// booked answers a completed booking.
 func booked(r Ride) response {
 	re := answer(http.StatusCreated, struct {
 		Message string `json:"message"`
@@ -28,7 +28,7 @@ func problem(status int, message string) response {
 	}{message})
 }
 
-// answer makes JSON of v, which must have such a form.
+// answer encodes v as JSON. If v has no JSON form, the answer is a 500.
 func answer(status int, v any) response {
 	body, err := json.Marshal(v)
 	if err != nil {

@@ -12,14 +12,14 @@ import (
 	"github.com/samekey/samekey/lambda/metrics"
 )
 
-// Env reads a function's settings from its environment, and remembers what is
-// wrong with them: ask Err once all are read. The zero value is ready to use.
+// Env reads a function's settings from its environment, and collects errors: call Err
+// once all settings are read. The zero value is ready to use.
 type Env struct{ errs []error }
 
-// Err says what is missing or wrong; nil if nothing is.
+// Err returns the errors of missing or wrong settings; nil if there are none.
 func (e *Env) Err() error { return errors.Join(e.errs...) }
 
-// Text is a setting that must be there.
+// Text returns a required setting.
 func (e *Env) Text(name string) string {
 	v := os.Getenv(name)
 	if v == "" {
@@ -28,8 +28,7 @@ func (e *Env) Text(name string) string {
 	return v
 }
 
-// Duration is a setting such as 1.5s. 0 where it is not set, which is a default
-// to whoever gets it; less than least is least.
+// Duration returns a setting such as 1.5s, at least least; 0 if it is not set.
 func (e *Env) Duration(name string, least time.Duration) time.Duration {
 	v := os.Getenv(name)
 	if v == "" {
@@ -42,7 +41,7 @@ func (e *Env) Duration(name string, least time.Duration) time.Duration {
 	return max(d, least)
 }
 
-// Flag is a setting that is on if it is 1, and off if it is 0 or not set.
+// Flag returns true for a setting of 1, and false for 0 or if it is not set.
 func (e *Env) Flag(name string) bool {
 	v := os.Getenv(name)
 	if v != "" && v != "0" && v != "1" {
@@ -51,8 +50,8 @@ func (e *Env) Flag(name string) bool {
 	return v == "1"
 }
 
-// bookingRetention is how long a booking's key is remembered: a bug that is deployed on a Friday
-// can be mended on Monday, and the requests it broke still come to their end.
+// bookingRetention is how long a booking's key is remembered: after a bug of Friday is mended on
+// Monday, the requests that it broke can still complete.
 const bookingRetention = 72 * time.Hour
 
 // A receipt's job is remembered for longer than its message can come again:

@@ -18,17 +18,17 @@ const (
 	chargeCreated = "charge_created"
 )
 
-// order is a ride, and what is to be paid for it and by whom.
+// order is a ride, with its price and the customer who pays.
 type order struct {
 	Ride     Ride   `json:"ride"`
 	Customer string `json:"customer"`
 	Amount   int    `json:"amount"` // in cents
 }
 
-// bill is what the payment provider gets to see.
+// bill returns the bill for the payment provider.
 func (o order) bill() Bill { return Bill{o.Customer, o.Amount, "Ride " + o.Ride.ID} }
 
-// price is what a ride costs now.
+// price returns the present price of a ride.
 func (a *App) price() int {
 	if a.Price > 0 {
 		return a.Price
@@ -36,8 +36,8 @@ func (a *App) price() int {
 	return Price
 }
 
-// create books a ride. Whatever fails in it, the request may be sent again with
-// the same key, and goes on behind the last phase that was committed.
+// create books a ride. After any failure the request may be sent again with the same
+// key: it continues after the last committed phase.
 func (a *App) create(ctx context.Context, ev request) (response, error) {
 	user, in, refused := check(ev)
 	if refused != nil {
@@ -47,9 +47,9 @@ func (a *App) create(ctx context.Context, ev request) (response, error) {
 		return response{}, err
 	}
 
-	// The ride, its audit record and the recovery point: all or none. What the
-	// provider gets to see is part of the result: so every attempt sends the same
-	// with the same key, whatever the prices are by then.
+	// The ride, its audit record and the recovery point commit together. The bill is part
+	// of the result, so every attempt sends the same bill with the same key, even if
+	// prices change.
 	order, err := idem.Atomic(ctx, rideCreated, func(_ context.Context, tx *idem.Tx) (order, error) {
 		ride := newRide(user, in)
 		tx.Write(
@@ -62,15 +62,15 @@ func (a *App) create(ctx context.Context, ev request) (response, error) {
 		return response{}, err
 	}
 
-	// Somebody else's system: it can't be rolled back, and it may not answer. The
-	// key is the same for every attempt at this request, so it charges once.
+	// The provider's call can't be rolled back, and may get no answer. The key is the
+	// same in every attempt, so the provider charges once.
 	charge, err := idem.Foreign(ctx, chargeCreated, func(ctx context.Context, tx *idem.Tx) (Charge, error) {
 		if err := in.raise(chargeCreated); err != nil {
 			return Charge{}, err
 		}
 		charge, err := a.Payments.Charge(ctx, order.bill(), tx.Key("payments"))
 		switch {
-		case errors.Is(err, ErrDeclined): // definitive: stored, and the same for every retry
+		case errors.Is(err, ErrDeclined): // final: stored, and the same for every retry
 			return Charge{}, idem.Respond(problem(http.StatusPaymentRequired, "Your card was declined."))
 		case errors.Is(err, ErrRefused) && !tx.Repeats(): // else an earlier call may have been taken
 			return Charge{}, idem.Respond(problem(http.StatusBadGateway, "The payment was refused."))
@@ -81,8 +81,7 @@ func (a *App) create(ctx context.Context, ev request) (response, error) {
 		return response{}, err
 	}
 
-	// The ride is paid, the receipt is on its way and the answer is stored: all or
-	// none.
+	// The payment of the ride, the job for the receipt and the answer commit together.
 	return idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (response, error) {
 		paid := order.Ride
 		paid.ChargeID = charge.ID
@@ -93,11 +92,12 @@ func (a *App) create(ctx context.Context, ev request) (response, error) {
 	})
 }
 
-// lookUpWithin is the longest time that a charge is on its way, proxies and paused processes included.
-// The provider lists a charge at once.
+// lookUpWithin is the longest time that a charge is on its way, proxies and paused processes
+// included. The provider lists a charge at once.
 const lookUpWithin = 15 * time.Minute
 
-// charging says for how long the charge may be repeated with its key, and how to ask for it later.
+// charging returns the options of the charge: how long it may be repeated with its key, and how to
+// look it up later.
 func (a *App) charging(bill Bill) []idem.PhaseOption {
 	opts := []idem.PhaseOption{
 		idem.Sends("payments", bill),

@@ -31,17 +31,17 @@ import (
 
 const (
 	table   = "samekey-demo"
-	timeout = 3 * time.Second // of the function, so that its lease is soon over
+	timeout = 3 * time.Second // of the function; short, so that a lease ends soon
 )
 
-// stage is what the story plays on. Without DynamoDB, function and db are nil.
+// stage is the environment of the story. Without DynamoDB, function and db are nil.
 type stage struct {
 	api      string
 	function *lambdarun.Function
 	db       *dynamodb.Client
 	runs     *runs  // of the handler
 	calls    *calls // to DynamoDB
-	missing  string // why there is no DynamoDB
+	missing  string // the reason why there is no DynamoDB
 	closers  []func() error
 }
 
@@ -144,7 +144,7 @@ func (st *stage) countCalls(ctx context.Context, endpoint string) (string, error
 	}}
 	return st.listen(ctx, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, op, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
-		// On a machine that is busy the client sends a call again; that is no other call.
+		// on a busy machine the client may repeat a call; a repetition is not counted
 		if again := r.Header.Get("Amz-Sdk-Request"); !strings.HasPrefix(again, "attempt=") || strings.HasPrefix(again, "attempt=1;") {
 			st.calls.add(op)
 		}

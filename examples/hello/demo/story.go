@@ -138,7 +138,8 @@ func (s *story) large(ctx context.Context) {
 	s.show(first)
 	s.show(again)
 	s.check("1 MB: replayed byte for byte", len(first.body) > 1_000_000 && again.same(first) && again.header.Get("Idempotent-Replayed") == "true")
-	// Two claims, and a body that lies in two items beside the record: written before the finish, read by the replay.
+	// two claims, and a body in two items beside the record: the finish writes them, the replay reads
+	// them
 	s.counts(map[string]int{"PutItem": 2, "UpdateItem": 1, "BatchWriteItem": 1, "BatchGetItem": 1})
 }
 

@@ -24,19 +24,19 @@ type Request struct {
 	LingerMS int `json:"linger_ms,omitempty"`
 }
 
-// Greeting is what it gets. ID and At are new for every run, so two runs never
-// look alike.
+// Greeting is the answer. ID and At are new for every run, so two runs never look
+// alike.
 type Greeting struct {
 	ID      string    `json:"id"`
 	At      time.Time `json:"at"`
 	Message string    `json:"message"`
 }
 
-// Greeter greets. It writes one line to Log for each run, which is how the demo
-// counts them.
+// Greeter greets. It writes one line to Log for each run, so that the demo can count
+// runs.
 type Greeter struct{ Log io.Writer }
 
-// Hello is the handler.
+// Hello answers a Request with a Greeting.
 func (g Greeter) Hello(ctx context.Context, req events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
 	var in Request
 	if err := json.Unmarshal([]byte(req.Body), &in); err != nil || in.Name == "" || in.Letters < 0 || in.Letters > 4_000_000 || in.LingerMS < 0 || in.LingerMS > 10_000 {

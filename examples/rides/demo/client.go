@@ -13,15 +13,15 @@ import (
 	"time"
 )
 
-// client opens a connection for each request: with an old one, net/http sends a
-// request that has a key again by itself when it is cut.
+// client opens a connection for each request: if a reused connection breaks, net/http
+// itself repeats a request with a key.
 var client = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 40 * time.Second}
 
-// booking is a request for a ride, as its client knows it.
+// booking is a client's request for a ride.
 type booking struct {
 	user, key string
 	lat       int    // where it begins: no two bookings begin at the same place
-	raise     string // the recovery point that shall not be reached
+	raise     string // the recovery point before which the request fails
 	final     *reply // the 201 that the client has seen
 }
 
@@ -39,7 +39,7 @@ func (b *booking) body() string {
 	return fmt.Sprintf(`{"origin_lat":%d,"origin_lon":-122.4,"target_lat":37.8,"target_lon":-122.3%s}`, b.lat, raise)
 }
 
-// reply is what a client got.
+// reply is a client's answer.
 type reply struct {
 	status int
 	header http.Header

@@ -57,7 +57,7 @@ type Story struct {
 	Blocked bool      `json:"blocked,omitempty"` // the program refuses to continue
 	Lease   time.Time `json:"lease,omitzero"`    // end of the lease
 	Expires time.Time `json:"expires,omitzero"`  // end of the record; without it, the record is kept
-	Error   string    `json:"error,omitempty"`   // the last one
+	Error   string    `json:"error,omitempty"`   // the last error
 	Listed  []string  `json:"listed,omitempty"`  // further reasons why a person is asked
 	Version int64     `json:"version"`           // number of writes by holders
 	Owner   string    `json:"owner"`             // nonce of the last holder
@@ -110,7 +110,7 @@ type LookUp struct {
 // Job is a staged job that is not delivered. Records don't keep delivered jobs.
 type Job struct {
 	ID    string          `json:"id"`   // the id that the consumer gets
-	Name  string          `json:"name"` // in the record
+	Name  string          `json:"name"` // the name in the record
 	Kind  string          `json:"kind"`
 	Group string          `json:"group,omitempty"`
 	Phase string          `json:"phase,omitempty"` // the phase that staged the job

@@ -88,12 +88,12 @@ func readModule(ctx context.Context, dir string) (module, error) {
 	return m, nil
 }
 
-// fitting is from when on service modules of aws-sdk-go-v2 fit its core of today. Older ones
-// compile, and each call fails: https://github.com/aws/aws-sdk-go-v2/issues/2370.
+// fitting is the date since which service modules of aws-sdk-go-v2 fit today's core. Older
+// modules compile, but each call fails: https://github.com/aws/aws-sdk-go-v2/issues/2370.
 const fitting = "2023-11-15"
 
-// oldServices returns the service modules of dir's build list that are older than that; nil
-// if the go command can't tell: it is advice.
+// oldServices returns the service modules of dir's build list that are older than fitting.
+// It returns nil if the go command fails, since the result is only advice.
 func oldServices(ctx context.Context, dir string) (old []string) {
 	out, err := goCommand(ctx, dir, "list", "-mod=mod", "-m", "-f", `{{.Path}} {{with .Time}}{{.Format "2006-01-02"}}{{end}}`, "github.com/aws/aws-sdk-go-v2/service/...")
 	if err != nil {
@@ -110,11 +110,11 @@ func oldServices(ctx context.Context, dir string) (old []string) {
 func sameFolder(a, b string) bool {
 	ia, _ := os.Stat(a)
 	ib, _ := os.Stat(b)
-	return os.SameFile(ia, ib) // false without one
+	return os.SameFile(ia, ib) // false if a folder is missing
 }
 
-// require makes the module in dir depend on samekey, as a library and for the worker. A
-// version that mod requires already stays.
+// require makes the module in dir depend on samekey, as a library and for the worker.
+// It keeps a version that mod requires already.
 func (o Options) require(ctx context.Context, mod module) error {
 	args := []string{"mod", "edit", "-tool=" + worker}
 	if !mod.uses {

@@ -14,14 +14,14 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// Report is the counts of a table, or of a sample of it.
+// Report holds the counts of a table, or of a sample.
 type Report struct {
 	Table string    `json:"table"`
 	At    time.Time `json:"at"`
-	// Items and Bytes are DynamoDB's, up to six hours old.
+	// Items and Bytes are DynamoDB's own counts, up to six hours old.
 	Items int64 `json:"items_about"`
 	Bytes int64 `json:"bytes_about"`
-	// Seen are the items that were looked at: all of them, or a sample.
+	// Seen is the number of items read: all items, or a sample.
 	Seen  int64 `json:"seen"`
 	Whole bool  `json:"whole"`
 
@@ -32,20 +32,21 @@ type Report struct {
 	States    []*Count `json:"states"`
 	Routes    []*Count `json:"routes"`
 	Ages      []*Count `json:"ages"`
-	Retention []*Kept  `json:"retention"` // of finished records, by function
+	Retention []*Kept  `json:"retention"` // retention of finished records, by function
 	Needs     []*Need  `json:"fingerprints"`
 
 	Jobs   int `json:"jobs_waiting"`
-	Later  int `json:"jobs_later"` // that wait for their time
+	Later  int `json:"jobs_later"` // jobs that wait for their time
 	Parked int `json:"jobs_parked"`
-	// Waiting is what waits for people in the whole table; nil without its index.
+	// Waiting counts the operations and jobs that wait for people in the whole table; nil
+	// without the index.
 	Waiting *stream.Counted `json:"waiting_for_people,omitempty"`
 
 	MeanBytes int `json:"record_bytes_mean"`
 	MostBytes int `json:"record_bytes_most"`
-	OverKB    int `json:"records_over_1_kb"` // each of their writes takes more than one unit
+	OverKB    int `json:"records_over_1_kb"` // each write of such a record takes more than one unit
 
-	OldestOpen       time.Time `json:"oldest_open,omitzero"` // claim
+	OldestOpen       time.Time `json:"oldest_open,omitzero"` // claim of the oldest open operation
 	OldestOpenRecord string    `json:"oldest_open_record,omitempty"`
 
 	// WriteUnits estimates the write units of a month, by the writes of the records
@@ -69,8 +70,8 @@ type Count struct {
 	Count int    `json:"count"`
 }
 
-// Kept is how long answers of a function are kept, in whole minutes: the least and the
-// most of the records that were seen. Both are too long by the time that an attempt took.
+// Kept is the shortest and the longest time for which answers of a function are kept, in
+// whole minutes. Both are too long by the duration of the attempt.
 type Kept struct {
 	Function string `json:"function"`
 	Least    int64  `json:"least_s"`
@@ -78,17 +79,18 @@ type Kept struct {
 	Count    int    `json:"count"`
 }
 
-// Need is how many records need a secret and a scheme of fingerprints, and until when.
+// Need counts the records that need a secret and a scheme of fingerprints.
 type Need struct {
-	Secret string `json:"secret"` // "" = their fingerprints are not keyed
-	Scheme string `json:"scheme"` // "" = the default
+	Secret string `json:"secret"` // "": fingerprints without a secret
+	Scheme string `json:"scheme"` // "": the default
 	Count  int    `json:"count"`
-	// Open records have no end: they need both until they are done and forgotten.
+	// Open is the number of open records: they need secret and scheme until they are done
+	// and have expired.
 	Open  int       `json:"open"`
-	Until time.Time `json:"until,omitzero"` // of the others
+	Until time.Time `json:"until,omitzero"` // when the last of the other records expires
 }
 
-// New returns an empty report. grace is the completer's.
+// New returns an empty report. grace is the completer's grace.
 func New(table string, now time.Time, grace time.Duration) *Report {
 	return &Report{
 		Table: table, At: now, now: now, grace: grace,
@@ -146,7 +148,7 @@ func count[K comparable](all map[K]*Count, key K, fresh Count) {
 	all[key].Count++
 }
 
-// onlyLater reports whether all jobs of a record wait for their time.
+// onlyLater reports whether all jobs of a record are later jobs that are not due.
 func onlyLater(r *store.Record, now time.Time) bool {
 	for _, j := range r.Jobs {
 		if j.Failed != "" || !state.Later(j, now) {
@@ -156,7 +158,7 @@ func onlyLater(r *store.Record, now time.Time) bool {
 	return len(r.Jobs) > 0
 }
 
-// why is the cause of a record's state, for people.
+// why returns the cause of a record's state, for people.
 func why(r *store.Record, now time.Time, grace time.Duration) string {
 	waiting, _ := state.FoundBySweep(r, now, grace)
 	switch {
@@ -180,7 +182,7 @@ func why(r *store.Record, now time.Time, grace time.Duration) string {
 		return "waits for the client"
 	case state.ReasonExpiring:
 		return "abandoned, expires"
-	default: // blocked records have their word above
+	default: // blocked records are handled above
 	}
 	switch {
 	case r.Lease.After(now):
@@ -224,7 +226,7 @@ func (rep *Report) keep(r *store.Record) {
 		return
 	}
 	d := int64(state.Lifetime(r).Sub(r.Run).Round(time.Minute) / time.Second)
-	if d <= 0 { // it has no end, its key was freed, or something else wrote it
+	if d <= 0 { // the record never expires, its key was freed, or another program wrote it
 		return
 	}
 	k := rep.kept[r.Handler.Function]
@@ -237,7 +239,7 @@ func (rep *Report) keep(r *store.Record) {
 
 func (rep *Report) need(r *store.Record) {
 	if !r.Expires.IsZero() && !r.Expires.After(rep.now) {
-		return // its key is free: its fingerprint is not compared any more
+		return // the key is free, so the fingerprint is not compared any more
 	}
 	by := Need{Secret: r.Secret, Scheme: r.Scheme}
 	s := rep.needs[by]
@@ -254,8 +256,8 @@ func (rep *Report) need(r *store.Record) {
 	}
 }
 
-// End finishes a report: of all items, or of a sample, whose figures of a month are
-// scaled to the table's items.
+// End finishes a report of all items, or of a sample. For a sample it scales the
+// monthly figures to the whole table.
 func (rep *Report) End(seen int64, whole bool) {
 	rep.Seen, rep.Whole = seen, whole
 	most := func(a, b *Count) int {

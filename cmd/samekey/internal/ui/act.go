@@ -18,7 +18,7 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// offersOf are the actions that fit a record.
+// offersOf returns the actions that fit a record.
 func offersOf(r *store.Record, now time.Time) (offers []Offer) {
 	may := func(w records.Wish) bool {
 		w.By = "anybody"
@@ -88,7 +88,7 @@ func offersOf(r *store.Record, now time.Time) (offers []Offer) {
 	return offers
 }
 
-// lookBy says by what to look for the calls in doubt.
+// lookBy says how to find the calls in doubt at their provider.
 func lookBy(r *store.Record, now time.Time) string {
 	story := records.Explain(r, records.StoryOptions{Now: now})
 	if slices.ContainsFunc(story.Calls, func(c records.Call) bool { return c.State != "recorded" }) {
@@ -138,14 +138,14 @@ func (t *Table) Act(ctx context.Context, a Action) (string, error) {
 		return "", fmt.Errorf("%w: nothing was changed. Look at the record again", ErrMoved)
 	case errors.Is(err, store.ErrSealed):
 		return "", fmt.Errorf("%w: %s Nothing was changed: to store an answer or a result, the page needs the key too", ErrRefused, t.sealedText(err))
-	case errors.Is(err, idem.ErrResult): // the record isn't the one that was planned for
+	case errors.Is(err, idem.ErrResult): // the record has changed since the plan
 		return "", fmt.Errorf("%w: %w", ErrRefused, err)
 	}
 	return said, t.said(err)
 }
 
-// plan decides about an action. It refuses a record that is
-// no longer as it was shown; the act's own write refuses one that moves afterwards.
+// plan decides about an action. It refuses a record that has changed since it was
+// shown. If the record changes later, the write is refused.
 func (t *Table) plan(ctx context.Context, a Action) (*records.Plan, error) {
 	rec, _, err := t.load(ctx, a.PK)
 	switch {
@@ -153,7 +153,7 @@ func (t *Table) plan(ctx context.Context, a Action) (*records.Plan, error) {
 		return nil, t.said(err)
 	case rec == nil:
 		return nil, ErrGone
-	case plain.Text(seenOf(rec)) != a.Seen: // as the page got it
+	case plain.Text(seenOf(rec)) != a.Seen: // compare the form that the page got
 		return nil, fmt.Errorf("%w: nothing was changed. Look at the record again", ErrMoved)
 	}
 	plan, err := records.May(rec, time.Now(), wishOf(rec, a))
@@ -163,8 +163,8 @@ func (t *Table) plan(ctx context.Context, a Action) (*records.Plan, error) {
 	return plan, nil
 }
 
-// wishOf is an action of the page in the operator's words: what a call came to is said
-// with a retry.
+// wishOf returns the wish for an action of the page. The page sends the outcome of a
+// call together with a retry.
 func wishOf(rec *store.Record, a Action) records.Wish {
 	w := records.Wish{Do: records.Verb(a.Do), By: a.By, Many: a.Many}
 	switch w.Do { //nolint:exhaustive // the others need no more
@@ -188,7 +188,7 @@ func wishOf(rec *store.Record, a Action) records.Wish {
 			}
 		}
 		if len(w.Jobs) == 0 {
-			w.Jobs = a.Jobs // all, or none of this record
+			w.Jobs = a.Jobs // all jobs if empty, even if none is in this record
 		}
 	}
 	return w

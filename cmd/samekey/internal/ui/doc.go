@@ -1,5 +1,5 @@
-// Package ui serves a page about the requests of a table, on this machine only.
+// Package ui serves a page about the requests of a table, only on this machine.
 //
-// The page is plain files that the program contains. Reading the table, explaining a
-// record and acting on it are behind a [Source].
+// The page is plain files that the program contains. A [Source] reads the table,
+// explains records and acts on them.
 package ui

@@ -79,10 +79,10 @@ func (h *hub) take(p *page) (pks []string, many bool) {
 	return pks, many
 }
 
-// event is what a page hears.
+// event is a message to a page.
 type event struct {
 	Scan scanState `json:"scan"`
-	// PKs are the records that were written; Many says that they are too many to name.
+	// PKs are the keys of written records. Many replaces them if there are too many.
 	PKs  []string `json:"pks,omitempty"`
 	Many bool     `json:"many,omitempty"`
 }

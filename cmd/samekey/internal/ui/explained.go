@@ -11,7 +11,7 @@ import (
 	"github.com/samekey/samekey/internal/background/stream"
 )
 
-// storyOf is the story that samekey get tells, in the page's form.
+// storyOf returns the story of samekey get in the page's form.
 func storyOf(r *store.Record, g stream.Glimpse, now time.Time, listed []stream.Entry, unknown, sealed string) *Story {
 	e := records.Explain(r, records.StoryOptions{Now: now, Listed: listed, ListedUnknown: unknown, Sealed: sealed})
 	said := []string{e.Summary}
@@ -75,7 +75,7 @@ func spansOf(e *records.Story) (spans []Span) {
 	}
 	for _, p := range e.Phases {
 		s := Span{Lane: "phase", Name: p.Name, State: "done", From: milli(p.Committed) - p.TookMS, To: milli(p.Committed)}
-		if p.Unknown { // it began then, and nobody has seen its end
+		if p.Unknown { // the end of a call in doubt is unknown
 			s.State, s.From, s.To = "unknown", milli(p.Committed), 0
 		}
 		spans = append(spans, s)
@@ -106,7 +106,7 @@ func spansOf(e *records.Story) (spans []Span) {
 	return spans
 }
 
-// sentence joins the parts that say something.
+// sentence joins the parts that are not empty.
 func sentence(parts ...string) string {
 	var said []string
 	for _, p := range parts {

@@ -11,14 +11,14 @@ import (
 	"github.com/samekey/samekey/internal/background/stream"
 )
 
-// Find implements [Source]. A record that isn't in the list is found by its key, a
-// customer's key or its caller: the server looks for other names in the list before it asks.
+// Find implements [Source]. It finds records by partition key, customer's key or caller. For
+// other names the server searches the list, without Find.
 func (t *Table) Find(ctx context.Context, s Search) (*Found, error) {
 	if s.Key != "" || s.Caller {
 		return t.byKey(ctx, s)
 	}
 	pk := s.Any
-	if strings.Count(pk, "#") != 2 { // no record has such a key
+	if strings.Count(pk, "#") != 2 { // no partition key has this form
 		return &Found{Only: "the record is not in the list: give its whole partition key"}, nil
 	}
 	_, ok, err := t.Row(ctx, pk)

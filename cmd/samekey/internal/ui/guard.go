@@ -10,25 +10,25 @@ import (
 	"github.com/samekey/samekey/internal/base/loopback"
 )
 
-// policy lets the page load its own scripts and styles, call its own server, and
-// nothing else. No text can become markup or a script.
+// policy allows the page only to load its own scripts and styles and to call its own
+// server. No text can become markup or a script.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-// TokenHeader has the second half of a session: a page of another origin can't read
-// it, and a form or an image can't send it.
+// TokenHeader carries the second half of a session: pages of other origins can't read
+// the token, and forms and images can't send the header.
 const TokenHeader = "X-Samekey-Token" //nolint:gosec // a name, no credential
 
 // guard admits requests of this server's own page only. Data and changes need the
 // session: a cookie, which scripts can't read, and a token in a header, which other
-// origins can't know. Cookies are shared by all ports of a host, so the cookie alone is
+// origins can't know. All ports of a host share cookies, so the cookie alone proves
 // nothing.
 type guard struct {
 	local  loopback.Guard
-	launch string // in the fragment of the link that is printed
+	launch string // the token in the fragment of the printed link
 	cookie string
 	token  string
-	name   string // of the cookie: other servers on this host have other ports
+	name   string // name of the cookie, with the port: other servers on this host have other ports
 }
 
 func newGuard(addr net.Addr) *guard {

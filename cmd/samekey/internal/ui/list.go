@@ -11,7 +11,7 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// The kinds of rows: by these the page colours, counts and draws.
+// Kinds of rows, for the colours, counts and chart of the page.
 const (
 	kindDone    = "done"
 	kindOpen    = "open"
@@ -38,7 +38,7 @@ func (r Row) kind() string {
 // filter selects rows; its zero value selects all.
 type filter struct {
 	kind, reason, route string
-	caller              string // as records.Means reads it
+	caller              string // a text for records.Means
 	from, to            int64  // epoch ms; 0 for no bound
 	oldestFirst         bool
 	page, size          int
@@ -67,7 +67,7 @@ func (f filter) selects(r Row) bool {
 		(f.from == 0 || r.Created >= f.from) && (f.to == 0 || r.Created < f.to)
 }
 
-// listing is a page of the list, with the counts by which people choose filters.
+// listing is a page of the list, with counts for each filter.
 type listing struct {
 	Version int            `json:"version"`
 	Total   int            `json:"total"`   // rows in memory

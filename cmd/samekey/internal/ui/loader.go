@@ -11,10 +11,10 @@ import (
 type scanState struct {
 	Running  bool   `json:"running"`
 	Complete bool   `json:"complete"` // the last scan saw the whole table
-	Live     bool   `json:"live"`     // changes are followed, or the table is read again and again
+	Live     bool   `json:"live"`     // the page follows changes, or reads the table repeatedly
 	Error    string `json:"error,omitempty"`
 	Ended    int64  `json:"ended,omitempty"` // epoch ms
-	Query    bool   `json:"query"`           // what waits for people came from a query
+	Query    bool   `json:"query"`           // a query found the waiting operations
 	Progress
 }
 
@@ -26,7 +26,7 @@ type loader struct {
 
 	mu     sync.Mutex
 	now    scanState
-	cancel context.CancelFunc // of the scan that runs
+	cancel context.CancelFunc // ends the running scan
 	wg     sync.WaitGroup
 }
 
@@ -43,8 +43,9 @@ func (l *loader) set(change func(*scanState)) {
 	l.hub.tell()
 }
 
-// run loads and follows until ctx ends. A local table is read at once, and again and
-// again if its changes can't be followed; of others only what waits for people is.
+// run loads rows and follows changes until ctx ends. It reads a local table whole,
+// repeatedly if changes can't be followed. Of other tables it reads only the waiting
+// operations.
 func (l *loader) run(ctx context.Context) {
 	defer l.wg.Wait()
 	started, ended := make(chan struct{}), make(chan struct{})
@@ -55,7 +56,7 @@ func (l *loader) run(ctx context.Context) {
 			l.set(func(s *scanState) { s.Error = err.Error() })
 		}
 	})
-	// First the changes, then the table: nothing is missed in between.
+	// follow changes before reading the table, so that no change is missed
 	followed := false
 	select {
 	case <-started:
@@ -72,8 +73,9 @@ func (l *loader) run(ctx context.Context) {
 	l.repeat(ctx, local)
 }
 
-// repeat reads again while a page looks: a local table whole, with pauses ten times as
-// long as a scan takes; of others what waits for people, four times a minute.
+// repeat reads again while a page is connected. It reads a local table whole, with
+// pauses of ten times the duration of a scan. Of other tables it reads the waiting
+// operations, four times a minute.
 func (l *loader) repeat(ctx context.Context, local bool) {
 	pause := 15 * time.Second
 	if local {
@@ -98,7 +100,7 @@ func (l *loader) repeat(ctx context.Context, local bool) {
 	}
 }
 
-// waiting loads what waits for people, by a query.
+// waiting loads the waiting operations by a query.
 func (l *loader) waiting(ctx context.Context) {
 	rows, err := l.src.Waiting(ctx, l.view.limit)
 	if errors.Is(err, ErrNoQuery) {
@@ -106,7 +108,7 @@ func (l *loader) waiting(ctx context.Context) {
 	}
 	l.view.put(rows...)
 	if err == nil && len(rows) < l.view.limit {
-		if settled := l.view.waitingBut(rows); len(settled) > 0 { // by others
+		if settled := l.view.waitingBut(rows); len(settled) > 0 { // other programs settled them
 			l.changed(ctx, settled)
 		}
 	}
@@ -118,7 +120,7 @@ func (l *loader) waiting(ctx context.Context) {
 	})
 }
 
-// changed reads the rows of written records anew.
+// changed reads the rows of written records again.
 func (l *loader) changed(ctx context.Context, pks []string) {
 	for _, pk := range pks {
 		row, there, err := l.src.Row(ctx, pk)
@@ -158,7 +160,7 @@ func (l *loader) scan(all context.Context) {
 		l.view.meet(rows...)
 		l.set(func(s *scanState) { s.Progress = p })
 	})
-	if alone := l.view.end(err == nil); !l.state().Live { // nothing tells of later changes
+	if alone := l.view.end(err == nil); !l.state().Live { // later changes can't be followed
 		l.changed(all, alone)
 	}
 	l.set(func(s *scanState) {

@@ -63,7 +63,8 @@ func (t *Table) Story(ctx context.Context, pk string, personal bool) (*Story, er
 	return s, nil
 }
 
-// load reads a record. sealed says why its contents are missing; "" if they are there.
+// load reads a record. sealed is the reason why the record's contents are missing; ""
+// if they are there.
 func (t *Table) load(ctx context.Context, pk string) (rec *store.Record, sealed string, err error) {
 	rec, err = t.store.Load(ctx, pk)
 	if rec != nil && errors.Is(err, store.ErrSealed) {
@@ -79,7 +80,7 @@ func (t *Table) sealedText(err error) string {
 	return "Sealed: no data key: the program of --keys-from failed: " + err.Error() + "."
 }
 
-// seenOf names a record as it is: who wrote it last, how often it was written, and its
+// seenOf names a version of a record: its last writer, its number of writes, and its
 // operation.
 func seenOf(r *store.Record) string { return fmt.Sprintf("%s.%d.%s", r.Owner, r.Ver, r.ID) }
 

@@ -28,7 +28,7 @@ const DefaultNewest = 20_000
 // maxAnswer is the largest answer that a settlement can carry.
 const maxAnswer = 256 << 10
 
-// Server serves the page. Make one with [Listen].
+// Server serves the page. Make a Server with [Listen].
 type Server struct {
 	src    Source
 	view   *view
@@ -43,9 +43,9 @@ type Server struct {
 	look   func()        // closes looked
 }
 
-// Listen opens a port of 127.0.0.1, 0 for any free one, for a page about src. The view
-// holds the newest records, [DefaultNewest] if newest is 0. [Server.Serve] has to be
-// called; it closes the port.
+// Listen opens a port of 127.0.0.1 for a page about src; port 0 takes any free port.
+// The view holds the newest records, [DefaultNewest] if newest is 0. Call
+// [Server.Serve], which closes the port.
 func Listen(ctx context.Context, port, newest int, src Source) (*Server, error) {
 	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
@@ -60,11 +60,12 @@ func Listen(ctx context.Context, port, newest int, src Source) (*Server, error) 
 	return s, nil
 }
 
-// URL is the link to the page. Its fragment, which browsers don't send, has the token
-// that starts a session: whoever has the link can do what the page can.
+// URL returns the link to the page. Its fragment, which browsers don't send, has the
+// token that starts a session: whoever has the link can do everything that the page
+// can do.
 func (s *Server) URL() string { return "http://" + s.ln.Addr().String() + "/#token=" + s.guard.launch }
 
-// Serve answers until ctx ends, and returns nil then.
+// Serve answers requests until ctx ends, and then returns nil.
 func (s *Server) Serve(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -126,9 +127,9 @@ func (s *Server) handler(ctx context.Context) http.Handler {
 	return s.guard.wrap(mux)
 }
 
-// files are the page itself: the same for everybody, without any data.
+// files serves the files of the page, which contain no data.
 func files() http.Handler {
-	dir, _ := fs.Sub(static, "static") // a valid path
+	dir, _ := fs.Sub(static, "static") // the path is valid
 	serve := http.FileServerFS(dir)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -163,7 +164,7 @@ func (s *Server) size(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) requests(w http.ResponseWriter, r *http.Request) {
-	scan := s.loader.state() // first: a complete scan is in the rows
+	scan := s.loader.state() // read the state first: a completed scan is then in the rows
 	rows, version, dropped := s.view.snapshot()
 	l := list(rows, filterOf(r.URL.Query()))
 	l.Version, l.Dropped = version, dropped
@@ -177,8 +178,8 @@ func (s *Server) record(w http.ResponseWriter, r *http.Request) {
 	s.story(w, r, r.URL.Query().Get("pk"), false)
 }
 
-// data is a story with what may be personal. The key comes in the body, and the answer
-// to a POST isn't kept anywhere.
+// data answers with a story and its personal data. The key comes in the body, and
+// answers to a POST aren't cached.
 func (s *Server) data(w http.ResponseWriter, r *http.Request) {
 	var in struct {
 		PK string `json:"pk"`
@@ -210,7 +211,7 @@ func (s *Server) find(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusBadRequest, "search for a customer's key, a caller, a partition key, or the short name of a record in the list; for operations and jobs, use samekey get")
 		return
 	}
-	if rows, _, _ := s.view.snapshot(); in.Any != "" { // what is shown needs no call
+	if rows, _, _ := s.view.snapshot(); in.Any != "" { // rows in the list need no call
 		for _, row := range rows {
 			if row.PK == in.Any || row.Name == in.Any {
 				reply(w, &Found{PKs: []string{row.PK}})
@@ -223,7 +224,7 @@ func (s *Server) find(w http.ResponseWriter, r *http.Request) {
 		fail(w, err)
 		return
 	}
-	if in.Caller { // all of the caller's are shown in the list
+	if in.Caller { // the list shows all requests of a caller
 		s.loader.changed(r.Context(), found.PKs)
 	}
 	reply(w, found)
@@ -280,24 +281,25 @@ func reply(w http.ResponseWriter, v any) {
 	answer(w, http.StatusOK, v)
 }
 
-// answer sends what the page gets, with nothing in it but what can be seen.
+// answer sends v to the page, without hidden characters.
 func answer(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_, _ = w.Write(encode(v)) //nolint:gosec // JSON; if it fails, the page has gone
 }
 
-// encode is all that the page gets from a table: texts there may have come from anywhere.
+// encode encodes every value from a table for the page: texts in a table may come from
+// anyone.
 func encode(v any) []byte {
 	raw, err := json.Marshal(v)
-	if err != nil { // no type of the page's does
+	if err != nil { // no type of the page fails
 		return []byte(`{}`)
 	}
 	return plain.PageJSON(raw)
 }
 
-// exact is the key of the record that a page names, which has it without hidden
-// characters.
+// exact returns the key of the record that a page names. The page has the key without
+// hidden characters.
 func (s *Server) exact(pk string) string {
 	found := pk
 	rows, _, _ := s.view.snapshot()

@@ -16,13 +16,13 @@ type Source interface {
 	// Browse reads all records and calls see with each page of them. Calls of see don't
 	// overlap. It returns the first error, or ctx's.
 	Browse(ctx context.Context, see func([]Row, Progress)) error
-	// Waiting returns the rows of records that wait for people, at most so many and the
-	// oldest first, if a query can find them, or ErrNoQuery.
+	// Waiting returns at most most rows of records that wait for people, the oldest
+	// first, or ErrNoQuery if no query can find them.
 	Waiting(ctx context.Context, most int) ([]Row, error)
 	// Row reads a record. ok is false if there is none.
 	Row(ctx context.Context, pk string) (row Row, ok bool, err error)
-	// Follow calls changed with the keys of records that are written after it has called
-	// started, until ctx ends, or returns ErrNoStream at once.
+	// Follow calls started, and then changed with the keys of written records, until ctx
+	// ends. It returns ErrNoStream at once if changes can't be followed.
 	Follow(ctx context.Context, started func(), changed func(pks []string)) error
 	// Find returns the records that a search names, the newest first.
 	Find(ctx context.Context, s Search) (*Found, error)
@@ -32,17 +32,18 @@ type Source interface {
 	Story(ctx context.Context, pk string, personal bool) (*Story, error)
 	// Ask returns the sentences that a person has to agree to before Act.
 	Ask(ctx context.Context, a Action) (string, error)
-	// Act carries an action out, if the record is still as it was shown, and returns a
-	// sentence about its outcome. Errors match ErrMoved if it is not.
+	// Act carries out an action and returns a sentence about the outcome. If the record
+	// has changed since it was shown, Act changes nothing, and the error matches
+	// ErrMoved.
 	Act(ctx context.Context, a Action) (string, error)
 }
 
 var (
-	// ErrNoQuery matches errors of a table without the index of what waits for people.
+	// ErrNoQuery matches errors of a table without the index of waiting operations.
 	ErrNoQuery = errors.New("the table has no index \"waiting\"")
 	// ErrNoStream matches errors of a table whose changes can't be followed.
 	ErrNoStream = errors.New("the table's changes can't be followed")
-	// ErrGone matches errors about a record that isn't there.
+	// ErrGone matches errors about a record that doesn't exist.
 	ErrGone = errors.New("no such record")
 	// ErrMoved matches errors about a record that was written since it was shown.
 	ErrMoved = errors.New("the record has changed since it was shown")
@@ -55,8 +56,8 @@ var (
 type About struct {
 	Table    string `json:"table"`
 	Region   string `json:"region,omitempty"`
-	Endpoint string `json:"endpoint,omitempty"` // of a local database
-	// Local says that reading costs nothing: the page reads the table by itself.
+	Endpoint string `json:"endpoint,omitempty"` // URL of a local database
+	// Local says that reads are free: the page then reads the table without being asked.
 	Local bool `json:"local"`
 	// By is the operator's name, for the records' history.
 	By string `json:"by,omitempty"`
@@ -78,13 +79,13 @@ type Progress struct {
 	Units   float64 `json:"units"`
 }
 
-// Row is a record in the list. It has nothing of the request, the answer or a key.
-// Times are in epoch milliseconds, 0 for none.
+// Row is a record in the list. It contains nothing of the request, the answer or the
+// key. Times are in epoch milliseconds, 0 for none.
 type Row struct {
 	PK      string   `json:"pk"`
 	Name    string   `json:"name"` // the short name in logs
 	State   string   `json:"state"`
-	Reasons []string `json:"reasons,omitempty"` // why it waits
+	Reasons []string `json:"reasons,omitempty"` // reasons why the record waits
 	Route   string   `json:"route,omitempty"`
 	Caller  string   `json:"caller,omitempty"`
 	Took    int64    `json:"took,omitempty"` // ms from the claim to the last phase
@@ -92,7 +93,7 @@ type Row struct {
 	Phase   string   `json:"phase,omitempty"` // the recovery point
 	Status  int      `json:"status,omitempty"`
 	Tries   int      `json:"tries,omitempty"`
-	Jobs    int      `json:"jobs,omitempty"` // undelivered
+	Jobs    int      `json:"jobs,omitempty"` // undelivered jobs
 	Error   string   `json:"error,omitempty"`
 	Created int64    `json:"created"`
 	Run     int64    `json:"run,omitempty"`
@@ -101,7 +102,7 @@ type Row struct {
 
 // Search is a search for one request, by Key or Any, or for all of one caller.
 type Search struct {
-	Key       string `json:"key,omitempty"` // the client's
+	Key       string `json:"key,omitempty"` // the client's key
 	Scope     string `json:"scope,omitempty"`
 	Namespace string `json:"namespace,omitempty"`
 	Caller    bool   `json:"caller,omitempty"` // all requests of Scope
@@ -110,10 +111,11 @@ type Search struct {
 	Any string `json:"any,omitempty"`
 }
 
-// Found is what a search has found.
+// Found is the result of a search.
 type Found struct {
 	PKs []string `json:"pks"`
-	// Only says what was not compared, or that everything was and nothing found.
+	// Only says what was not compared, or that nothing was found although all was
+	// compared.
 	Only string `json:"only,omitempty"`
 }
 
@@ -127,21 +129,22 @@ type Action struct {
 	Seen string `json:"seen"`
 	By   string `json:"by"`
 
-	// Of a retry: the call with an unknown outcome came to Result, or was not made, or
+	// For a retry: the outcome of the call in doubt is Result, or the call was not made,
 	// may be made twice, or is looked up.
 	Result    json.RawMessage `json:"result,omitempty"`
 	NotMade   bool            `json:"not_made,omitempty"`
 	RiskTwice bool            `json:"risk_twice,omitempty"`
-	Ask       bool            `json:"ask,omitempty"` // a completer's attempt looks it up
+	Ask       bool            `json:"ask,omitempty"` // a completer's attempt looks the call up
 
-	// Of a settlement: the answer for the client.
+	// For a settlement: the answer for the client.
 	Status      int    `json:"status,omitempty"`
 	Body        string `json:"body,omitempty"`
 	ContentType string `json:"content_type,omitempty"`
 
-	// Of a redrive or a cancel: the jobs; nil for all parked ones, or all that may be cancelled.
+	// For a redrive or a cancel: the jobs. Empty: all parked jobs, or all jobs that may be
+	// cancelled.
 	Jobs []string `json:"jobs,omitempty"`
 
-	// Of a forget: what is given up, as in [Offer.Loses].
+	// For a forget: what is lost, as in [Offer.Loses].
 	Loses []string `json:"loses,omitempty"`
 }

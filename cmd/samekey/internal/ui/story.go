@@ -3,18 +3,18 @@ package ui
 // Story explains a record. Times are in epoch milliseconds, 0 for unknown.
 type Story struct {
 	Row
-	Seen string `json:"seen"` // names the record as it is, for [Action.Seen]
+	Seen string `json:"seen"` // names this version of the record, for [Action.Seen]
 	ID   string `json:"id,omitempty"`
 
-	Said     []string  `json:"said"` // sentences about its state
-	Next     []Step    `json:"next"` // the events that come next, or may
+	Said     []string  `json:"said"` // sentences about the state
+	Next     []Step    `json:"next"` // the events that may come next
 	Facts    []Fact    `json:"facts"`
 	Spans    []Span    `json:"spans"`
 	Offers   []Offer   `json:"offers"` // the actions that fit the record
 	Personal *Personal `json:"personal,omitempty"`
 }
 
-// Step is an event that comes next, or may.
+// Step is an event that may come next.
 type Step struct {
 	At      int64  `json:"at,omitempty"` // 0: at any time
 	Who     string `json:"who"`          // client, source, attempt, completer, drain, time or people
@@ -26,7 +26,7 @@ type Step struct {
 type Fact struct {
 	Label string `json:"label"`
 	Value string `json:"value,omitempty"`
-	At    int64  `json:"at,omitempty"` // instead of a value
+	At    int64  `json:"at,omitempty"` // a time, in place of a value
 }
 
 // Span is a part of a record's story on the timeline.
@@ -35,7 +35,7 @@ type Span struct {
 	Name  string `json:"name"`
 	State string `json:"state"` // done, running, failed, unknown, waiting or parked
 	From  int64  `json:"from,omitempty"`
-	To    int64  `json:"to,omitempty"` // 0: a moment, or not over
+	To    int64  `json:"to,omitempty"` // 0: no end, or the span is a moment
 	Note  string `json:"note,omitempty"`
 }
 
@@ -44,18 +44,18 @@ type Offer struct {
 	Do    string `json:"do"`
 	Label string `json:"label"`
 	Hint  string `json:"hint"` // what the action does
-	// Call is the call with an unknown outcome that a retry has to settle. Result says that
-	// its result may be given, and Given that people gave one, which may be corrected.
+	// Call is the call in doubt that a retry must settle. Result says that a person may
+	// give a result, and Given that a person gave a result, which may be corrected.
 	Call   string   `json:"call,omitempty"`
 	Result bool     `json:"result,omitempty"`
 	Given  bool     `json:"given,omitempty"`
-	Shape  string   `json:"shape,omitempty"` // of the result, as in package shape; "" if unknown
-	Jobs   []string `json:"jobs,omitempty"`  // parked, or later
-	Loses  []string `json:"loses,omitempty"` // what has to be given up: attempt, work, jobs
+	Shape  string   `json:"shape,omitempty"` // shape of the result, as in package shape; "" if unknown
+	Jobs   []string `json:"jobs,omitempty"`  // parked or later jobs
+	Loses  []string `json:"loses,omitempty"` // what is lost: attempt, work, jobs
 	Asks   bool     `json:"asks,omitempty"`  // the call may be looked up again
 }
 
-// Personal is what may be personal.
+// Personal holds data that may be personal.
 type Personal struct {
 	Request *Message `json:"request,omitempty"`
 	Answer  *Message `json:"answer,omitempty"`
@@ -67,7 +67,7 @@ type Message struct {
 	Head    string      `json:"head"` // method and path, or the status
 	Headers [][2]string `json:"headers"`
 	Body    string      `json:"body"`
-	Note    string      `json:"note,omitempty"` // why the body isn't here
+	Note    string      `json:"note,omitempty"` // the reason why the body is missing
 }
 
 // Part is a result of a phase, or the arguments of a job.

@@ -25,14 +25,14 @@ import (
 // TableOptions are the settings of [NewTable].
 type TableOptions struct {
 	By        string // the operator's name that the page offers
-	Place     string // the table, and where it is: part of what is asked before a decision
-	Namespace string // that the page offers for searches by key
-	// Seal opens sealed contents. Without it, or without the permission on their keys,
-	// the page says that they are sealed.
+	Place     string // the table's name and place, which a question before a decision contains
+	Namespace string // the default of the page for searches by key
+	// Seal opens sealed contents. Without Seal, or without permission on the keys, the
+	// page says that contents are sealed.
 	Seal *seal.Sealer
 	// Changes is [Source.Follow]. nil: the table's changes can't be followed.
 	Changes func(ctx context.Context, started func(), changed func(pks []string)) error
-	// PagesPerSecond paces scans of a table that isn't local. 0 is 20: about 1,300 read
+	// PagesPerSecond limits scans of a table that isn't local. 0: 20, about 1,300 read
 	// units a second with records of 1 KB.
 	PagesPerSecond float64
 }
@@ -71,8 +71,8 @@ func NewTable(client *dynamodb.Client, name string, opt TableOptions) (*Table, e
 	})}, nil
 }
 
-// patient is a client for a person who waits for a page of a scan, rather than for a
-// function that has little time.
+// patient returns a client with long timeouts: a person waits for a page of a scan,
+// not a function with little time.
 func patient(client *dynamodb.Client) *dynamodb.Client {
 	return dynamodb.New(client.Options(), func(o *dynamodb.Options) {
 		o.Logger = logging.Nop{}
@@ -136,7 +136,7 @@ func (t *Table) Follow(ctx context.Context, started func(), changed func(pks []s
 	return t.opt.Changes(ctx, started, changed)
 }
 
-// rowOf is a line of the list.
+// rowOf returns the row of a record.
 func rowOf(g stream.Glimpse) Row {
 	row := Row{PK: g.PK, Name: g.Name}
 	for _, e := range g.Entries {
@@ -188,9 +188,9 @@ func (t *Table) Waiting(ctx context.Context, most int) (rows []Row, err error) {
 			row.State = string(store.Stuck)
 		case e.Reason == state.ReasonBlocked && e.ID != "":
 			row.State = string(store.Open)
-		default: // the entry doesn't tell
+		default: // the entry has no state
 		}
-		if i, known := at[e.PK]; known { // an entry beside the record's own, which tells more
+		if i, known := at[e.PK]; known { // the record's own entry has more data
 			if e.ID == "" {
 				rows[i].Reasons = append(rows[i].Reasons, row.Reasons...)
 			} else {
@@ -212,7 +212,7 @@ func milli(t time.Time) int64 {
 	return t.UnixMilli()
 }
 
-// said puts what AWS said into words for the page.
+// said turns an error of AWS into a text for the page.
 func (t *Table) said(err error) error {
 	if _, missing := errors.AsType[*types.ResourceNotFoundException](err); missing {
 		return fmt.Errorf("no table %s in this account and Region", t.about.Table)

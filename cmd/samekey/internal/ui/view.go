@@ -7,16 +7,16 @@ import (
 	"sync"
 )
 
-// view holds the rows of the newest records. Its memory is bounded: beyond the limit
-// the oldest records go, and the page says so.
+// view holds the rows of the newest records. Beyond the limit it drops the oldest
+// rows, and the page says so.
 type view struct {
 	limit int
 
 	mu      sync.Mutex
 	rows    map[string]stamped
 	pass    int             // counts scans
-	alone   map[string]bool // during a pass: rows that were read alone, perhaps later than the pass read them
-	dropped bool            // some rows had to go
+	alone   map[string]bool // during a pass: rows that were read alone, perhaps later than by the pass
+	dropped bool            // some rows were dropped
 	version int             // counts changes
 	sorted  []Row
 	sortedV int
@@ -24,7 +24,7 @@ type view struct {
 
 type stamped struct {
 	Row
-	pass int // in which the row was last seen
+	pass int // the pass that saw the row last
 }
 
 func newView(limit int) *view { return &view{limit: limit, rows: make(map[string]stamped)} }
@@ -38,15 +38,15 @@ func (v *view) begin() {
 	v.dropped = false
 }
 
-// meet puts rows that the pass has read.
+// meet adds rows that the pass has read.
 func (v *view) meet(rows ...Row) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.add(rows, v.alone)
 }
 
-// end ends the pass. If it has seen the whole table, the rows that it has not met go. It returns the keys of those that
-// were read alone meanwhile: the pass may have read them later.
+// end ends the pass. If the pass has seen the whole table, end drops the rows that it didn't see. end
+// returns the keys of rows that were read alone meanwhile: the pass may have read them later.
 func (v *view) end(whole bool) (alone []string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -65,7 +65,7 @@ func (v *view) put(rows ...Row) {
 	v.add(rows, nil)
 }
 
-// waitingBut returns the keys of the rows that wait for people, but those of rows.
+// waitingBut returns the keys of waiting rows that are not in rows.
 func (v *view) waitingBut(rows []Row) (pks []string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -77,7 +77,7 @@ func (v *view) waitingBut(rows []Row) (pks []string) {
 	return pks
 }
 
-// read puts a row that was read alone, or removes it if there is none.
+// read sets a row that was read alone, or removes the row if the record is gone.
 func (v *view) read(pk string, row Row, there bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -92,7 +92,7 @@ func (v *view) read(pk string, row Row, there bool) {
 	v.version++
 }
 
-// add puts rows, but not those of but. v.mu is held.
+// add sets rows, except those in but. v.mu is held.
 func (v *view) add(rows []Row, but map[string]bool) {
 	for _, r := range rows {
 		if !but[r.PK] {
@@ -105,8 +105,7 @@ func (v *view) add(rows []Row, but map[string]bool) {
 	}
 }
 
-// shrink drops the oldest rows beyond the limit, those that wait for people last. v.mu is
-// held.
+// shrink drops the oldest rows beyond the limit, waiting rows last. v.mu is held.
 func (v *view) shrink() {
 	all := v.inOrder()
 	for _, people := range []bool{false, true} {

@@ -14,9 +14,9 @@ type effect struct {
 	twice bool
 }
 
-// effectOf recognises calls with an effect: of the AWS SDK, net/http, database/sql,
-// pgx and stripe-go, by the types of their parameters, and of anybody's clients, by
-// their names. It returns nil for reads, and wherever the call may be a read.
+// effectOf recognises calls with an effect. It knows calls of the AWS SDK, net/http,
+// database/sql, pgx and stripe-go by the types of parameters, and calls of other
+// clients by name. It returns nil for calls that are or may be reads.
 func (c *code) effectOf(call *ast.CallExpr) *effect {
 	fn, ok := calleeOf(c.info, call).(*types.Func)
 	if !ok || fn.Pkg() == nil {
@@ -43,7 +43,7 @@ func (c *code) effectOf(call *ast.CallExpr) *effect {
 	return c.clientEffect(fn)
 }
 
-// receiverOf names the type whose method a function is; "" if it is none.
+// receiverOf names the type of a method; "" for a function.
 func receiverOf(fn *types.Func) string {
 	recv := fn.Signature().Recv()
 	if recv == nil {
@@ -63,7 +63,8 @@ func namedOf(t types.Type) *types.Named {
 	return named
 }
 
-// nameOf names a function as the package writes it: sqs.Client.SendMessage, App.save.
+// nameOf names a function as in the package's source: sqs.Client.SendMessage,
+// App.save.
 func (c *code) nameOf(fn *types.Func) string {
 	name := fn.Name()
 	if r := receiverOf(fn); r != "" {
@@ -79,12 +80,12 @@ var (
 	awsService = regexp.MustCompile(`^github\.com/aws/aws-sdk-go(?:-v2)?/service/([a-z0-9]+)$`)
 	awsWrite   = regexp.MustCompile(`^(Put|Update|Delete|Create|Send|Publish|Invoke|Start|Stop|Cancel|BatchWrite|TransactWrite|Copy|Complete|Add|Remove|Run|Terminate|Change)(?:[A-Z]|$)`)
 	awsTwice   = regexp.MustCompile(`^(Send|Publish|Invoke|Start|Run|PutEvents|PutRecord)`)
-	// What a function says of itself: nobody minds that twice.
+	// telemetry may be sent twice
 	telemetry = map[string]bool{"cloudwatch": true, "cloudwatchlogs": true, "xray": true}
 )
 
-// awsEffect recognises an operation of the AWS SDK by its input: PutItem has a
-// parameter of the type *dynamodb.PutItemInput.
+// awsEffect recognises an operation of the AWS SDK by its input type: PutItem has a
+// parameter of type *dynamodb.PutItemInput.
 func (c *code) awsEffect(fn *types.Func) *effect {
 	for param := range fn.Signature().Params().Variables() {
 		named := namedOf(param.Type())
@@ -120,12 +121,12 @@ func (c *code) stripeEffect(fn *types.Func) *effect {
 	return nil
 }
 
-// httpEffect recognises requests by their method. A request that comes from out of
-// sight may be a GET.
+// httpEffect recognises requests by their method. A request that is made elsewhere
+// may be a GET.
 func (c *code) httpEffect(call *ast.CallExpr, fn *types.Func) *effect {
 	what := c.nameOf(fn)
 	switch fn.Name() {
-	case "Post", "PostForm": // of a Client, or of the package
+	case "Post", "PostForm": // a method of Client, or a function of the package
 		return &effect{what, true}
 	case "Do", "RoundTrip":
 		method := c.methodOf(call.Args[0])
@@ -139,8 +140,8 @@ func (c *code) httpEffect(call *ast.CallExpr, fn *types.Func) *effect {
 	return nil
 }
 
-// methodOf is the method of a request that http.NewRequest has made; "" if that is
-// not in sight, or not a constant.
+// methodOf returns the method of a request made by http.NewRequest; "" if the method
+// is unknown or not constant.
 func (c *code) methodOf(req ast.Expr) string {
 	switch e := ast.Unparen(req).(type) {
 	case *ast.Ident:
@@ -167,16 +168,16 @@ func (c *code) methodOf(req ast.Expr) string {
 	return ""
 }
 
-// verb begins the names of calls that, made again, do something again. Some verbs are
-// things too, and some names end like those of reads.
+// verb matches names of calls that have an effect each time. Some verbs are nouns
+// too, and some names end like names of reads.
 var (
 	noun   = regexp.MustCompile(`^(Book|Credit|Debit|Deposit|Issue|Order|Post|Purchase|Transfer)(?:[A-Z]|$)`)
 	asRead = regexp.MustCompile(`(By[A-Z]\w*|Count|Details|Exists|History|Info|Status|State)$`)
 	verb   = regexp.MustCompile(`^(Authorize|Book|Capture|Charge|Create|Credit|Debit|Deposit|Issue|Notify|Order|Pay|Place|Post|Publish|Purchase|Refund|Reserve|Send|Submit|Transfer|Withdraw)(?:[A-Z]|$)`)
 )
 
-// clientEffect recognises a call of somebody's client whose name says that it does
-// something: it takes a context, and is an interface's or of another module.
+// clientEffect recognises a call of another client by its name. The function takes a
+// context, and belongs to an interface or another module.
 func (c *code) clientEffect(fn *types.Func) *effect {
 	if c.decls[fn] != nil || !verb.MatchString(fn.Name()) || asRead.MatchString(fn.Name()) || strings.HasPrefix(fn.Pkg().Path(), "github.com/samekey/samekey/") && fn.Pkg() != c.pkg {
 		return nil
@@ -185,7 +186,7 @@ func (c *code) clientEffect(fn *types.Func) *effect {
 	if params.Len() < 2 || params.At(0).Type().String() != "context.Context" || noun.MatchString(fn.Name()) && params.Len() < 3 {
 		return nil
 	}
-	for param := range params.Variables() { // what awsEffect knows better
+	for param := range params.Variables() { // awsEffect judges these
 		if named := namedOf(param.Type()); named != nil && named.Obj().Pkg() != nil && awsService.MatchString(named.Obj().Pkg().Path()) {
 			return nil
 		}

@@ -30,7 +30,7 @@ func (c *code) newEngine(n ast.Node) *ast.CallExpr {
 }
 
 // engines lists the engines of the package, with the options that decide what a key
-// means. Several of one function are numbered, in source order.
+// means. Engines of the same function are numbered in source order.
 func (c *code) engines() (all []lock.Engine) {
 	numbers := make(map[string]int)
 	c.inspect(func(n ast.Node) {
@@ -49,7 +49,7 @@ func (c *code) engines() (all []lock.Engine) {
 		c.options(call, func(option string, value ast.Expr) {
 			if lock.Means(option) && !isZero(value) {
 				text := c.text(value)
-				if was := e.Meaning[option]; was != "" && was != text { // one of them, by a condition
+				if was := e.Meaning[option]; was != "" && was != text { // the program chooses a value by a condition
 					text = was + "; " + text
 				}
 				e.Meaning[option] = text
@@ -61,8 +61,8 @@ func (c *code) engines() (all []lock.Engine) {
 	return all
 }
 
-// text is the source of a value on one line. Functions in sight, and whatever is long,
-// are a hash of it: a line of the file.
+// text returns the source of a value on one line of the lock file. Known functions and
+// long sources are replaced by a hash.
 func (c *code) text(value ast.Expr) string {
 	const long = 80
 	if value == nil {
@@ -80,7 +80,7 @@ func (c *code) text(value ast.Expr) string {
 		}
 	}
 	var b bytes.Buffer
-	_ = printer.Fprint(&b, c.fset, node) // of a tree that was parsed
+	_ = printer.Fprint(&b, c.fset, node) // a parsed tree prints without error
 	text := bytes.Join(bytes.Fields(b.Bytes()), []byte(" "))
 	if !isFunc && len(text) <= long {
 		return string(text)
@@ -89,9 +89,10 @@ func (c *code) text(value ast.Expr) string {
 	return "source " + hex.EncodeToString(sum[:4])
 }
 
-// options visits the options that a call of idem.New sets, as far as they are in sight:
-// by their names, "Fingerprint.Headers" in a part. OneScope, ACP and UCP, which are no
-// fields, have no value; the two presets have a scope and a fingerprint of their own.
+// options visits the options that a call of idem.New sets, as far as they are in the
+// package's source. Names are those of fields, such as "Fingerprint.Headers". OneScope,
+// ACP and UCP are not fields and have no value; ACP and UCP also set a scope and a
+// fingerprint.
 func (c *code) options(call *ast.CallExpr, visit func(name string, value ast.Expr)) {
 	for _, opt := range call.Args[1:] {
 		c.option(opt, visit, 0)
@@ -99,7 +100,7 @@ func (c *code) options(call *ast.CallExpr, visit func(name string, value ast.Exp
 }
 
 func (c *code) option(opt ast.Expr, visit func(name string, value ast.Expr), depth int) {
-	const far = 4 // variables of variables
+	const far = 4 // depth of variables that hold variables
 	if depth > far {
 		return
 	}
@@ -153,8 +154,8 @@ func (c *code) option(opt ast.Expr, visit func(name string, value ast.Expr), dep
 	})
 }
 
-// visitParts visits a value, or the fields of a literal of a Fingerprint or a Former, and the
-// options that a Former's preset sets: as "Former.ACP".
+// visitParts visits a value, or the fields of a Fingerprint or Former literal. The preset of
+// a Former has a name such as "Former.ACP".
 func (c *code) visitParts(name string, value ast.Expr, visit func(string, ast.Expr), depth int) {
 	if name == "Former.Preset" {
 		c.option(value, func(name string, value ast.Expr) { visit("Former."+name, value) }, depth+1)
@@ -168,7 +169,7 @@ func (c *code) visitParts(name string, value ast.Expr, visit func(string, ast.Ex
 		visit(name, value)
 		return
 	}
-	if name == "Former" { // without a field, it is one too
+	if name == "Former" { // a Former without fields counts, too
 		visit(name, nil)
 	}
 	for _, elt := range lit.Elts {
@@ -180,8 +181,8 @@ func (c *code) visitParts(name string, value ast.Expr, visit func(string, ast.Ex
 	}
 }
 
-// optionField is the name of a field of idem.Options, or of one of its parts; "" for
-// anything else.
+// optionField returns the name of a field of idem.Options, or of a part of Options;
+// "" for anything else.
 func (c *code) optionField(left ast.Expr) string {
 	sel, ok := left.(*ast.SelectorExpr)
 	if !ok {

@@ -29,35 +29,35 @@ const (
 type phase struct {
 	kind   kind
 	call   *ast.CallExpr
-	name   ast.Expr       // nil for a Finish
-	body   *ast.BlockStmt // of its function; nil if that is out of sight
-	fn     ast.Expr       // its function
-	lit    *ast.FuncLit   // which is a literal
+	name   ast.Expr       // the phase's name; nil for a Finish
+	body   *ast.BlockStmt // body of the phase's function; nil if unknown
+	fn     ast.Expr       // the phase's function
+	lit    *ast.FuncLit   // fn, if it is a literal
 	opts   []ast.Expr
-	unseen bool // not all options are in sight
-	via    bool // the call is a wrapper's
-	inner  bool // the call is in a wrapper, and takes its name or its function from there
+	unseen bool // some options are unknown
+	via    bool // the call is a call of a wrapper
+	inner  bool // the call is in a wrapper, and gets its name or its function from the wrapper's parameters
 	result types.Type
 	open   bool // the result is a type parameter of the wrapper
 }
 
-// code is a package as the rules see it.
+// code holds what the rules know about a package.
 type code struct {
 	fset    *token.FileSet
 	info    *types.Info
 	pkg     *types.Package
 	files   []*ast.File // without tests
 	decls   map[*types.Func]*ast.FuncDecl
-	values  map[*types.Var][]ast.Expr // that are assigned to a variable
+	values  map[*types.Var][]ast.Expr // values assigned to a variable
 	phases  []*phase
 	at      map[*ast.CallExpr]*phase
-	inline  map[*ast.FuncLit]bool // run where they stand
+	inline  map[*ast.FuncLit]bool // literals that run in place
 	label   map[*ast.FuncLit]string
 	units   []*unit
-	unit    map[*types.Func]*unit // of a declared function
+	unit    map[*types.Func]*unit // units of declared functions
 	ignored []ignored
 
-	effects map[*types.Func]*effect // of functions, memoized
+	effects map[*types.Func]*effect // effects of functions, memoized
 }
 
 var finder = &analysis.Analyzer{
@@ -95,7 +95,7 @@ func find(pass *analysis.Pass) *code {
 	return c
 }
 
-// isTest reports whether a file is a test's, or helps tests.
+// isTest reports whether a file is a test, or a helper for tests.
 func isTest(fset *token.FileSet, file *ast.File) bool {
 	if strings.HasSuffix(filepath.Base(fset.Position(file.Package).Filename), "_test.go") {
 		return true
@@ -103,7 +103,7 @@ func isTest(fset *token.FileSet, file *ast.File) bool {
 	return slices.ContainsFunc(file.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == `"testing"` })
 }
 
-// inspect visits every node of the package, and nil behind the children of each.
+// inspect visits every node of the package, and nil after the children of each node.
 func (c *code) inspect(visit func(ast.Node)) {
 	for _, file := range c.files {
 		ast.Inspect(file, func(n ast.Node) bool {
@@ -147,7 +147,7 @@ func (c *code) declarations() {
 	})
 }
 
-// direct finds the calls of package idem.
+// direct finds the phases that are calls of package idem.
 func (c *code) direct() {
 	c.inspect(func(n ast.Node) {
 		call, ok := n.(*ast.CallExpr)
@@ -172,7 +172,7 @@ func (c *code) direct() {
 	})
 }
 
-// resultOf is the type of a call's first result.
+// resultOf returns the type of a call's first result.
 func (c *code) resultOf(call *ast.CallExpr) types.Type {
 	t := c.info.TypeOf(call)
 	if tuple, ok := t.(*types.Tuple); ok {
@@ -206,7 +206,7 @@ func (c *code) setFunction(p *phase, e ast.Expr) {
 	}
 }
 
-// object is what an identifier or a selection stands for.
+// object returns the object of an identifier or a selection.
 func (c *code) object(e ast.Expr) types.Object {
 	switch e := ast.Unparen(e).(type) {
 	case *ast.Ident:
@@ -219,9 +219,9 @@ func (c *code) object(e ast.Expr) types.Object {
 	return nil
 }
 
-// wrapped finds the functions of the package that hand their own parameters on as
-// the name or the function of a phase, and takes their calls for phases. It reports
-// whether there are more than before.
+// wrapped finds the functions of the package that pass a parameter on as the name or
+// the function of a phase, and adds their calls as phases. It reports whether it has
+// found new phases.
 func (c *code) wrapped() (more bool) {
 	type wrapper struct {
 		*phase
@@ -274,7 +274,7 @@ func originOf(fn *types.Func, ok bool) *types.Func {
 	return fn.Origin()
 }
 
-// enclosing is the declared function around a position.
+// enclosing returns the declared function around a position.
 func (c *code) enclosing(pos token.Pos) *types.Func {
 	for fn, decl := range c.decls {
 		if within(decl, pos) {
@@ -284,7 +284,8 @@ func (c *code) enclosing(pos token.Pos) *types.Func {
 	return nil
 }
 
-// parameter is the number of fn's parameter that e is; -1 if it is none.
+// parameter returns the index of the parameter of fn that e refers to; -1 if e is not
+// a parameter.
 func parameter(c *code, fn *types.Func, e ast.Expr) int {
 	id, _ := e.(*ast.Ident)
 	params := fn.Signature().Params()
@@ -296,7 +297,7 @@ func parameter(c *code, fn *types.Func, e ast.Expr) int {
 	return -1
 }
 
-// calledParameter is the number of fn's parameter that a literal calls.
+// calledParameter returns the index of the parameter of fn that a literal calls.
 func calledParameter(c *code, fn *types.Func, lit *ast.FuncLit) int {
 	at := -1
 	ast.Inspect(lit.Body, func(n ast.Node) bool {
@@ -308,7 +309,7 @@ func calledParameter(c *code, fn *types.Func, lit *ast.FuncLit) int {
 	return at
 }
 
-// calleeOf is the function that a call calls, of a generic one its declaration.
+// calleeOf returns the called function; for a generic function, its declaration.
 func calleeOf(info *types.Info, call *ast.CallExpr) types.Object {
 	obj := typeutil.Callee(info, call)
 	if fn, ok := obj.(*types.Func); ok {
@@ -317,7 +318,7 @@ func calleeOf(info *types.Info, call *ast.CallExpr) types.Object {
 	return obj
 }
 
-// constantString is the value of a constant expression.
+// constantString returns the value of a constant expression.
 func (c *code) constantString(e ast.Expr) (string, bool) {
 	v := c.info.Types[e].Value
 	if v == nil || v.Kind() != constant.String {

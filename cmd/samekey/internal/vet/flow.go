@@ -28,16 +28,16 @@ var Program = &analysis.Analyzer{
 	},
 }
 
-// stop is a phase on the way through a handler: where the handler's own body runs it,
-// and where the function that is called there does.
+// stop is a phase on the way through a handler: its place in the handler's own body,
+// and its place in the called function.
 type stop struct {
 	phase *phase
 	site  token.Pos
 	inner *way
-	at    int // in inner
+	at    int // index of the stop in inner
 }
 
-// way is the phases that a function may run.
+// way holds the phases that a function may run.
 type way struct {
 	unit  *unit
 	graph *graph
@@ -53,9 +53,9 @@ func (w *way) before(i, j int) bool {
 	return a.inner != nil && a.inner.before(a.at, b.at) || w.graph.again(a.site)
 }
 
-// handlers lists the functions with phases of their own, or that call several
-// functions with phases after each other. A function that such a handler calls is
-// part of it; the branches of a router are handlers each.
+// handlers lists the functions that run phases, or call several functions with phases
+// in sequence. A function that such a handler calls is part of the handler. Each
+// branch of a router is a handler.
 func (c *code) handlers() (all []lock.Handler) {
 	parts := make(map[*types.Func]bool)
 	var found []*unit
@@ -119,8 +119,8 @@ func (c *code) handlerName(u *unit) string {
 	return name
 }
 
-// wayOf lists the named phases of a function, with those of the functions of this
-// package that it calls in their places.
+// wayOf lists the named phases of a function, including the phases of called
+// functions of this package.
 func (c *code) wayOf(u *unit, seen map[*types.Func]bool) *way {
 	w := &way{unit: u, graph: c.graphOf(u)}
 	for _, e := range u.calls {
@@ -161,8 +161,8 @@ func (c *code) locked(p *phase) lock.Phase {
 	return l
 }
 
-// callsOf names the calls that a body asks keys for, itself or by functions of this
-// package.
+// callsOf names the calls for which a body derives keys, itself or in called
+// functions of this package.
 func (c *code) callsOf(body *ast.BlockStmt, seen map[*types.Func]bool) (all []string) {
 	if body == nil {
 		return nil
@@ -191,7 +191,7 @@ func (c *code) callsOf(body *ast.BlockStmt, seen map[*types.Func]bool) (all []st
 
 var formatVerb = regexp.MustCompile(`%[^a-zA-Z%]*[a-zA-Z]`)
 
-// pattern is a string expression with * for each part that is not constant.
+// pattern returns a string expression with * for each part that is not constant.
 func (c *code) pattern(e ast.Expr) string {
 	if s, ok := c.constantString(e); ok {
 		return s

@@ -8,14 +8,14 @@ import (
 	"golang.org/x/tools/go/cfg"
 )
 
-// graph knows which part of a function's body may run before which.
+// graph knows the order in which parts of a function's body may run.
 type graph struct{ blocks []*cfg.Block }
 
 func newGraph(info *types.Info, body *ast.BlockStmt) *graph {
 	return &graph{cfg.New(body, func(call *ast.CallExpr) bool { return mayReturn(info, call) }).Blocks}
 }
 
-// mayReturn reports whether a call may come back.
+// mayReturn reports whether a call may return.
 func mayReturn(info *types.Info, call *ast.CallExpr) bool {
 	switch obj := calleeOf(info, call).(type) {
 	case *types.Builtin:
@@ -29,7 +29,7 @@ func mayReturn(info *types.Info, call *ast.CallExpr) bool {
 	return true
 }
 
-// place finds the block and the statement in it that has a position.
+// place finds the block and the statement at a position.
 func (g *graph) place(pos token.Pos) (*cfg.Block, int) {
 	for _, b := range g.blocks {
 		for i, n := range b.Nodes {
@@ -60,7 +60,7 @@ func (g *graph) again(pos token.Pos) bool {
 	return b != nil && reached(b)[b]
 }
 
-// reached are the blocks that may run after a block.
+// reached returns the blocks that may run after a block.
 func reached(from *cfg.Block) map[*cfg.Block]bool {
 	seen := make(map[*cfg.Block]bool)
 	todo := append([]*cfg.Block(nil), from.Succs...)

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/tools/go/analysis"
 )
 
-// finding is a mistake: where it is, and what to do about it.
+// finding is a mistake: its position, and what to do.
 type finding struct {
 	at      ast.Node
 	message string
@@ -22,8 +22,8 @@ func found(at ast.Node, format string, args ...any) finding {
 
 const ignoreMark = "//samekey:ignore"
 
-// ignored is a comment that suppresses findings of a rule on its own line and on the
-// next one.
+// ignored is a comment that suppresses findings of a rule on the comment's line and
+// on the next line.
 type ignored struct {
 	at           *ast.Comment
 	line         int
@@ -46,8 +46,8 @@ func ignoresOf(fset *token.FileSet, file *ast.File) (all []ignored) {
 	return all
 }
 
-// report reports a rule's findings but those that a comment suppresses, and the
-// comments for this rule that suppress nothing.
+// report reports a rule's findings, except those that a comment suppresses. It also
+// reports comments for this rule that suppress nothing.
 func report(pass *analysis.Pass, c *code, rule string, all []finding) {
 	used := make(map[*ast.Comment]bool)
 	reported := make(map[token.Pos]bool)
@@ -76,15 +76,14 @@ func report(pass *analysis.Pass, c *code, rule string, all []finding) {
 	}
 }
 
-// ignores holds the comments that suppress findings to a rule that exists and to a
-// reason.
+// ignores checks that each suppressing comment names an existing rule and a reason.
 var ignores = &analysis.Analyzer{
 	Name: "ignore", URL: page + "ignore",
 	Doc:      "find " + ignoreMark + " comments without a rule or a reason",
 	Requires: []*analysis.Analyzer{finder},
 }
 
-func init() { // the rules are listed by Analyzers, which lists this one
+func init() { // Analyzers lists this analyzer: an initialiser would be a cycle
 	ignores.Run = func(pass *analysis.Pass) (any, error) {
 		for _, ig := range pass.ResultOf[finder].(*code).ignored {
 			known := slices.ContainsFunc(Analyzers(), func(a *analysis.Analyzer) bool { return a.Name == ig.rule && a != ignores })

@@ -13,15 +13,14 @@ import (
 
 var answers = newRule("answers", "find refusals after a phase, which no client gets", checkAnswers)
 
-// answer is a place where a handler answers with a refusal that [idem.DefaultStored]
-// doesn't store.
+// answer is a refusal of a handler that [idem.DefaultStored] doesn't store.
 type answer struct {
 	at     ast.Node
 	status int64
 }
 
-// checkAnswers finds refusals that a handler gives without idem.Respond once a phase may
-// be committed: the engine withholds them, since the operation goes on.
+// checkAnswers finds refusals without idem.Respond after a phase that may be committed.
+// The engine withholds them, since the operation continues.
 func checkAnswers(c *code) (all []finding) {
 	if c.storesByItself() {
 		return nil
@@ -37,8 +36,8 @@ func checkAnswers(c *code) (all []finding) {
 	return all
 }
 
-// storesByItself reports whether an engine of the package decides itself which answers
-// are stored: by Options.Stored, or by a preset.
+// storesByItself reports whether an engine of the package has its own rule for stored
+// answers: Options.Stored, or a preset.
 func (c *code) storesByItself() (yes bool) {
 	c.inspect(func(n ast.Node) {
 		call := c.newEngine(n)
@@ -54,8 +53,8 @@ func (c *code) storesByItself() (yes bool) {
 	return yes
 }
 
-// answersOf lists the refusals that a function gives: responses that it returns without
-// an error, and those that it writes to an http.ResponseWriter.
+// answersOf lists the refusals of a function: responses that it returns without an
+// error, or writes to an http.ResponseWriter.
 func (c *code) answersOf(u *unit) (all []answer) {
 	add := func(at ast.Node, status ast.Expr) {
 		if n, ok := c.refusal(status); ok {
@@ -96,9 +95,9 @@ func (c *code) answersOf(u *unit) (all []answer) {
 	return all
 }
 
-// refusalBy is the refusal that a function of the package makes, by a constant or its
-// argument: as what it returns, or if it writes, to an http.ResponseWriter. A function that
-// may answer something else too is none.
+// refusalBy returns the status of a refusal made by a function of the package, from a
+// constant or an argument. The function returns the refusal or, with writes, writes it to
+// an http.ResponseWriter. A function with other answers doesn't count.
 func (c *code) refusalBy(e ast.Expr, writes bool) (status int64, ok bool) {
 	call, isCall := ast.Unparen(e).(*ast.CallExpr)
 	if !isCall {
@@ -119,8 +118,8 @@ func (c *code) refusalBy(e ast.Expr, writes bool) (status int64, ok bool) {
 	return status, ok && !others
 }
 
-// statusesOf are the statuses that a body returns in literals, or writes; nil for a response
-// whose status is out of sight.
+// statusesOf returns the statuses that a body returns in literals, or writes; nil for a
+// response whose status is unknown.
 func (c *code) statusesOf(body *ast.BlockStmt, writes bool) (all []ast.Expr) {
 	ast.Inspect(body, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -149,7 +148,7 @@ func (c *code) statusesOf(body *ast.BlockStmt, writes bool) (all []ast.Expr) {
 	return all
 }
 
-// statusOf is the status of a response that is written as a literal; nil if it has none.
+// statusOf returns the status in the literal of a response; nil if there is none.
 func statusOf(e ast.Expr) ast.Expr {
 	if u, ok := ast.Unparen(e).(*ast.UnaryExpr); ok {
 		e = u.X
@@ -177,8 +176,8 @@ func (c *code) refusal(status ast.Expr) (n int64, ok bool) {
 	return n, n < http.StatusInternalServerError && !idem.DefaultStored(idem.Response{Status: int(n)})
 }
 
-// committedBefore reports whether a phase may be committed, or a call in doubt, where a
-// handler answers. The phase whose error led there is neither, if it is an Atomic.
+// committedBefore reports whether a phase may be committed, or a call in doubt, when a
+// handler answers. An Atomic whose error led to the answer doesn't count.
 func (c *code) committedBefore(u *unit, at ast.Node) bool {
 	g := c.graphOf(u)
 	failed := c.failedAt(u, at)
@@ -195,8 +194,8 @@ func (c *code) committedBefore(u *unit, at ast.Node) bool {
 	})
 }
 
-// failedAt returns the call with phases whose error is asked for by the innermost if, or
-// case, around a place; nil if there is none.
+// failedAt returns the call with phases whose error the innermost if or case around a
+// place tests; nil if there is none.
 func (c *code) failedAt(u *unit, at ast.Node) (failed *ast.CallExpr) {
 	ask := func(cond ast.Expr, from token.Pos) {
 		ast.Inspect(cond, func(n ast.Node) bool {
@@ -205,7 +204,7 @@ func (c *code) failedAt(u *unit, at ast.Node) (failed *ast.CallExpr) {
 			if !ok || !types.Identical(v.Type(), types.Universe.Lookup("error").Type()) {
 				return true
 			}
-			for _, e := range u.calls { // in source order: the last one before the question
+			for _, e := range u.calls { // calls are in source order: take the last call before the test
 				if c.runsPhase(e) && e.call.Pos() < from && c.assigns(e.call, v) {
 					failed = e.call
 				}

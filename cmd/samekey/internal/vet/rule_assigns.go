@@ -8,10 +8,10 @@ import (
 
 var assigns = newRule("assigns", "find assignments in a phase to variables outside, which a resumed run doesn't make", checkAssigns)
 
-// checkAssigns finds assignments of a phase's function to variables of the function
-// around it that are used after the phase: where the phase is recorded already, its
-// function doesn't run. The function of a Finish may only not add up, as it may run
-// many times.
+// checkAssigns finds assignments in a phase's function to outer variables that are
+// used after the phase: if the phase is already recorded, its function doesn't run.
+// The function of a Finish may assign, but not accumulate, since it may run many
+// times.
 func checkAssigns(c *code) (all []finding) {
 	for _, p := range c.phases {
 		if p.lit == nil {
@@ -55,7 +55,7 @@ func (c *code) checkAssign(p *phase, left ast.Expr, adds bool) []finding {
 		"doesn't run the function, and %s stays empty. Return the value as the result of the phase", types.ExprString(left), p.kind, v.Name())}
 }
 
-// handlerOf is the function in which a phase stands: the innermost one that runs by
+// handlerOf returns the function around a phase: the innermost function that runs by
 // itself.
 func (c *code) handlerOf(p *phase) ast.Node {
 	var in ast.Node = p.call
@@ -70,8 +70,8 @@ func (c *code) handlerOf(p *phase) ast.Node {
 	return in
 }
 
-// target is the variable that an assignment changes, and the first field of it that
-// it names.
+// target returns the variable that an assignment changes, and the field of the
+// variable.
 func (c *code) target(e ast.Expr) (v *types.Var, field string) {
 	switch e := ast.Unparen(e).(type) {
 	case *ast.Ident:
@@ -91,7 +91,7 @@ func (c *code) target(e ast.Expr) (v *types.Var, field string) {
 	return nil, ""
 }
 
-// mentions reports whether e reads what left stands for.
+// mentions reports whether e reads the variable of left.
 func (c *code) mentions(e, left ast.Expr) bool {
 	v, field := c.target(left)
 	yes := false
@@ -104,8 +104,8 @@ func (c *code) mentions(e, left ast.Expr) bool {
 	return yes
 }
 
-// assignedByPhase reports whether the statement of the phase itself assigns to v, as
-// it does to err: that overwrites what its function has assigned.
+// assignedByPhase reports whether the phase's own statement assigns to v, as it does
+// to err: it overwrites the assignment in the function.
 func (c *code) assignedByPhase(p *phase, v *types.Var) bool { return c.assigns(p.call, v) }
 
 // assigns reports whether the statement of a call assigns to v.
@@ -123,8 +123,8 @@ func (c *code) assigns(call *ast.CallExpr, v *types.Var) (yes bool) {
 	return yes
 }
 
-// usedAfter reports whether a variable, or that field of it, is read behind the phase,
-// or is a named result.
+// usedAfter reports whether a variable, or the field, is read after the phase, or is a
+// named result.
 func (c *code) usedAfter(p *phase, v *types.Var, field string) (yes bool) {
 	fn := c.enclosing(p.call.Pos())
 	if fn == nil {
@@ -134,7 +134,7 @@ func (c *code) usedAfter(p *phase, v *types.Var, field string) (yes bool) {
 		yes = yes || result == v
 	}
 	assigned := make(map[ast.Node]bool) // an assignment is no use
-	parts := make(map[ast.Node]bool)    // x of x.field is looked at as x.field
+	parts := make(map[ast.Node]bool)    // x in x.field counts as x.field
 	ast.Inspect(c.decls[fn], func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.AssignStmt:

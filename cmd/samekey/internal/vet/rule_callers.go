@@ -4,8 +4,8 @@ import "go/ast"
 
 var callers = newRule("callers", "find engines whose completer can't know the caller", checkCallers)
 
-// checkCallers finds engines that store requests for a completer, find the caller in a
-// request, and don't say that their handlers take the caller from the operation.
+// checkCallers finds engines that store requests for a completer, take the caller from
+// the request, and lack CallerFromOp.
 func checkCallers(c *code) (all []finding) {
 	c.inspect(func(n ast.Node) {
 		call := c.newEngine(n)

@@ -30,8 +30,8 @@ func checkEffects(c *code) (all []finding) {
 	return all
 }
 
-// effectOfEvent is the effect of a call, or of a function of this package that it
-// calls, which is named then. A function with phases is judged for itself.
+// effectOfEvent returns the effect of a call, or of the called function of this
+// package, which via then names. A function with phases is judged separately.
 func (c *code) effectOfEvent(e event) (eff *effect, via string) {
 	switch {
 	case e.effect != nil:
@@ -42,7 +42,7 @@ func (c *code) effectOfEvent(e event) (eff *effect, via string) {
 	return nil, ""
 }
 
-// onAPathWithPhases reports whether a run that comes to a call also comes to a phase.
+// onAPathWithPhases reports whether a run that makes a call also runs a phase.
 func (c *code) onAPathWithPhases(u *unit, e event) bool {
 	for _, p := range u.calls {
 		if !c.runsPhase(p) {

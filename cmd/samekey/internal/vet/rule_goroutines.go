@@ -8,9 +8,8 @@ import (
 
 var goroutines = newRule("goroutines", "find goroutines that a phase starts and doesn't wait for", checkGoroutines)
 
-// checkGoroutines finds goroutines that a phase's function starts, itself or by a
-// function of this package, and that it doesn't wait for: the phase commits without
-// them, and on Lambda they freeze with the answer.
+// checkGoroutines finds goroutines that a phase's function starts and doesn't wait
+// for: the phase commits without them, and on Lambda they freeze with the answer.
 func checkGoroutines(c *code) (all []finding) {
 	for _, p := range c.phases {
 		if p.body == nil {
@@ -24,10 +23,10 @@ func checkGoroutines(c *code) (all []finding) {
 	return all
 }
 
-// leftRunning finds a call or a statement that starts a goroutine in a body with
-// nothing behind it that waits; and the function of this package that does it.
+// leftRunning finds a statement or call in a body that starts a goroutine and is
+// followed by no wait. via names the called function of this package.
 func (c *code) leftRunning(body *ast.BlockStmt, seen map[*types.Func]bool) (at ast.Node, via string) {
-	waits := token.NoPos // the last thing that waits
+	waits := token.NoPos // the last wait
 	ast.Inspect(body, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.SelectStmt:
@@ -42,7 +41,7 @@ func (c *code) leftRunning(body *ast.BlockStmt, seen map[*types.Func]bool) (at a
 			}
 		case *ast.CallExpr:
 			if fn, ok := calleeOf(c.info, n).(*types.Func); ok && fn.Name() == "Wait" {
-				waits = max(waits, body.End()) // deferred ones, too
+				waits = max(waits, body.End()) // deferred waits come at the end
 			}
 		}
 		return true

@@ -7,9 +7,8 @@ import (
 
 var keys = newRule("keys", "find calls in a Foreign without a derived key", checkKeys)
 
-// checkKeys finds calls in a Foreign that a repetition makes a second time, as the
-// Foreign asks for no key: its attempt may die after the call, and the next one calls
-// again.
+// checkKeys finds calls in a Foreign that derives no key: if an attempt dies after
+// the call, the next attempt makes the call a second time.
 func checkKeys(c *code) (all []finding) {
 	for _, p := range c.phases {
 		if p.kind != foreign || p.body == nil || p.via || p.unseen || c.notIdempotent(p) || c.asksForKey(p.body) {
@@ -32,8 +31,8 @@ func (c *code) notIdempotent(p *phase) bool {
 	return false
 }
 
-// optionName is the function of package idem that makes an option; "" if that is not
-// in sight.
+// optionName returns the name of the function of package idem that makes an option;
+// "" if unknown.
 func (c *code) optionName(opt ast.Expr) string {
 	call, ok := ast.Unparen(opt).(*ast.CallExpr)
 	if !ok {
@@ -46,8 +45,8 @@ func (c *code) optionName(opt ast.Expr) string {
 	return fn.Name()
 }
 
-// asksForKey reports whether a body asks for a key, or for the id of its operation,
-// or hands its Tx or a function of it to something that may.
+// asksForKey reports whether a body derives a key, reads the operation's id, or
+// passes its Tx or a method of the Tx to code that may.
 func (c *code) asksForKey(body *ast.BlockStmt) (yes bool) {
 	ast.Inspect(body, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -77,7 +76,7 @@ func isTx(t types.Type) bool {
 	return named != nil && named.Obj().Name() == "Tx" && named.Obj().Pkg().Path() == idemPath
 }
 
-// firstRepeated finds the first call that has a second effect when it is made again.
+// firstRepeated finds the first call that has a second effect if repeated.
 func (c *code) firstRepeated(body *ast.BlockStmt, seen map[*types.Func]bool) (at *ast.CallExpr, what string) {
 	ast.Inspect(body, func(n ast.Node) bool {
 		call, ok := n.(*ast.CallExpr)

@@ -9,8 +9,8 @@ import (
 
 var lookups = newRule("lookups", "find look-ups that have an effect or don't fit their phase", checkLookups)
 
-// checkLookups finds look-ups that have an effect, which each attempt would repeat, that find
-// another type than the phase's, or that lack the Sends that names their call.
+// checkLookups finds look-ups with an effect, which each attempt would repeat; look-ups of
+// another type than the phase; and look-ups without the Sends that names the call.
 func checkLookups(c *code) (all []finding) {
 	for _, p := range c.phases {
 		if p.kind != foreign || p.via {
@@ -35,8 +35,8 @@ func checkLookups(c *code) (all []finding) {
 	return all
 }
 
-// Hints are no mistakes: a NotIdempotent call without a look-up, whose unknown outcome waits for
-// a person. The command prints them, and go vet doesn't.
+// Hints finds NotIdempotent calls without a look-up, whose unknown outcome waits for a person.
+// These are not mistakes: the command prints them, go vet doesn't.
 var Hints = &analysis.Analyzer{
 	Name: "hints", Doc: "find calls whose unknown outcome waits for a person", URL: page + "lookups",
 	Requires: []*analysis.Analyzer{finder},
@@ -54,8 +54,8 @@ var Hints = &analysis.Analyzer{
 	},
 }
 
-// optionCall returns the option of a phase that this function of package idem makes; nil if it
-// is not in sight.
+// optionCall returns the option of a phase made by the named function of package idem; nil if
+// unknown.
 func (c *code) optionCall(p *phase, name string) *ast.CallExpr {
 	for _, opt := range p.opts {
 		if c.optionName(opt) == name {
@@ -65,7 +65,7 @@ func (c *code) optionCall(p *phase, name string) *ast.CallExpr {
 	return nil
 }
 
-// bodyOf returns the body of a function that is a literal, or of this package; else nil.
+// bodyOf returns the body of a literal or of a function of this package; otherwise nil.
 func (c *code) bodyOf(fn ast.Expr) *ast.BlockStmt {
 	var id *ast.Ident
 	switch fn := ast.Unparen(fn).(type) {
@@ -84,7 +84,7 @@ func (c *code) bodyOf(fn ast.Expr) *ast.BlockStmt {
 	return nil
 }
 
-// foundBy returns the type of what a look-up's function finds; nil if that isn't known.
+// foundBy returns the type of a look-up's result; nil if unknown.
 func (c *code) foundBy(fn ast.Expr) types.Type {
 	sig, ok := c.info.TypeOf(fn).(*types.Signature)
 	if !ok || sig.Results().Len() == 0 {

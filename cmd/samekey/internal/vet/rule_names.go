@@ -8,9 +8,9 @@ import (
 
 var names = newRule("names", "find names of phases that differ between attempts, or occur twice", checkNames)
 
-// checkNames finds phases that an attempt doesn't find again: named by the time, by
-// chance or by the invocation, or run in the order of a map; and phases that come
-// twice in one run.
+// checkNames finds phases that a later attempt can't find again: their names come
+// from the time, chance or the invocation, or they run in the order of a map. It also
+// finds phases that run twice in one attempt.
 func checkNames(c *code) (all []finding) {
 	for _, p := range c.phases {
 		if p.name == nil || p.inner {
@@ -27,8 +27,8 @@ func checkNames(c *code) (all []finding) {
 	return all
 }
 
-// checkOrder looks for phases of one name on one path, and for phases in the order of
-// a map.
+// checkOrder finds phases of the same name on one path, and phases in the order of a
+// map.
 func (c *code) checkOrder(u *unit) (all []finding) {
 	var own []*phase
 	for _, e := range u.calls {
@@ -58,7 +58,7 @@ func (c *code) checkOrder(u *unit) (all []finding) {
 	return all
 }
 
-// rangedMap is the loop over a map that a phase stands in; nil if it stands in none.
+// rangedMap returns the loop over a map around a phase; nil without such a loop.
 func (c *code) rangedMap(body *ast.BlockStmt, p *phase) (loop *ast.RangeStmt) {
 	ast.Inspect(body, func(n ast.Node) bool {
 		r, ok := n.(*ast.RangeStmt)
@@ -75,12 +75,12 @@ func (c *code) rangedMap(body *ast.BlockStmt, p *phase) (loop *ast.RangeStmt) {
 
 var (
 	chance = regexp.MustCompile(`(^|/)(math/rand(/v2)?|crypto/rand|(go-?)?uuid|ulid|xid|ksuid)(/v\d+)?$`)
-	// Fields of events and contexts that are others in each invocation.
+	// fields of events and contexts that differ in each invocation
 	perInvocation = map[string]bool{"RequestID": true, "AwsRequestID": true, "ReceiptHandle": true, "TimeEpoch": true, "RequestTime": true, "RequestTimeEpoch": true}
 )
 
-// unstable says where an expression gets a value from that is another one in each
-// attempt; "" if it is none, or nobody can tell.
+// unstable names the source of an expression's value if the value differs in each
+// attempt; "" if it doesn't, or if that is unknown.
 func (c *code) unstable(e ast.Expr, seen map[*types.Var]bool) (source string) {
 	ast.Inspect(e, func(n ast.Node) bool {
 		if source != "" {
@@ -131,8 +131,8 @@ func unstableFunc(fn *types.Func) string {
 	return ""
 }
 
-// fromPhase reports whether a value is the result of a phase: that is the same in
-// each attempt, wherever it came from.
+// fromPhase reports whether a value is the result of a phase, which is the same in
+// each attempt.
 func (c *code) fromPhase(e ast.Expr) bool {
 	call, ok := ast.Unparen(e).(*ast.CallExpr)
 	return ok && c.at[call] != nil

@@ -50,14 +50,14 @@ func (c *code) typeName(t types.Type) string {
 	})
 }
 
-// losses looks for parts of a type that encoding/json leaves out, refuses, or (back)
-// can't read.
+// losses finds parts of a type that encoding/json omits, refuses, or can't decode
+// (back).
 type losses struct {
 	back bool
 	seen map[types.Type]bool
 }
 
-// of returns the first such part, as Go would write it, and the reason.
+// of returns the first such part, as a Go expression, and the reason.
 func (l losses) of(t types.Type, at string) (part, why string) {
 	t = types.Unalias(t)
 	if l.seen[t] {
@@ -123,8 +123,8 @@ func (l losses) ofStruct(s *types.Struct, at string) (part, why string) {
 	return "", ""
 }
 
-// seenEmbedded reports whether JSON sees the fields of an embedded struct that is not
-// exported itself.
+// seenEmbedded reports whether JSON encodes the fields of an unexported embedded
+// struct.
 func seenEmbedded(f *types.Var) bool {
 	if !f.Embedded() {
 		return false
@@ -133,8 +133,7 @@ func seenEmbedded(f *types.Var) bool {
 	return ok
 }
 
-// holdsNothing reports whether all values of a type are the same, as those of a marker
-// are.
+// holdsNothing reports whether a type has only one value, like a marker type.
 func holdsNothing(t types.Type) bool {
 	s, ok := t.Underlying().(*types.Struct)
 	if !ok {
@@ -159,7 +158,7 @@ func isKey(t types.Type) bool {
 	return method(t, "MarshalText") != nil && method(t, "UnmarshalText") != nil
 }
 
-// ownForm reports whether a type makes its own JSON, and how that loses something.
+// ownForm reports whether a type has its own JSON encoding, and how that loses data.
 func ownForm(t types.Type) (own bool, lossy string) {
 	if _, ok := t.Underlying().(*types.Interface); ok {
 		return false, ""
@@ -180,7 +179,7 @@ func ownForm(t types.Type) (own bool, lossy string) {
 	return false, ""
 }
 
-// method is a type's method, or its pointer's, with the form of a marshaler.
+// method returns a method of a type or its pointer that has the form of a marshaler.
 func method(t types.Type, name string) *types.Func {
 	if _, ok := types.Unalias(t).(*types.Pointer); !ok {
 		t = types.NewPointer(t)
@@ -196,8 +195,8 @@ func method(t types.Type, name string) *types.Func {
 	return fn
 }
 
-// promotedOverFields reports whether the method of a struct is that of an embedded
-// field beside others.
+// promotedOverFields reports whether a struct's method comes from an embedded field,
+// while the struct has other fields.
 func promotedOverFields(t types.Type, fn *types.Func) bool {
 	if p, ok := types.Unalias(t).(*types.Pointer); ok {
 		t = p.Elem()

@@ -9,8 +9,8 @@ import (
 
 var safe = newRule("safe", "find SafeToRetry around every error of a call", checkSafe)
 
-// checkSafe finds a SafeToRetry whose error is that of a call with an effect, whatever the
-// error says: a timeout then passes for a call that had no effect.
+// checkSafe finds a SafeToRetry around every error of a call with an effect: a timeout
+// then counts as a call without effect.
 func checkSafe(c *code) (all []finding) {
 	seen := make(map[*ast.CallExpr]bool)
 	for _, p := range c.phases {
@@ -33,8 +33,8 @@ func checkSafe(c *code) (all []finding) {
 	return all
 }
 
-// unquestioned names the call with an effect whose error is marked without a question
-// but whether there is one; "" if the error is of another kind, or is asked for.
+// unquestioned names the call with an effect whose error is marked after no test but
+// err != nil; "" if the error has another source, or is tested.
 func (c *code) unquestioned(body *ast.BlockStmt, mark *ast.CallExpr) string {
 	arg := ast.Unparen(mark.Args[0])
 	if call, ok := arg.(*ast.CallExpr); ok {
@@ -52,7 +52,7 @@ func (c *code) unquestioned(body *ast.BlockStmt, mark *ast.CallExpr) string {
 	if !ok {
 		return ""
 	}
-	var from *ast.AssignStmt // the last one of err before the mark
+	var from *ast.AssignStmt // the last assignment to err before the mark
 	ast.Inspect(body, func(n ast.Node) bool {
 		if s, ok := n.(*ast.AssignStmt); ok && s.End() <= mark.Pos() && slices.ContainsFunc(s.Lhs, func(l ast.Expr) bool { return c.object(l) == err }) {
 			from = s
@@ -69,8 +69,8 @@ func (c *code) unquestioned(body *ast.BlockStmt, mark *ast.CallExpr) string {
 	return c.effectBy(call)
 }
 
-// effectBy names the effect of a call, its own or that of a function of the package; ""
-// if it has none.
+// effectBy names the effect of a call or of the called function of the package; "" if
+// there is none.
 func (c *code) effectBy(call *ast.CallExpr) string {
 	eff := c.effectOf(call)
 	if fn, _ := calleeOf(c.info, call).(*types.Func); eff == nil && c.decls[fn] != nil {
@@ -82,12 +82,12 @@ func (c *code) effectBy(call *ast.CallExpr) string {
 	return eff.what
 }
 
-// asked reports whether something between an assignment and the mark looks at the values
-// that are assigned, apart from a comparison with nil.
+// asked reports whether code between an assignment and the mark reads the assigned
+// values, other than by a comparison with nil.
 func (c *code) asked(body *ast.BlockStmt, from *ast.AssignStmt, mark *ast.CallExpr) (yes bool) {
 	ast.Inspect(body, func(n ast.Node) bool {
 		if r, ok := n.(*ast.ReturnStmt); ok && within(r, mark.Pos()) {
-			return false // the values beside the error
+			return false // the values other than the error
 		}
 		if b, ok := n.(*ast.BinaryExpr); ok && (b.Op == token.NEQ || b.Op == token.EQL) && (c.info.Types[b.X].IsNil() || c.info.Types[b.Y].IsNil()) {
 			return false

@@ -8,12 +8,12 @@ import (
 	"sync"
 )
 
-// unit is a function that runs by itself: a declared one, or a literal that is
-// neither a phase's nor run where it stands.
+// unit is a function that runs by itself: a declared function, or a literal that is
+// neither a phase's function nor run in place.
 type unit struct {
-	fn    *types.Func // that it is, or stands in; nil at package level
+	fn    *types.Func // the declared function of the unit, or around the literal; nil at package level
 	lit   *ast.FuncLit
-	label string // tells a literal from others in fn
+	label string // distinguishes the literals of fn
 	body  *ast.BlockStmt
 	calls []event
 
@@ -30,8 +30,8 @@ type event struct {
 	effect *effect
 }
 
-// literals finds out which literals run where they stand: called, deferred, or
-// handed to a call, unless they have phases of their own (a handler does).
+// literals finds the literals that run in place: they are called, deferred, or passed
+// to a call, and have no phases (a handler has).
 func (c *code) literals() {
 	direct := func(e ast.Expr) *ast.FuncLit {
 		lit, _ := ast.Unparen(e).(*ast.FuncLit)
@@ -100,8 +100,8 @@ func (c *code) findUnits() {
 	})
 }
 
-// events lists the calls of a body that matter, in source order. It looks into
-// literals that run where they stand, and not into phases.
+// events lists the calls of a body that matter, in source order, including literals
+// that run in place, but not phases.
 func (c *code) events(body *ast.BlockStmt) (all []event) {
 	ast.Inspect(body, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -125,7 +125,7 @@ func (c *code) events(body *ast.BlockStmt) (all []event) {
 	return all
 }
 
-// graphOf is made when it is asked for: few functions need it.
+// graphOf returns the graph of a unit, made at the first call: few functions need it.
 func (c *code) graphOf(u *unit) *graph {
 	u.once.Do(func() { u.graph = newGraph(c.info, u.body) })
 	return u.graph
@@ -154,13 +154,13 @@ func (c *code) runsPhase(e event) bool {
 	return e.phase != nil || c.hasPhases(e.callee)
 }
 
-// effectIn finds the first effect of a function of this package, its own or one of
-// a function that it calls; nil if it has none.
+// effectIn finds the first effect of a function of this package, or of a function
+// that it calls; nil if there is none.
 func (c *code) effectIn(fn *types.Func) *effect {
 	if eff, known := c.effects[fn]; known {
 		return eff
 	}
-	c.effects[fn] = nil // a circle has none of its own
+	c.effects[fn] = nil // recursion adds no effect
 	u := c.unit[fn]
 	if u == nil {
 		return nil

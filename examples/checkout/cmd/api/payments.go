@@ -13,8 +13,8 @@ import (
 
 var errDeclined = errors.New("declined")
 
-// payments is the payment provider. Without a URL it is a stand-in, which approves every
-// token but "tok_declined": put your provider's client in its place.
+// payments is the payment provider. Without a URL it approves every token except
+// "tok_declined". Replace it by your provider's client.
 type payments struct {
 	url  string
 	http http.Client

@@ -33,7 +33,7 @@ func newApp(db dynamo.Getter) *app {
 	return &app{db: db, sessions: os.Getenv("SESSIONS_TABLE"), payments: payments{url: os.Getenv("PAYMENTS_URL")}}
 }
 
-// Session is a checkout session: an item of the table, and what assistants see of it.
+// Session is the part of a checkout session that assistants see.
 type Session struct {
 	ID       string `json:"id" dynamodbav:"id"`
 	Status   string `json:"status" dynamodbav:"status"`
@@ -55,7 +55,7 @@ type Sum struct {
 	Amount int    `json:"amount" dynamodbav:"amount"`
 }
 
-// Order is what a completed session became. Its webhook has the same fields.
+// Order is the order of a completed session. Its webhook has the same fields.
 type Order struct {
 	ID      string `json:"id" dynamodbav:"id"`
 	Session string `json:"checkout_session_id" dynamodbav:"session"`
@@ -118,9 +118,9 @@ func (a *app) look(ctx context.Context) (r row, err error) {
 	return r, err
 }
 
-// read reads the session of the request's path, which must be the caller's own, and ready. What
-// it read must still be true when tx commits. An answer in its error is kept: there will never
-// be such a session, or it has come to its end, for which the status is over.
+// read reads the session of the request's path, which must be ready and belong to the caller.
+// tx commits only if the session is unchanged. An error is an answer that is kept: the session
+// will never exist, or it has ended, for which the status is over.
 func (a *app) read(ctx context.Context, tx *idem.Tx, caller string, over int) (Session, error) {
 	var r row
 	_, err := dynamo.Get(ctx, tx, a.db, a.sessions, sessionKey{lambda.PathValue(ctx, "id")}, &r)
@@ -128,7 +128,7 @@ func (a *app) read(ctx context.Context, tx *idem.Tx, caller string, over int) (S
 	case err != nil:
 	case r.Owner != caller:
 		err = idem.Respond(noSession)
-	case r.Status == inProgress: // since unlessBusy has looked: a retry comes there again
+	case r.Status == inProgress: // begun since unlessBusy has looked: a retry comes to unlessBusy again
 		err = errors.New("another request has begun to complete the session")
 	case r.Status != ready:
 		err = idem.Respond(notReady(over, r.Status))
@@ -136,11 +136,11 @@ func (a *app) read(ctx context.Context, tx *idem.Tx, caller string, over int) (S
 	return r.Session, err
 }
 
-// handler is a handler with the name of its caller.
+// handler is a handler that also gets the caller's name.
 type handler func(ctx context.Context, ev request, caller string) (response, error)
 
-// identified gives h the name of the caller whom the authorizer has let in. Another authorizer
-// than the template's names nobody.
+// identified passes the caller's name from the authorizer to h. An authorizer other than the
+// template's may set no name.
 func identified(h handler) func(context.Context, request) (response, error) {
 	return func(ctx context.Context, ev request) (response, error) {
 		caller := ""
@@ -179,7 +179,7 @@ func answer(status int, v any) response {
 	return response{StatusCode: status, Headers: map[string]string{"Content-Type": "application/json"}, Body: string(body)}
 }
 
-// refusal is an error as the protocol has it.
+// refusal returns an error in the protocol's form.
 func refusal(status int, code, message string) response {
 	return answer(status, map[string]string{"type": "invalid_request", "code": code, "message": message})
 }

@@ -18,11 +18,12 @@ func authorize(_ context.Context, ev events.APIGatewayV2CustomAuthorizerV2Reques
 			return events.APIGatewayV2CustomAuthorizerSimpleResponse{IsAuthorized: true, Context: map[string]any{"sub": name}}, nil
 		}
 	}
-	// This word makes the gateway answer 401; isAuthorized = false would be 403.
+	// this error makes the gateway answer 401; isAuthorized = false would be 403
 	return events.APIGatewayV2CustomAuthorizerSimpleResponse{}, errors.New("Unauthorized")
 }
 
-// caller returns whose a token is, by the pairs NAME:TOKEN in TOKENS; "" for nobody's.
+// caller returns the owner of a token, by the pairs NAME:TOKEN in TOKENS; "" for an
+// unknown token.
 func caller(token string) (found string) {
 	for pair := range strings.FieldsSeq(os.Getenv("TOKENS")) {
 		name, secret, _ := strings.Cut(pair, ":")

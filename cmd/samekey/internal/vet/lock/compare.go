@@ -11,13 +11,14 @@ import (
 	"time"
 )
 
-// Danger is what becomes of an operation under way that meets a change.
+// Danger is the consequence of a change for an open operation.
 type Danger int
 
 const (
-	// Refused operations are blocked or stuck: nothing is done until people act.
+	// Refused operations are blocked or stuck until a person acts.
 	Refused Danger = iota
-	// Twice operations may make a call again, and their provider takes it for another.
+	// Twice operations may make a call again under another key, so that the provider
+	// carries it out twice.
 	Twice
 	// Incomparable operations, also finished ones, are refused until the program knows
 	// their fingerprint.
@@ -26,18 +27,18 @@ const (
 	New
 )
 
-// Change is a change of a handler or an engine that operations under way may not survive.
+// Change is a change of a handler or an engine that open operations may not survive.
 type Change struct {
 	Danger  Danger
-	Handler string         // or the function that makes the engine
-	Pos     token.Position // where the program has it now; not valid where it doesn't
+	Handler string         // handler, or the function that makes the engine
+	Pos     token.Position // position in the program; not valid if it is removed
 	Message string
 }
 
 // guide says how to deploy such changes.
 const guide = "https://github.com/samekey/samekey/blob/main/docs/operate/changes.md#"
 
-// fates say what becomes of operations, and how to prevent it.
+// fates describe the consequence of each danger, and how to prevent it.
 var fates = map[Danger]string{
 	Refused: "open operations are refused until the old version is back. Keep the old phases for them: " + guide + "keep-the-old-phases",
 	Twice:   "an open operation may make the call twice. Keep the old phases for open operations: " + guide + "keep-the-old-phases",
@@ -54,9 +55,9 @@ func (c Change) String() string {
 	return fmt.Sprintf("%slock: %s: %s: %s", where, c.Handler, c.Message, fates[c.Danger])
 }
 
-// Compare finds the changes from the file to the program that operations under way
-// may not survive. Only packages that are loaded, or gone, are compared. A handler
-// that has only got another name is found by its phases.
+// Compare finds the changes from the file to the program that open operations may not
+// survive. It compares only packages that are loaded or gone. It recognises a renamed
+// handler by its phases.
 func (f *File) Compare(program Program, loaded, gone func(pkg string) bool) (all []Change) {
 	now := program.Handlers
 	current := make(map[string]Handler)
@@ -83,8 +84,7 @@ func (f *File) Compare(program Program, loaded, gone func(pkg string) bool) (all
 	return append(all, f.compareEngines(program.Engines)...)
 }
 
-// renamed finds a handler that the file doesn't have, and that can go on with the
-// phases of one that is gone.
+// renamed finds a new handler that can continue the phases of a removed handler.
 func (f *File) renamed(was []Phase, now []Handler) (Handler, bool) {
 	for _, h := range now {
 		if _, known := f.Packages[h.Package][h.Name]; !known && len(compare("", was, h)) == 0 {
@@ -155,8 +155,8 @@ func compare(handler string, was []Phase, is Handler) (all []Change) {
 	return all
 }
 
-// match finds each phase in the program, by its name; -1 = it is not there. Where
-// several have a name, they are taken in order.
+// match finds each phase in the program by name; -1 = it is missing. Phases with the
+// same name are matched in order.
 func match(was, is []Phase) []int {
 	at := make([]int, len(was))
 	taken := make(map[int]bool)
@@ -174,7 +174,7 @@ func match(was, is []Phase) []int {
 	return at
 }
 
-// instead finds the new phase that stands where one is gone; -1 = there is none.
+// instead finds the new phase in the place of a removed phase; -1 = there is none.
 func instead(p Phase, at []int, i int, added []int, is []Phase) int {
 	after, before := -1, len(is)
 	for _, k := range at[:i] {
@@ -193,9 +193,9 @@ func instead(p Phase, at []int, i int, added []int, is []Phase) int {
 	return -1
 }
 
-// comparePhase compares two phases of one name.
+// comparePhase compares two phases with the same name.
 func comparePhase(was, is Phase, add func(Danger, string, ...any)) {
-	repeats := was.Kind == is.Kind && (was.NotIdempotent || !is.NotIdempotent) // else a call in doubt is not made again
+	repeats := was.Kind == is.Kind && (was.NotIdempotent || !is.NotIdempotent) // otherwise a call in doubt is not repeated
 	for _, call := range was.Calls {
 		if repeats && !slices.Contains(is.Calls, call) && !slices.Contains(is.Calls, "*") {
 			add(Twice, "the phase %q no longer asks for the key of %q: under another name, or without a key, the call is another call", was.Name, call)

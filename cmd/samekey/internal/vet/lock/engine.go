@@ -9,37 +9,38 @@ import (
 	"strings"
 )
 
-// Engine is an engine of the program, and the options that decide what its keys mean.
+// Engine is an engine of the program, with the options that decide what keys mean.
 type Engine struct {
 	Package, Name string // Name is the function that makes the engine
 	Pos           token.Position
 	Meaning       Meaning
 }
 
-// Meaning is the options that decide what a key means, by their names, as far as they are
-// in sight. Functions are hashes of their source.
+// Meaning maps the names of options that decide what a key means to their source, as far
+// as it is known. Functions are hashed.
 type Meaning map[string]string
 
-// Options of a Meaning that say which other meanings an engine knows.
+// Options of a Meaning that list other meanings that the engine knows.
 const (
 	knownSchemes = "Fingerprint.Known"
-	former       = "Former" // "true" if its fields are in sight, as "Former.Scope"
+	former       = "Former" // "true" if the fields are known, such as "Former.Scope"
 	formerPreset = "Former.Preset"
 )
 
 // Means reports whether an option of idem.Options, or of its Fingerprint, is part of a
-// meaning. Secrets are not: a record names the one that it needs.
+// Meaning. Secrets are not: a record names the secret that it needs.
 func Means(option string) bool {
 	return option != "Fingerprint.Secrets" && (option == "Namespace" || ofCaller(option) || ofFingerprint(option))
 }
 
-// ofCaller reports whether an option decides whose a key is, and on which route: what
-// idem.Former changes.
+// ofCaller reports whether an option decides the caller or the route of a key, which
+// idem.Former can change.
 func ofCaller(option string) bool {
 	return slices.Contains([]string{"Scope", "OneScope", "ACP", "UCP", former}, option) || strings.HasPrefix(option, former+".")
 }
 
-// scopes returns the scope under which an engine claims keys, and all those that it knows.
+// scopes returns the scope under which an engine claims keys, and all scopes that the
+// engine knows.
 func (m Meaning) scopes() (claims string, knows []string) {
 	text := func(prefix, preset string) string {
 		path := m[preset+"ACP"]+m[preset+"UCP"] != ""
@@ -59,7 +60,7 @@ func (m Meaning) scopes() (claims string, knows []string) {
 			return knows[1], knows
 		}
 		return present, knows
-	default: // not in sight
+	default: // unknown
 		return m[former], []string{present}
 	}
 }
@@ -81,15 +82,16 @@ func (m Meaning) fingerprint() Meaning {
 
 func ofFingerprint(option string) bool { return strings.HasPrefix(option, "Fingerprint") }
 
-// knowEachOther reports whether two releases find the records that the other one claims.
+// knowEachOther reports whether each of two releases finds the records of the other.
 func knowEachOther(was, is Meaning) bool {
 	before, knew := was.scopes()
 	after, knows := is.scopes()
 	return slices.Contains(knows, before) && slices.Contains(knew, after)
 }
 
-// compareEngines finds the engines whose keys mean something else than in the file. A
-// change is survived if the former and the present program know both meanings.
+// compareEngines finds the engines whose keys mean something else than in the file.
+// Operations survive a change if the former and the present program know both
+// meanings.
 func (f *File) compareEngines(now []Engine) (all []Change) {
 	for _, is := range now {
 		was, known := f.Engines[is.Package][is.Name]
@@ -107,7 +109,7 @@ func (f *File) compareEngines(now []Engine) (all []Change) {
 		}
 		fingerprint := changes(was.fingerprint(), is.Meaning.fingerprint())
 		add(New, "the scope", scope)
-		renamed := !slices.Contains(fingerprint, "Fingerprint.Func") || slices.Contains(fingerprint, "Fingerprint.FuncName") // else records can't tell
+		renamed := !slices.Contains(fingerprint, "Fingerprint.Func") || slices.Contains(fingerprint, "Fingerprint.FuncName") // otherwise records don't name the function
 		knows := func(m Meaning) bool { return m[knownSchemes]+m[formerPreset] != "" }
 		if !knows(was) || !knows(is.Meaning) || !renamed {
 			add(Incomparable, "the fingerprint", fingerprint)
@@ -116,7 +118,8 @@ func (f *File) compareEngines(now []Engine) (all []Change) {
 	return all
 }
 
-// changes lists the options that differ, but for those that only add a known meaning.
+// changes lists the options that differ, except options that only add a known
+// meaning.
 func changes(was, is Meaning) (names []string) {
 	both := make(Meaning)
 	maps.Copy(both, was)

@@ -1,5 +1,5 @@
 // Package lock keeps the phases of handlers and the meaning of keys in a file, and finds
-// the changes of a program that its operations under way can't survive.
+// the changes of a program that open operations can't survive.
 package lock
 
 import (
@@ -14,18 +14,18 @@ import (
 
 // Phase is a phase of a handler, as far as a resumed run depends on it.
 type Phase struct {
-	// Name is the phase's, with * for each part that isn't constant.
+	// Name is the phase's name, with * for each part that isn't constant.
 	Name string `json:"phase"`
 	// Kind is Atomic or Foreign.
 	Kind string `json:"kind"`
 	// NotIdempotent says that the phase has this option.
 	NotIdempotent bool `json:"notIdempotent,omitempty"`
-	// Remembers is the option's time in seconds; 0 = none is in sight.
+	// Remembers is the time of idem.Remembers in seconds; 0 = none, or unknown.
 	Remembers int64 `json:"remembers,omitempty"`
-	// Calls are the names of its calls: service, or service/step; * for what isn't
-	// constant. In alphabetical order.
+	// Calls are the names of the phase's calls in alphabetical order: service, or
+	// service/step, with * for parts that aren't constant.
 	Calls []string `json:"calls,omitempty"`
-	// Result is the form of its result; nil = any.
+	// Result is the shape of the phase's result; nil = any.
 	Result Shape `json:"result,omitempty"`
 }
 
@@ -39,14 +39,14 @@ type Handler struct {
 	Before func(i, j int) bool
 }
 
-// Program is what a lock file is compared with.
+// Program is the present program, to be compared with a lock file.
 type Program struct {
 	Handlers []Handler
 	Engines  []Engine
 }
 
-// File is what a lock file holds: the phases of handlers, and what the keys of engines
-// mean, each by package and name.
+// File is the content of a lock file: the phases of handlers, and the meaning of
+// engines' keys, each by package and name.
 type File struct {
 	Version  int                           `json:"version"`
 	Packages map[string]map[string][]Phase `json:"packages"`
@@ -55,7 +55,7 @@ type File struct {
 
 const version = 1
 
-// Read reads a lock file. One that doesn't exist has no handlers.
+// Read reads a lock file. A missing file has no handlers.
 func Read(path string) (*File, error) {
 	raw, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -94,8 +94,9 @@ func (f *File) text() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// Updated is the file with handlers and engines as they are now. Packages that were not
-// loaded stay as they were; loaded says which were, and gone which are no more.
+// Updated returns the file with the present handlers and engines. Packages that were
+// not loaded stay unchanged; loaded reports whether a package was loaded, gone whether
+// it no longer exists.
 func (f *File) Updated(now Program, loaded, gone func(pkg string) bool) *File {
 	next := &File{Version: version, Packages: make(map[string]map[string][]Phase), Engines: make(map[string]map[string]Meaning)}
 	for pkg, handlers := range f.Packages {
@@ -123,7 +124,7 @@ func (f *File) Updated(now Program, loaded, gone func(pkg string) bool) *File {
 	return next
 }
 
-// Equal reports whether two files say the same.
+// Equal reports whether two files have the same content.
 func (f *File) Equal(g *File) bool {
 	a, err1 := f.text()
 	b, err2 := g.text()

@@ -9,13 +9,14 @@ import (
 	"strings"
 )
 
-// Shape is the form of a type's JSON: the name of a scalar, or of a type that makes
-// its own JSON; a list of one shape; an object of fields, or, under *, of a map's
-// values.
+// Shape describes a type's JSON: the name of a scalar, or of a type with its own
+// encoding; a list of one shape; or an object of fields, or of a map's values under
+// *.
 type Shape any
 
-// ShapeOf is the form of a type's JSON. own says which types make their own. A type of
-// very many parts, as a provider's library has them, has the form of its name.
+// ShapeOf returns the shape of a type's JSON. own reports whether a type has its own
+// encoding. The shape of a very large type, as in a provider's library, is the type's
+// name.
 func ShapeOf(t types.Type, own func(types.Type) bool) Shape {
 	left := 10_000
 	return shapes{own, nil, &left}.of(t)
@@ -23,8 +24,8 @@ func ShapeOf(t types.Type, own func(types.Type) bool) Shape {
 
 type shapes struct {
 	own    func(types.Type) bool
-	within []types.Type // that this one is a part of
-	left   *int         // how many parts it may still have
+	within []types.Type // types that contain this type
+	left   *int         // how many parts the type may still have
 }
 
 func (s shapes) of(t types.Type) Shape {
@@ -44,8 +45,8 @@ func (s shapes) of(t types.Type) Shape {
 	return name
 }
 
-// form is the form of a type that is no pointer, and that has none of its own; nil if
-// JSON has none for it.
+// form returns the shape of a non-pointer type by its JSON encoding; nil if it can't
+// be encoded.
 func (s shapes) form(t types.Type) Shape {
 	switch u := t.Underlying().(type) {
 	case *types.Basic:
@@ -82,8 +83,8 @@ func scalar(b *types.Basic) Shape {
 	}
 }
 
-// addFields adds the fields that JSON sees of a struct. A field of the struct itself
-// wins over that of an embedded one.
+// addFields adds the fields of a struct that JSON encodes. A field of the struct
+// itself wins over a field of an embedded struct.
 func (s shapes) addFields(all map[string]any, u *types.Struct) {
 	if *s.left--; *s.left < 0 {
 		return
@@ -124,8 +125,8 @@ func (s shapes) addFields(all map[string]any, u *types.Struct) {
 	}
 }
 
-// lost names a part of a stored value that has no place in the new shape, and why;
-// "" if all has. It compares as the engine does when it reads a stored result.
+// lost names a part of a stored value that the new shape lacks, and the reason; "" if
+// none. It compares like the engine when it reads a stored result.
 func lost(was, is Shape, at string) string {
 	switch {
 	case reflect.DeepEqual(was, is), is == "any", was == "int" && is == "float":
