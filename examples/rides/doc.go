@@ -1,6 +1,6 @@
-// Package rides is Rocket Rides: users in a hurry book a jetpack pilot for $20.
-// One request writes to two tables, takes money through an external API, and
-// sends a mail. It may die at any point, and clients may send it again.
+// Package rides is Rocket Rides: users in a hurry book a jetpack pilot for $20. One
+// request writes to two tables, takes money through an external API, and sends a
+// mail. The process may die at any point, and clients may send the request again.
 //
 // Read create.go first, which holds the whole request. The other files:
 //

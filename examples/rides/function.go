@@ -10,24 +10,23 @@ import (
 	"github.com/samekey/samekey/lambda"
 )
 
-// App is what the handlers need. All fields but Price and Memory are required.
+// App holds what the handlers need. All fields except Price and Memory are required.
 type App struct {
 	DB         dynamo.Getter // reads rides
 	RidesTable string        // with the key id
 	AuditTable string        // with the key id
 	Payments   Payments
-	Price      int // of a ride, in cents; 0 is [Price]
+	Price      int // price of a ride, in cents; 0 is [Price]
 
-	// Memory is for how long the payment provider remembers a key; 0 is
-	// 24 hours.
+	// Memory is how long the payment provider remembers a key; 0 is 24 hours.
 	Memory time.Duration
 }
 
 // Function is the API's function.
 type Function = lambda.Router[request, response]
 
-// NewFunction returns the function of an app. The engine has to be one with
-// [idem.Options.Resumable] for a completer to be of use.
+// NewFunction returns the function of an app. For a completer the engine needs
+// [idem.Options.Resumable].
 func NewFunction(app *App, engine *idem.Engine) *Function {
 	router := lambda.NewRouter(adapter())
 	router.Keyed("POST /rides", engine, app.create).Before(refuse)
@@ -35,14 +34,14 @@ func NewFunction(app *App, engine *idem.Engine) *Function {
 	return router
 }
 
-// refuse answers a booking that can't be made whatever becomes of it, before its
-// key is looked at: the key is still new when the request comes corrected.
+// refuse answers a request that can't become a booking, before the engine reads the
+// key: the corrected request may use the same key.
 func refuse(_ context.Context, ev request) (*response, error) {
 	_, _, refused := check(ev)
 	return refused, nil
 }
 
-// check finds the user and the booking, or says why there is none.
+// check returns the user and the booking, or the refusal.
 func check(ev request) (user User, in input, refused *response) {
 	user, known := userOf(ev)
 	if !known {

@@ -6,8 +6,7 @@ import (
 	"fmt"
 )
 
-// input is what a client sends to book a ride. All coordinates are set in one
-// that parse returned.
+// input is a client's request for a ride. parse ensures that all coordinates are set.
 type input struct {
 	OriginLat *float64 `json:"origin_lat"`
 	OriginLon *float64 `json:"origin_lon"`
@@ -17,8 +16,7 @@ type input struct {
 	RaiseError string `json:"raise_error"` // see raise.go
 }
 
-// parse reads a booking from an event. An error says what is wrong with it, in
-// the client's words.
+// parse reads a booking from an event. An error is a text for the client.
 func parse(ev request) (in input, err error) {
 	body, err := decoded(ev)
 	if err == nil {
@@ -47,7 +45,7 @@ func parse(ev request) (in input, err error) {
 	return in, in.checkRaise()
 }
 
-// decoded is the body as the client sent it.
+// decoded returns the body as the client sent it.
 func decoded(ev request) (string, error) {
 	if !ev.IsBase64Encoded {
 		return ev.Body, nil

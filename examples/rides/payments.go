@@ -14,12 +14,12 @@ import (
 	"github.com/samekey/samekey/idem/client"
 )
 
-// What a call to another system can end in for good, besides a result.
+// Final errors of a call to another system.
 var (
 	// ErrDeclined says that the customer's card was declined.
 	ErrDeclined = errors.New("the card was declined")
-	// ErrRefused says that the system won't do what was asked. Of an earlier call
-	// with the same key it says nothing.
+	// ErrRefused says that the system refuses the call. It tells nothing about an earlier
+	// call with the same key.
 	ErrRefused = errors.New("refused")
 )
 
@@ -37,7 +37,7 @@ type Charge struct {
 	Amount   int    `json:"amount"` // in cents
 }
 
-// Payments is the payment provider's client. The zero Client will do.
+// Payments is the payment provider's client. Client may be the zero value.
 type Payments struct {
 	URL    string // base URL
 	Client http.Client
@@ -46,9 +46,8 @@ type Payments struct {
 // Charge takes the bill's amount from its customer, once for each key that the provider
 // remembers, however often Charge is called.
 //
-// [ErrDeclined] is final, and [ErrRefused] is where no earlier call was made.
-// After any other error the money may have been taken or not: call again with the
-// same key.
+// [ErrDeclined] is final. [ErrRefused] is final if no earlier call was made. After
+// any other error the money may have been taken or not: call again with the same key.
 func (p *Payments) Charge(ctx context.Context, bill Bill, key string) (Charge, error) {
 	var c Charge
 	err := call(ctx, &p.Client, http.MethodPost, p.URL+"/v1/charges", key, struct {
@@ -64,8 +63,8 @@ func (p *Payments) Charge(ctx context.Context, bill Bill, key string) (Charge, e
 	return c, nil
 }
 
-// Find returns the charges that were made with key, also after the provider has forgotten to
-// make no second charge for it.
+// Find returns the charges that were made with key. The provider lists them even after it
+// has forgotten the key.
 func (p *Payments) Find(ctx context.Context, key string) (all []Charge, err error) {
 	if err := call(ctx, &p.Client, http.MethodGet, p.URL+"/v1/charges?key="+url.QueryEscape(key), "", nil, &all); err != nil {
 		return nil, fmt.Errorf("payments: %w", err)
@@ -73,17 +72,17 @@ func (p *Payments) Find(ctx context.Context, key string) (all []Charge, err erro
 	return all, nil
 }
 
-// maxAnswer is how much of an answer is read, in bytes.
+// maxAnswer limits how many bytes of an answer are read.
 const maxAnswer = 1 << 20
 
-// patience is how long to wait for an answer at most; the context may end first.
+// patience is the longest wait for an answer; the context may end first.
 const patience = 10 * time.Second
 
 // call sends in as JSON, if it isn't nil, and reads JSON into out. key, if there is one, is
 // sent as the idempotency key.
 //
-// An error that matches neither ErrDeclined nor ErrRefused leaves open what
-// became of the request.
+// After an error that matches neither ErrDeclined nor ErrRefused, the outcome is
+// unknown.
 func call(ctx context.Context, cl *http.Client, method, address, key string, in, out any) error {
 	var body io.Reader = http.NoBody
 	if in != nil {
@@ -116,7 +115,7 @@ func call(ctx context.Context, cl *http.Client, method, address, key string, in,
 		Error struct{ Type, Code string }
 	}
 	if resp.StatusCode >= http.StatusBadRequest {
-		_ = json.Unmarshal(answer, &refusal) // what isn't of that form has no code
+		_ = json.Unmarshal(answer, &refusal) // an answer of another form has no code
 	}
 	switch outcome := client.Classify(resp.StatusCode, nil, refusal.Error.Type, refusal.Error.Code); outcome {
 	case client.Succeeded:

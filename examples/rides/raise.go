@@ -12,16 +12,15 @@ import (
 	"github.com/samekey/samekey/lambda"
 )
 
-// raiseError is a switch for tests, in the query or in the body: the name of
-// the recovery point that shall not be reached. The request then fails there, as
-// if the process had met a bug, with all before it done.
+// raiseError is a switch for tests, in the query or in the body. It names the
+// recovery point before which the request fails, as if by a bug, after all earlier
+// phases.
 //
-// It is not part of what is asked for: neither the fingerprint nor the stored
-// request has it. So the same request without it is a retry, and a completer's
-// run doesn't fail.
+// The fingerprint and the stored request don't contain the switch. So the same
+// request without the switch is a retry, and a completer's run doesn't fail.
 const raiseError = "raise_error"
 
-// recoveryPoints in their order, with those that every operation has.
+// recoveryPoints are in order, and include the recovery points of every operation.
 var recoveryPoints = [...]string{"started", rideCreated, chargeCreated, "finished"}
 
 func (in input) checkRaise() error {
@@ -39,7 +38,7 @@ func (in input) raise(point string) error {
 	return nil
 }
 
-// adapter is [lambda.HTTPAPI], but for raise_error.
+// adapter returns [lambda.HTTPAPI] without raise_error in requests.
 func adapter() lambda.Adapter[request, response] {
 	a := lambda.HTTPAPI
 	a.Request = func(ctx context.Context, ev request) (idem.Request, error) {
@@ -55,15 +54,14 @@ func adapter() lambda.Adapter[request, response] {
 	return a
 }
 
-// withoutParameter cuts a parameter out of a query.
+// withoutParameter removes a parameter from a query.
 func withoutParameter(query, name string) string {
 	pairs := strings.Split(query, "&")
 	return strings.Join(slices.DeleteFunc(pairs, func(pair string) bool { return strings.HasPrefix(pair, name+"=") }), "&")
 }
 
-// withoutMember cuts the first member of a name out of a JSON object, and leaves
-// every other byte as it is: the fingerprint of a retry without the member is
-// made of these.
+// withoutMember removes the first member with a name from a JSON object, and changes
+// no other byte: the fingerprint of a retry without the member must be the same.
 func withoutMember(object, name string) string {
 	const space = " \t\r\n"
 	dec := json.NewDecoder(strings.NewReader(object))
@@ -71,7 +69,7 @@ func withoutMember(object, name string) string {
 		return object
 	}
 	for first := true; ; first = false {
-		begin := dec.InputOffset() // behind the brace, or the member before
+		begin := dec.InputOffset() // after the brace, or the earlier member
 		if !dec.More() {
 			return object
 		}
@@ -85,7 +83,7 @@ func withoutMember(object, name string) string {
 		}
 		before, after := object[:begin], object[dec.InputOffset():]
 		if next, more := strings.CutPrefix(strings.TrimLeft(after, space), ","); first && more {
-			// The next member takes its place.
+			// the next member takes the place
 			member := strings.TrimLeft(object[begin:], space)
 			return object[:len(object)-len(member)] + strings.TrimLeft(next, space)
 		}

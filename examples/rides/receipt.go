@@ -15,21 +15,21 @@ import (
 // ReceiptJob is the kind of the job that sends a receipt.
 const ReceiptJob = "send_ride_receipt"
 
-// Receipt is what such a job needs to know.
+// Receipt is the data of such a job.
 type Receipt struct {
 	RideID string `json:"ride_id"`
 	To     string `json:"to"`
 	Amount int    `json:"amount"` // in cents
 }
 
-// Mails is the mail service's client. The zero Client will do.
+// Mails is the mail service's client. Client may be the zero value.
 type Mails struct {
 	URL    string // base URL
 	Client http.Client
 }
 
-// Receive sends the receipt that a message of the drain asks for. It is to be
-// wrapped by [lambda.WrapEach], which does each job once: queues deliver twice.
+// Receive sends the receipt of a job in a message. Wrap it by [lambda.WrapEach],
+// which does each job once: queues may deliver twice.
 func (m *Mails) Receive(ctx context.Context, msg events.SQSMessage) error {
 	id := msg.MessageAttributes[lambda.KeyAttribute].StringValue
 	if id == nil || *id == "" {
@@ -42,8 +42,8 @@ func (m *Mails) Receive(ctx context.Context, msg events.SQSMessage) error {
 	return m.Send(ctx, *id, r)
 }
 
-// Send mails a receipt. The service sends one mail for each job: where a process
-// dies behind the call, the next one's is no second mail.
+// Send mails a receipt. The service sends one mail for each job: if a process dies
+// after the call, the next process's call sends no second mail.
 func (m *Mails) Send(ctx context.Context, job string, r Receipt) error {
 	if r.RideID == "" || r.To == "" {
 		return errors.New("mails: a receipt without a ride or an address")

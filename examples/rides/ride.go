@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Price is what every ride costs, whatever its length, in cents, unless App.Price says otherwise.
+// Price is the price of every ride in cents, unless App.Price is set.
 const Price = 20_00
 
-// Ride is an item of the table of rides. ChargeID is empty until it is paid.
+// Ride is an item of the table of rides. ChargeID is empty until the ride is paid.
 type Ride struct {
 	ID        string    `json:"id"                  dynamodbav:"id"`
 	User      string    `json:"user"                dynamodbav:"user"`
@@ -46,7 +46,7 @@ func newRide(user User, in input) Ride {
 	}
 }
 
-// created is the audit record of a new ride. Its data is what the client asked for.
+// created returns the audit record of a new ride, with the client's input as data.
 func (r Ride) created(originIP string) auditRecord {
 	return auditRecord{
 		ID: "audit_" + rand.Text(), Action: "ride.created", User: r.User, OriginIP: originIP,

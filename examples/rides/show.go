@@ -30,7 +30,7 @@ func (a *App) show(ctx context.Context, ev request) (response, error) {
 	if err := attributevalue.UnmarshalMap(out.Item, &ride); err != nil {
 		return response{}, err
 	}
-	if ride.User != user.Email { // also where there is none
+	if ride.User != user.Email { // also if there is no such ride
 		return problem(http.StatusNotFound, "You have no such ride."), nil
 	}
 	return answer(http.StatusOK, ride), nil

@@ -11,11 +11,11 @@ import (
 // User is somebody who can book rides.
 type User struct {
 	Email    string
-	Customer string // id of the payment provider's customer, who has a card there
+	Customer string // id of the customer at the payment provider
 }
 
-// findUser knows who there is. A real app would have a table of users, which
-// its authorizer reads; here there are always these two.
+// findUser finds one of two fixed users. A real app would have a table of users,
+// which the authorizer reads.
 func findUser(email string) (User, bool) {
 	switch email {
 	case "jane@example.com":
@@ -26,7 +26,7 @@ func findUser(email string) (User, bool) {
 	return User{}, false
 }
 
-// userOf is who the authorizer has let in.
+// userOf returns the user whom the authorizer has identified.
 func userOf(ev request) (User, bool) {
 	if a := ev.RequestContext.Authorizer; a != nil {
 		sub, _ := a.Lambda["sub"].(string)
@@ -35,11 +35,11 @@ func userOf(ev request) (User, bool) {
 	return User{}, false
 }
 
-// Authorize is the API's Lambda authorizer: it tells who sends a bearer token.
-// The token is the user's address, so don't take this for security.
+// Authorize is the API's Lambda authorizer: it identifies the user of a bearer token.
+// The token is the user's address, so it is not secure.
 //
-// Its context names the user in "sub", which becomes the scope of the user's
-// keys: the same key of two users is two operations. What it refuses never
+// The authorizer's context names the user in "sub", which becomes the scope of the
+// user's keys: the same key of two users is two operations. A refused request never
 // reaches a key.
 func Authorize(_ context.Context, ev events.APIGatewayV2CustomAuthorizerV2Request) (events.APIGatewayV2CustomAuthorizerSimpleResponse, error) {
 	if len(ev.IdentitySource) > 0 {
@@ -48,6 +48,6 @@ func Authorize(_ context.Context, ev events.APIGatewayV2CustomAuthorizerV2Reques
 			return events.APIGatewayV2CustomAuthorizerSimpleResponse{IsAuthorized: true, Context: map[string]any{"sub": user.Email}}, nil
 		}
 	}
-	// This word makes the gateway answer 401; isAuthorized = false would be 403.
+	// this error makes the gateway answer 401; isAuthorized = false would be 403
 	return events.APIGatewayV2CustomAuthorizerSimpleResponse{}, errors.New("Unauthorized")
 }

@@ -2,8 +2,8 @@
 // Stripe's events, and handles each event once.
 //
 // Settings: IDEM_TABLE and PAYMENTS_TABLE (partition key "id"),
-// STRIPE_WEBHOOK_SECRET, and during a rotation the other secret in
-// STRIPE_WEBHOOK_SECRET_2.
+// STRIPE_WEBHOOK_SECRET, and during a rotation STRIPE_WEBHOOK_SECRET_2 for the second
+// secret.
 package main
 
 import (

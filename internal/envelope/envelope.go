@@ -1,12 +1,12 @@
-// Package envelope has the messages by which a completer asks a function to complete
-// an operation, and the function answers:
+// Package envelope has the message by which a completer asks a function to complete
+// an operation, and the function's answer:
 //
 //	{"samekey":{"resume":{"pk":"v1#…","owner":"…","ver":3}}}   and "released":true, if it was released
 //	{"samekey":{"outcome":"in_flight","retry_after_ms":1500}}
 //
-// The envelope names a record and holds nothing of the request: a principal that may
-// invoke the function can choose neither caller nor request. No event source
-// produces an envelope, because client data is never an event's only top-level
+// The envelope names a record and contains nothing of the request, so that a
+// principal who may invoke the function can't choose caller or request. No event
+// source produces an envelope, because client data is never an event's only top-level
 // member.
 package envelope
 
@@ -23,7 +23,7 @@ import (
 
 const (
 	member = "samekey"
-	// limit is more than any ticket needs.
+	// limit is the largest envelope; tickets need less.
 	limit = 4 << 10
 )
 
@@ -33,9 +33,9 @@ func EncodeTicket(t jobs.Ticket) []byte {
 }
 
 // ParseTicket reads a payload of [EncodeTicket]. ok is false for any other payload:
-// it is an event for the handler. An error says that the payload is an envelope,
-// having no other member, and can't be read. ParseTicket accepts the members in any
-// order, each member once, and no unknown members.
+// it is an event for the handler. An error means that the payload is an envelope and
+// can't be read. ParseTicket accepts the members in any order, each member once, and
+// no unknown members.
 func ParseTicket(payload []byte) (t jobs.Ticket, ok bool, err error) {
 	content, ok, err := open(payload)
 	if !ok || err != nil {
@@ -91,7 +91,7 @@ func open(payload []byte) (content json.RawMessage, ok bool, err error) {
 	return m[member], err == nil, err
 }
 
-// members reads an object that has exactly these members, each once. A member whose
+// members reads an object with exactly the named members, each once. A member whose
 // name ends in "?" may be missing.
 func members(raw json.RawMessage, names ...string) (map[string]json.RawMessage, error) {
 	m, err := rawjson.Object(raw)

@@ -30,8 +30,8 @@ const (
 // Outcome is a function's answer to a ticket.
 type Outcome struct {
 	Kind       Kind
-	RetryAfter time.Duration // of InFlight: the rest of the lease
-	Error      string        // of Failed, NotMine, Stuck and Unreadable, for logs
+	RetryAfter time.Duration // for InFlight: the rest of the lease
+	Error      string        // for Failed, NotMine, Stuck and Unreadable; for logs
 }
 
 // OutcomeOf returns the outcome for the error of [idem.Engine.Resume].
@@ -44,9 +44,9 @@ func OutcomeOf(err error) Outcome {
 	case errors.Is(err, jobs.ErrNotMine):
 		return Outcome{Kind: NotMine, Error: redact.Error(err)}
 	case errors.Is(err, idem.ErrCorrupt):
-		return Outcome{Kind: Unreadable, Error: redact.Error(err)} // no try can help
+		return Outcome{Kind: Unreadable, Error: redact.Error(err)} // another try can't help
 	case errors.Is(err, idem.ErrUnavailable), errors.Is(err, store.ErrUnknown), errors.Is(err, idem.ErrConflict):
-		return Outcome{Kind: Failed, Error: redact.Error(err)} // also if the record was to be marked as stuck
+		return Outcome{Kind: Failed, Error: redact.Error(err)} // also if marking the record as stuck has failed
 	case errors.Is(err, idem.ErrStuck):
 		return Outcome{Kind: Stuck, Error: redact.Error(err)}
 	case errors.Is(err, idem.ErrInFlight):
@@ -86,7 +86,7 @@ func ParseOutcome(payload []byte) (Outcome, error) {
 	}
 	switch o.Kind {
 	case Done, Moved, InFlight, Stuck, Failed, NotMine, Unreadable:
-		const day = 24 * time.Hour // beyond any lease, and no multiplication overflows
+		const day = 24 * time.Hour // longer than any lease, and far from an overflow
 		after := time.Duration(min(max(o.RetryAfterMS, 0), day.Milliseconds())) * time.Millisecond
 		return Outcome{o.Kind, after, o.Error}, nil
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/samekey/samekey/seal"
 )
 
-// Seal is the encryption of a record's contents: its data key, and the parts that
-// haven't been opened. It never changes.
+// Seal holds the data key of a record, and the parts of the record that haven't been
+// opened. A Seal never changes.
 type Seal struct {
 	keyID, algorithm string
 	wrapped          []byte
@@ -22,7 +22,7 @@ func NewSeal(key *seal.Key) *Seal {
 	return &Seal{keyID: key.ID(), algorithm: seal.Algorithm, wrapped: key.Wrapped(), key: key}
 }
 
-// KeyID names the key, for store.Record.Seal.
+// KeyID returns the name of the key, for store.Record.Seal.
 func (s *Seal) KeyID() string { return s.keyID }
 
 // SealOf returns the encryption of r's contents; nil if r isn't sealed.
@@ -34,7 +34,7 @@ func SealOf(r *store.Record) *Seal {
 	return s
 }
 
-// Closed reports whether contents of the record were not opened.
+// Closed reports whether the record has contents that were not opened.
 func (s *Seal) Closed() bool { return s != nil && s.closed != nil }
 
 // Key returns the data key; nil if it isn't open.
@@ -45,8 +45,7 @@ func (s *Seal) Key() *seal.Key {
 	return s.key
 }
 
-// The kinds of sealed parts. They are part of what a part is bound to, so they never
-// change.
+// Kinds of sealed parts. Each part is bound to its kind, so kinds never change.
 const (
 	kindScope   = "scope"
 	kindRequest = "request"
@@ -56,8 +55,8 @@ const (
 	kindBody    = "body"
 )
 
-// Box seals and opens the parts of a record as it is when the box is made. A nil Box
-// leaves them plain.
+// Box seals and opens the parts of a record, with the record's fields at the time of
+// NewBox. A nil Box leaves the parts plain.
 type Box struct {
 	key    *seal.Key
 	pk, id string
@@ -65,7 +64,7 @@ type Box struct {
 	whose  [6]string
 }
 
-// NewBox returns the box of r with key; nil without a key. r's scope is open.
+// NewBox returns the box of r with key; nil without a key. r's scope must be open.
 func NewBox(key *seal.Key, r *store.Record) *Box {
 	if key == nil {
 		return nil
@@ -76,22 +75,22 @@ func NewBox(key *seal.Key, r *store.Record) *Box {
 	}
 }
 
-// sealLayout is part of what a part is bound to, so it never changes: a part must open
-// whatever the layout of its record.
+// sealLayout is in the context of each part, so it never changes: a part must open in
+// a record of any layout.
 const sealLayout = "1"
 
-// context names the place of a part. The place closes these exchanges:
+// context returns the place to which a part is bound. Each component of the place
+// prevents an exchange:
 //   - pk: with another record;
 //   - id: with an earlier or later operation under the same key;
 //   - kind and part: with another part of the record;
-//   - function, handler, tenant and route: nothing is read, and no request runs,
-//     anywhere else;
-//   - scope: for no other caller;
-//   - fingerprint and its scheme: no other request of the caller gets the answer.
+//   - function, handler, tenant and route: with another handler, tenant or route;
+//   - scope: with another caller;
+//   - fingerprint and its scheme: with another request of the caller.
 //
-// The last three lines are of requests, results and answers. Args are delivered by their
-// kind, and for their tenant. The scope is itself what the others are bound to. The chunks
-// of a body have their place and hash in a request or an answer.
+// The last three lines apply to requests, results and answers. Args are bound to kind,
+// group and tenant. The chunks of a body have their place and hash in a request or an
+// answer.
 func (b *Box) context(kind string, part ...string) []byte {
 	place := append(make([]string, 0, 16), "samekey", sealLayout, b.pk, b.id, kind)
 	switch kind {
@@ -113,8 +112,8 @@ func (b *Box) open(sealed []byte, kind string, part ...string) ([]byte, error) {
 
 func resultPart(at int, phase string) []string { return []string{strconv.Itoa(at), phase} }
 
-// argsPart includes kind and group: nobody can have a job's args delivered as another
-// kind, or in another group.
+// argsPart includes kind and group, so that a job's args can't be delivered as
+// another kind or in another group.
 func argsPart(name string, j store.Job) []string { return []string{name, j.Kind, j.Group} }
 
 // Chunk seals companion i of over.
@@ -127,8 +126,7 @@ func (b *Box) OpenChunk(sealed []byte, over *store.Overflow, i int) ([]byte, err
 	return b.open(sealed, kindBody, chunkPart(over, i)...)
 }
 
-// chunkPart identifies the body as well: no other body has the same owner and first
-// number.
+// chunkPart includes owner and first number, which together identify the body.
 func chunkPart(o *store.Overflow, i int) []string {
 	return []string{o.Owner, strconv.FormatInt(o.First, 10), strconv.Itoa(o.Count), strconv.Itoa(i)}
 }

@@ -12,11 +12,11 @@ import (
 	"github.com/samekey/samekey/seal"
 )
 
-// closed holds the sealed parts of a record as its item has them.
+// closed holds the sealed parts of a record's item.
 type closed struct {
 	scope, request, answer []byte
-	results                map[int][]byte    // by the phase's place
-	args                   map[string][]byte // by the job's name
+	results                map[int][]byte    // results by the phase's index
+	args                   map[string][]byte // args by the job's name
 }
 
 func (c *closed) empty() bool {
@@ -66,11 +66,11 @@ func notNil(b []byte) []byte {
 
 // Unseal opens the contents of a decoded record, which it changes. known are data
 // keys that the caller holds; any other comes from sealer. An error matches
-// [store.ErrCorrupt] if the contents are not as they were sealed, and
-// [store.ErrSealed] if their data key can't be had; r is then still closed.
+// [store.ErrCorrupt] if the contents have changed since they were sealed, and
+// [store.ErrSealed] if there is no data key; r is then still closed.
 //
-// The data key of a record without sealed contents stays closed, since nobody may
-// ever need it.
+// The data key of a record without sealed contents stays closed, since it may never
+// be needed.
 func Unseal(ctx context.Context, sealer *seal.Sealer, r *store.Record, known ...*Seal) error {
 	if r == nil {
 		return nil
@@ -103,7 +103,7 @@ func Unseal(ctx context.Context, sealer *seal.Sealer, r *store.Record, known ...
 	return nil
 }
 
-// Opened returns s with its data key.
+// Opened returns s with the data key.
 func (s *Seal) Opened(ctx context.Context, sealer *seal.Sealer) (*Seal, error) {
 	if s.key != nil {
 		open := *s
@@ -124,7 +124,7 @@ func (s *Seal) Opened(ctx context.Context, sealer *seal.Sealer) (*Seal, error) {
 	return &open, nil
 }
 
-// into puts the opened parts into r, or none of them.
+// into opens all parts and puts them into r, or none.
 func (c *closed) into(r *store.Record, key *seal.Key) error {
 	open := *r
 	open.Phases = slices.Clone(r.Phases)
@@ -205,7 +205,7 @@ func hasPlain(r *store.Record) bool {
 	if s := SealOf(r); s != nil && s.closed != nil {
 		c = s.closed
 	} else if s != nil && s.key != nil {
-		return false // opened before
+		return false // the record was opened before
 	}
 	plain := r.Scope != "" || r.Input != nil && c.request == nil || r.Response != nil && c.answer == nil
 	for at, p := range r.Phases {

@@ -29,7 +29,7 @@ type head struct {
 
 type sealedOverflow struct {
 	Owner  string `json:"o,omitempty"`
-	First  int64  `json:"n"` // 0 too: a size tells nothing of other requests
+	First  int64  `json:"n"` // never omitted, even if 0, so that the size says nothing about the request
 	Count  int    `json:"c"`
 	Length int    `json:"l"`
 	Zipped bool   `json:"z,omitempty"`
@@ -72,8 +72,8 @@ func requestHead(in *store.Input, over *store.Overflow, zipped bool) *head {
 	return h
 }
 
-// unpackAnswer returns the answer in sealed contents, and the place of its body if that
-// lies elsewhere.
+// unpackAnswer returns the answer in sealed contents, and the place of the body if the
+// body is in companions.
 func unpackAnswer(plain []byte) (*store.Response, *store.Overflow, error) {
 	h, body, err := unpack(plain)
 	if err != nil {

@@ -20,7 +20,7 @@ const (
 	maxCompanions        = 28 // 10 MB, even if compression made it larger
 	minStatus, maxStatus = 100, 999
 
-	// MaxStored is the largest body in bytes: more than Lambda takes or gives.
+	// MaxStored is the largest body in bytes: more than Lambda accepts or returns.
 	MaxStored = defaults.MaxStoredRequest
 )
 
@@ -29,15 +29,15 @@ const (
 // a request again.
 func Decode(it Map) (*store.Record, error) { return decode(Decoder{It: it}) }
 
-// Glance reads an item as Decode does, without the bodies of answer and request: an item
-// of some KB may have one of megabytes. It is for readers of many items, who need none.
+// Glance is Decode without the bodies of answer and request, for readers of many items:
+// an item of a few KB may hold a compressed body of megabytes.
 func Glance(it Map) (*store.Record, error) { return decode(Decoder{It: it, bodiless: true}) }
 
-// Read reads an item of the table as a record, for tools that scan the table or read
-// its stream. It returns nil for an item that is no record: the part of a large body, the
-// place of a sweep, or one that isn't Samekey's. An item that is not understood, as
-// one of another layout, is an error that wraps [store.ErrCorrupt]. No body is read,
-// in the record or outside, and sealed contents stay closed. The record keeps no part of it.
+// Read reads an item of the table as a record, for tools that scan the table or read its
+// stream. It returns nil for an item that is no record: a part of a large body, the place of
+// a sweep, or an item of another program. An item that is not understood, such as of another
+// layout, is an error that matches [store.ErrCorrupt]. Read reads no body, and sealed
+// contents stay closed. The record keeps no reference to it.
 func Read(it Map) (*store.Record, error) {
 	_, versioned := it[AttrVersion]
 	_, stated := it[AttrState]
@@ -68,13 +68,13 @@ func decode(d Decoder) (*store.Record, error) {
 	return r, nil
 }
 
-// room is where an answer is decoded.
+// room is the memory for a decoded answer.
 type room struct {
 	response store.Response
-	values   [4]string // of its headers
+	values   [4]string // values of the headers
 }
 
-// layout refuses a record of a layout that this program doesn't know.
+// layout refuses a record of an unknown layout.
 func (d *Decoder) layout(*store.Record) {
 	if v := strconv.FormatInt(d.Number(AttrVersion, true), 10); v != Layout {
 		d.fail("layout version %s is not known to this program", v)
@@ -97,8 +97,7 @@ func (d *Decoder) fail(format string, args ...any) {
 	}
 }
 
-// check checks that a record keeps the rules that every writer keeps, which doesn't show after
-// another error.
+// check checks the rules that every writer keeps. It does nothing after another error.
 func (d *Decoder) check(r *store.Record) {
 	switch {
 	case r.State != store.Open && r.State != store.Done && r.State != store.Stuck:
@@ -381,7 +380,8 @@ func (d *Decoder) jobs(must bool) map[string]store.Job {
 	return jobs
 }
 
-// response reads the answer, and the values of its headers as far as there is room.
+// response reads the answer. Values of headers go into the room as far as it has
+// space.
 func (d *Decoder) response(r *store.Record) {
 	m := as[*types.AttributeValueMemberM](d, d.It, AttrResp, false)
 	if m == nil {
@@ -444,7 +444,7 @@ func (d *Decoder) overflow(path string, it Map) *store.Overflow {
 	return o
 }
 
-// sound reports whether a place of a body may be read.
+// sound reports whether the place of a body is valid.
 func sound(o *store.Overflow) bool {
 	return o.Count >= 0 && o.Count <= maxCompanions && o.Length >= 0 && (o.Count == 0 || o.Length <= MaxStored)
 }

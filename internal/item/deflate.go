@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// level is where a byte more to store costs as much as the time to save it. The figures are
-// in docs/inside/decisions/0072-deflate.md.
+// level is the level at which a further saved byte costs as much time as it saves in
+// storage. The figures are in docs/inside/decisions/0072-deflate.md.
 const level = 7
 
 // A writer holds about 800 KB, a reader about 40 KB. The garbage collector empties the
@@ -18,7 +18,7 @@ const level = 7
 var (
 	deflaters = sync.Pool{New: func() any {
 		d := new(deflater)
-		d.w, _ = flate.NewWriter(d, level) // fails for unknown levels only
+		d.w, _ = flate.NewWriter(d, level) // fails only for unknown levels
 		return d
 	}}
 	inflaters = sync.Pool{New: func() any { return flate.NewReader(nil) }}
@@ -33,8 +33,8 @@ type deflater struct {
 
 // Deflate returns body compressed (RFC 1951), without the 18 bytes of gzip around it.
 func Deflate(body []byte) []byte {
-	const stored = 64                                                       // and 5 bytes for each block of 64 KB, if nothing is saved
-	buf := bytes.NewBuffer(make([]byte, 0, len(body)+len(body)>>12+stored)) // grown, it would be there twice; its writes don't fail
+	const stored = 64                                                       // overhead of a body that can't be compressed, besides 5 bytes for each block of 64 KB
+	buf := bytes.NewBuffer(make([]byte, 0, len(body)+len(body)>>12+stored)) // large enough: growing would need twice the memory; writes to it don't fail
 	d := deflaters.Get().(*deflater)
 	d.Buffer = buf
 	d.w.Reset(d)
@@ -51,7 +51,7 @@ func Deflate(body []byte) []byte {
 // Inflate returns at most limit bytes; more is an error, since no larger body is
 // stored. It takes memory for about twice the limit, whatever b holds.
 func Inflate(b []byte, limit int) ([]byte, error) {
-	from := bytes.NewReader(b) // read byte by byte, so nothing after the end is taken
+	from := bytes.NewReader(b) // a ByteReader, so that flate reads nothing after the end
 	r := inflaters.Get().(io.ReadCloser)
 	defer inflaters.Put(r)
 	if err := r.(flate.Resetter).Reset(from, nil); err != nil {

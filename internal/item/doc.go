@@ -1,7 +1,7 @@
 // Package item is the common base of the store and of the readers of its stream: the
-// form of a record's item (docs/operate/item.md), its attributes, its encoding and decoding,
-// the meaning of AWS errors, and the time to wait before a request is sent again.
+// attributes of a record's item (docs/operate/item.md), encoding and decoding, the meaning
+// of AWS errors, and the wait before a request is sent again.
 //
-// It makes no decisions: package dynamo writes for the holder of a record,
+// It makes no decisions: package dynamo writes for the holder of a record, and
 // internal/background/stream writes about jobs.
 package item

@@ -13,8 +13,8 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// Values makes the values of a request in one block, since separate allocations would
-// be most of a request's cost. It must not be copied after its first use.
+// Values allocates the values of a request in one block, since separate allocations
+// would be most of a request's cost. A Values must not be copied after the first use.
 type Values struct {
 	Box *Box // seals the contents of the record; nil leaves them plain
 
@@ -39,7 +39,7 @@ func (v *Values) Str(s string) Value {
 // Num returns n as a value of an item.
 func (v *Values) Num(n int64) Value {
 	if 0 <= n && n < 100 {
-		return v.Digits(strconv.FormatInt(n, 10)) // which has these ready
+		return v.Digits(strconv.FormatInt(n, 10)) // FormatInt doesn't allocate for small numbers
 	}
 	if v.Text.Cap() == 0 {
 		v.Text.Grow(64)
@@ -50,7 +50,7 @@ func (v *Values) Num(n int64) Value {
 	return v.Digits(v.Text.String()[begin:])
 }
 
-// Digits returns the number that s spells.
+// Digits returns the number s as a value of an item.
 func (v *Values) Digits(s string) Value {
 	m := next(v.n[:], &v.nn)
 	m.Value = s
@@ -113,8 +113,8 @@ func digit(c byte) byte {
 	return 16
 }
 
-// next returns the first of block that isn't used yet, of which used counts, or a new
-// one if there is none.
+// next returns the next unused element of block, and counts it in used. If all are
+// used, it returns a new element.
 func next[T any](block []T, used *int) *T {
 	if *used == len(block) {
 		return new(T)
@@ -126,7 +126,7 @@ func next[T any](block []T, used *int) *T {
 // Key returns the key of the item whose partition key is pk.
 func (v *Values) Key(pk string) Map { return Map{AttrPK: v.Str(pk)} }
 
-// nothing is the empty map. A variable would be made at each cold start.
+// nothing returns an empty map. A variable would be made at each cold start.
 func nothing() Value { return &types.AttributeValueMemberM{Value: Map{}} }
 
 // Secs returns t in whole seconds.
@@ -140,9 +140,9 @@ func (v *Values) Millis(t time.Time) Value {
 	return v.Num(t.UnixMilli())
 }
 
-// Encode makes the item of a new record. body is the result of encodeBody for its
-// response, nil without a response. Its map has no more room than it needs: the SDK goes
-// through all of it.
+// Encode makes the item of a new record. body is the result of encodeBody for the
+// response; nil without a response. The map has no spare room, because the SDK iterates
+// over all of it.
 func (v *Values) Encode(r *store.Record, body Value) Map {
 	var values [len(Fields)]Value
 	room := 0
@@ -340,7 +340,8 @@ func (v *Values) header(h http.Header) Value {
 	return v.Map(m)
 }
 
-// field keeps the bytes of a header value that isn't UTF-8, which a string can't.
+// field returns the value of a header: as bytes if it isn't UTF-8, which a string
+// can't hold.
 func (v *Values) field(s string) Value {
 	if !utf8.ValidString(s) {
 		return &types.AttributeValueMemberB{Value: []byte(s)}
@@ -348,8 +349,8 @@ func (v *Values) field(s string) Value {
 	return v.Str(s)
 }
 
-// Response returns the resp attribute: its body is in the companions of over, or in
-// the record as body says.
+// Response returns the resp attribute. The answer's body is in the companions of
+// over, or is body.
 func (v *Values) Response(re *store.Response, over *store.Overflow, body []byte, zipped bool) Value {
 	if v.Box != nil {
 		return v.contents(kindAnswer, answerHead(re, over, zipped), over, body)
@@ -362,7 +363,7 @@ func (v *Values) Response(re *store.Response, over *store.Overflow, body []byte,
 	return v.Map(m)
 }
 
-// Input returns the req attribute, with a body like the response's.
+// Input returns the req attribute, with a body as in Response.
 func (v *Values) Input(in *store.Input, over *store.Overflow, body []byte, zipped bool) Value {
 	if v.Box != nil {
 		return v.contents(kindRequest, requestHead(in, over, zipped), over, body)
@@ -384,8 +385,8 @@ func (v *Values) Input(in *store.Input, over *store.Overflow, body []byte, zippe
 	return &types.AttributeValueMemberM{Value: m}
 }
 
-// contents returns a sealed request or answer. The place of its body is also there
-// in plain, but without length and hash, for conditions and people.
+// contents returns a sealed request or answer. For conditions and people it also has
+// the place of the body in plain, without length and hash.
 func (v *Values) contents(kind string, h *head, over *store.Overflow, body []byte) Value {
 	if over != nil {
 		body = nil

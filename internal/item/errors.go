@@ -12,16 +12,16 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// outcome is what an error code of the service says.
+// outcome is the meaning of an error code of the service.
 type outcome struct {
-	fault store.Fault // of the call
-	write error       // of a write: ErrRefused for good, ErrConflict for now, ErrUnknown
+	fault store.Fault // kind of the call's failure
+	write error       // meaning for a write: ErrRefused (final), ErrConflict (try again) or ErrUnknown
 }
 
 // outcomes is the only table of the service's error codes. Names without "Exception" are
-// reasons of a cancelled transaction. A code that isn't in the table, and an error without
-// a code (no connection, no answer in time), say nothing: the outcome is unknown. It is a
-// function, since variables would be made at each cold start.
+// reasons of a cancelled transaction. After a code that isn't in the table, or an error
+// without a code (no connection, no answer in time), the outcome is unknown. A variable
+// would be made at each cold start, so outcomes is a function.
 func outcomes(code string) (_ outcome, known bool) {
 	switch code {
 	case "AccessDeniedException", "ExpiredTokenException", "IncompleteSignatureException", "InvalidSignatureException",
@@ -31,12 +31,12 @@ func outcomes(code string) (_ outcome, known bool) {
 	case "ItemCollectionSizeLimitExceeded", "ResourceNotFoundException", "ValidationException", "ValidationError":
 		return outcome{store.Invalid, store.ErrRefused}, true
 	case "ProvisionedThroughputExceededException", "ProvisionedThroughputExceeded", "RequestLimitExceeded", "ThrottlingError", "ThrottlingException":
-		// Nothing was written by this try, but the client's earlier try may have been applied,
-		// and its answer been lost.
+		// this try wrote nothing, but an earlier try of the client may have been applied, with
+		// its answer lost
 		return outcome{store.Throttled, store.ErrUnknown}, true
 	case "DuplicateItem", "ReplicatedWriteConflictException", "TransactionConflict", "TransactionConflictException":
 		return outcome{store.Conflict, store.ErrConflict}, true
-	case "TransactionInProgressException": // the first copy may be applied
+	case "TransactionInProgressException": // the first copy of the request may be applied
 		return outcome{store.Conflict, store.ErrUnknown}, true
 	case "ConditionalCheckFailed", "ConditionalCheckFailedException":
 		return outcome{}, true
@@ -44,8 +44,8 @@ func outcomes(code string) (_ outcome, known bool) {
 	return outcome{store.Unknown, store.ErrUnknown}, false
 }
 
-// outcomeOf returns what an error says; of a cancelled transaction, what the first
-// reason says that is not a condition.
+// outcomeOf returns the outcome of an error. For a cancelled transaction it is the
+// outcome of the first reason that is not a condition.
 func outcomeOf(err error) outcome {
 	if cancelled, ok := errors.AsType[*types.TransactionCanceledException](err); ok && len(cancelled.CancellationReasons) > 0 {
 		for _, r := range cancelled.CancellationReasons {
@@ -71,8 +71,8 @@ func FaultOf(err error) store.Fault {
 	return outcomeOf(err).fault
 }
 
-// Passes returns what a reason of a cancelled transaction says of the next try, if the
-// reason passes by itself: ErrConflict, or ErrUnknown for a throttled one; otherwise nil.
+// Passes returns an error if the reason of a cancelled transaction is temporary:
+// ErrConflict, or ErrUnknown for throttling. Otherwise it returns nil.
 func Passes(reason string) error {
 	if o, _ := outcomes(reason); o.fault == store.Throttled || errors.Is(o.write, store.ErrConflict) {
 		return o.write
@@ -92,8 +92,8 @@ func Invalid(err error) bool {
 	return ok && api.ErrorCode() == "ValidationException"
 }
 
-// NoIndex reports whether a query failed because its index isn't there, or is still
-// being built. The service has no other code for that than for a malformed request.
+// NoIndex reports whether a query failed because the index is missing or still being
+// built. The service uses the code of a malformed request for that.
 func NoIndex(err error) bool {
 	api, ok := errors.AsType[smithy.APIError](err)
 	return ok && api.ErrorCode() == "ValidationException" &&
@@ -106,13 +106,13 @@ func TooLarge(message string) bool {
 	return strings.Contains(message, "Item size") && strings.Contains(message, "exceeded")
 }
 
-// WriteError translates the error of a write by the table. held is the record that
-// refused the write; only in that case err is nil.
+// WriteError translates the error of a write by outcomes. held is the record that
+// refused the write; err is nil only in that case.
 func WriteError(op string, err error) (held *store.Record, _ error) {
 	return writeError(op, err, Decode)
 }
 
-// WriteErrorGlance is WriteError with a glance at the record.
+// WriteErrorGlance is WriteError, but reads the record by Glance.
 func WriteErrorGlance(op string, err error) (held *store.Record, _ error) {
 	return writeError(op, err, Glance)
 }
@@ -134,7 +134,7 @@ func writeError(op string, err error, decode func(Map) (*store.Record, error)) (
 	return nil, fmt.Errorf("dynamo: %s: %w: %w", op, told, err)
 }
 
-// ReadError wraps the error of a read: with ErrRefused, if no try can help.
+// ReadError wraps the error of a read, with ErrRefused if another try can't help.
 func ReadError(op string, err error) error {
 	if errors.Is(outcomeOf(err).write, store.ErrRefused) {
 		return fmt.Errorf("dynamo: %s: %w: %w", op, store.ErrRefused, err)

@@ -60,34 +60,34 @@ const (
 	AttrSeal     = "seal"
 )
 
-// Field is an attribute of a record. Codec and updates follow from the table of fields.
+// Field is an attribute of a record. Encoding, decoding and updates use the table of
+// fields.
 type Field struct {
 	Name string
 
-	// Where the record has it, if it is of a common kind: a string, which a record lacks if it
-	// is empty, unless it must be there; true, or absent; a time in whole seconds, absent if it
-	// is zero.
+	// Accessors for common kinds: a string, absent if empty unless must is set; true, or
+	// absent; a time in whole seconds, absent if zero.
 	text    func(*store.Record) *string
 	flag    func(*store.Record) *bool
 	seconds func(*store.Record) *time.Time
 
-	// The same for the other kinds: encode returns the value, nil if the record has none, and
-	// same reports whether two records have the same value. Without same, no update writes the
-	// value, or Store.update writes it in a way of its own.
+	// Functions for other kinds: encode returns the value, nil if the record has none; same
+	// reports whether two records have the same value. Without same, no update writes the
+	// attribute, or Store.update has its own code for it.
 	encode func(*Values, *store.Record) Value
 	decode func(*Decoder, *store.Record)
 	same   func(prev, next *store.Record) bool
 
-	must, fixed bool     // a text that each record has; a field of a common kind that no update writes
-	Sealed      bool     // has contents, which encryption makes binary
-	Hidden      bool     // not read by those who list records ([Listed])
+	must, fixed bool     // must: a text that each record has; fixed: an attribute of a common kind that no update writes
+	Sealed      bool     // the value has contents, which are binary if sealed
+	Hidden      bool     // lists of records don't read it ([Listed])
 	Kind        string   // the types of its value: S, N, B, L, M or BOOL
-	Parts       []string // which of its parts they read
-	Path        string   // in an expression, in place of a name that is a reserved word
+	Parts       []string // the parts that lists read
+	Path        string   // the placeholder in expressions, if the name is a reserved word
 }
 
-// Fields are a record's attributes, in the order in which they are decoded and updated. A
-// field whose meaning depends on another one comes after it.
+// Fields are a record's attributes in the order of decoding and updating. A field that
+// depends on another field comes after it.
 var Fields = [...]Field{ // of literals only, which cost a cold start nothing
 	{Name: AttrVersion, Kind: "N", encode: func(v *Values, _ *store.Record) Value { return v.Digits(Layout) }, decode: (*Decoder).layout},
 	{Name: AttrPK, Kind: "S", must: true, fixed: true, text: func(r *store.Record) *string { return &r.PK }},
@@ -136,7 +136,7 @@ var Fields = [...]Field{ // of literals only, which cost a cold start nothing
 		Name: AttrLease, Kind: "N",
 		encode: func(v *Values, r *store.Record) Value {
 			if r.State == store.Done && r.Lease.IsZero() {
-				return nil // nobody takes over what has ended
+				return nil // nobody takes over an ended operation
 			}
 			return v.Millis(r.Lease) // 0 and not absent: "released" is a fact
 		},
@@ -235,9 +235,9 @@ var Fields = [...]Field{ // of literals only, which cost a cold start nothing
 		},
 	},
 	{
-		Name: AttrJobs, Kind: "M", Sealed: true, // from the first job on; only who forgets the operation removes the map
+		Name: AttrJobs, Kind: "M", Sealed: true, // written with the first job; only a forgotten operation loses the map
 		encode: func(v *Values, r *store.Record) Value {
-			return unless(len(r.Jobs) == 0 && r.Keep != store.KeepJobs, r.Jobs, v.Jobs) // the write that lets it go counts them
+			return unless(len(r.Jobs) == 0 && r.Keep != store.KeepJobs, r.Jobs, v.Jobs) // the write that lets the record go counts the jobs
 		},
 		decode: func(d *Decoder, r *store.Record) { r.Jobs = d.jobs(r.Keep == store.KeepJobs) },
 	},
@@ -251,7 +251,7 @@ var Fields = [...]Field{ // of literals only, which cost a cold start nothing
 		encode: func(v *Values, r *store.Record) Value { return v.optionalText(r.Trace.String()) },
 		decode: func(d *Decoder, r *store.Record) { r.Trace = trace.Parse(d.Text(AttrTrace, false)) },
 	},
-	// A claim merged with the commit that gave up waits for people.
+	// a claim that is merged with a giving-up commit waits for people
 	{Name: AttrWait, Kind: "S", Hidden: true, encode: func(v *Values, r *store.Record) Value {
 		return v.waiting(r, func(w state.Wait) Value { return v.Str(WaitKey(w.Reason, r.PK)) })
 	}},
@@ -263,7 +263,7 @@ var Fields = [...]Field{ // of literals only, which cost a cold start nothing
 		decode: func(d *Decoder, r *store.Record) { r.WaitSince = d.Milli(AttrSince, false) },
 	},
 	{Name: AttrWaitIn, Kind: "M", Hidden: true, encode: func(v *Values, r *store.Record) Value { return v.waiting(r, v.WaitIn) }},
-	// The store encodes them, since their bodies may lie in companions.
+	// the store encodes these, since bodies may be in companions
 	{Name: AttrResp, Kind: "M", Sealed: true, Parts: []string{respStatus, sealedContents}, decode: (*Decoder).response},
 	{Name: AttrRequest, Kind: "M", Sealed: true, Parts: []string{reqMethod, reqPath, sealedContents}, decode: (*Decoder).input},
 	{
@@ -274,14 +274,14 @@ var Fields = [...]Field{ // of literals only, which cost a cold start nothing
 			}
 			return nil
 		},
-		decode: (*Decoder).sealing, // after all that may be sealed
+		decode: (*Decoder).sealing, // after all fields that may be sealed
 	},
 }
 
 // Retained returns the value of a record's retention; nil for the default.
 func Retained(v *Values, r *store.Record) Value { return v.optional(retained(r)) }
 
-// retained is the retention in seconds, 0 for the default.
+// retained returns the retention in seconds; 0 for the default.
 func retained(r *store.Record) int64 {
 	if r.Retention == defaults.Retention {
 		return 0
@@ -324,8 +324,8 @@ func (f *Field) read(d *Decoder, r *store.Record) {
 	}
 }
 
-// Stays reports whether an update from prev to next leaves the attribute as it is, or writes it
-// in a way of its own.
+// Stays reports whether an update from prev to next leaves the attribute unchanged, or has its
+// own code for it.
 func (f *Field) Stays(prev, next *store.Record) bool {
 	switch {
 	case f.same != nil:
@@ -357,7 +357,7 @@ func Listed() (paths []string) {
 	return paths
 }
 
-// unless returns no value if absent, otherwise make's of from.
+// unless returns nil if absent, and otherwise make(from).
 func unless[T any](absent bool, from T, make func(T) Value) Value {
 	if absent {
 		return nil
@@ -379,13 +379,13 @@ func (v *Values) scope(r *store.Record) Value {
 	return v.Str(r.Scope)
 }
 
-// waiting returns a value about the wait of r; nil if it doesn't wait.
+// waiting returns make's value for the wait of r; nil if r doesn't wait.
 func (v *Values) waiting(r *store.Record, make func(state.Wait) Value) Value {
 	w := state.WaitOf(r)
 	return unless(w.Reason == state.NoReason, w, make)
 }
 
-// SamePhase reports whether two phases are the same, whatever their times.
+// SamePhase reports whether two phases are equal except for their times.
 func SamePhase(a, b store.Phase) bool {
 	return a.Name == b.Name && a.Intent == b.Intent && a.Shape == b.Shape && string(a.Result) == string(b.Result) && (a.Result == nil) == (b.Result == nil)
 }

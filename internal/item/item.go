@@ -38,16 +38,16 @@ type Access interface {
 type Table struct {
 	Access Access
 	Name   string       // or its ARN
-	Seal   *seal.Sealer // opens sealed contents; nil can't
+	Seal   *seal.Sealer // opens sealed contents; without it they stay closed
 }
 
-// Load reads a record, strongly or eventually consistent, and leaves its contents
-// closed. It returns nil if there is none.
+// Load reads a record, and leaves its contents closed. It returns nil if there is no
+// record.
 func (t Table) Load(ctx context.Context, pk string) (*store.Record, error) {
 	return t.load(ctx, pk, Decode)
 }
 
-// Glance is a Load without bodies, as [Glance] is.
+// Glance is Load without bodies, like [Glance].
 func (t Table) Glance(ctx context.Context, pk string) (*store.Record, error) {
 	return t.load(ctx, pk, Glance)
 }

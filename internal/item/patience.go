@@ -8,7 +8,7 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// BackOff returns how long to wait before a request is sent again: full jitter over
+// BackOff returns the wait before a request is sent again: full jitter over
 // [state.ResendWithin].
 func BackOff(ctx context.Context, attempt int) time.Duration {
 	return chance.N(ctx, state.ResendWithin(attempt))
@@ -26,8 +26,8 @@ func Pause(ctx context.Context, round int) bool {
 	}
 }
 
-// Overdue reports whether ctx is over by the wall clock, though its timer, which
-// stands still while a sandbox is frozen, may not have fired.
+// Overdue reports whether the deadline of ctx has passed by the wall clock. The timer
+// of ctx may be late, since it stops while a sandbox is frozen.
 func Overdue(ctx context.Context) bool {
 	d, ok := ctx.Deadline()
 	return ok && time.Now().Round(0).After(d.Round(0))

@@ -1,12 +1,12 @@
 package item
 
-// Layout is the layout version of all items. A record of another version is not touched:
-// an older program must not half-understand a newer one's record. So a release reads a
-// new version before the next one writes it.
+// Layout is the layout version of all items. A program never changes a record of an
+// unknown version, which it would misunderstand. So a release must read a new version
+// before a later release writes it.
 const Layout = "1"
 
-// The parts of seal, and of a sealed req or resp. Programs that don't know them find
-// such a record corrupt, because required parts are missing.
+// The parts of seal, and of a sealed req or resp. Programs that don't know them
+// report such a record as corrupt, because required parts are missing.
 const (
 	sealKey        = "k" // S  the key that wraps the data key
 	sealAlgorithm  = "a" // S
@@ -40,7 +40,7 @@ const (
 	jobTrace  = "tp" // S  trace context of the phase that staged the job
 )
 
-// The parts of req. Its body has the names of resp's.
+// The parts of req. The body's parts have the names of resp's.
 const (
 	reqMethod   = "m" // S
 	reqPath     = "p" // S
@@ -90,8 +90,9 @@ const (
 const AttrAbout = "about" // S
 
 // phaseIntent is the third part of a phase that has only begun. Programs that don't
-// know the mark find the phase malformed, and don't run it.
+// know this mark report the phase as malformed, and don't run it.
 const phaseIntent = "?"
 
-// phaseSaid is the third part of a phase whose result people gave; its shape follows.
+// phaseSaid is the third part of a phase whose result a person gave; the shape
+// follows.
 const phaseSaid = "!"

@@ -14,25 +14,25 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// WaitIndex is the index of what waits for people: by waits, sorted by wait_ms. An item
-// without these attributes is not in it.
+// WaitIndex is the index of operations and findings that wait for people, with the keys
+// waits and wait_ms. An item without these attributes is not in the index.
 const WaitIndex = "waiting"
 
-// SetSince is the part of an update that sets since when a record waits: from :since
-// on, unless it has waited before.
+// SetSince is the part of an update that sets the start of a wait to :since, unless
+// the attribute is already set.
 const SetSince = AttrSince + " = " + FirstSince
 
 // FirstSince is the value of that part.
 const FirstSince = "if_not_exists(" + AttrSince + ", :since)"
 
-// WaitProjected are the further attributes of an entry of the index: all that a list
-// shows. None holds data of the request.
+// WaitProjected are the other attributes of the index: all that a list shows. None
+// holds data of the request.
 var WaitProjected = []string{
 	AttrWaitIn, AttrAbout, AttrID, AttrFn, AttrHandler, AttrRoute, AttrLastErr, AttrTries, AttrCreated, AttrRun, AttrExpires,
 }
 
-// waitShards is how many partitions the entries of a cause are spread over: each takes
-// 1000 writes a second, and the table has to wait for its index.
+// waitShards is the number of partitions for the entries of a cause. A partition takes
+// 1000 writes a second, and a slow index slows the table.
 const waitShards = 8
 
 // WaitKeys returns the partition keys of a cause.
@@ -53,12 +53,13 @@ func WaitKey(cause state.Reason, pk string) string {
 
 func waitKey(cause state.Reason, shard int) string { return string(cause) + "#" + strconv.Itoa(shard) }
 
-// HoldJobs returns a condition, beginning with AND, that is true while of these jobs the
-// same are parked; names gets its placeholders. A write that ends a wait, or turns it
-// into the wait of a parked job, needs it, since writes about jobs don't raise ver:
-//   - a job that is not parked: a drain may park it between the read and the write,
-//     which would take the record out of the index;
-//   - a parked job: an operator may redrive it meanwhile, and the write would leave the
+// HoldJobs returns a condition, beginning with AND, that holds while the same of these
+// jobs are parked; it adds placeholders to names. A write that ends a wait, or turns it
+// into the wait of a parked job, needs the condition, since writes about jobs don't
+// raise ver:
+//   - a job that is not parked: if a drain parks it between read and write, the write
+//     would remove the record from the index;
+//   - a parked job: if an operator redrives it meanwhile, the write would leave the
 //     record in the index for good.
 func HoldJobs(jobs map[string]store.Job, names map[string]string) string {
 	var b strings.Builder
@@ -73,9 +74,9 @@ func HoldJobs(jobs map[string]store.Job, names map[string]string) string {
 	return b.String()
 }
 
-// HoldDecisions returns a condition, beginning with AND, that is true while these are the
-// decisions of a record; args gets its values. A write of the whole list needs it: of two
-// operators at once, the second one's decision joins the first one's in the list.
+// HoldDecisions returns a condition, beginning with AND, that holds while a record has
+// exactly these decisions; it adds values to args. A write of the whole list needs the
+// condition, so that two operators at once don't overwrite each other's decision.
 func HoldDecisions(all []store.Decision, args Map) string {
 	n := len(all)
 	if n == 0 {
@@ -88,11 +89,11 @@ func HoldDecisions(all []store.Decision, args Map) string {
 	if all[n-1].ID == "" {
 		return condition + " AND attribute_not_exists(" + last + ")"
 	}
-	args[":decision"] = v.Str(all[n-1].ID) // a full list stays as long
+	args[":decision"] = v.Str(all[n-1].ID) // a full list keeps its length
 	return condition + " AND " + last + " = :decision"
 }
 
-// WaitIn returns where a record stands, for the list.
+// WaitIn returns the place of a wait, for lists.
 func (v *Values) WaitIn(w state.Wait) Value {
 	m := make(Map, 4)
 	for name, s := range map[string]string{waitPhase: w.Phase, waitJob: w.Job, waitKind: w.Kind, waitReason: w.Failed} {
@@ -106,7 +107,7 @@ func (v *Values) WaitIn(w state.Wait) Value {
 	return &types.AttributeValueMemberM{Value: m}
 }
 
-// WaitIn returns where an entry of the index stands. Its cause is not known.
+// WaitIn returns the place of an index entry's wait, without the cause.
 func (d *Decoder) WaitIn() state.Wait {
 	m := as[*types.AttributeValueMemberM](d, d.It, AttrWaitIn, false)
 	if m == nil {

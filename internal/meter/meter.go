@@ -9,10 +9,10 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// Meter sums the calls of a request. An engine with a hook for the sum puts a Meter
+// Meter sums the calls of a request. An engine whose hooks need the sum puts a Meter
 // into the context of its calls to the store, and a store that can count adds each
-// call to the Meter of the context ([Of]). The zero Meter is ready to use. A
-// Meter is safe for concurrent use.
+// call to the context's Meter ([Of]). The zero Meter is ready to use. A Meter is safe
+// for concurrent use.
 type Meter struct {
 	mu   sync.Mutex
 	cost store.Cost
@@ -51,7 +51,7 @@ func (m *Meter) Cost() store.Cost {
 
 type meterKey struct{}
 
-// With returns a context whose calls m counts. The Meter of an outer context
+// With returns a context in which m counts the calls. The Meter of an outer context
 // doesn't count them.
 func With(ctx context.Context, m *Meter) context.Context {
 	return context.WithValue(ctx, meterKey{}, m)

@@ -3,23 +3,23 @@ package metrictable
 
 import "slices"
 
-// Namespace is where the metrics are in CloudWatch, if metrics.Options.Namespace is empty.
+// Namespace is CloudWatch's namespace of the metrics.
 const Namespace = "Samekey"
 
-// Metric is a metric and what it measures.
+// Metric describes a metric.
 type Metric struct {
 	Name    string
-	Unit    string // of CloudWatch: Count, Milliseconds, Seconds or Percent
+	Unit    string // unit in CloudWatch: Count, Milliseconds, Seconds or Percent
 	Source  string // the hooks that emit it: request, store, stream, sweep or count
-	Gauge   bool   // each value states the number anew; else values add up, or are times
+	Gauge   bool   // each value replaces the last; otherwise values add up, or are durations
 	Meaning string
-	Alarm   Alarm // of the stack that samekey stack writes; zero for none
+	Alarm   Alarm // alarm in the template of samekey stack; zero for none
 }
 
 // Alarm is the stack's alarm on a metric.
 type Alarm struct {
-	Name      string // also of its section in docs/operate/runbook.md
-	Condition string // statistic, threshold, and the periods that have to breach it
+	Name      string // also the heading in docs/operate/runbook.md
+	Condition string // statistic, threshold, and the number of breaching periods
 }
 
 // The sources.
@@ -27,8 +27,8 @@ const (
 	OfRequest = "request" // metrics.Metrics.Hooks, in the line of a request
 	OfStore   = "store"   // the line of a request, and metrics.Metrics.StoreHooks outside of requests
 	OfStream  = "stream"  // metrics.Metrics.StreamHooks
-	OfSweep   = "sweep"   // metrics.Metrics.StreamHooks, once for each run of the sweep, 0 included
-	OfCount   = "count"   // metrics.Metrics.StreamHooks, each time a worker counts what waits for people, 0 included
+	OfSweep   = "sweep"   // metrics.Metrics.StreamHooks, once for each run of the sweep, including 0
+	OfCount   = "count"   // metrics.Metrics.StreamHooks, each time a worker counts what waits for people, including 0
 )
 
 const (
@@ -45,8 +45,8 @@ const (
 	forADay      = "Sum > 0 in 1 of 24 periods of 1h, silence notBreaching"
 )
 
-// table lists the metrics. Tests hold the stack's alarms and dashboard, the runbook and
-// docs/operate/signals.md to it.
+// table lists the metrics. Tests compare the stack's alarms and dashboard, the runbook
+// and docs/operate/signals.md with the table.
 var table = []Metric{
 	{"Requests", count, OfRequest, adds, "a request with a key was answered or refused", Alarm{}},
 	{"Claimed", count, OfRequest, adds, "a new operation began: a first run", Alarm{}},
@@ -109,7 +109,8 @@ var table = []Metric{
 // All returns the metrics.
 func All() []Metric { return slices.Clone(table) }
 
-// Named returns the metric of a name; the zero Metric for one of the application's own.
+// Named returns the metric with a name; the zero Metric if the metric is the
+// application's own.
 func Named(name string) *Metric {
 	if m := byName[name]; m != nil {
 		return m
@@ -117,7 +118,7 @@ func Named(name string) *Metric {
 	return &own
 }
 
-var own Metric // of the application
+var own Metric // a metric of the application
 
 var byName = func() map[string]*Metric {
 	m := make(map[string]*Metric, len(table))

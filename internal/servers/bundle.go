@@ -18,18 +18,17 @@ import (
 
 const mavenGoal = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
 
-// A Bundle describes an install: the jars, and the files beside them. Laid
-// out in a folder it is lib/ with the jars, pom.xml, the files and, written
-// last, a marker.
+// Bundle describes an install: jars, and files beside them. The folder of an install
+// has lib/ with the jars, pom.xml, the files, and a marker that is written last.
 type Bundle struct {
-	// Name is the folder's, with the version in it.
+	// Name is the name of the folder, with the version.
 	Name string
-	// POM has the jars as dependencies, with all versions pinned.
+	// POM lists the jars as dependencies with pinned versions.
 	POM []byte
 	// Sums has a line "<sha256 in hex>  <file name>" for each file that Maven
 	// must put into lib, and for no other.
 	Sums []byte
-	// Files are written beside lib as they are, by their names.
+	// Files are the files beside lib, by name.
 	Files map[string][]byte
 }
 
@@ -38,8 +37,8 @@ func (b Bundle) Dir(root string) string { return filepath.Join(root, b.Name) }
 
 const markerFile = ".ok"
 
-// marker is the content of the marker file. It changes with the recipe, so an
-// install by another recipe isn't taken for ours.
+// marker returns the content of the marker file. It depends on the recipe, so that an
+// install of another recipe doesn't count.
 func (b Bundle) marker() []byte {
 	h := sha256.New()
 	add := func(part []byte) {
@@ -54,9 +53,9 @@ func (b Bundle) marker() []byte {
 	return []byte(hex.EncodeToString(h.Sum(nil)) + "\n")
 }
 
-// Cached returns nil if dir holds a finished install by this recipe. The
-// checksums were verified before the marker was written; here only the names
-// are compared, which takes no time and catches a half-emptied folder.
+// Cached returns nil if dir holds a finished install of this recipe. Checksums were
+// verified before the marker was written. Cached compares only the names, which is
+// fast and detects a partly emptied folder.
 func (b Bundle) Cached(dir string) error {
 	got, err := os.ReadFile(filepath.Join(dir, markerFile))
 	if err != nil {
@@ -72,12 +71,13 @@ func (b Bundle) Cached(dir string) error {
 	return checkNames(filepath.Join(dir, "lib"), sums)
 }
 
-// Install lets Maven get the jars and puts them into b.Dir(root), unless they
-// are there. It works in a folder of its own which becomes the install by one
-// rename, so that neither a crash nor a second process can leave or see half of
-// one. The lock only spares a second download: correctness doesn't hang on it.
+// Install downloads the jars by Maven into b.Dir(root), unless they are there. It
+// works in a temporary folder that becomes the install by one rename, so that no
+// crash leaves, and no other process sees, an incomplete install. The lock only
+// avoids a second download.
 //
-// The error matches [ErrChecksum] if Maven got other files than those pinned.
+// The error matches [ErrChecksum] if Maven downloaded files other than the pinned
+// ones.
 func (b Bundle) Install(ctx context.Context, root string) error {
 	mvn, err := exec.LookPath("mvn")
 	if err != nil {
@@ -136,8 +136,8 @@ func (b Bundle) fill(ctx context.Context, mvn, tmp string) error {
 	return os.WriteFile(filepath.Join(tmp, markerFile), b.marker(), 0o600)
 }
 
-// publish renames tmp to dir. An install that is already there and whole is
-// kept; anything else in its place is moved out of the way first.
+// publish renames tmp to dir. It keeps a complete install in dir, and moves anything
+// else away first.
 func (b Bundle) publish(tmp, dir string) error {
 	err := os.Rename(tmp, dir)
 	if err == nil || b.Cached(dir) == nil {

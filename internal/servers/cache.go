@@ -9,10 +9,9 @@ import (
 	"time"
 )
 
-// CacheRoot returns the folder that holds the installs: the one that the
-// environment variable names, or samekey in [os.UserCacheDir]. It is never below
-// a relative path: go test runs in the folder of the package, where jars would
-// end up in somebody's repository.
+// CacheRoot returns the folder of the installs: the value of the environment
+// variable, or samekey in [os.UserCacheDir]. A relative path is an error: go test
+// runs in the folder of the package, so the jars would end up in a repository.
 func CacheRoot(variable string) (string, error) {
 	if dir := os.Getenv(variable); dir != "" {
 		if !filepath.IsAbs(dir) {
@@ -27,9 +26,8 @@ func CacheRoot(variable string) (string, error) {
 	return filepath.Join(dir, "samekey"), nil
 }
 
-// makeTmp makes a folder for the temporary files of one process, which, killed,
-// may not remove them. What was left there by those whose parent was killed too
-// is removed on this occasion.
+// makeTmp makes a folder for the temporary files of a process. It also removes old
+// folders of killed processes.
 func makeTmp(dir string) (string, error) {
 	removeOld(dir, "tmp-")
 	tmp, err := os.MkdirTemp(dir, "tmp-"+strconv.Itoa(os.Getpid())+"-")
@@ -39,11 +37,11 @@ func makeTmp(dir string) (string, error) {
 	return tmp, nil
 }
 
-// removeOld removes what is in dir under a name with the prefix and so old that
-// whoever made it must have been killed: no install, no run of tests lasts a
-// day.
+// removeOld removes entries of dir that have the prefix and are older than a day:
+// their processes must have been killed, since no install and no test run lasts so
+// long.
 func removeOld(dir, prefix string) {
-	entries, _ := os.ReadDir(dir) // litter costs space only
+	entries, _ := os.ReadDir(dir) // leftovers only cost space
 	for _, e := range entries {
 		info, err := e.Info()
 		if err == nil && strings.HasPrefix(e.Name(), prefix) && time.Since(info.ModTime()) > 24*time.Hour {

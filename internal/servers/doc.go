@@ -1,7 +1,7 @@
-// Package servers runs servers of other people's for tests and for the local
-// stack: it gets a Java program by Maven, pinned and checked, starts it on a free
-// port of the loopback interface, waits until it answers, and ends it with whoever
-// started it.
+// Package servers runs third-party servers for tests and for the local stack. It
+// downloads a Java program by Maven with pinned versions and checksums, starts it on
+// a free port of the loopback interface, waits until it answers, and ends it together
+// with the process that started it.
 //
 //	found, err := servers.Source{
 //		Kind: "a queue", Endpoint: "AWS_ENDPOINT_URL_SQS", …,
@@ -15,6 +15,5 @@
 //	h := servers.Handle{Stop: found.Stop}
 //	defer h.Close()
 //
-// Packages dynamo/dynamotest (DynamoDB Local) and internal/servers/elasticmq are
-// built on it.
+// Packages dynamo/dynamotest (DynamoDB Local) and internal/servers/elasticmq use it.
 package servers

@@ -111,11 +111,11 @@ func (s *story) sendBody(ctx context.Context, b *booking, body string) *reply {
 	return r
 }
 
-// patience is how long anything may take.
+// patience limits each wait of the demo.
 const patience = 30 * time.Second
 
-// retry sends a booking until it is answered for good, as a client does: with
-// the same key, and not before the answer says so.
+// retry sends a booking until the answer is final, as a client does: with the same
+// key, and after the wait that each answer asks for.
 func (s *story) retry(ctx context.Context, b *booking) *reply {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -141,7 +141,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// call calls a service of the stack's.
+// call calls a service of the stack.
 func call(ctx context.Context, method, url string, in, out any) error {
 	var body io.Reader
 	if in != nil {

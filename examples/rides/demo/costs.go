@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// cost is what a path has cost in calls of DynamoDB.
+// cost is the number of DynamoDB calls of a path.
 type cost struct {
 	what string
 	ops  map[string]int
@@ -31,7 +31,7 @@ func (c cost) list() string {
 	return strings.Join(parts, ", ")
 }
 
-// count counts the calls of what do does, and checks them.
+// count counts the calls of do, and checks their number.
 func (s *story) count(what string, want map[string]int, do func()) {
 	s.database.Reset()
 	do()
@@ -46,13 +46,13 @@ func (s *story) count(what string, want map[string]int, do func()) {
 
 type ops = map[string]int
 
-// alone pauses everybody but the API while do counts calls.
+// alone pauses everything except the API while do counts calls.
 func (s *story) alone(ctx context.Context, do func()) error {
 	for _, name := range []string{"Samekey.Worker", "Receipts"} {
 		if err := s.stack.sources(ctx, name, "pause"); err != nil {
 			return err
 		}
-		defer func() { _ = s.stack.sources(ctx, name, "resume") }() // what follows waits for it
+		defer func() { _ = s.stack.sources(ctx, name, "resume") }() // later scenes need the source
 	}
 	do()
 	return nil
@@ -95,7 +95,7 @@ func (s *story) costsOfAll(ctx context.Context) error {
 	return nil
 }
 
-// costing posts a booking, checks what comes back, and what it has cost.
+// costing posts a booking, and checks the answer and the number of calls.
 func (s *story) costing(ctx context.Context, what string, want ops, b *booking, status int, replay bool) {
 	s.count(what, want, func() {
 		r := s.post(ctx, b)

@@ -7,11 +7,11 @@ import (
 	"github.com/samekey/samekey/internal/testkit/tap"
 )
 
-// kills kills the API's process once in each phase, for a client that retries and
-// for one that has gone. All leases run out together. The worker begins when
-// the clients that retry are done: or it would be faster than they are.
+// kills kills the API's process once in each phase, for a client that retries and for
+// a client that is gone. All leases end at the same time. The worker begins after the
+// retries, because it would be faster than the clients.
 func (s *story) kills(ctx context.Context) error {
-	const records = "v1#rides#" // in the calls of the API, and of the worker
+	const records = "v1#rides#" // the prefix of keys in the calls of the API and the worker
 	s.settled(ctx)
 	if err := s.stack.sources(ctx, "Samekey.Worker", "pause"); err != nil {
 		return err
@@ -58,8 +58,8 @@ func (s *story) kills(ctx context.Context) error {
 	return nil
 }
 
-// settled waits until the drain has no more to acknowledge: its calls are not to
-// be taken for the API's.
+// settled waits until the drain has acknowledged everything, so that its calls aren't
+// counted as the API's.
 func (s *story) settled(ctx context.Context) {
 	s.until(ctx, func() bool {
 		var all []record

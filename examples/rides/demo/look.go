@@ -14,14 +14,14 @@ import (
 	"github.com/samekey/samekey/examples/rides"
 )
 
-// found is what a booking has left behind.
+// found holds the traces of a booking.
 type found struct {
 	rides, paid, audits, charges, receipts int
 
-	ids []string // of the rides
+	ids []string // ids of the rides
 }
 
-// one is what it should be.
+// one reports whether the booking has happened exactly once.
 func (f found) one() bool {
 	return f.rides == 1 && f.paid == 1 && f.audits == 1 && f.charges == 1 && f.receipts == 1
 }
@@ -39,7 +39,7 @@ func (s *story) charges(ctx context.Context) (all []charge, err error) {
 	return all, call(ctx, "GET", s.stack.at.World+"/v1/charges", nil, &all)
 }
 
-// world tells the world how to behave; nil is well.
+// world sets the mode of the world; nil is the mode without failures.
 func (s *story) world(ctx context.Context, mode map[string]any) {
 	if mode == nil {
 		mode = map[string]any{}
@@ -49,7 +49,7 @@ func (s *story) world(ctx context.Context, mode map[string]any) {
 	}
 }
 
-// find looks for what a booking has left behind, in the tables and in the world.
+// find collects the traces of a booking, in the tables and in the world.
 func (s *story) find(ctx context.Context, b *booking) (f found, err error) {
 	var all []rides.Ride
 	if err := s.scan(ctx, s.stack.name+"-RidesTable", &all); err != nil {
@@ -112,7 +112,7 @@ func (s *story) scan(ctx context.Context, table string, out any) error {
 	return attributevalue.UnmarshalListOfMaps(items, out)
 }
 
-// record is what shows in the table of records that there is nothing left to do.
+// record holds the attributes that show whether a record has work left.
 type record struct {
 	State string         `dynamodbav:"st"`
 	Keep  string         `dynamodbav:"keep"`
@@ -135,7 +135,7 @@ func (s *story) quiet(ctx context.Context) bool {
 	})
 }
 
-// until waits for something to become true, but not for ever.
+// until waits for a condition, for a limited time.
 func (s *story) until(ctx context.Context, what func() bool) bool {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -147,12 +147,12 @@ func (s *story) until(ctx context.Context, what func() bool) bool {
 	return true
 }
 
-// whole checks that a booking has come to its end, once, and that its client
-// gets the same answer for it ever after.
+// whole checks that a booking has completed exactly once, and that each retry gets
+// the same answer.
 func (s *story) whole(ctx context.Context, what string, b *booking) {
 	var f found
 	var err error
-	// The receipt comes behind the answer.
+	// the receipt comes after the answer
 	s.until(ctx, func() bool { f, err = s.find(ctx, b); return err != nil || f.receipts > 0 })
 	s.check(what+": one ride, one audit record, one charge, one receipt", err == nil && f.one(), f.String())
 	first := b.final

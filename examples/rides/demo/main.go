@@ -56,7 +56,7 @@ func run() (ok bool, err error) {
 	return ok, nil
 }
 
-// needs says what this machine lacks.
+// needs explains what this machine lacks.
 func needs(err error) error {
 	return fmt.Errorf("this needs Java 17 or newer (JAVA_HOME, or java on the PATH) for DynamoDB Local and the queue server,\n"+
 		"and Maven for the first run, which fetches them. make demo-hello plays a smaller story without.\nLooked for: %s",

@@ -9,9 +9,8 @@ import (
 	"github.com/samekey/samekey/internal/testkit/tap"
 )
 
-// murphy plays what Murphy's law has in store for a booking: the scenarios at the
-// end of "Implementing Stripe-like Idempotency Keys in Postgres", on which Rocket
-// Rides is modelled.
+// murphy plays the scenarios of "Murphy in Action" in "Implementing Stripe-like
+// Idempotency Keys in Postgres", the model of Rocket Rides.
 func (s *story) murphy(ctx context.Context) error {
 	s.connectionBreaks(ctx)
 	s.twoAtOnce(ctx)
@@ -121,7 +120,7 @@ func (s *story) badDeploy(ctx context.Context) {
 		b.raise = "charge_created"
 		r := s.post(ctx, b)
 		s.check("6. bad deploy: 500", r.status == 500, r.String())
-		b.raise = "" // it is mended
+		b.raise = "" // the bug is mended
 	}
 	s.retry(ctx, retries)
 	s.whole(ctx, "6. bad deploy, its client retries", retries)
@@ -149,7 +148,7 @@ func (s *story) reached(ctx context.Context, h *tap.Held) bool {
 	}
 }
 
-// named finds calls by their name, and by what is in them.
+// named matches calls by their name, and by a part of their content.
 func named(name, part string) func(tap.Call) bool {
 	return func(c tap.Call) bool { return c.Name == name && strings.Contains(c.Body, part) }
 }

@@ -20,16 +20,15 @@ import (
 	"github.com/samekey/samekey/internal/testkit/tap"
 )
 
-// The times of the stacks: short, so that leases are soon over. What a dead
-// process held is free after timeout and margin; a completer waits for grace on
-// top of that.
+// The times of the stacks are short, so that leases end soon. A dead process's lease
+// ends after timeout and margin; the completer waits for grace in addition.
 const (
 	timeout = 3 * time.Second
 	margin  = time.Second
 	grace   = time.Second
 )
 
-// stack is template.yaml running, as make local runs it.
+// stack is template.yaml, run as by make local.
 type stack struct {
 	name string
 	cmd  *exec.Cmd
@@ -37,7 +36,7 @@ type stack struct {
 	api  string // the API behind the tap
 
 	mu        sync.Mutex
-	processes map[string]map[int]bool // that were seen of each function
+	processes map[string]map[int]bool // processes seen of each function
 	watched   sync.WaitGroup
 	stop      context.CancelFunc
 	ended     bool
@@ -46,7 +45,7 @@ type stack struct {
 // up starts a stack, with tables of its own. flags are more flags of samekey
 // local. The stack ends with the stage, or by down.
 func (st *stage) up(ctx context.Context, name string, flags ...string) (*stack, error) {
-	name += "-" + rand.Text()[:8] // a database that was there may know the last demo
+	name += "-" + rand.Text()[:8] // an existing database may have tables of the last demo
 	s := &stack{name: name, processes: make(map[string]map[int]bool)}
 	s.cmd = exec.CommandContext(ctx, "make", "--no-print-directory", "local")
 	s.cmd.Cancel = func() error { return s.cmd.Process.Signal(syscall.SIGTERM) }
@@ -98,9 +97,9 @@ func (s *stack) down() error {
 		s.stop()
 		s.watched.Wait()
 	}
-	_ = s.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
+	_ = s.cmd.Process.Signal(syscall.SIGTERM) // the process may have ended
 	var exit *exec.ExitError
-	if err := s.cmd.Wait(); err != nil && !errors.As(err, &exit) { // make is ended by the signal
+	if err := s.cmd.Wait(); err != nil && !errors.As(err, &exit) { // make ends by the signal
 		return err
 	}
 	return nil
@@ -115,7 +114,7 @@ func tail(file string) string {
 	return "  " + strings.Join(lines[max(0, len(lines)-8):], "\n  ")
 }
 
-// function is a function as the control server tells of it.
+// function is the control server's report about a function.
 type function struct {
 	Name        string `json:"name"`
 	PID         int    `json:"pid"`
@@ -126,7 +125,7 @@ func (s *stack) functions(ctx context.Context) (all []function, err error) {
 	return all, call(ctx, "GET", s.at.Control+"/functions", nil, &all)
 }
 
-// watch remembers which processes there were, until ctx ends.
+// watch records the processes of the functions, until ctx ends.
 func (s *stack) watch(ctx context.Context) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -154,7 +153,7 @@ func (s *stack) look(ctx context.Context) ([]function, error) {
 	return all, err
 }
 
-// kill sends SIGKILL to the process of a function that got work last.
+// kill sends SIGKILL to the function's process that got work last.
 func (s *stack) kill(ctx context.Context, name string) error {
 	all, err := s.look(ctx)
 	if err != nil {

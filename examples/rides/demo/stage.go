@@ -17,15 +17,15 @@ import (
 	"github.com/samekey/samekey/internal/testkit/tap"
 )
 
-// stage is what the story plays on: a database that all stacks use, and the taps
-// at which calls are counted and cut.
+// stage is the environment of the story: a database that all stacks use, and the taps
+// that count and cut calls.
 type stage struct {
 	db       *dynamotest.DB
-	direct   *dynamodb.Client // past the tap
+	direct   *dynamodb.Client // a client that bypasses the tap
 	database tap.Tap          // in front of DynamoDB; the functions use that
 	front    tap.Tap          // in front of the API; the client uses that
-	tapURL   string           // of database
-	logs     *os.File         // of all stacks
+	tapURL   string           // URL of database
+	logs     *os.File         // logs of all stacks
 	closers  []func() error
 }
 
@@ -68,8 +68,8 @@ func (st *stage) serve(ctx context.Context, h http.Handler) (string, error) {
 	return "http://" + l.Addr().String(), nil
 }
 
-// close ends everything in the reverse order of its start. The logs are kept if
-// somebody may want to read them.
+// close ends everything in the reverse order of its start. keepLogs keeps the logs
+// for a person to read.
 func (st *stage) close(keepLogs bool) error {
 	var errs []error
 	for _, end := range slices.Backward(st.closers) {

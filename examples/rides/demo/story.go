@@ -29,10 +29,10 @@ type story struct {
 type outcome struct {
 	what string
 	ok   bool
-	why  string // what there was instead
+	why  string // what happened instead
 }
 
-// tell plays everything. An error ends it.
+// tell plays all scenes, until an error.
 func (s *story) tell(ctx context.Context) error {
 	s.killed = make(map[string]int)
 	fmt.Println("Building the functions and starting them (make local) …")
@@ -60,7 +60,7 @@ func (s *story) check(what string, ok bool, otherwise string) {
 	}
 }
 
-// kill kills the process of a function that got work last.
+// kill kills the function's process that got work last.
 func (s *story) kill(ctx context.Context, name string) {
 	if err := s.stack.kill(ctx, name); err != nil {
 		s.check("a process is killed", false, err.Error())
@@ -69,7 +69,8 @@ func (s *story) kill(ctx context.Context, name string) {
 	s.killed[name]++
 }
 
-// nothingElse looks at the whole: no scene checks what belongs to no booking.
+// nothingElse checks the tables and the world as a whole, for traces that belong to
+// no booking.
 func (s *story) nothingElse(ctx context.Context) error {
 	s.scene("In the end: nothing is left over.")
 	s.check("in the end: no operation is open, no job undelivered", s.quiet(ctx), "there are some")
@@ -105,7 +106,7 @@ func (s *story) nothingElse(ctx context.Context) error {
 	return nil
 }
 
-// processes counts the processes there were.
+// processes counts the processes of each function.
 func (s *story) processes(ctx context.Context) error {
 	all, err := s.stack.look(ctx)
 	if err != nil {

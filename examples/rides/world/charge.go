@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// charge is a payment that was taken. Its exported fields are what is listed.
+// charge is a payment that was taken. GET lists the exported fields.
 type charge struct {
 	ID       string `json:"id"`
 	Key      string `json:"key"`
@@ -14,7 +14,7 @@ type charge struct {
 	Amount   int    `json:"amount"`
 	Calls    int    `json:"calls"`
 
-	request chargeRequest // that made it
+	request chargeRequest // the request that made the charge
 	made    time.Time
 }
 
@@ -59,15 +59,15 @@ func (w *World) postCharge(rw http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// getCharges lists the charges, or those that were made with a key: a look-up. The provider
-// lists them also after Memory.
+// getCharges lists all charges or, as a look-up, the charges made with a key. It lists them
+// even after Memory.
 func (w *World) getCharges(rw http.ResponseWriter, r *http.Request) {
 	key := r.URL.Query().Get("key")
 	list(rw, &w.mu, &w.charges, func(c *charge) bool { return key == "" || c.Key == key })
 }
 
-// drop cuts the connection in the middle of an answer. With no answer at all,
-// clients such as Go's send a request that has a key again by themselves.
+// drop cuts the connection in the middle of an answer. Without any answer, net/http
+// itself would repeat a request with a key.
 func drop(rw http.ResponseWriter) {
 	rw.Header().Set("Content-Length", "100")
 	_, _ = rw.Write([]byte("{"))
@@ -75,8 +75,8 @@ func drop(rw http.ResponseWriter) {
 	panic(http.ErrAbortHandler) // net/http's way to cut a connection
 }
 
-// charge takes the money, once for each key that is remembered. It returns nil for a card that is
-// declined, and nothing of use where the provider is down.
+// charge takes the money, once for each remembered key. It returns nil for a declined card, and
+// an unspecified charge if the provider is down.
 func (w *World) charge(key string, req chargeRequest) (*charge, behaviour) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

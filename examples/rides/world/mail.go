@@ -2,7 +2,7 @@ package world
 
 import "net/http"
 
-// mail is a mail that was sent. Its fields are what is listed.
+// mail is a mail that was sent. GET lists the fields.
 type mail struct {
 	JobID  string `json:"job_id"`
 	RideID string `json:"ride_id"`

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Mode says how the services behave. What is left out is as it is when all goes
-// well.
+// Mode sets how the services behave. The zero value of a field is the behaviour
+// without failures.
 type Mode struct {
 	// Charge is one of
 	//	ok                charges are made
@@ -18,15 +18,14 @@ type Mode struct {
 	Charge string `json:"charge"`
 	// Mail is ok, or error: 503, no mail is sent.
 	Mail string `json:"mail"`
-	// DelayMS is how long each answer is held back, in ms. What was asked for is
-	// done before.
+	// DelayMS delays each answer, in ms, after the request has had its effect.
 	DelayMS int `json:"delay_ms"`
-	// Times is for how many requests to each of the services this holds; after
-	// them all goes well again. 0: until it is changed.
+	// Times is how many requests to each service the mode affects; after them the service
+	// works again. 0: until the mode is changed.
 	Times int `json:"times"`
 }
 
-// The values of Mode's fields.
+// Values of Mode's fields.
 const (
 	OK             = "ok"
 	Decline        = "decline"
@@ -38,13 +37,13 @@ const (
 // maxDelay is the longest DelayMS, in ms.
 const maxDelay = 60_000
 
-// modes are the behaviours of the two services, which wear off one by one.
+// modes holds the behaviours of the two services, each with its own count.
 type modes struct{ charge, mail behaviour }
 
 type behaviour struct {
 	kind  string // "" is OK
 	delay time.Duration
-	left  int // requests; 0 = for ever
+	left  int // requests left; 0 = for ever
 }
 
 func (w *World) putMode(rw http.ResponseWriter, r *http.Request) {
@@ -70,7 +69,7 @@ func (w *World) putMode(rw http.ResponseWriter, r *http.Request) {
 	answer(rw, http.StatusOK, m)
 }
 
-// SetMode is PUT /v1/mode for programs that have the World at hand. It does not
+// SetMode does what PUT /v1/mode does, for programs in the same process. It does not
 // check m.
 func (w *World) SetMode(m Mode) {
 	delay := time.Duration(m.DelayMS) * time.Millisecond
@@ -79,7 +78,7 @@ func (w *World) SetMode(m Mode) {
 	w.mode = modes{charge: behaviour{m.Charge, delay, m.Times}, mail: behaviour{m.Mail, delay, m.Times}}
 }
 
-// take returns how the next request is to be treated, and counts it.
+// take returns the behaviour for the next request, and counts the request.
 func (b *behaviour) take() behaviour {
 	now := *b
 	if b.left > 0 {

@@ -1,6 +1,6 @@
 // Package world stands in for the external systems of Rocket Rides: a payment
-// provider and a mail service, in memory. A mode makes them fail as such services
-// do. The package has no code of the app.
+// provider and a mail service, in memory. A mode makes them fail like real services.
+// The package has no code of the app.
 //
 //	POST /v1/charges  {"customer","amount","currency","description"}, Idempotency-Key honoured
 //	GET  /v1/charges  [{"id","key","customer","amount","calls"}], with ?key= those that were made with that key
@@ -24,12 +24,12 @@ import (
 // maxBody is the largest request body, in bytes.
 const maxBody = 64 << 10
 
-// World is the server. The zero value is one in which all goes well. It is safe
-// for concurrent use and must not be copied.
+// World is the server. The zero value has no failures. A World is safe for concurrent
+// use and must not be copied.
 type World struct {
-	// Memory is for how long the payment provider remembers a key, from its first
-	// charge on: later the same key makes another charge. 0: for ever. It is set
-	// before the first request.
+	// Memory is how long the payment provider remembers a key, from the first charge:
+	// later the same key makes another charge. 0: for ever. Set it before the first
+	// request.
 	Memory time.Duration
 
 	mu      sync.Mutex
@@ -52,7 +52,7 @@ func (w *World) Handler() http.Handler {
 	return http.MaxBytesHandler(mux, maxBody)
 }
 
-// list answers with copies of the entries that are wanted, oldest first.
+// list answers with copies of the selected entries, oldest first.
 func list[T any](rw http.ResponseWriter, mu *sync.Mutex, entries *[]*T, wanted func(*T) bool) {
 	mu.Lock()
 	all := []T{}
@@ -79,7 +79,7 @@ func decode(rw http.ResponseWriter, r *http.Request, v any) bool {
 func answer(rw http.ResponseWriter, status int, v any) {
 	rw.Header().Set("Content-Type", "application/json")
 	rw.WriteHeader(status)
-	_ = json.NewEncoder(rw).Encode(v) // a client that is gone is no concern of ours
+	_ = json.NewEncoder(rw).Encode(v) // the client may be gone
 }
 
 // refuse answers with an error in the shape of Stripe's.

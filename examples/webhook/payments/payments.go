@@ -13,8 +13,8 @@ import (
 	"github.com/samekey/samekey/idem/webhook"
 )
 
-// Payment is an item of the table. Events come in any order, so each of them
-// has attributes of its own, and an item may begin with its refund.
+// Payment is an item of the table. Events come in any order, so each kind of event
+// writes separate attributes, and a refund may create the item.
 type Payment struct {
 	ID       string `dynamodbav:"id"` // of Stripe's payment intent
 	Amount   int64  `dynamodbav:"amount"`
@@ -33,7 +33,7 @@ type Receipt struct {
 // Recorder writes to a table with the partition key "id".
 type Recorder struct{ Table string }
 
-// event has what is used of Stripe's events.
+// event holds the used parts of Stripe's events.
 type event struct {
 	Type    string `json:"type"`
 	Created int64  `json:"created"`
@@ -42,7 +42,7 @@ type event struct {
 	} `json:"data"`
 }
 
-// Handle records an event. Events of other types are none of our business.
+// Handle records payments and refunds, and ignores other types of events.
 func (r Recorder) Handle(ctx context.Context, ev webhook.Event) error {
 	var e event
 	if err := json.Unmarshal(ev.Body, &e); err != nil {
@@ -77,8 +77,8 @@ func (r Recorder) paid(ctx context.Context, e event) error {
 	return err
 }
 
-// refunded records what has been refunded in all. Of two refunds the event of
-// the first may come last: it tells of less, and changes nothing.
+// refunded records the total of all refunds. If the event of an earlier refund comes
+// last, its total is smaller and changes nothing.
 func (r Recorder) refunded(ctx context.Context, e event) error {
 	var charge struct {
 		PaymentIntent string `json:"payment_intent"`
@@ -93,7 +93,7 @@ func (r Recorder) refunded(ctx context.Context, e event) error {
 		return nil, nil
 	})
 	if errors.Is(err, idem.ErrCondition) {
-		return idem.Respond(nil) // handled: more is known already
+		return idem.Respond(nil) // handled: the table already has a larger total
 	}
 	return err
 }

@@ -1,5 +1,5 @@
-// Package asleep says that a simulated process sleeps past its deadline, as Lambda's do: it
-// renews no lease.
+// Package asleep marks a simulated process that sleeps past its deadline, like a frozen
+// sandbox of Lambda: it renews no lease.
 package asleep
 
 import "context"

@@ -1,5 +1,5 @@
-// Package awsname names executions and schedules after their work: the same work has the same
-// name each time, so that the service refuses the second.
+// Package awsname names executions and schedules after their work. The same work always has
+// the same name, so that the service refuses a second execution.
 package awsname
 
 import (
@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// Of returns id, which is letters, digits, dots and hyphens, in at most limit characters that every
-// service takes: a durable execution's name can't have dots. Another id, which only a program's
-// own store makes, is named by the hash, of 32 characters, of it and of owner.
+// Of returns a name of at most limit characters that every service accepts. It is id with _ for
+// each dot, since the name of a durable execution can't have dots. If id is too long or has other
+// characters, as with another store, the name is a hash of id and owner, with 32 characters.
 func Of(id, owner string, limit int) string {
 	odd := func(c rune) bool {
 		return (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && c != '.' && c != '-'

@@ -1,5 +1,5 @@
-// Package chance draws the random part of waits. A simulation draws them from its seed,
-// through the context, so that a run can be repeated.
+// Package chance draws the random part of waits. A simulation sets the source in the
+// context, so that a run can be repeated from its seed.
 package chance
 
 import (
@@ -9,8 +9,8 @@ import (
 
 type sourceKey struct{}
 
-// With returns a context whose waits are drawn by draw: from 0 to n-1, n above zero.
-// Only simulations use it.
+// With returns a context in which draw(n) draws the numbers from 0 to n-1, for n
+// above zero. Only simulations use it.
 func With(ctx context.Context, draw func(n int64) int64) context.Context {
 	return context.WithValue(ctx, sourceKey{}, draw)
 }

@@ -1,5 +1,5 @@
-// Package defaults has the values of idem's options that a program leaves out, and their
-// bounds, for the packages that reckon with them.
+// Package defaults has the defaults and the bounds of idem's options, for the packages
+// that depend on them.
 package defaults
 
 import (
@@ -10,7 +10,7 @@ import (
 // Values of idem.Options, and of idem.Remembers.
 const (
 	Retention    = 24 * time.Hour
-	MinRetention = time.Hour // longer than any copy of a claim can be in flight
+	MinRetention = time.Hour // longer than a copy of a claim can be in flight
 
 	Lease          = 30 * time.Second
 	LeaseMargin    = 2 * time.Second
@@ -31,12 +31,11 @@ const (
 	MaxRetryAfter = 5 * time.Second
 
 	Memory = 24 * time.Hour   // how long a provider remembers a key
-	Within = 15 * time.Minute // how long a call is on its way, and a look-up behind
+	Within = 15 * time.Minute // how long a call may take to arrive, and a look-up may be behind
 )
 
 // Methods returns the methods that carry keys by default, at the server (package idem)
-// and at the client (package idem/client). A method that only one half knows is not
-// protected: the client would repeat requests that the server runs again. PUT and
-// DELETE are idempotent by definition (RFC 9110, 9.2.2), so both halves leave them
-// out.
+// and at the client (package idem/client). Both halves must agree: otherwise the
+// client would repeat requests that the server runs again. PUT and DELETE are
+// idempotent by definition (RFC 9110, 9.2.2), so both halves omit them.
 func Methods() []string { return []string{http.MethodPost, http.MethodPatch} }

@@ -3,8 +3,8 @@ package errlist
 
 import "errors"
 
-// Pad completes what a batch of n deliveries or tickets returned to a list of n. A
-// nil list stands for n successes. An entry that is missing is an error.
+// Pad completes the errors of a batch of n deliveries or tickets to a list of n. A
+// nil list stands for n successes. A missing entry becomes an error.
 func Pad(errs []error, n int) []error {
 	if len(errs) == n {
 		return errs

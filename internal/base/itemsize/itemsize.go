@@ -7,8 +7,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Of returns the size of an item by DynamoDB's rule, in bytes: names and values
-// in UTF-8, about a byte for two significant digits of a number and one more, 3 for a list or map and 1 for each entry.
+// Of returns the size of an item in bytes, by DynamoDB's rule: the UTF-8 of names and texts, a byte
+// for two significant digits of a number plus one, and 3 bytes for a list or map plus one for each
+// entry.
 func Of(it map[string]types.AttributeValue) int {
 	n := 0
 	for name, v := range it {

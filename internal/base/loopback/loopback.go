@@ -1,5 +1,5 @@
-// Package loopback tells requests of this machine's own programs from those that a
-// browser sends for a page of another origin.
+// Package loopback distinguishes requests of this machine's programs from requests
+// that a browser sends for a page of another origin.
 package loopback
 
 import (
@@ -10,7 +10,8 @@ import (
 	"strings"
 )
 
-// Refusal is why a request is refused, with its status. The zero value is none.
+// Refusal is a reason to refuse a request, with a status. The zero value is no
+// refusal.
 type Refusal struct {
 	Status int
 	Why    string
@@ -19,15 +20,15 @@ type Refusal struct {
 // Guard lets programs on this machine and pages of the server's own origin reach a
 // server on 127.0.0.1, and refuses every other page in a browser:
 //
-//   - The Host header names the server by its loopback name: a name that was bound anew
-//     to 127.0.0.1 (DNS rebinding) does not.
-//   - Origin and Sec-Fetch-Site, where a browser sends them, name the same origin.
-//     Programs send neither.
+//   - The Host header must be a loopback name of the server. After DNS rebinding it is
+//     not.
+//   - Origin and Sec-Fetch-Site must name the same origin if they are present.
+//     Browsers send them, programs don't.
 type Guard struct {
-	// Refuse answers a request that is refused. Required.
+	// Refuse writes the answer to a refused request. Required.
 	Refuse func(http.ResponseWriter, Refusal)
-	// Page reports whether a link from anywhere may lead to what a request asks for: it
-	// has no data and changes nothing. nil: no link may.
+	// Page reports whether links of other origins may lead to the requested resource,
+	// because it has no data and a request changes nothing. nil: none.
 	Page func(*http.Request) bool
 
 	hosts []string // with the port
@@ -40,7 +41,7 @@ func (g Guard) For(base string) Guard {
 			g.hosts = append(g.hosts, net.JoinHostPort(host, u.Port()))
 		}
 	}
-	return g // without hosts, it refuses all
+	return g // without hosts, g refuses all requests
 }
 
 // Wrap returns next behind the guard.
@@ -63,8 +64,7 @@ func (g Guard) check(r *http.Request) Refusal {
 		return Refusal{http.StatusForbidden, "the request comes from another origin"}
 	case site == "" || site == "same-origin":
 		return Refusal{}
-	// A link that somebody follows or types comes as a navigation of no site, or of
-	// another one.
+	// a followed or typed link is a navigation from no site, or from another site
 	case g.Page != nil && g.Page(r) && (site == "none" || r.Header.Get("Sec-Fetch-Mode") == "navigate"):
 		return Refusal{}
 	}

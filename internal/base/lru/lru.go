@@ -1,11 +1,11 @@
-// Package lru has a map that forgets.
+// Package lru has a map that forgets the least recently used entries.
 package lru
 
 import "container/list"
 
-// Map holds at most a number of entries: beyond it, it forgets those that were used least
-// recently. So keys that strangers choose take no more memory than that. Make one with
-// [New]. It is not safe for concurrent use.
+// Map holds a limited number of entries, and forgets the least recently used entries
+// beyond the limit, so that keys chosen by strangers can't fill the memory. Make a Map
+// with [New]. It is not safe for concurrent use.
 type Map[K comparable, V any] struct {
 	most   int
 	entry  map[K]*list.Element // elements are pair[K, V]
@@ -17,12 +17,12 @@ type pair[K comparable, V any] struct {
 	value V
 }
 
-// New returns an empty map of at most so many entries.
+// New returns an empty map of at most most entries.
 func New[K comparable, V any](most int) *Map[K, V] {
 	return &Map[K, V]{most: most, entry: make(map[K]*list.Element)}
 }
 
-// Get returns the value of a key, which counts as used; the zero value if there is none.
+// Get returns the value of a key and marks the key as used. Without a value ok is false.
 func (m *Map[K, V]) Get(k K) (v V, ok bool) {
 	el := m.entry[k]
 	if el == nil {
@@ -32,7 +32,7 @@ func (m *Map[K, V]) Get(k K) (v V, ok bool) {
 	return el.Value.(pair[K, V]).value, true
 }
 
-// Put sets the value of a key, which counts as used.
+// Put sets the value of a key and marks the key as used.
 func (m *Map[K, V]) Put(k K, v V) {
 	m.Drop(k)
 	m.entry[k] = m.recent.PushFront(pair[K, V]{k, v})
@@ -41,7 +41,7 @@ func (m *Map[K, V]) Put(k K, v V) {
 	}
 }
 
-// Drop forgets a key, if it is there.
+// Drop forgets a key.
 func (m *Map[K, V]) Drop(k K) {
 	if el := m.entry[k]; el != nil {
 		m.recent.Remove(el)
@@ -49,5 +49,5 @@ func (m *Map[K, V]) Drop(k K) {
 	}
 }
 
-// Len is the number of entries.
+// Len returns the number of entries.
 func (m *Map[K, V]) Len() int { return len(m.entry) }

@@ -19,13 +19,14 @@ type Pointer struct {
 	tokens []string
 }
 
-// Member returns the pointer to a member of the body itself, or of its members, whose names have neither "/" nor "~".
+// Member returns the pointer to a member of the body, or to a nested member. Names must contain
+// neither "/" nor "~".
 func Member(path ...string) Pointer {
 	return Pointer{Text: "/" + strings.Join(path, "/"), tokens: path}
 }
 
-// Parse returns the pointer that text spells, false if text is malformed or points
-// to the whole body.
+// Parse returns the pointer in text; false if text is malformed or points to the
+// whole body.
 func Parse(text string) (Pointer, bool) {
 	if !strings.HasPrefix(text, "/") || strings.Count(text, "~") != strings.Count(text, "~0")+strings.Count(text, "~1") {
 		return Pointer{}, false
@@ -37,7 +38,7 @@ func Parse(text string) (Pointer, bool) {
 	return p, true
 }
 
-// Texts returns the texts and integers at these pointers. Each must exist.
+// Texts returns the texts and integers at the pointers. Each must exist.
 func Texts(body []byte, pointers []Pointer) ([]string, error) {
 	texts := make([]string, len(pointers))
 	for i, p := range pointers {
@@ -120,8 +121,8 @@ func Scalar(v json.RawMessage) (text string, number bool, err error) {
 	return text, false, nil
 }
 
-// integer reports whether v is an integer, written in the only way that has no other
-// spelling.
+// integer reports whether v is an integer in its only spelling without fraction,
+// exponent or leading zeros.
 func integer(v []byte) bool {
 	digits := bytes.TrimPrefix(v, []byte("-"))
 	if len(digits) == 0 || digits[0] == '0' {

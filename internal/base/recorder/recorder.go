@@ -1,4 +1,4 @@
-// Package recorder takes the answer of an http.Handler as net/http would send it.
+// Package recorder records the answer of an http.Handler as net/http would send it.
 package recorder
 
 import (

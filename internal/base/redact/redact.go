@@ -1,4 +1,5 @@
-// Package redact names records and errors in logs, and leaves out what must not get there.
+// Package redact makes texts about records and errors for logs, without data that must not
+// be logged.
 package redact
 
 import (
@@ -11,10 +12,9 @@ import (
 	"strings"
 )
 
-// Error returns err's text as records, answers to other functions and logs
-// keep it: cut to 256 bytes of valid UTF-8, and without the query of a URL, since
-// that is where keys and card numbers are found in the errors of net/http. err
-// must not be nil.
+// Error returns err's text for records, answers to other functions and logs: cut to
+// 256 bytes of valid UTF-8, and without the query of a URL, which in errors of
+// net/http may contain keys and card numbers. err must not be nil.
 func Error(err error) string {
 	s := err.Error()
 	if u, ok := errors.AsType[*url.Error](err); ok {
@@ -26,12 +26,12 @@ func Error(err error) string {
 	return Cut(s)
 }
 
-// Decoding returns an error of encoding/json without the values that could not be
-// decoded: a number that its type can't hold, or what a type's own decoder, such as that
-// of time.Time, says of its text.
+// Decoding returns an error of encoding/json without the value that could not be
+// decoded: a number, or the text of an error of a type's own decoder, such as
+// time.Time's.
 func Decoding(err error) error {
 	if t, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		kind, _, _ := strings.Cut(t.Value, " ") // of "number 4111111111111111"
+		kind, _, _ := strings.Cut(t.Value, " ") // from "number 4111111111111111"
 		return &json.UnmarshalTypeError{Value: kind, Type: t.Type, Offset: t.Offset, Struct: t.Struct, Field: t.Field}
 	}
 	if _, ok := errors.AsType[*json.SyntaxError](err); ok {
@@ -40,9 +40,9 @@ func Decoding(err error) error {
 	return fmt.Errorf("json: a value can't be decoded (%T)", err)
 }
 
-// Panic says what a handler, or other code of the program's, panicked with: in
-// the words of the Go runtime, or by its type only, since any other value may hold
-// what was in a request. It begins with "panicked".
+// Panic describes the value of a panic in the program's code. It quotes values of the
+// Go runtime, and names only the type of other values, which may hold data of a
+// request. The text begins with "panicked".
 func Panic(value any) string {
 	if err, ok := value.(runtime.Error); ok {
 		return "panicked: " + err.Error()
@@ -59,8 +59,8 @@ func Cut(s string) string {
 	return strings.ToValidUTF8(s, "")
 }
 
-// Record is the short name of a record in logs, events and errors: 48 bits of the
-// hash in its key. A key of another form is returned as it is.
+// Record returns the short name of a record in logs, events and errors: 48 bits of
+// the hash in the partition key. It returns a key of another form unchanged.
 func Record(pk string) string {
 	if len(pk) < 43 {
 		return pk

@@ -13,9 +13,9 @@ const Client = "Retry-Attempt"
 // Header is a request header in which senders count.
 type Header struct {
 	Name    string // in canonical form
-	First   int    // the most that a first attempt has; a retry has more
+	First   int    // the highest count of a first attempt; a retry has more
 	Senders string // for people
-	Source  string // where they tell
+	Source  string // URL of the documentation
 }
 
 // amzSDKRequest has its count in a parameter: "attempt=2; max=3".
@@ -35,7 +35,7 @@ var all = []Header{
 	{"X-Cloudtasks-Taskretrycount", 0, "Cloud Tasks", "https://cloud.google.com/tasks/docs/creating-http-target-tasks"},
 }
 
-// All returns the headers that are known.
+// All returns the known headers.
 func All() []Header { return slices.Clone(all) }
 
 // Is reports whether name, in canonical form, is one of the headers.
@@ -43,8 +43,8 @@ func Is(name string) bool {
 	return slices.ContainsFunc(all, func(h Header) bool { return h.Name == name })
 }
 
-// In reports whether h says that its request is a retry. A header that is there twice, or
-// isn't a count, says nothing.
+// In reports whether h marks the request as a retry. A header that occurs twice, or isn't
+// a count, is ignored.
 func In(h http.Header) bool {
 	for i := range all {
 		values := h[all[i].Name]
@@ -62,8 +62,8 @@ func In(h http.Header) bool {
 	return false
 }
 
-// parameter returns the value of the only parameter of that name; "" if there are none or
-// several.
+// parameter returns the value of the only parameter with the name; "" if there is none,
+// or several.
 func parameter(list, name string) (value string) {
 	found := false
 	for part := range strings.SplitSeq(list, ";") {
@@ -77,8 +77,7 @@ func parameter(list, name string) (value string) {
 	return value
 }
 
-// Above reports whether count is a decimal number above first. No number of more than nine
-// digits counts attempts.
+// Above reports whether count is a decimal number above first, with at most nine digits.
 func Above(count string, first int) bool {
 	if len(count) > 9 {
 		return false

@@ -1,4 +1,4 @@
-// Package scope writes and reads the text of a scope: whose a key is.
+// Package scope writes and reads the text of a scope, the owner of a key.
 //
 // A scope is the kind of a caller, a ":" and the caller's subject. The tenant stands
 // before it, as "tenant:NAME|", and the operation before that, as "operation:NAME|".
@@ -11,10 +11,10 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// The kinds of callers that no source of events verifies. An adapter can't use them.
+// Kinds of callers that no source of events verifies. Adapters can't use them.
 const (
 	Program = "program" // named by the program: idem.Options.Scope, idem.Request.Scope
-	Source  = "source"  // no person and no program, but a source of events: idem.Request.Source
+	Source  = "source"  // a source of events: idem.Request.Source
 	One     = "one"     // all callers are one: idem.OneScope
 )
 
@@ -23,8 +23,8 @@ const (
 	tenantPart    = "tenant"
 )
 
-// Reserved reports whether a kind is none for an adapter, because its callers could
-// then look like others.
+// Reserved reports whether an adapter must not use a kind, because callers could then
+// look like other callers.
 func Reserved(kind string) bool {
 	switch kind {
 	case "", Program, Source, One, operationPart, tenantPart:
@@ -43,8 +43,7 @@ func Unescape(part string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(part, "%7C", "|"), "%25", "%")
 }
 
-// Append appends the scope of an operation of a tenant's caller to b. An empty operation
-// or tenant adds nothing.
+// Append appends a scope to b. An empty operation or tenant adds nothing.
 func Append(b []byte, operation, tenant string, caller store.Identity) []byte {
 	for _, part := range [...]struct{ kind, name string }{{operationPart, operation}, {tenantPart, tenant}} {
 		if part.name != "" {
@@ -64,7 +63,7 @@ func Parse(text string) (operation, tenant string, caller store.Identity, ok boo
 	return operation, tenant, caller, ok && caller.Kind != ""
 }
 
-// cutPart cuts a part with this name from the front of text, if there is one.
+// cutPart splits off the part with the name at the start of text, if there is one.
 func cutPart(text, name string) (value, rest string) {
 	after, ok := strings.CutPrefix(text, name+":")
 	if !ok {

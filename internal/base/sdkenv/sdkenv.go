@@ -1,5 +1,5 @@
-// Package sdkenv makes the SDK's settings of the environment that Lambda gives to a
-// function, without the SDK's config package, whose files, profiles and roles a function
+// Package sdkenv makes the SDK's settings from the environment of a Lambda function. It
+// doesn't need the SDK's config package, whose files, profiles and roles a function
 // doesn't have.
 package sdkenv
 
@@ -59,8 +59,8 @@ func isSet(getenv func(string) string, name string) (bool, error) {
 	}
 }
 
-// endpoints is a source of the SDK's settings: its methods are those that each client's
-// NewFromConfig asks for.
+// endpoints is a source of the SDK's settings, with the methods that each client's
+// NewFromConfig looks for.
 type endpoints struct{ fips, dualStack bool }
 
 func (e endpoints) GetUseFIPSEndpoint(context.Context) (aws.FIPSEndpointState, bool, error) {

@@ -1,4 +1,4 @@
-// Package secrets recognises what no record of a request may hold.
+// Package secrets recognises credentials, which no stored request may contain.
 package secrets
 
 import "strings"

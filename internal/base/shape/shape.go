@@ -1,5 +1,5 @@
 // Package shape describes the result of a phase by the names and kinds of its fields, for
-// people who have to give one by hand.
+// people who give a result by hand.
 //
 // A shape is an example without contents, in JSON: "" is a text, 0 a whole number, 0.5 a
 // number, false yes or no, null anything, [x] a list of x, {"*":x} an x for each name, and
@@ -21,16 +21,17 @@ import (
 	"time"
 )
 
-// Max is the longest shape, in bytes. The deeper parts of a longer one are anything.
+// Max is the longest shape, in bytes. In a longer shape the deeper parts become
+// anything.
 const Max = 512
 
 const (
-	// Anything is the shape of what may be anything.
+	// Anything is the shape of any value.
 	Anything = "null"
 	deepest  = 4
 )
 
-// Of returns the shape of what encoding/json makes of a type; "" if that may be anything.
+// Of returns the shape of a type's JSON by encoding/json; "" if it may be anything.
 func Of(t reflect.Type) string {
 	for depth := deepest; depth > 0; depth-- {
 		if s := of(t, depth); len(s) <= Max {
@@ -81,8 +82,8 @@ func of(t reflect.Type, depth int) string {
 
 type field struct{ name, mark, shape string }
 
-// fields are those of a struct, and of the structs in it that have no name in JSON. mark
-// is "?" if all may be missing.
+// fields returns the fields of a struct, including the fields of embedded structs
+// without a name in JSON. mark is "?" if all may be missing.
 func fields(t reflect.Type, depth int, mark string) (all []field) {
 	for f := range t.Fields() {
 		within := f.Type
@@ -109,8 +110,8 @@ func fields(t reflect.Type, depth int, mark string) (all []field) {
 	return all
 }
 
-// object is the shape with these fields. It is anything if a name has another meaning here,
-// or is there twice, of which encoding/json takes one.
+// object returns the shape with these fields. It is anything if a name has a special
+// meaning in shapes, or occurs twice, since encoding/json then chooses one.
 func object(all []field) string {
 	texts, seen := make([]string, len(all)), make(map[string]bool)
 	for i, f := range all {
@@ -124,13 +125,13 @@ func object(all []field) string {
 	return "{" + strings.Join(texts, ",") + "}"
 }
 
-// Example is a result in this shape, as people may type it.
+// Example returns a result in this shape, as a person may type it.
 func Example(shape string) string {
 	return strings.NewReplacer(`""`, `"TEXT"`, `?":`, `":`, `"*":`, `"NAME":`).Replace(shape)
 }
 
-// Check returns an error if what reads a result of this shape could not read result, or
-// would miss something in it. Of a shape that says nothing, or can't be read, all is good.
+// Check returns an error if a program that expects this shape could not read result, or
+// would miss a field. Every result fits a shape that is empty or can't be read.
 func Check(shape string, result []byte) error {
 	want, err := parsed([]byte(shape))
 	if err != nil {
@@ -153,7 +154,7 @@ func parsed(raw []byte) (v any, err error) {
 	return v, err
 }
 
-// differs says what is wrong with got, which is called at.
+// differs describes the first difference of got from want; at is the name of got.
 func differs(want, got any, at string) string {
 	var fits bool
 	switch want := want.(type) {
@@ -176,7 +177,7 @@ func differs(want, got any, at string) string {
 				return wrong
 			}
 		}
-		fits = is || got == nil // a list that is nil in Go
+		fits = is || got == nil // null: a nil list in Go
 	case json.Number:
 		n, is := got.(json.Number)
 		fits = is && (want != "0" || !strings.ContainsAny(string(n), ".eE"))

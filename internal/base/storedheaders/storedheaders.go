@@ -1,16 +1,17 @@
-// Package storedheaders has the response headers that a record keeps, for all who ask.
+// Package storedheaders has the response headers that a record keeps.
 package storedheaders
 
-// Header is a response header that a record keeps: a replay has it.
+// Header is a response header that a record keeps and a replay repeats.
 type Header struct {
 	Name string
-	// Content says that it tells the answer's content or place, so samekey check wants
-	// it in a replay as it was. Gateways and caches may write the others anew.
+	// Content says that the header describes the answer's content or place, so samekey
+	// check demands it in a replay unchanged. Gateways and caches may rewrite other
+	// headers.
 	Content bool
 }
 
-// All returns the response headers that a record keeps. The gateway makes all others
-// anew, or they may hold a secret.
+// All returns the response headers that a record keeps. Of the others, the gateway
+// makes some anew, and some may hold a secret.
 func All() []Header {
 	return []Header{
 		{"Access-Control-Allow-Credentials", false}, // a browser needs these three to read the replay

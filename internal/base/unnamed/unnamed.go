@@ -3,9 +3,9 @@ package unnamed
 
 import "sync"
 
-// Handlers is a part of a store: engines of a process share it, and neither a ticket nor
-// a key must reach another engine's handler. The zero value is ready to use, from several
-// goroutines at once.
+// Handlers is the part of a store that counts handlers without a name, over all engines
+// of a process: a ticket or a key must not reach the handler of another engine. The zero
+// value is ready to use, and safe for concurrent use.
 type Handlers struct {
 	mu sync.Mutex
 	n  map[string]int

@@ -18,13 +18,13 @@ const readLimit = 1000
 type shardReader struct {
 	api     StreamAPI
 	arn, id string
-	latest  bool      // whether a shard without a last record begins at its end
-	since   time.Time // time of that begin, in whole minutes: records of the same minute may come too
+	latest  bool      // begin at the shard's end, if last is empty
+	since   time.Time // time of the start for latest, in whole minutes: earlier records of the same minute may be delivered, too
 
-	iterator string // empty: not taken yet
-	last     string // of the last record read; empty: none yet
-	horizon  bool   // the next iterator is to be taken at the oldest record
-	rewound  bool   // an iterator was taken there, and no new record has come since
+	iterator string // "": get an iterator first
+	last     string // sequence number of the last record read; "" before the first
+	horizon  bool   // get the next iterator at the oldest record
+	rewound  bool   // the iterator was taken at the oldest record, and no new record has been read since
 }
 
 // read returns the next records, or none if there aren't any yet. end says that the
@@ -45,7 +45,7 @@ func (r *shardReader) read(ctx context.Context) (records []types.Record, end boo
 // prepare prepares the next try after an error. It reports whether to try again at
 // once.
 func (r *shardReader) prepare(err error) bool {
-	// A new iterator is never wrong, and may be the remedy.
+	// a new iterator does no harm, and may help
 	r.iterator = ""
 	// But an iterator at the end of a shard can't be replaced: a new iterator would
 	// miss records written in between.
@@ -87,7 +87,7 @@ func (r *shardReader) readOnce(ctx context.Context) ([]types.Record, bool, error
 	return records, r.iterator == "", nil
 }
 
-// take gets an iterator if there is none.
+// take gets an iterator unless there is one.
 func (r *shardReader) take(ctx context.Context) error {
 	if r.iterator != "" {
 		return nil
@@ -113,9 +113,8 @@ func (r *shardReader) take(ctx context.Context) error {
 	return nil
 }
 
-// seen reports whether the record was read before, or lies before the place where
-// the reader began. After going back to the oldest record such records come first,
-// up to the first new record.
+// seen reports whether the record was read before, or precedes the reader's start.
+// After a return to the oldest record such records come first.
 func (r *shardReader) seen(record types.Record) bool {
 	change := record.Dynamodb
 	if !r.rewound || change == nil {

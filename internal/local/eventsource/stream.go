@@ -46,7 +46,7 @@ type Stream struct {
 	FunctionARN string
 	// API reads the stream.
 	API StreamAPI
-	// ARN is the stream's, with the label of the stream at its end.
+	// ARN is the ARN of the stream, which ends with the stream's label.
 	ARN string
 
 	// StartingPosition is TrimHorizon, the default, or Latest: only records written
@@ -90,9 +90,9 @@ type Stream struct {
 	Logger *slog.Logger
 }
 
-// Start checks the description, looks the stream up and begins to read it. The error
-// names the wrong field, or tells why the stream can't be described; later failures
-// of the endpoint don't end the source. The source ends when ctx does.
+// Start checks the description, looks up the stream and begins to read it. The error
+// names the wrong field, or is the reason why the stream can't be described; later
+// failures of the endpoint don't end the source. The source ends when ctx does.
 func (s Stream) Start(ctx context.Context) (*Mapping, error) {
 	run, err := s.prepare()
 	if err == nil {

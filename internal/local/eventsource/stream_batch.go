@@ -9,7 +9,7 @@ type streamBatch struct {
 	window time.Duration
 
 	records []streamRecord
-	due     time.Time // when the first of them has waited for the window
+	due     time.Time // end of the window of the first record
 }
 
 func (b *streamBatch) add(r streamRecord) {
@@ -19,7 +19,7 @@ func (b *streamBatch) add(r streamRecord) {
 	b.records = append(b.records, r)
 }
 
-// next takes out a batch, nil if none is due. With all set, what is there is
+// next removes and returns a batch; nil if none is due. With all, every record is
 // due.
 func (b *streamBatch) next(all bool) []streamRecord {
 	n, full := b.fit()
@@ -32,8 +32,8 @@ func (b *streamBatch) next(all bool) []streamRecord {
 	return batch
 }
 
-// fit returns how many records go into a batch, and whether no more would. One
-// record always goes, even if it is too large.
+// fit returns how many records fit into a batch, and whether the batch is full. One
+// record always fits, even if it is too large.
 func (b *streamBatch) fit() (n int, full bool) {
 	bytes := 0
 	for n < len(b.records) && n < b.size {
@@ -46,8 +46,8 @@ func (b *streamBatch) fit() (n int, full bool) {
 	return n, n == b.size
 }
 
-// wait returns how long to wait before there is something to do: poll, or less
-// if a batch is due before.
+// wait returns the wait before the next step: poll, or less if a batch is due
+// earlier.
 func (b *streamBatch) wait(poll time.Duration) time.Duration {
 	if len(b.records) == 0 {
 		return poll

@@ -11,22 +11,22 @@ import (
 
 // attempt is the result of an invocation for a batch.
 type attempt struct {
-	failedFrom int    // the first record that comes again; all before it are done
-	err        error  // why the batch as a whole failed
+	failedFrom int    // index of the first record that is delivered again; all earlier records are done
+	err        error  // the reason why the whole batch failed
 	ran        bool   // the function ran, rather than being throttled or closed
-	unhandled  bool   // it ended by an error instead of an answer
+	unhandled  bool   // the function returned an error instead of an answer
 	requestID  string // if known
 }
 
 // deliver passes a batch to the function until each of its records is done or given
 // up. It returns false if ctx ended before that.
 //
-// A retry has the same records again. If the function reports that only some failed,
-// the rest is a new batch with all of its retries; so is each half of a bisected
-// batch. Therefore these use up no retries.
+// A retry has the same records. If the function reports that only some records
+// failed, the rest is a new batch with all retries, and so is each half of a bisected
+// batch.
 func (r *streamRun) deliver(ctx context.Context, shard string, records []streamRecord) bool {
-	var last attempt // in which the function ran
-	invoked := 0     // times that it had just these records
+	var last attempt // the last attempt in which the function ran
+	invoked := 0     // how often the function got exactly these records
 	failures := 0
 	for len(records) > 0 {
 		if n := r.expired(records); n > 0 {
@@ -72,7 +72,7 @@ func (r *streamRun) invoke(ctx context.Context, records []streamRecord) attempt 
 		return attempt{err: err, ran: true, unhandled: true, requestID: fe.RequestID}
 	}
 	if err != nil {
-		// Only the other reasons, such as throttling, can go away.
+		// other reasons, such as throttling, are temporary
 		return attempt{err: err, ran: errors.Is(err, lambdarun.ErrRequestTooLarge)}
 	}
 	ids := make([]string, 0, len(records))

@@ -73,7 +73,7 @@ func newStreamRecord(arn string, r types.Record) streamRecord {
 			StreamViewType: string(c.StreamViewType),
 		}
 		if c.ApproximateCreationDateTime != nil {
-			// A whole number of seconds, but written as Lambda does: as a float.
+			// Lambda writes the whole number of seconds as a float
 			out.Change.Created = json.Number(fmt.Sprintf("%d.0", record.created.Unix()))
 		}
 	}
@@ -130,8 +130,8 @@ func plainValue(value types.AttributeValue) map[string]any {
 	}
 }
 
-// marshal is json.Marshal without the escapes for HTML, which Lambda doesn't
-// make. v is made of strings, numbers and bytes only, which can't fail.
+// marshal is json.Marshal without escapes for HTML, as in Lambda's events. v has only
+// strings, numbers and bytes, so marshal can't fail.
 func marshal(v any) []byte {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -144,8 +144,8 @@ func marshal(v any) []byte {
 const (
 	eventHead = `{"Records":[`
 	eventTail = `]}`
-	// maxEventBytes is what an invocation takes at most, on its own limit of
-	// 6 MB.
+	// maxEventBytes is the largest total of records in an invocation, whose limit is 6
+	// MB.
 	maxEventBytes = lambdarun.MaxRequestBytes - len(eventHead) - len(eventTail)
 )
 

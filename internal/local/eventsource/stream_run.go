@@ -18,8 +18,8 @@ type streamRun struct {
 	observer observer
 	mapping  *Mapping
 	tree     *shardTree
-	shards   []types.Shard           // as last listed; watch's own
-	latest   map[string]*shardReader // of the shards at the start
+	shards   []types.Shard           // the last listing; only watch uses it
+	latest   map[string]*shardReader // readers of the shards at the start
 	ended    chan struct{}           // a shard has ended
 }
 
@@ -33,11 +33,11 @@ func (r *streamRun) locate(ctx context.Context) error {
 	if r.StartingPosition != Latest {
 		return nil
 	}
-	since := time.Now().Truncate(time.Minute) // as records of DynamoDB Local have it
+	since := time.Now().Truncate(time.Minute) // the precision of times in records of DynamoDB Local
 	for _, s := range r.shards {
 		id := aws.ToString(s.ShardId)
 		if s.SequenceNumberRange != nil && s.SequenceNumberRange.EndingSequenceNumber != nil {
-			r.tree.pass(id) // closed: nothing is written to it any more
+			r.tree.pass(id) // closed: the shard gets no more records
 			continue
 		}
 		reader := &shardReader{api: r.API, arn: r.ARN, id: id, latest: true, since: since}
@@ -49,7 +49,7 @@ func (r *streamRun) locate(ctx context.Context) error {
 	return nil
 }
 
-// watch starts the shards as they appear and their turn comes.
+// watch starts to read each shard when it appears and its parent is done.
 func (r *streamRun) watch(ctx context.Context) {
 	tick := time.NewTicker(describeEvery)
 	defer tick.Stop()
@@ -57,7 +57,7 @@ func (r *streamRun) watch(ctx context.Context) {
 		for _, id := range r.tree.list(r.shards) {
 			reader := r.latest[id]
 			if reader == nil {
-				// All records of a later shard were written after the start.
+				// a later shard has only records from after the start
 				reader = &shardReader{api: r.API, arn: r.ARN, id: id}
 			}
 			r.mapping.wg.Go(func() { r.read(ctx, reader) })

@@ -11,16 +11,16 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 )
 
-// describeEvery is how often a stream is checked for new shards. The end of a shard
-// is another occasion.
+// describeEvery is the interval of looks for new shards. The end of a shard causes a
+// look, too.
 const describeEvery = time.Second
 
-// shardTree knows the shards of a stream and which of them may be read: each once,
-// and a child only when its parent has been read to the end, so that the records of
-// an item stay in order across a split.
+// shardTree knows the shards of a stream, and which may be read: each shard once, and
+// a child only after its parent is read to the end, so that the records of an item
+// stay in order across a split.
 type shardTree struct {
 	mu      sync.Mutex
-	parents map[string]string // of all shards of the last listing; empty: none
+	parents map[string]string // parents of the shards of the last listing; "" without a parent
 	started map[string]bool
 	done    map[string]bool
 }
@@ -39,16 +39,16 @@ func (t *shardTree) list(shards []types.Shard) []string {
 	}
 	for id := range t.done {
 		if _, listed := t.parents[id]; !listed {
-			delete(t.done, id) // a day old, and no shard's parent any more
+			delete(t.done, id) // the shard is gone and no shard's parent
 			delete(t.started, id)
 		}
 	}
 	return t.ready(shards)
 }
 
-// ready marks as started, and returns in the order of the listing, the shards that
-// aren't started and don't wait for a parent. A parent that is no longer listed has
-// no records left to read.
+// ready returns the shards that can be started, in the order of the listing, and
+// marks them as started. A shard waits for its parent, unless the parent is no longer
+// listed and so has no records.
 func (t *shardTree) ready(shards []types.Shard) []string {
 	var ids []string
 	for _, s := range shards {
@@ -71,7 +71,7 @@ func (t *shardTree) finish(id string) {
 	t.done[id] = true
 }
 
-// pass takes a shard that is not read for one that has been.
+// pass marks an unread shard as read.
 func (t *shardTree) pass(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

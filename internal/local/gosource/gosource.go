@@ -32,13 +32,14 @@ import (
 	"github.com/samekey/samekey/internal/servers/lambdarun"
 )
 
-// Package is a main package, as the go command reads Path in the folder Dir.
+// Package is a main package. Path is the package's path for the go command in the
+// folder Dir.
 type Package struct{ Path, Dir string }
 
 // Build builds the package for this machine into the file out, with the flags for
 // Lambda, and reports whether the program in out has changed. It replaces out
-// atomically: processes that run the old program go on, and no process starts half
-// of the new program. Build keeps its own folder "build" beside out.
+// atomically: processes of the old program continue, and no process starts an
+// incomplete program. Build keeps a folder "build" beside out.
 func (p Package) Build(ctx context.Context, out string) (changed bool, err error) {
 	built := filepath.Join(filepath.Dir(out), "build", filepath.Base(out))
 	if err := os.MkdirAll(filepath.Dir(built), 0o750); err != nil {
@@ -110,9 +111,9 @@ func (l listed) own() bool {
 	return !l.Standard && l.Module != nil && (l.Module.Main || l.Module.Replace != nil && l.Module.Replace.Version == "")
 }
 
-// Inputs finds the files that the program is built from and that people edit: its
-// packages in the main module and in modules that a replace takes from a folder. The
-// error says that there is no such program, or has the go command's message.
+// Inputs finds the source files of the program that people edit: in the main module,
+// and in modules that a replace takes from a folder. The error says that there is no
+// such program, or quotes the go command.
 func (p Package) Inputs(ctx context.Context) (Inputs, error) {
 	cmd := exec.CommandContext(ctx, "go", "list", "-deps", "-tags="+lambdarun.Tags,
 		"-json=Dir,Name,ImportPath,DepOnly,Standard,EmbedFiles,Module", p.Path)
@@ -193,8 +194,8 @@ func (in Inputs) Stamp() Stamp {
 	return s
 }
 
-// StampModules is Stamp with every source of the modules: a program that could not
-// be built may need a package that doesn't exist yet.
+// StampModules is Stamp with all sources of the modules: a program that doesn't build
+// may need a package that doesn't exist yet.
 func (in Inputs) StampModules() Stamp {
 	s := in.Stamp()
 	for _, module := range in.modules {

@@ -15,7 +15,7 @@ type API struct {
 	Stage string // "$default" for an HTTP API without one
 	// StageVariables are passed to the functions.
 	StageVariables map[string]string
-	// BinaryMediaTypes are a REST API's.
+	// BinaryMediaTypes are the binary media types of a REST API.
 	BinaryMediaTypes []string
 	Routes           []Route
 	// Notes tell of properties that have no effect here.
@@ -27,7 +27,7 @@ type Route struct {
 	Key        string // see [RouteEvent]
 	Function   string // logical id
 	Timeout    time.Duration
-	Authorizer *Authorizer // nil: everybody is let through
+	Authorizer *Authorizer // nil: every request is allowed
 }
 
 // Authorizer decides who may call a route: a function, or a JWT configuration.
@@ -40,8 +40,8 @@ type Authorizer struct {
 	// Simple: an HTTP API's authorizer may answer with isAuthorized instead of
 	// a policy.
 	Simple bool
-	// Sources are the identity sources, all of which a request has to have:
-	// "header.Name", "querystring.name" or "stageVariables.name".
+	// Sources are the identity sources that every request must have: "header.Name",
+	// "querystring.name" or "stageVariables.name".
 	Sources []string
 	// Validation, if not nil, must match a token as a whole.
 	Validation *regexp.Regexp
@@ -51,12 +51,12 @@ type Authorizer struct {
 type JWT struct {
 	Issuer    string
 	Audience  []string
-	Scopes    []string // of which the token must have one, if there are any
-	HeaderKey string   // where the token is
+	Scopes    []string // the token must have one of these scopes, if there are any
+	HeaderKey string   // the header with the token
 }
 
-// APIs returns the APIs that functions have routes of, the template's own
-// first, in its order.
+// APIs returns the APIs for which functions have routes, the template's own APIs
+// first, in the template's order.
 func (t *Template) APIs(functions []Function) ([]API, error) {
 	var out []API
 	var errs []error

@@ -13,14 +13,14 @@
 // alarm that imports a value from another stack is ignored. A required value that
 // can't be resolved is an error that names the resource, the property and its line.
 //
-// Names are CloudFormation's, without its random part: STACK-LOGICALID, unless the
-// template sets a name. [Template.Set] sets values that are known only at run time
-// (the ARN of a stream, the URL of a queue) before the functions are read.
+// Names are like CloudFormation's, without the random part: STACK-LOGICALID, unless
+// the template sets a name. [Template.Set] sets values that are known only at run
+// time (the ARN of a stream, the URL of a queue) before the functions are read.
 //
 // A template that is nested by its path, as an AWS::Serverless::Application or an
-// AWS::CloudFormation::Stack, is read too: its resources have the nesting resource's
-// id and a dot before theirs. Functions, event source mappings and schedules of
-// plain CloudFormation are read like those of SAM.
+// AWS::CloudFormation::Stack, is read, too: the ids of the nested template's
+// resources get the nesting resource's id and a dot as prefix. Functions, event
+// source mappings and schedules of plain CloudFormation are read like those of SAM.
 //
 // This package neither runs nor validates the template; cfn-lint validates better.
 package sam

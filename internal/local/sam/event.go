@@ -19,14 +19,14 @@ type Event struct {
 
 // RouteEvent is a route of an API.
 type RouteEvent struct {
-	API  string // logical id; of an API that SAM makes where the event names none
+	API  string // logical id; if the event names no API, of the API that SAM makes
 	REST bool
 	// Key is the route's key as API Gateway writes it: "POST /rides", "ANY
 	// /{proxy+}" or, for HTTP APIs, "$default".
 	Key string
 	// Timeout is how long the gateway waits; 0 is the gateway's default.
 	Timeout time.Duration
-	// authorizer is the one that the event names; "" is the API's default.
+	// authorizer is the authorizer that the event names; "" is the API's default.
 	authorizer string
 	scopes     []string
 	where      string // for errors
@@ -62,8 +62,8 @@ type Batching struct {
 
 // ScheduleEvent is a schedule.
 type ScheduleEvent struct {
-	// Rule: an EventBridge rule (SAM's Schedule), not one of EventBridge
-	// Scheduler (ScheduleV2).
+	// Rule: an EventBridge rule (SAM's Schedule), not a schedule of EventBridge Scheduler
+	// (ScheduleV2).
 	Rule       bool
 	Name       string
 	Expression string
@@ -132,7 +132,8 @@ func batching(p *props) Batching {
 	return b
 }
 
-// maxConcurrency reads MaximumConcurrency, 0 for none: Lambda takes 2 to 1000.
+// maxConcurrency returns MaximumConcurrency, which is 2 to 1000 in Lambda; 0 if it is
+// not set.
 func maxConcurrency(p *props) int {
 	n, given := p.integer("MaximumConcurrency")
 	if given && (n < 2 || n > 1000) {

@@ -17,8 +17,8 @@ type Function struct {
 	ID, Name, ARN string
 	// Bootstrap is the path of the binary. Other packages check that it can be run.
 	Bootstrap string
-	// Root is the folder of the files that are deployed beside the binary; "" if it is
-	// the binary's.
+	// Root is the folder of the files that are deployed beside the binary; "" for the
+	// binary's folder.
 	Root string
 	// Source is the Go package to build Bootstrap from; zero if another tool builds
 	// it.
@@ -28,8 +28,9 @@ type Function struct {
 	MemoryMB    int
 	// Concurrency is the reserved concurrency; 0 is none.
 	Concurrency int
-	// PerProcess is how many invocations a process runs at a time: with a capacity
-	// provider (Lambda Managed Instances) its number, or DefaultPerProcess; else 0.
+	// PerProcess is how many invocations a process runs at a time on Lambda Managed
+	// Instances: the capacity provider's number, or DefaultPerProcess. 0 for other
+	// functions.
 	PerProcess int
 	Async      Async
 	// PerTenant: a process works for one tenant only, and each invocation names its
@@ -69,7 +70,7 @@ func (a *Async) read(p *props) {
 	a.OnFailure = destination(p)
 }
 
-// functionProperties are the properties that are read, or mean nothing on one
+// functionProperties are the properties that are read, or have no meaning on one
 // machine.
 var functionProperties = []string{
 	"AssumeRolePolicyDocument", "Architectures", "AutoPublishAlias", "AutoPublishAliasAllProperties", "AutoPublishCodeSha256",
@@ -148,10 +149,10 @@ func (t *Template) function(r resource) (Function, error) {
 	return f, p.err()
 }
 
-// code finds the binary and the files beside it. The binary is built from source if the
-// template names the Go package, or tells sam build that CodeUri is a Go package; the
-// files stay those of CodeUri where sam build deploys this folder as it is. Otherwise the
-// binary is in CodeUri if no other tool builds it, else in the place where sam build puts it.
+// code finds the binary and the files beside it. If the template names the Go package, or
+// tells sam build that CodeUri is a Go package, the binary is built from source; if sam build
+// would deploy CodeUri unchanged, the files are those of CodeUri. Otherwise the binary is in
+// CodeUri or, if another tool builds it, in the output folder of sam build.
 func (t *Template) code(f *Function, p *props, r resource) {
 	code := "CodeUri"
 	if r.kind == typeLambda {
@@ -169,7 +170,7 @@ func (t *Template) code(f *Function, p *props, r resource) {
 	own, asItIs := filepath.Join(dir, "bootstrap"), metadata.boolean("SkipBuild")
 	if source, ok := t.source(metadata, dir); ok {
 		f.Bootstrap, f.Source = t.built("samekey", r), source
-		if asItIs && exists(dir) { // dist/ may not be made yet
+		if asItIs && exists(dir) { // dist/ may not exist yet
 			f.Root = dir
 		}
 		return
@@ -218,15 +219,15 @@ var nameOfVariable = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_]+$`)
 // maxEnvironment is how many bytes a function's variables may have.
 const maxEnvironment = 4096
 
-// environment returns a function's variables. It refuses what a deployment would be
-// refused for.
+// environment returns a function's variables. It refuses variables that AWS would
+// refuse.
 func (t *Template) environment(p *props) map[string]string {
 	variables := p.mapping("Environment").mapping("Variables")
 	out := maps.Clone(t.opts.Environment)
 	if out == nil {
 		out = make(map[string]string)
 	}
-	size := 1 // as JSON, which Lambda measures
+	size := 1 // Lambda measures the JSON
 	for name := range entries(variables.node) {
 		switch {
 		case slices.Contains(reserved, name):

@@ -12,7 +12,7 @@ import (
 
 // call evaluates an intrinsic function.
 func (t *Template) call(name string, arg *yaml.Node) (any, error) {
-	// A name that refers to itself would go on for ever.
+	// a reference to itself would never end
 	if t.depth++; t.depth > maxDepth {
 		return nil, errors.New("values refer to each other in a circle")
 	}
@@ -25,8 +25,8 @@ func (t *Template) call(name string, arg *yaml.Node) (any, error) {
 	return v, nil
 }
 
-// wrapCall names the function once: an error deep inside needs no list of all
-// that hold it.
+// wrapCall adds the function's name to an error, unless the error already names an
+// inner function.
 func wrapCall(name string, err error) error {
 	if e, ok := errors.AsType[*callError](err); ok {
 		return e
@@ -162,7 +162,7 @@ func (t *Template) findInMap(args []any) (any, error) {
 	return nil, fmt.Errorf("nothing at %s", strings.Join(keys, "."))
 }
 
-// sub fills in ${Name}, ${Name.Attribute} and the names of its own mapping;
+// sub replaces ${Name}, ${Name.Attribute} and the names in the mapping of Fn::Sub;
 // ${!Name} is a literal ${Name}.
 func (t *Template) sub(arg *yaml.Node) (any, error) {
 	template, own := arg, (*yaml.Node)(nil)

@@ -17,16 +17,16 @@ const (
 	typeQueue       = "AWS::SQS::Queue"
 )
 
-// meaningless are the types, or beginnings of types, that need nothing on one
-// machine: nobody will miss them.
+// meaningless are types, or prefixes of types, that have no effect on one machine and
+// need no notice.
 var meaningless = []string{
 	"AWS::ApplicationAutoScaling::", "AWS::Budgets::", "AWS::CloudWatch::", "AWS::IAM::", "AWS::KMS::",
 	"AWS::Lambda::Permission", "AWS::Logs::", "AWS::ResourceGroups::", "AWS::S3::BucketPolicy", "AWS::Serverless::Connector",
 	"AWS::SNS::TopicPolicy", "AWS::SQS::QueuePolicy", "AWS::ApiGateway::Account", "AWS::S3::Bucket", "AWS::XRay::",
 }
 
-// Ignored lists the resources that do something in AWS and nothing here, so
-// that somebody can be told.
+// Ignored lists the resources that have an effect in AWS and none here, for a notice
+// to the user.
 func (t *Template) Ignored() []Resource {
 	var out []Resource
 	for in := range t.all() {
@@ -39,7 +39,7 @@ func (t *Template) Ignored() []Resource {
 	return out
 }
 
-// counts reports whether the resource does something here.
+// counts reports whether the resource has an effect here.
 func (t *Template) counts(r resource) bool {
 	switch r.kind {
 	case typeFunction, typeLambda, typeHTTPAPI, typeRESTAPI, typeSimpleTable, typeTable, typeQueue, typeMapping, typeInvokes:

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// connect adds the events that have resources of their own, as in a template without
-// SAM's Events, to the functions of all templates.
+// connect adds the events that are separate resources, as in a template without SAM's
+// Events, to the functions of all templates.
 func (t *Template) connect(functions []Function) error {
 	errs := make([]error, 0, len(t.resources))
 	for _, r := range t.resources {
@@ -25,7 +25,7 @@ func (t *Template) connect(functions []Function) error {
 			target := p.mapping("Target")
 			id := t.target(target.str("Arn"))
 			if id == "" {
-				continue // something else's
+				continue // a permission of another service
 			}
 			s := schedule(r.id, "ScheduleV2", p)
 			s.Input = target.str("Input")
@@ -73,7 +73,7 @@ func find(functions []Function, p *props, id string) *Function {
 	return nil
 }
 
-// target returns the id of the function that a name or an ARN means, of any of the
+// target returns the id of the function with a name or an ARN, in any of the
 // templates; "" if there is none.
 func (t *Template) target(function string) string {
 	for in := range t.outermost.all() {

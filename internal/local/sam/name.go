@@ -38,7 +38,7 @@ func (t *Template) ref(name string) (any, error) {
 	if v, ok := t.known[attributeName{t.full(name), ""}]; ok {
 		return v, nil
 	}
-	// SAM's own: the version or the alias of a function.
+	// SAM's version or alias of a function
 	if id, suffix, ok := strings.Cut(name, "."); ok {
 		r, there := t.resource(id)
 		if there && isFunction(r.kind) && (suffix == "Alias" || suffix == "Version") {
@@ -68,7 +68,7 @@ func (t *Template) ref(name string) (any, error) {
 	return t.name(r)
 }
 
-// remedy is for a value that only AWS knows.
+// remedy is the advice for a value that only AWS knows.
 const remedy = "make it a parameter, or set the function's variable with --env"
 
 func (t *Template) missing(name string) error {
@@ -78,8 +78,8 @@ func (t *Template) missing(name string) error {
 	return fmt.Errorf("there is no parameter or resource %s", name)
 }
 
-// nameProperty has the property that names a resource, for the types whose names are
-// known here. Ref and attributes of other types are refused: nobody invents a value.
+// nameProperty maps a type to the property with the resource's name. Ref and
+// attributes of other types are errors, since their values are unknown.
 var nameProperty = map[string]string{
 	typeFunction: "FunctionName", typeLambda: "FunctionName", typeTable: "TableName", typeSimpleTable: "TableName", typeQueue: "QueueName",
 	typeSchedule:                           "Name",
@@ -101,8 +101,8 @@ var nameProperty = map[string]string{
 	"AWS::StepFunctions::StateMachine":     "StateMachineName",
 }
 
-// name returns the name of a resource whose type has a nameProperty: the name that the
-// template sets, else a name like CloudFormation's, without its random part.
+// name returns the name of a resource whose type has a nameProperty: the name in the
+// template or, without one, a name like CloudFormation's without the random part.
 func (t *Template) name(r resource) (string, error) {
 	name := t.opts.StackName + "-" + r.id
 	if r.kind == "AWS::S3::Bucket" {

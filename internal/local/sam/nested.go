@@ -13,12 +13,12 @@ import (
 // nesting is the place of a nested template.
 type nesting struct {
 	parent *Template
-	id     string     // of the resource in parent
+	id     string     // id of the resource in parent
 	inputs *yaml.Node // Parameters of the resource
-	level  int        // number of templates around it
+	level  int        // number of enclosing templates
 }
 
-// maxNesting is more than templates need, and ends a template that nests itself.
+// maxNesting limits the nesting, since a template may nest itself.
 const maxNesting = 10
 
 // readNested reads the templates that this template's resources name by a path.
@@ -127,8 +127,8 @@ func (t *Template) each(yield func(*Template) bool) bool {
 	return true
 }
 
-// full returns the id of a resource of this template among those of all:
-// Samekey.Worker is Worker in the template that Samekey nests.
+// full returns the id of a resource among all templates: Samekey.Worker is Worker in
+// the template that Samekey nests.
 func (t *Template) full(id string) string {
 	if t.in.parent == nil {
 		return id
@@ -136,9 +136,9 @@ func (t *Template) full(id string) string {
 	return t.in.parent.full(t.in.id) + "." + id
 }
 
-// later returns a placeholder for a value that Set will set, while a condition is
-// evaluated: it is not empty, and equals nothing. Elsewhere err says that the value
-// isn't known.
+// later returns a placeholder for a value that Set will set, if a condition is being
+// evaluated: the placeholder is not empty, and equals nothing. Otherwise it returns
+// err, since the value is unknown.
 func (t *Template) later(kind, id string, err error) (any, error) {
 	if t.judged > 0 {
 		return kind + ":" + t.full(id), nil

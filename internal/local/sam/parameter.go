@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// checkParameters refuses values for parameters that the template doesn't have
-// or doesn't allow. A parameter without a value is missed only where it is used.
+// checkParameters refuses values for parameters that the template doesn't have or
+// doesn't allow. A parameter without a value is an error only where it is used.
 func (t *Template) checkParameters() error {
 	declared := child(t.root, "Parameters")
 	for _, name := range sortedKeys(t.opts.Parameters) {

@@ -12,8 +12,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// props reads the properties of a mapping, one at a time, so that what nobody
-// asks for is never resolved. Errors are collected.
+// props reads the properties of a mapping, one at a time: it resolves only properties
+// that are read. It collects errors.
 type props struct {
 	t    *Template
 	path string // "Function Api: Environment"
@@ -81,7 +81,7 @@ func (p *props) str(name string) string {
 	return s
 }
 
-// required is str for a property that must be there.
+// required is str for a required property.
 func (p *props) required(name string) string {
 	before := len(*p.errs)
 	s := p.str(name)
@@ -91,7 +91,7 @@ func (p *props) required(name string) string {
 	return s
 }
 
-// strs returns a list of texts; one text is a list of itself.
+// strs returns a list of texts; a single text becomes a list.
 func (p *props) strs(name string) []string {
 	v := p.value(name)
 	if v == nil {
@@ -118,7 +118,7 @@ func (p *props) integer(name string) (int, bool) {
 	return n, true
 }
 
-// number is integer where 0 stands for none.
+// number is integer with 0 for a missing property.
 func (p *props) number(name string) int {
 	n, _ := p.integer(name)
 	return n
@@ -162,7 +162,7 @@ func (t *Template) isTrue(n *yaml.Node) (bool, error) {
 	return false, fmt.Errorf("%v is neither true nor false", v)
 }
 
-// mapping returns the properties of a property; of nothing if there is none.
+// mapping returns the properties in a property; none if it is missing.
 func (p *props) mapping(name string) *props {
 	return p.enter(name, child(p.node, name), yaml.MappingNode)
 }

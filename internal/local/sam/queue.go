@@ -11,13 +11,13 @@ import (
 type Queue struct {
 	ID, Name string
 	FIFO     bool
-	// Attributes are those of the SQS API, as the template sets them, but the
+	// Attributes are the attributes of the SQS API that the template sets, except the
 	// redrive policy.
 	Attributes map[string]string
 	Redrive    *Redrive // nil for none
 }
 
-// Redrive says where messages go that were received too often.
+// Redrive is the redrive policy: where messages go that were received too often.
 type Redrive struct {
 	Queue           string // logical id of the dead-letter queue
 	MaxReceiveCount int
@@ -96,8 +96,8 @@ func (t *Template) redrive(p *props) *Redrive {
 	return &Redrive{Queue: id, MaxReceiveCount: count}
 }
 
-// queueByARN finds the queue that has the ARN, in this template or in others that
-// belong to it.
+// queueByARN finds the queue with an ARN, in this template or in others of the same
+// stack.
 func (t *Template) queueByARN(arn string) (id string, ok bool) {
 	for in := range t.outermost.all() {
 		for _, r := range in.resources {

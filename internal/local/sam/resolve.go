@@ -16,8 +16,8 @@ type number string
 // noValue is the value of AWS::NoValue; a list or mapping drops it.
 type noValue struct{}
 
-// resolved is value for a property that is used here: a dynamic reference in it is an
-// error, since CloudFormation reads it from a service.
+// resolved is value for a property that is used here: a dynamic reference is an
+// error, since CloudFormation would read it from a service.
 func (t *Template) resolved(n *yaml.Node) (any, error) {
 	v, err := t.value(n)
 	if err != nil {
@@ -97,9 +97,9 @@ func scalar(n *yaml.Node) any {
 	}
 }
 
-// settle follows what n stands for without looking inside: a branch of Fn::If,
-// or the list or mapping another function returns. It returns nil for
-// AWS::NoValue and null.
+// settle replaces n by the branch of Fn::If, or by the list or mapping that another
+// function returns, and doesn't resolve the contents. It returns nil for AWS::NoValue
+// and null.
 func (t *Template) settle(n *yaml.Node) (*yaml.Node, error) {
 	for n != nil {
 		name, arg, ok := intrinsic(n)
@@ -175,7 +175,7 @@ func text(v any) (string, error) {
 	}
 }
 
-// texts returns a list of scalars; one scalar is a list of itself.
+// texts returns a list of scalars; a single scalar becomes a list.
 func texts(v any) ([]string, error) {
 	list, ok := v.([]any)
 	if !ok {

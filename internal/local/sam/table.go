@@ -9,9 +9,9 @@ type Table struct {
 	Key        []Key
 	Global     []Index
 	Local      []Index
-	// StreamView is the view type of its stream; "" is no stream.
+	// StreamView is the view type of the stream; "" is no stream.
 	StreamView string
-	// TTL is the attribute of its time to live; "" is none.
+	// TTL is the attribute of the time to live; "" is none.
 	TTL string
 }
 

@@ -24,22 +24,22 @@ type Options struct {
 	// Parameters are values for the template's parameters, in place of their
 	// defaults. A name that the template doesn't have is an error of Load.
 	Parameters map[string]string
-	// Environment holds variables that every function gets, over its own. The
-	// template's value of such a variable isn't resolved.
+	// Environment holds variables that replace those of every function. The template's
+	// value of such a variable isn't resolved.
 	Environment map[string]string
 }
 
-// Template is a template that was read, with its nested templates. It is not safe
-// for concurrent use.
+// Template is a loaded template with its nested templates. It is not safe for
+// concurrent use.
 type Template struct {
 	opts Options
-	dir  string // of the file
+	dir  string // folder of the file
 	file string
 	root *yaml.Node
 	// resources holds the resources whose condition is true, in the template's
 	// order.
 	resources []resource
-	nested    []*Template     // in the order of their resources
+	nested    []*Template     // nested templates in the order of their resources
 	in        nesting         // zero for the outermost template
 	judging   map[string]bool // the conditions being evaluated
 	*shared
@@ -49,8 +49,8 @@ type Template struct {
 type shared struct {
 	outermost *Template
 	known     map[attributeName]string // values from Set
-	depth     int                      // of calls being evaluated
-	judged    int                      // of conditions being evaluated
+	depth     int                      // depth of calls being evaluated
+	judged    int                      // number of conditions being evaluated
 }
 
 // attributeName names an attribute of a resource; an empty attribute means the value
@@ -59,7 +59,7 @@ type attributeName struct{ id, attribute string }
 
 type resource struct {
 	id, kind string
-	line     int        // of its id
+	line     int        // line of the resource's id
 	node     *yaml.Node // the whole resource
 	// properties include the template's Globals.
 	properties *yaml.Node
@@ -127,9 +127,9 @@ func (t *Template) readResources() error {
 	return nil
 }
 
-// merge lays a resource's properties over the Globals of its type, as SAM does:
-// mappings are merged, lists joined with the global entries first, and for anything
-// else the resource's own value counts.
+// merge applies the Globals of a type to a resource's properties, as SAM does: it
+// merges mappings, joins lists with the global entries first, and otherwise keeps the
+// resource's own value.
 func merge(global, own *yaml.Node) *yaml.Node {
 	switch {
 	case global == nil:
@@ -164,7 +164,7 @@ func isCall(n *yaml.Node) bool {
 	return ok
 }
 
-// Files lists the file of the template and those of its nested templates.
+// Files lists the files of the template and of its nested templates.
 func (t *Template) Files() []string {
 	var out []string
 	for in := range t.all() {

@@ -9,7 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// maxDepth is deeper than any template and ends an alias that holds itself.
+// maxDepth limits the depth of a template, since an alias may contain itself.
 const maxDepth = 100
 
 // parse reads YAML, or JSON, into a tree in which the short forms of intrinsic
@@ -86,8 +86,7 @@ func expandMapping(out, n *yaml.Node, depth int) error {
 		}
 		out.Content = append(out.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: key.Value, Line: key.Line}, value)
 	}
-	// What is written out wins over what is merged in, and an earlier merge over
-	// a later one.
+	// explicit keys win over merged keys, and earlier merges over later ones
 	for _, m := range merged {
 		if m.Kind != yaml.MappingNode {
 			return fmt.Errorf("line %d: only a mapping can be merged", m.Line)
@@ -101,7 +100,7 @@ func expandMapping(out, n *yaml.Node, depth int) error {
 	return nil
 }
 
-// child returns the value of a key, or nil; also where n is no mapping.
+// child returns the value of a key; nil if it is missing, or if n is no mapping.
 func child(n *yaml.Node, name string) *yaml.Node {
 	for key, value := range entries(n) {
 		if key == name {
@@ -111,7 +110,7 @@ func child(n *yaml.Node, name string) *yaml.Node {
 	return nil
 }
 
-// entries ranges over a mapping in its order; over nothing if n is none.
+// entries ranges over a mapping in order; over nothing if n is no mapping.
 func entries(n *yaml.Node) iter.Seq2[string, *yaml.Node] {
 	return func(yield func(string, *yaml.Node) bool) {
 		if n == nil || n.Kind != yaml.MappingNode {

@@ -11,11 +11,11 @@ import (
 	"github.com/samekey/samekey/internal/servers/lambdarun"
 )
 
-// asyncInvoker runs asynchronous invocations as Lambda does: an invocation that
-// fails comes again, as often as the function's configuration says, and then
-// goes to its OnFailure destination. One that is throttled comes again until it
-// is too old. The pauses are Lambda's divided by 300: 0.2 s and 0.4 s in place
-// of one minute and two; but if a process has died, they are longer than its lease.
+// asyncInvoker runs asynchronous invocations like Lambda: it retries a failed
+// invocation as often as the function's configuration says, and then sends it to the
+// OnFailure destination. It retries a throttled invocation until it is too old. The
+// pauses are Lambda's divided by 300: 0.2 s and 0.4 s in place of one minute and two.
+// After the death of a process a pause is longer than the process's lease.
 type asyncInvoker struct {
 	ctx   context.Context //nolint:containedctx // of the stack: it ends what runs in the background
 	pause time.Duration
@@ -39,8 +39,8 @@ func (a *asyncInvoker) invoke(f *function, tenant, trace string, payload []byte)
 	return !a.closed
 }
 
-// asyncFunction is a function whose invocations are asynchronous, for who waits for
-// their end.
+// asyncFunction is a function with asynchronous invocations, for callers that wait
+// for the end.
 type asyncFunction struct {
 	async *asyncInvoker
 	f     *function
@@ -97,8 +97,8 @@ func (a *asyncInvoker) run(ctx context.Context, f *function, payload []byte) err
 	}
 }
 
-// leaseLeft is how long the lease of an invocation lasts that has failed after took: of one
-// whose process has died until its time limit and a margin.
+// leaseLeft returns how long the lease of a failed invocation still lasts. If the process
+// has died, the lease lasts until the invocation's time limit and a margin.
 func leaseLeft(fe *lambdarun.FunctionError, limit, took time.Duration) time.Duration {
 	if fe == nil || fe.Type != lambdarun.TypeExited && fe.Type != lambdarun.TypeTimedOut {
 		return 0
@@ -106,7 +106,8 @@ func leaseLeft(fe *lambdarun.FunctionError, limit, took time.Duration) time.Dura
 	return max(0, limit-took+defaults.LeaseMargin)
 }
 
-// giveUp tells the destination, in the form of Lambda's invocation records.
+// giveUp sends the failure to the destination, in the form of Lambda's invocation
+// records.
 func (a *asyncInvoker) giveUp(f *function, payload []byte, fe *lambdarun.FunctionError, condition string, failures int) {
 	f.log.Warn("an asynchronous invocation is given up", "condition", condition, "invocations", failures)
 	if f.def.Async.OnFailure == "" {

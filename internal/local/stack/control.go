@@ -7,12 +7,12 @@ import (
 	"github.com/samekey/samekey/internal/base/loopback"
 )
 
-// FunctionState is a function as GET /functions tells of it.
+// FunctionState is the state of a function in the answer of GET /functions.
 type FunctionState struct {
 	Name string `json:"name"` // logical id
 	// PID is the process that got work last and is alive; 0 for none.
 	PID int `json:"pid"`
-	// Invocations is how many have begun, from whatever source.
+	// Invocations is the number of invocations that have begun, from all sources.
 	Invocations int64 `json:"invocations"`
 	// Paused says that the event sources are paused.
 	Paused bool `json:"paused"`

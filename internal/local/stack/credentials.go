@@ -17,9 +17,9 @@ type identity struct {
 	key, secret, tok string
 }
 
-// readIdentity returns dummy credentials, as the services here check none. Only
-// where the caller brought a database of its own do the caller's count: DynamoDB
-// Local can keep a database for each access key and region.
+// readIdentity returns dummy credentials, since the services here check none. If the
+// caller provides a database, it returns the caller's credentials: DynamoDB Local can
+// keep a database for each access key and Region.
 func readIdentity() identity {
 	id := identity{
 		region: cmp.Or(os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION"), "us-east-1"),
@@ -31,7 +31,7 @@ func readIdentity() identity {
 	return id
 }
 
-// Retrieve makes it a credentials provider.
+// Retrieve implements aws.CredentialsProvider.
 func (id identity) Retrieve(context.Context) (aws.Credentials, error) {
 	return aws.Credentials{AccessKeyID: id.key, SecretAccessKey: id.secret, SessionToken: id.tok, Source: "samekey local"}, nil
 }

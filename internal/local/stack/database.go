@@ -64,8 +64,8 @@ func (d *database) close() error {
 	return d.db.Close()
 }
 
-// create makes a table, or takes the one of that name that is there, and
-// returns its ARN and that of its stream, "" if it has none.
+// create makes a table, or uses the existing table with the name. It returns the ARNs
+// of the table and of its stream ("" without a stream).
 func (d *database) create(ctx context.Context, table sam.Table, ttl bool, log *slog.Logger) (arn, stream string, err error) {
 	_, err = d.client.CreateTable(ctx, createTableInput(table))
 	if _, there := errors.AsType[*types.ResourceInUseException](err); there {
@@ -92,7 +92,7 @@ func (d *database) create(ctx context.Context, table sam.Table, ttl bool, log *s
 func (d *database) enableTTL(ctx context.Context, table sam.Table) error {
 	now, err := d.client.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: &table.Name})
 	if err == nil && now.TimeToLiveDescription != nil && now.TimeToLiveDescription.TimeToLiveStatus == types.TimeToLiveStatusEnabled {
-		return nil // enabling it twice is refused
+		return nil // TTL is on already: DynamoDB refuses to enable it twice
 	}
 	_, err = d.client.UpdateTimeToLive(ctx, &dynamodb.UpdateTimeToLiveInput{
 		TableName:               &table.Name,

@@ -12,8 +12,8 @@ import (
 	"github.com/samekey/samekey/internal/servers/ids"
 )
 
-// deployment is a template that can be run: functions that get no invocations yet,
-// and the APIs over them.
+// deployment is a template that is ready to run: functions without invocations yet,
+// and their APIs.
 type deployment struct {
 	defs      []sam.Function
 	functions []*function
@@ -22,8 +22,8 @@ type deployment struct {
 	gateway   *gateway
 }
 
-// buildAll builds the functions that have a Go package, one after the other: the go
-// command itself uses every processor.
+// buildAll builds the functions that have a Go package, one after the other, since
+// the go command itself uses all processors.
 func (s *Stack) buildAll(ctx context.Context, t *sam.Template) error {
 	defs, err := t.Functions()
 	if err != nil {
@@ -101,8 +101,9 @@ func (d *deployment) discard() error {
 	return errors.Join(errs...)
 }
 
-// enter lets invocations in. It ends the functions that are replaced or gone, with
-// their event sources; the caller starts the event sources of the fresh functions.
+// enter makes the deployment the running one. It ends functions that are replaced or
+// removed, and their event sources; the caller starts the event sources of the fresh
+// functions.
 func (s *Stack) enter(ctx context.Context, d *deployment) {
 	old := s.running()
 	s.functions.Store(&d.functions)
@@ -130,9 +131,8 @@ func (s *Stack) enter(ctx context.Context, d *deployment) {
 	}
 }
 
-// redeploy runs the current template in place of the running template, and returns
-// it. On an error the running template stays, except for tables and queues that were
-// made.
+// redeploy replaces the running template by the current template, and returns it.
+// After an error the running template stays; new tables and queues stay, too.
 func (s *Stack) redeploy(ctx context.Context) (*sam.Template, error) {
 	template, err := s.readTemplate(ctx)
 	if err != nil {

@@ -9,7 +9,7 @@
 //	defer s.Close()
 //	fmt.Println(s.Ready())
 //
-// samekey local calls it. docs/use/local.md tells users what is as in AWS and what
-// isn't. Package sam reads the template, lambdarun runs the functions, apigateway
-// serves their APIs, and eventsource feeds them.
+// samekey local calls it. docs/use/local.md lists the differences from AWS. Package
+// sam reads the template, lambdarun runs the functions, apigateway serves their APIs,
+// and eventsource feeds them.
 package stack

@@ -11,7 +11,7 @@ type Failed struct {
 	Function    string          `json:"function"`    // logical id
 	Destination string          `json:"destination"` // ARN
 	Time        time.Time       `json:"time"`
-	Record      json.RawMessage `json:"record"` // as the destination got it
+	Record      json.RawMessage `json:"record"` // the document for the destination
 }
 
 // failures keeps the records that were sent to OnFailure destinations.

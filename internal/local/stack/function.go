@@ -20,10 +20,10 @@ import (
 // template reserves a number. An account has 1000, a laptop hasn't.
 const defaultConcurrency = 50
 
-// function is a function of the template at work.
+// function is a running function of the template.
 type function struct {
 	def    sam.Function
-	env    []string // of its processes
+	env    []string // environment of the processes
 	out    io.Writer
 	lambda *lambdarun.Function
 	log    *slog.Logger
@@ -62,8 +62,8 @@ func (s *Stack) overridden(def sam.Function) sam.Function {
 	return def
 }
 
-// environ returns a function's variables. Those of the stack come first, which the
-// template's own win over; the overrides win over these.
+// functionEnviron returns a function's variables. The template's variables win over
+// those of the stack, and overrides win over both.
 func (s *Stack) functionEnviron(def sam.Function) []string {
 	env := append(s.environ(s.servers.invoke.url), s.proxy.environ(s.servers.invoke.url)...)
 	for _, name := range slices.Sorted(maps.Keys(def.Environment)) {
@@ -81,8 +81,7 @@ func (s *Stack) functionEnviron(def sam.Function) []string {
 	return env
 }
 
-// startFunction makes a function ready for invocations; its processes are
-// started by these.
+// startFunction makes a function ready for invocations, which start the processes.
 func startFunction(ctx context.Context, def sam.Function, env []string, l *logs, log *slog.Logger) (*function, error) {
 	concurrency := defaultConcurrency
 	if def.Concurrency > 0 {
@@ -104,11 +103,11 @@ func startFunction(ctx context.Context, def sam.Function, env []string, l *logs,
 	return f, nil
 }
 
-// tell writes an error of several lines, as a compiler has it, to the logs.
+// tell writes an error to the logs that may have several lines, such as a compiler's.
 func (f *function) tell(err error) { fmt.Fprintln(f.out, err) }
 
-// Invoke counts the invocation and logs what Lambda would: the function's own
-// account of an error is in its answer only.
+// Invoke counts the invocation and logs errors like Lambda: the function itself
+// reports an error only in its answer.
 func (f *function) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	f.invocations.Add(1)
 	out, err := f.lambda.Invoke(ctx, payload)

@@ -14,7 +14,7 @@ import (
 // gateway serves all APIs of the template on one port.
 type gateway struct{ mounts []mount }
 
-// mount is an API and the path that it is under: its stage, as in AWS.
+// mount is an API and its path, the stage, as in AWS.
 type mount struct {
 	id, path string // path is "" or "/Prod"
 	rest     bool
@@ -37,7 +37,7 @@ func newGateway(apis []sam.API, functions map[string]*function, log *slog.Logger
 		}
 		fr.mounts = append(fr.mounts, m)
 	}
-	// An API at the root would hide what it has under another's path.
+	// an API at the root would hide its paths below another API's path
 	for _, api := range apis {
 		if api.Stage != "$default" || fr.at(api.ID) != "" {
 			continue
@@ -73,8 +73,8 @@ func (fr *gateway) at(id string) string {
 	return ""
 }
 
-// main returns the path of the API that the ready line names: the first HTTP
-// API, else the first one.
+// main returns the path of the API in the ready line: the first HTTP API or, without
+// one, the first API.
 func (fr *gateway) main() string {
 	for _, m := range fr.mounts {
 		if !m.rest {

@@ -17,18 +17,17 @@ import (
 const maxEventBytes = 1 << 20
 
 // invokeAPI is Lambda's Invoke API for the functions of the stack, a part of EventBridge
-// Scheduler's, and a stand-in for KMS. It says of
-// everything else that it is not there: whatever the functions' SDKs send to no
-// endpoint of its own ends here, instead of in AWS.
+// Scheduler's API, and a stand-in for KMS. It answers every other call with an error.
+// SDKs of the functions send calls without a specific endpoint here instead of to AWS.
 type invokeAPI struct {
 	region, account string
-	functions       map[string]*function // by logical id
+	functions       map[string]*function // functions by logical id
 	async           *asyncInvoker
 	later           *schedulerAPI
 }
 
-// ownPrograms lets the programs of this machine reach the Invoke API at url: a page in a
-// browser would run a function with an event of its own, and the identity in it.
+// ownPrograms allows only programs of this machine to reach the Invoke API at url: a
+// page in a browser could otherwise run a function with any event and identity.
 func ownPrograms(url string, next http.Handler) http.Handler {
 	guard := loopback.Guard{Refuse: func(w http.ResponseWriter, no loopback.Refusal) {
 		writeError(w, no.Status, "AccessDeniedException", map[string]string{"Message": "samekey local: " + no.Why})
@@ -134,8 +133,8 @@ func (a *invokeAPI) respond(ctx context.Context, w http.ResponseWriter, f *funct
 	_, _ = w.Write(out)
 }
 
-// find looks a function up by its logical id, its name or its ARN, whole or in
-// part, with or without a version or an alias.
+// find returns a function by its logical id, its name, or its whole or partial ARN,
+// with or without a version or an alias.
 func (a *invokeAPI) find(name string) *function {
 	parts := strings.Split(name, ":")
 	switch {

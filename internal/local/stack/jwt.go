@@ -14,8 +14,8 @@ import (
 	"github.com/samekey/samekey/internal/servers/apigateway"
 )
 
-// jwtAuthorizer checks what a JWT says, but not who signed it: the issuer's keys
-// are not fetched here. It is for one machine only.
+// jwtAuthorizer checks the claims of a JWT, but not the signature, since it doesn't
+// fetch the issuer's keys. It is for one machine only.
 func jwtAuthorizer(def sam.JWT) func(*http.Request) (*apigateway.Identity, error) {
 	return func(r *http.Request) (*apigateway.Identity, error) {
 		header := r.Header.Get(def.HeaderKey)
@@ -102,8 +102,8 @@ func checkClaims(claims map[string]any, def sam.JWT, now time.Time) error {
 	return nil
 }
 
-// claimText returns a claim as an HTTP API hands it on: a list is in brackets,
-// divided by spaces.
+// claimText returns a claim as an HTTP API passes it on: a list is in brackets, with
+// spaces between the values.
 func claimText(v any) string {
 	switch v := v.(type) {
 	case nil:

@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// logs writes whole lines of several writers to one.
+// logs writes whole lines of several writers to one writer.
 type logs struct {
 	mu      sync.Mutex
 	w       io.Writer
@@ -34,14 +34,14 @@ func (l *logs) logger() *slog.Logger {
 	}))
 }
 
-// says is a writer of whole lines in words, beside those of the logger.
+// says returns a function that writes plain lines, in addition to the logger's.
 func (l *logs) says() func(format string, args ...any) {
 	w := l.prefixed("samekey")
 	return func(format string, args ...any) { fmt.Fprintf(w, format+"\n", args...) }
 }
 
 // prefixed returns a writer that puts a name before each line, and leaves out lines of
-// metrics. It holds back the rest of a line until its end comes, or 64 KB of it.
+// metrics. It buffers an incomplete line, up to 64 KB.
 func (l *logs) prefixed(name string) io.Writer {
 	return &prefixWriter{logs: l, prefix: name + " | "}
 }
@@ -83,8 +83,7 @@ func (p *prefixWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// isMetrics reports whether a line is for CloudWatch instead of people: JSON in its embedded
-// metric format.
+// isMetrics reports whether a line has CloudWatch's embedded metric format.
 func isMetrics(line []byte) bool {
 	if !bytes.HasPrefix(line, []byte("{")) || !bytes.Contains(line, []byte(`"_aws"`)) {
 		return false

@@ -23,7 +23,7 @@ type Options struct {
 	StackName string
 	// Parameters are values for the template's parameters.
 	Parameters map[string]string
-	// Environment holds variables for all functions; they win over any others.
+	// Environment holds variables for all functions, which win over all others.
 	Environment map[string]string
 	// Processes start along with the stack. In the values of Parameters and
 	// Environment, {NAME} is replaced by the URL of a process.
@@ -37,7 +37,7 @@ type Options struct {
 	// whose Go packages or bootstraps change, and everything that a change of the
 	// template replaces.
 	Watch bool
-	// Metrics keeps the functions' metrics, lines of JSON for CloudWatch, in Logs.
+	// Metrics keeps the functions' metrics, which are lines of JSON, in Logs.
 	Metrics bool
 	// Overrides shorten the waits.
 	Overrides Overrides
@@ -119,8 +119,8 @@ func ReadOverrides(getenv func(string) string) (Overrides, error) {
 // reserved are the keys of the ready line that no process can have.
 var reserved = []string{"ready", "api", "apis", "control", "dynamodb", "lambda", "sqs", "table", "ui"}
 
-// withDefaults returns o with its zero fields filled in, ports chosen for the
-// processes and their URLs put into the values.
+// withDefaults returns o with defaults for zero fields, chosen ports of the
+// processes, and the processes' URLs in the values.
 func (o Options) withDefaults(ctx context.Context) (Options, error) {
 	if o.Template == "" {
 		o.Template = "template.yaml"

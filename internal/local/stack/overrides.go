@@ -16,7 +16,7 @@ const (
 	envGrace       = "SAMEKEY_GRACE"
 )
 
-// tellOverrides warns of overrides that change nothing here.
+// tellOverrides warns of overrides without effect.
 func (s *Stack) tellOverrides(ctx context.Context, defs []sam.Function) {
 	o := s.opts.Overrides
 	for _, v := range []struct {
@@ -39,8 +39,9 @@ func (s *Stack) tellOverrides(ctx context.Context, defs []sam.Function) {
 	}
 }
 
-// mentions reports whether a program has the text in it, as a compiled one has
-// the names of the variables it reads. One that can't be read might have.
+// mentions reports whether a program contains the text, as compiled programs contain
+// the names of variables that they read. It returns true if the program can't be
+// read.
 func mentions(path, text string) bool {
 	program, err := os.ReadFile(path)
 	return err != nil || bytes.Contains(program, []byte(text))

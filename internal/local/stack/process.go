@@ -19,9 +19,9 @@ import (
 // processGrace is how long a process may take to end when asked.
 const processGrace = 3 * time.Second
 
-// choosePort replaces port 0 of the URL by a free port. It makes sure that any other
-// port is free, since another process there would be taken for this process, and
-// keeps the port until the process is started, seconds later.
+// choosePort replaces port 0 of the URL by a free port. It checks that any other port
+// is free, since another process on the port would be mistaken for this process. It
+// holds the port until the process is started, seconds later.
 func (p *Process) choosePort(ctx context.Context) error {
 	if p.URL == "" {
 		return nil

@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// proxy is the functions' HTTPS_PROXY, their way out of this machine. SDKs that
-// don't know AWS_ENDPOINT_URL call AWS itself, and the proxy refuses that; it
-// connects other hosts. Requests other than CONNECT go to next.
+// proxy is the functions' HTTPS_PROXY. It refuses connections to AWS, which SDKs make
+// that don't know AWS_ENDPOINT_URL, and connects to other hosts. Requests other than
+// CONNECT go to next.
 type proxy struct {
 	ended <-chan struct{}   // ends the connections
-	allow map[string]string // the values of --env: an endpoint of AWS among them is allowed
+	allow map[string]string // the values of --env: endpoints of AWS in them are allowed
 	dial  func(ctx context.Context, network, address string) (net.Conn, error)
 	log   *slog.Logger
 	next  http.Handler
@@ -53,7 +53,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if _, err := io.WriteString(in, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
 		return
 	}
-	over := make(chan struct{}, 2) // room for both: closing one connection ends the other's copy too
+	over := make(chan struct{}, 2) // room for both: closing one connection also ends the copy of the other
 	connect := func(to io.Writer, from io.Reader) {
 		_, _ = io.Copy(to, from)
 		over <- struct{}{}

@@ -26,7 +26,7 @@ type queues struct {
 	made map[string]madeQueue
 }
 
-// madeQueue has the ARN of its dead letters, or "".
+// madeQueue is an existing queue; dead is the ARN of the dead-letter queue, or "".
 type madeQueue struct{ url, arn, dead string }
 
 func openQueues(ctx context.Context) (*queues, error) {
@@ -41,8 +41,8 @@ func (q *queues) environ() []string { return []string{"AWS_ENDPOINT_URL_SQS=" + 
 
 func (q *queues) close() error { return q.server.Close() }
 
-// createAll makes the queues, dead-letter queues first: a redrive policy names a
-// queue that exists.
+// createAll makes the queues, dead-letter queues first, since a redrive policy must
+// name an existing queue.
 func (q *queues) createAll(ctx context.Context, all []sam.Queue) error {
 	missing := func(def sam.Queue) bool {
 		_, there := q.made[def.ID]
@@ -111,8 +111,8 @@ func visibility(q sam.Queue) time.Duration {
 	return d
 }
 
-// checkVisibility refuses queues whose messages come again while their function may
-// still work on them, as Lambda does when it makes the mapping.
+// checkVisibility refuses queues whose visibility timeout is shorter than the
+// function's timeout, as Lambda does when it makes the mapping.
 func checkVisibility(queues []sam.Queue, functions []sam.Function) error {
 	var errs []error
 	for _, f := range functions {
@@ -128,10 +128,9 @@ func checkVisibility(queues []sam.Queue, functions []sam.Function) error {
 	return errors.Join(errs...)
 }
 
-// scaleVisibility changes the visibility timeouts of queues in proportion to the
-// timeouts of their functions: the messages of a killed function are seen again
-// after as many timeouts as before. For a queue with several functions the longest
-// timeout counts.
+// scaleVisibility changes the visibility timeouts of queues in proportion to
+// overridden timeouts of the functions. For a queue with several functions the
+// longest timeout counts.
 func scaleVisibility(queues []sam.Queue, functions []sam.Function, timeout time.Duration) {
 	for _, q := range queues {
 		var was time.Duration

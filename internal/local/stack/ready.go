@@ -5,16 +5,16 @@ import (
 	"encoding/json"
 )
 
-// Ready is where everything of a running stack is.
+// Ready holds the addresses of a running stack.
 type Ready struct {
-	API     string // base URL of the first HTTP API, else of the first API
+	API     string // base URL of the first HTTP API or, without one, of the first API
 	Control string
 	// DynamoDB is "" for a template without tables, SQS for one without queues.
 	DynamoDB, SQS string
 	// Lambda is the endpoint of the Invoke API.
 	Lambda string
-	// Table is the name of the first table with TTL and a stream, else of the
-	// first with a stream, else of the first.
+	// Table is the name of the first table with TTL and a stream; without one, of the
+	// first table with a stream; otherwise of the first table.
 	Table string
 	// Records says that Table has the key of records: pk, and no sort key.
 	Records bool
@@ -31,7 +31,7 @@ func (r Ready) String() string {
 	var out bytes.Buffer
 	out.WriteString(`{"ready":true`)
 	add := func(key string, value any) {
-		// Strings and a map of strings: Marshal cannot fail.
+		// strings and a map of strings: Marshal can't fail
 		k, _ := json.Marshal(key)
 		v, _ := json.Marshal(value)
 		out.WriteByte(',')

@@ -13,20 +13,21 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 )
 
-// schedulerAPI is EventBridge Scheduler for schedules that send a message to a queue of the
-// stack once, as the worker makes them for jobs with a time. They are lost with the stack.
+// schedulerAPI stands in for EventBridge Scheduler. It takes schedules that send one
+// message to a queue of the stack, as the worker makes them for later jobs. When the stack
+// ends, schedules are lost.
 type schedulerAPI struct {
 	ctx context.Context //nolint:containedctx // of the stack: it ends what waits
-	arn string          // of the schedules' group, as arn:aws:scheduler:REGION:ACCOUNT:schedule/default
+	arn string          // ARN of the schedules' group: arn:aws:scheduler:REGION:ACCOUNT:schedule/default
 	log *slog.Logger
 
 	mu     sync.Mutex
 	names  map[string]bool
 	client *sqs.Client
-	urls   map[string]string // of the queues, by their ARNs
+	urls   map[string]string // URLs of the queues by ARN
 }
 
-// scheduleNames are the names that Scheduler takes.
+// scheduleNames matches the names that Scheduler accepts.
 var scheduleNames = regexp.MustCompile(`^[0-9A-Za-z_.-]{1,64}$`)
 
 // create is CreateSchedule.
@@ -87,7 +88,7 @@ func (a *schedulerAPI) free(name string) {
 	delete(a.names, name)
 }
 
-// serves has schedules send to these queues.
+// serves sets the queues to which schedules send.
 func (a *schedulerAPI) serves(q *queues) {
 	if q == nil {
 		return

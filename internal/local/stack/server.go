@@ -23,7 +23,7 @@ type server struct {
 	served chan struct{} // nil before serve
 }
 
-// listen takes a port, 0 for any free one, without serving it yet.
+// listen opens a port without serving it yet; 0 is any free port.
 func listen(ctx context.Context, port int) (*server, error) {
 	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
@@ -35,8 +35,8 @@ func listen(ctx context.Context, port int) (*server, error) {
 	return s, nil
 }
 
-// swap is a handler that can be replaced while it serves; requests under way go on in
-// the old one. It needs a handler before its first request.
+// swap is a handler that can be replaced while it serves; running requests stay with
+// the old handler. Set a handler before the first request.
 type swap struct{ now atomic.Pointer[http.Handler] }
 
 func (s *swap) set(h http.Handler) { s.now.Store(&h) }
@@ -48,7 +48,7 @@ func (s *server) serve(h http.Handler) {
 	s.served = make(chan struct{})
 	go func() {
 		defer close(s.served)
-		_ = s.http.Serve(s.ln) // ends by close only
+		_ = s.http.Serve(s.ln) // ends only by close
 	}()
 }
 

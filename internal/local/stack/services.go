@@ -9,8 +9,8 @@ import (
 	"github.com/samekey/samekey/internal/local/sam"
 )
 
-// startServices starts the database and the queue server, at once, where the template
-// needs them and they don't run yet, and makes the tables and queues.
+// startServices starts the database and the queue server at the same time, if the
+// template needs them and they don't run yet, and makes the tables and queues.
 func (s *Stack) startServices(ctx context.Context, t *sam.Template) error {
 	tables, err := t.Tables()
 	if err != nil {
@@ -96,7 +96,7 @@ func (s *Stack) tellServices(t *sam.Template) error {
 	return nil
 }
 
-// mainTable chooses the table that the ready line names. There has to be one.
+// mainTable chooses the table for the ready line from a list that is not empty.
 func mainTable(tables []sam.Table) sam.Table {
 	rank := func(t sam.Table) int {
 		switch {

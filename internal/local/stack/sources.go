@@ -34,7 +34,8 @@ func (s *Stack) startSources(ctx context.Context, functions []*function) error {
 	return errors.Join(errs...)
 }
 
-// tellUnreported warns where Lambda doesn't listen to what the function reports.
+// tellUnreported warns about mappings for which Lambda would ignore the function's
+// report of failures.
 func (f *function) tellUnreported(ctx context.Context, event string, b sam.Batching) {
 	if !b.ReportItemFailures && !b.Disabled {
 		f.log.WarnContext(ctx, "the mapping has no ReportBatchItemFailures: records that the function reports as failed count as done", "event", event)
@@ -127,9 +128,9 @@ func (s *Stack) schedule(f *function, def *sam.ScheduleEvent) eventsource.Schedu
 	return schedule
 }
 
-// fail hands what a function could not do to its OnFailure destination: it is
-// listed, and put on the queue if the destination is one. Buckets get the whole
-// object, everything else the message without the payload.
+// fail sends a failed event of a function to the OnFailure destination: it adds the
+// event to the list of failures, and to the queue if the destination is a queue. A
+// bucket gets the whole object, other destinations the message without the payload.
 func (s *Stack) fail(ctx context.Context, f *function, destination string, message, object []byte) error {
 	isQueue, err := s.queues.send(ctx, destination, message)
 	record := object

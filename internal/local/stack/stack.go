@@ -17,7 +17,7 @@ import (
 	"github.com/samekey/samekey/internal/servers/ids"
 )
 
-// Stack is a running template. Make one with [Start].
+// Stack is a running template. Make a Stack with [Start].
 type Stack struct {
 	opts Options
 	id   identity
@@ -33,8 +33,8 @@ type Stack struct {
 	later   *schedulerAPI
 	ready   Ready
 	servers struct{ api, control, invoke *server }
-	gateway swap // of the APIs
-	invokes swap // the Invoke API
+	gateway swap // handler of the APIs
+	invokes swap // handler of the Invoke API
 	proxy   *proxy
 	// functions are the running functions; a change of the template replaces them.
 	functions atomic.Pointer[[]*function]
@@ -67,8 +67,8 @@ func Start(ctx context.Context, opts Options) (*Stack, error) {
 // Ready returns the addresses of all parts.
 func (s *Stack) Ready() Ready { return s.ready }
 
-// Exports are lines for a shell, with which samekey's commands find the main table: none if
-// it has no records. Credentials that the caller brought are not in them.
+// Exports returns lines for a shell that set the main table for samekey's commands; none if
+// the table has no records. The lines don't contain the caller's credentials.
 func (s *Stack) Exports() []string {
 	if s.db == nil || !s.ready.Records {
 		return nil
@@ -102,7 +102,7 @@ func (s *Stack) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Ports first: a port that is taken is found before slow work begins.
+	// ports first, so that an occupied port is reported before slow work begins
 	if err := s.listen(ctx); err != nil {
 		return err
 	}
@@ -174,8 +174,7 @@ func (s *Stack) tellAPI(ctx context.Context, api sam.API) {
 	}
 }
 
-// readTemplate reads the template and finds its mistakes, before any part is
-// started.
+// readTemplate reads the template and checks it, before any part is started.
 func (s *Stack) readTemplate(ctx context.Context) (*sam.Template, error) {
 	t, err := sam.Load(s.opts.Template, func(o *sam.Options) {
 		o.StackName, o.Region, o.AccountID = s.opts.StackName, s.id.region, ids.AccountID
@@ -186,7 +185,7 @@ func (s *Stack) readTemplate(ctx context.Context) (*sam.Template, error) {
 	}
 	tables, tablesErr := t.Tables()
 	queues, queuesErr := t.Queues()
-	// A placeholder stands for each value that is known only later.
+	// placeholders for values that are known only later
 	for _, table := range tables {
 		if table.StreamView != "" {
 			t.Set(table.ID, "StreamArn", "stream:"+table.ID)

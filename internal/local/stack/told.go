@@ -6,15 +6,16 @@ import (
 	"time"
 )
 
-// told logs each request of h in a line that a person can read: method, path, status, time,
-// and whether the answer was a replay. Queries, headers and bodies may be secret.
+// told logs each request of h in a line for people: method, path, status, duration, and
+// whether the answer was a replay. It omits queries, headers and bodies, which may be
+// secret.
 func (s *Stack) told(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
 		seen := &seenStatus{ResponseWriter: w, status: http.StatusOK}
 		h.ServeHTTP(seen, r)
 		replayed := ""
-		for name := range w.Header() { // in the case that the function chose
+		for name := range w.Header() { // the function may write the name in any case
 			if strings.EqualFold(name, "Idempotent-Replayed") {
 				replayed = ", replayed"
 			}
@@ -33,5 +34,5 @@ func (w *seenStatus) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// Unwrap lets an http.ResponseController find what the server can do.
+// Unwrap is for http.ResponseController.
 func (w *seenStatus) Unwrap() http.ResponseWriter { return w.ResponseWriter }

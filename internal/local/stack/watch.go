@@ -11,14 +11,14 @@ import (
 	"github.com/samekey/samekey/internal/local/sam"
 )
 
-// watchEvery is how often files are checked. A change counts when two checks have
-// found the same state: an editor, or go build, may still be writing at the first.
+// watchEvery is the interval of checks. A change counts when two checks have found
+// the same state: at the first, an editor or go build may still be writing.
 const watchEvery = 200 * time.Millisecond
 
 // watcher builds and restarts changed parts.
 type watcher struct {
 	s        *Stack
-	files    []string // of the running template and its nested templates
+	files    []string // files of the running template and its nested templates
 	template watched
 	// functions are watched by their logical ids.
 	functions map[string]*watchedFunction
@@ -26,7 +26,7 @@ type watcher struct {
 
 // watched are files under watch.
 type watched struct {
-	acted, last gosource.Stamp // at the last action, at the last look
+	acted, last gosource.Stamp // states at the last action and at the last check
 }
 
 // changed reports whether the files differ from those of the last action, and no
@@ -37,13 +37,13 @@ func (w *watched) changed(now gosource.Stamp) bool {
 	return quiet && !maps.Equal(now, w.acted)
 }
 
-// seen records that the state now is acted on.
+// seen records that the watcher acts on the present state.
 func (w *watched) seen(now gosource.Stamp) { w.acted, w.last = now, now }
 
 type watchedFunction struct {
 	watched
 	f      *function
-	inputs gosource.Inputs // of a function that is built here
+	inputs gosource.Inputs // sources of a function that is built here
 	failed bool            // the last build failed
 }
 
@@ -149,7 +149,7 @@ func (w *watchedFunction) renew(ctx context.Context) {
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
-		w.seen(w.stamp()) // of more files now
+		w.seen(w.stamp()) // the stamp has more files now
 		w.f.log.ErrorContext(ctx, "the function keeps its old program")
 		w.f.tell(err)
 	case changed:
@@ -163,7 +163,7 @@ func (w *watchedFunction) build(ctx context.Context, pkg gosource.Package) (chan
 	if err != nil {
 		return false, err
 	}
-	// A file that changes from here on is built again.
+	// later changes cause another build
 	w.inputs = inputs
 	w.seen(inputs.Stamp())
 	return pkg.Build(ctx, w.f.def.Bootstrap)

@@ -9,15 +9,15 @@ import (
 	"sync"
 )
 
-// maxHeadBytes is how much of a request's head is looked at.
+// maxHeadBytes limits how much of a request's head is examined.
 const maxHeadBytes = 1 << 20
 
 type headKey struct{}
 
-// KeepHeaderCase makes srv, which must not serve yet, remember in which case
-// clients write the names of headers, as REST APIs hand them on; Go's server
-// changes them to its own. It returns the listener to serve on, in place of ln.
-// Only HTTP/1 without TLS.
+// KeepHeaderCase makes srv, which must not serve yet, remember the case in which
+// clients write header names: REST APIs pass it on, while Go's server canonicalizes
+// the names. Serve on the returned listener in place of ln. It works for HTTP/1
+// without TLS.
 func KeepHeaderCase(srv *http.Server, ln net.Listener) net.Listener {
 	connContext, connState := srv.ConnContext, srv.ConnState
 	srv.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
@@ -30,9 +30,8 @@ func KeepHeaderCase(srv *http.Server, ln net.Listener) net.Listener {
 		return ctx
 	}
 	srv.ConnState = func(c net.Conn, state http.ConnState) {
-		// The next head begins when the connection is through with a request. A
-		// byte of it may have been read before: of its first line, which nobody
-		// looks at.
+		// The next head begins when a request is finished. A byte may have been read before,
+		// but it belongs to the first line, which is not examined.
 		if c, ok := c.(*headConn); ok && state == http.StateIdle {
 			c.reset()
 		}
@@ -83,8 +82,8 @@ func (c *headConn) reset() {
 	c.head, c.done = c.head[:0], false
 }
 
-// headerSpelling returns how the client spelt the names of a request's headers,
-// by their canonical names; nothing where that isn't known.
+// headerSpelling maps canonical header names of a request to the client's spelling;
+// empty if unknown.
 func headerSpelling(r *http.Request) map[string]string {
 	c, ok := r.Context().Value(headKey{}).(*headConn)
 	if !ok {

@@ -25,8 +25,8 @@ const (
 	integrationTimeout = 30 * time.Second
 )
 
-// Identity is an authorizer's result about a caller; the function sees it in
-// requestContext.authorizer. Set one of its fields.
+// Identity is an authorizer's result about a caller, which the function gets in
+// requestContext.authorizer. Set one field.
 type Identity = events.APIGatewayV2HTTPRequestContextAuthorizerDescription
 
 // JWT returns the identity that a JWT authorizer makes from a token's claims.
@@ -89,9 +89,9 @@ type HTTPRoute struct {
 // application/javascript, else in base64, form data included.
 //
 // API Gateway's own answers are JSON: 404 without a route, 401 and 403 from the
-// authorizer, 413 for a body over 10 MB or an event over Lambda's limit, 500
-// when the function fails or answers nonsense, 503 when it is throttled or the
-// integration timeout passes. When the client goes away the function runs on.
+// authorizer, 413 for a body over 10 MB or an event over Lambda's limit, 500 when the
+// function fails or answers nonsense, 503 when it is throttled or the integration
+// timeout passes. If the client disconnects, the function continues.
 func HTTPAPI(inv lambdarun.Invoker, optFns ...func(*HTTPAPIOptions)) http.Handler {
 	opts := newHTTPAPIOptions(optFns)
 	if len(opts.Routes) == 0 {

@@ -34,7 +34,7 @@ func (e *httpEvent) setBody(contentType string, body []byte) {
 	e.Body, e.IsBase64Encoded = eventBody(contentType, body)
 }
 
-// event makes the payload 2.0 event of a request, but for its body. path is
+// event makes the event of a request in payload format 2.0, without the body. path is
 // decoded.
 func (a *httpAPI) event(r *http.Request, requestID, routeKey, path string, params map[string]string) httpEvent {
 	now := a.now().UTC()
@@ -137,8 +137,8 @@ func eventCookies(h http.Header) []string {
 	return cookies
 }
 
-// eventQuery decodes the parameters and joins duplicates, in their order. What
-// cannot be decoded stays as it is.
+// eventQuery decodes the parameters and joins duplicates, in their order. Parameters
+// that can't be decoded stay as they are.
 func eventQuery(raw string) map[string]string {
 	if raw == "" {
 		return nil
@@ -171,9 +171,9 @@ func queryPairs(raw string) iter.Seq2[string, string] {
 	}
 }
 
-// eventBody returns a body as the event carries it. The list of text types was
-// found by others' trials on AWS, it is in no manual; notable on the side of
-// base64 are form data, types like application/problem+json, and no type at all.
+// eventBody returns a body as the event carries it. The list of text types comes from
+// others' trials on AWS, since no manual has it. Form data, types such as
+// application/problem+json, and bodies without a type become base64.
 func eventBody(contentType string, body []byte) (text string, isBase64 bool) {
 	if len(body) == 0 {
 		return "", false
@@ -190,8 +190,8 @@ func eventBody(contentType string, body []byte) (text string, isBase64 bool) {
 	}
 }
 
-// decodePath decodes a path as HTTP APIs do: every escape but that of the
-// percent sign itself, which stays %25.
+// decodePath decodes a path as HTTP APIs do: all escapes except that of the percent
+// sign, %25.
 func decodePath(escaped string) string {
 	decoded, err := url.PathUnescape(strings.ReplaceAll(escaped, "%25", "%2525"))
 	if err != nil {

@@ -24,10 +24,9 @@ type httpResponse struct {
 // gatewayHeaders are set by API Gateway itself, whatever the function says.
 var gatewayHeaders = []string{"Connection", "Content-Length", "Keep-Alive", "Trailer", "Transfer-Encoding", "Upgrade"}
 
-// parseHTTPAPIResponse reads a function's result. A JSON object with a
-// statusCode is a response in payload format 2.0. Anything else, JSON or not,
-// is the body of a 200 with type application/json. The error says what API
-// Gateway would not accept.
+// parseHTTPAPIResponse reads a function's result. A JSON object with a statusCode is
+// a response in payload format 2.0. Anything else, JSON or not, is the body of a 200
+// with type application/json. An error names what API Gateway would not accept.
 func parseHTTPAPIResponse(payload []byte) (*httpResponse, error) {
 	var fields map[string]json.RawMessage
 	isObject := json.Unmarshal(payload, &fields) == nil
@@ -48,7 +47,7 @@ func parseHTTPAPIResponse(payload []byte) (*httpResponse, error) {
 	}
 
 	header := make(http.Header)
-	// In order, as two names can differ in case only.
+	// in order, since two names may differ only in case
 	for _, name := range slices.Sorted(maps.Keys(resp.Headers)) {
 		header.Add(name, resp.Headers[name])
 	}

@@ -22,7 +22,7 @@ type statement struct {
 	Effect   string   `json:"Effect"`
 	Action   oneOrAll `json:"Action"`
 	Resource oneOrAll `json:"Resource"`
-	// Parts that are not judged here, and must not be ignored.
+	// Parts that are not evaluated here: a statement with them is an error.
 	NotAction, NotResource, Condition json.RawMessage
 }
 
@@ -96,7 +96,7 @@ func matchesAny(patterns []string, s string, foldCase bool) bool {
 // wildcard matches s as a whole: * stands for any characters, slashes too, and ? for
 // a single character.
 func wildcard(pattern, s string) bool {
-	// The place to continue if the last star has to take another character.
+	// where to continue if the last star must match another character
 	star, mark := -1, 0
 	p, i := 0, 0
 	for i < len(s) {

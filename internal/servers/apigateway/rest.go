@@ -64,11 +64,10 @@ type RESTAPIOptions struct {
 // type; a response in base64 is decoded only if the first media type of the
 // request's Accept header is binary.
 //
-// API Gateway's own answers are JSON: 403 without a route, 401, 403 and 500 from
-// the authorizer, 413 for a body over 10 MB or an event over Lambda's limit,
-// 500 when the function is throttled, 502 when it fails or answers nonsense, 504
-// when the integration timeout passes. When the client goes away the function
-// runs on.
+// API Gateway's own answers are JSON: 403 without a route, 401, 403 and 500 from the
+// authorizer, 413 for a body over 10 MB or an event over Lambda's limit, 500 when the
+// function is throttled, 502 when it fails or answers nonsense, 504 when the
+// integration timeout passes. If the client disconnects, the function continues.
 func RESTAPI(routes map[string]RESTRoute, optFns ...func(*RESTAPIOptions)) http.Handler {
 	opts := RESTAPIOptions{
 		AccountID: ids.AccountID, APIID: "local", Stage: "Prod",

@@ -13,14 +13,14 @@ import (
 
 // RESTAuthorizer is a Lambda authorizer of a REST API. Answers are not cached.
 //
-// A token that is missing or isn't valid, and a request that lacks an identity
-// source, get 401 and the function isn't called; so does a request for which it
-// fails with "Unauthorized". A request that its policy doesn't allow gets 403, any
-// other failure and a malformed answer 500.
+// The answer is 401, and the function isn't called, if the token is missing or
+// invalid, or if an identity source is missing. It is also 401 if the function fails
+// with "Unauthorized", 403 if the policy doesn't allow the request, and 500 for any
+// other failure and for a malformed answer.
 type RESTAuthorizer struct {
 	Function lambdarun.Invoker
-	// Token makes it an authorizer of type TOKEN, which gets only the value of its
-	// first identity source; otherwise it is of type REQUEST.
+	// Token makes an authorizer of type TOKEN, which gets only the value of the first
+	// identity source. Otherwise the type is REQUEST.
 	Token bool
 	// IdentitySources name required parts of a request: "header.Name",
 	// "querystring.name" or "stageVariables.name". For TOKEN it is a single header.

@@ -45,8 +45,8 @@ type restContext struct {
 	APIID             string         `json:"apiId"`
 }
 
-// restIdentity is null but for the caller's address and program: who is calling
-// by IAM is not emulated.
+// restIdentity has only the caller's address and user agent; other fields are null,
+// since IAM callers are not emulated.
 type restIdentity struct {
 	CognitoIdentityPoolID         *string `json:"cognitoIdentityPoolId"`
 	AccountID                     *string `json:"accountId"`
@@ -62,7 +62,7 @@ type restIdentity struct {
 	User                          *string `json:"user"`
 }
 
-// event makes the event of a request, but for its body.
+// event makes the event of a request, without the body.
 func (a *restAPI) event(r *http.Request, key string, params map[string]string, requestID, extendedID string) *restEvent {
 	_, resource, _ := strings.Cut(key, " ")
 	now := a.now().UTC()
@@ -110,7 +110,7 @@ func (a *restAPI) setHeaders(ev *restEvent, r *http.Request, sourceIP string) {
 	}
 	spelling := headerSpelling(r)
 	for name, values := range r.Header {
-		// One connection's own, and Content-Length, which REST APIs drop.
+		// headers of the connection, and Content-Length, which REST APIs drop
 		if hopHeaders[name] && name != "Cookie" || name == "Content-Length" || len(values) == 0 {
 			continue
 		}
@@ -133,7 +133,7 @@ func (a *restAPI) setHeaders(ev *restEvent, r *http.Request, sourceIP string) {
 	}
 }
 
-// setBody completes an event; no body at all is null.
+// setBody completes an event; a missing body is null.
 func (e *restEvent) setBody(body []byte, binary bool) {
 	if len(body) == 0 {
 		return

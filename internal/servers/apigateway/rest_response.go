@@ -16,15 +16,14 @@ import (
 // remappedHeaders are the response headers that a REST API renames.
 var remappedHeaders = []string{"Authorization", "Connection", "Content-Md5", "Date", "Host", "Server", "User-Agent", "Www-Authenticate"}
 
-// parseRESTResponse reads a function's result: an object that has nothing
-// but the members of a proxy response. decode says whether the client takes
-// binary data.
+// parseRESTResponse reads a function's result: an object with only the members of a
+// proxy response. decode says whether the client accepts binary data.
 func parseRESTResponse(payload []byte, decode bool) (*httpResponse, error) {
 	var resp struct {
 		StatusCode        *json.Number            `json:"statusCode"`
 		Headers           map[string]restHeader   `json:"headers"`
 		MultiValueHeaders map[string][]restHeader `json:"multiValueHeaders"`
-		Cookies           json.RawMessage         `json:"cookies"` // of format 2.0; no effect
+		Cookies           json.RawMessage         `json:"cookies"` // a member of format 2.0, without effect
 		Body              *string                 `json:"body"`
 		IsBase64Encoded   *bool                   `json:"isBase64Encoded"`
 	}
@@ -50,7 +49,7 @@ func parseRESTResponse(payload []byte, decode bool) (*httpResponse, error) {
 	for _, name := range slices.Sorted(maps.Keys(resp.Headers)) {
 		header[http.CanonicalHeaderKey(name)] = []string{string(resp.Headers[name])}
 	}
-	// For a name in both, only these count.
+	// these win over Headers
 	for _, name := range slices.Sorted(maps.Keys(resp.MultiValueHeaders)) {
 		values := make([]string, 0, len(resp.MultiValueHeaders[name]))
 		for _, v := range resp.MultiValueHeaders[name] {

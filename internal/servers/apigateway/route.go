@@ -12,7 +12,7 @@ const defaultRouteKey = "$default"
 type route struct {
 	key      string   // as written: "GET /rides/{id}"
 	method   string   // "ANY" for every method
-	segments []string // of the path, without the leading slash
+	segments []string // segments of the path, without the leading slash
 }
 
 // CheckRoute returns the error of a route key, such as "GET /rides/{id}" or
@@ -89,9 +89,9 @@ func (r route) match(method string, path []string) (params map[string]string, ok
 	return params, len(path) == len(r.segments)
 }
 
-// compare orders routes by how specific they are, the most specific first:
-// segment by segment a literal comes before a parameter and that before a
-// greedy one; between equal paths a method comes before ANY.
+// compare orders routes, the most specific first: in each segment a literal comes
+// before a parameter, and a parameter before a greedy parameter; for equal paths a
+// method comes before ANY.
 func (r route) compare(other route) int {
 	rank := func(s string) int {
 		switch _, isParam := parameter(s); {
@@ -126,7 +126,7 @@ type routeTable struct {
 	fallback bool    // $default
 }
 
-// newRouteTable reads route keys, each of which is there once.
+// newRouteTable reads route keys, which must differ.
 func newRouteTable(keys []string) (routeTable, error) {
 	var t routeTable
 	for _, key := range keys {

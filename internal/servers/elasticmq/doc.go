@@ -8,11 +8,11 @@
 //	defer q.Close()
 //	out, err := q.Client().CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: aws.String("jobs")})
 //
-// A test calls [Start], which skips it if there is no queue and closes the queue at
-// its end.
+// A test calls [Start], which skips the test if there is no queue, and closes the
+// queue at the end.
 //
-// Queues with delay, visibility timeout, redrive policy and FIFO order are made and
-// used by the SQS API.
+// Make and use queues by the SQS API, with delay, visibility timeout, redrive policy
+// and FIFO order.
 //
 // # Where the queue comes from
 //
@@ -35,6 +35,6 @@
 // # Differences from SQS
 //
 // ElasticMQ has one region and one account (us-east-1 and 123456789012 here), no
-// permissions and no metrics. It is software of its authors under the Apache License
-// 2.0; Maven downloads it to the user's machine.
+// permissions and no metrics. Maven downloads it, under the Apache License 2.0, to
+// the user's machine.
 package elasticmq

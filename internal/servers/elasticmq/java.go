@@ -10,7 +10,7 @@ import (
 	"github.com/samekey/samekey/internal/servers/ids"
 )
 
-// recipe describes the install; it has no jars.
+// recipe describes the install, without jars.
 //
 //go:embed recipe
 var recipe embed.FS

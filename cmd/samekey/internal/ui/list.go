@@ -15,7 +15,7 @@ import (
 const (
 	kindDone    = "done"
 	kindOpen    = "open"
-	kindWaiting = "waiting" // for people
+	kindWaiting = "waiting" // waits for people
 )
 
 // forPeople reports whether a record waits for people, rather than for a completer, a

@@ -32,7 +32,7 @@ func newApp(db dynamo.Getter) *app {
 	}
 }
 
-// Order is an item of the table of orders, and what clients see of it.
+// Order is an item of the table of orders. Its JSON is the client's view.
 type Order struct {
 	ID       string `json:"id" dynamodbav:"id"`
 	SKU      string `json:"sku" dynamodbav:"sku"`
@@ -59,7 +59,7 @@ type stockKey struct {
 	SKU string `dynamodbav:"sku"`
 }
 
-// takeStock takes n articles, or gives them back where n is negative.
+// takeStock takes n articles, or gives them back if n is negative.
 func (a *app) takeStock(sku string, n int) *dynamo.Write {
 	return dynamo.Update(a.stock, stockKey{sku}, "SET pieces = pieces - :n", dynamo.Args{":n": n}).
 		If("pieces >= :n", dynamo.Args{":n": n})
@@ -83,8 +83,8 @@ func problem(status int, text string) response {
 	return answer(status, map[string]string{"error": text})
 }
 
-// guests are the shop's callers: nobody verifies them, their keys are random, and no
-// handler asks who they are.
+// guests sets one scope for all callers: nobody verifies them, keys are random, and
+// no handler needs the caller.
 func guests(o *idem.Options) {
 	idem.OneScope(o)
 	o.CallerFromOp = true

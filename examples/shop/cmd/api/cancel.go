@@ -14,7 +14,7 @@ import (
 	"github.com/samekey/samekey/lambda"
 )
 
-// cancel cancels a paid order: its stock comes back, and its payment.
+// cancel cancels a paid order: it gives back the stock and the payment.
 func (a *app) cancel(ctx context.Context, _ request) (response, error) {
 	o, err := idem.Atomic(ctx, "cancelled", func(ctx context.Context, tx *idem.Tx) (Order, error) {
 		var o Order

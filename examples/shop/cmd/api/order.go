@@ -21,7 +21,7 @@ func (a *app) order(ctx context.Context, ev request) (response, error) {
 		return problem(http.StatusBadRequest, `send {"sku": "…", "quantity": 1, "mail": "…"}`), nil //nolint:nilerr // the client's mistake
 	}
 
-	// The order and its stock: both or none.
+	// the order and its stock commit together
 	o, err := idem.Atomic(ctx, "reserved", func(_ context.Context, tx *idem.Tx) (Order, error) {
 		o := Order{ID: rand.Text(), SKU: in.SKU, Quantity: in.Quantity, Amount: in.Quantity * price, Mail: in.Mail, State: reserved}
 		tx.Write(a.takeStock(o.SKU, o.Quantity), dynamo.Put(a.orders, o))

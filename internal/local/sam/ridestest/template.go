@@ -10,8 +10,8 @@ import (
 // world gives the template the parameter that has no default.
 func world(o *sam.Options) { o.Parameters = map[string]string{"WorldUrl": "https://world"} }
 
-// Functions returns the functions of the template in a file, with stand-ins for what a
-// deployment gives them.
+// Functions returns the functions of the template in a file, with placeholders for
+// values of a deployment.
 func Functions(t *testing.T, file string) []sam.Function {
 	t.Helper()
 	parsed, err := sam.Load(file, world)
@@ -28,7 +28,7 @@ func Functions(t *testing.T, file string) []sam.Function {
 	return functions
 }
 
-// Filters returns those of the worker's stream.
+// Filters returns the filters of the worker's stream.
 func Filters(t *testing.T, file string) []string {
 	t.Helper()
 	for _, f := range Functions(t, file) {
