@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// checkEndpoint refuses what isn't a URL of this machine, unless the environment
-// variable is 1: tests create and delete things there, and a variable left over
-// from other work must not point them at somebody's data.
+// checkEndpoint refuses an endpoint that isn't a URL of this machine, unless the
+// environment variable is 1: tests create and delete data there, and a forgotten
+// variable must not point them at real data.
 func checkEndpoint(endpoint, allowRemote string) error {
 	u, err := url.Parse(endpoint)
 	if err != nil {
@@ -33,12 +33,12 @@ func isLoopback(host string) bool {
 	return err == nil && ip.Unmap().IsLoopback()
 }
 
-// Allowed reports whether an environment variable lifts a safety rule: only by
-// "1", so that no misread value can.
+// Allowed reports whether an environment variable lifts a safety rule: only the value
+// "1" does.
 func Allowed(variable string) bool { return os.Getenv(variable) == "1" }
 
-// Required reports whether an environment variable asks for something: it is
-// set to anything but "", "0" and "false". A value nobody foresaw counts as set.
+// Required reports whether an environment variable is set: to anything except "", "0"
+// and "false".
 func Required(variable string) bool {
 	switch os.Getenv(variable) {
 	case "", "0", "false":
@@ -47,11 +47,11 @@ func Required(variable string) bool {
 	return true
 }
 
-// Search collects why each way to a server was none. It is the error that lists
-// them, a line for each.
+// Search is an error with the reason why each source of a server failed, a line for
+// each source.
 type Search struct{ tried []string }
 
-// Miss adds a way and why it is none.
+// Miss adds a source and the reason why it failed.
 func (s *Search) Miss(what string, why error) {
 	s.tried = append(s.tried, "\n  "+what+": "+oneLine(why.Error()))
 }

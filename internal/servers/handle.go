@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Handle ends a server once and holds the HTTP client of its clients. The zero
-// value is of a server that somebody else ends. It is safe for concurrent use and
+// Handle ends a server once, and holds the HTTP client for all clients of the server.
+// The zero value is for a server that others end. It is safe for concurrent use and
 // must not be copied.
 type Handle struct {
 	// Stop ends the server; nil if nothing was started. Close calls it.
@@ -30,8 +30,8 @@ func (h *Handle) HTTP() *http.Client {
 		// Tests let many goroutines race on one host; the default of two idle
 		// connections would open and close one for nearly every request.
 		tr.MaxIdleConnsPerHost = 100
-		// Shorter than a server keeps them: a request on a connection that is
-		// just being closed would fail, and there are no retries here.
+		// shorter than the server's own timeout: a request on a connection that is being
+		// closed would fail, and nothing retries here
 		tr.IdleConnTimeout = 10 * time.Second
 		h.http = &http.Client{
 			Transport:     tr,

@@ -13,9 +13,8 @@ import (
 	"time"
 )
 
-// findJava returns the absolute path of a java command of that version or
-// newer: the one of JAVA_HOME before the one in PATH. The error says what is
-// wrong with each.
+// findJava returns the absolute path of a java command of that version or newer:
+// first of JAVA_HOME, then of PATH. The error says what is wrong with each.
 func findJava(ctx context.Context, version int) (string, error) {
 	var candidates []string
 	var problems error
@@ -59,7 +58,7 @@ func javaMajor(ctx context.Context, path string) (int, error) {
 	return parseJavaMajor(string(out))
 }
 
-// parseJavaMajor reads "17.0.15", "25", "21-ea" and the "1.8.0_292" of old.
+// parseJavaMajor reads "17.0.15", "25", "21-ea" and the old form "1.8.0_292".
 func parseJavaMajor(out string) (int, error) {
 	m := regexp.MustCompile(`version "(?:1\.)?(\d+)`).FindStringSubmatch(out)
 	if m == nil {

@@ -14,9 +14,9 @@ import (
 	"strings"
 )
 
-// checkListeners looks at what the process listens on. It returns ErrPortTaken
-// if the process isn't the one that answers at port, and another error if any
-// of its sockets can be reached from outside.
+// checkListeners checks the listening sockets of the process. It returns ErrPortTaken
+// if another process answers at port, and another error if a socket can be reached
+// from outside.
 func (s Server) checkListeners(pid, port int) error {
 	addrs, err := listeners(pid)
 	if err != nil {
@@ -49,7 +49,7 @@ func (s Server) hint() string {
 	return ": " + s.AllInterfacesHint
 }
 
-// listeners returns the addresses that the process listens on.
+// listeners returns the addresses on which the process listens.
 func listeners(pid int) ([]netip.AddrPort, error) {
 	inodes, err := socketInodes(pid)
 	if err != nil {
@@ -86,7 +86,7 @@ func socketInodes(pid int) (map[string]bool, error) {
 	}
 	inodes := map[string]bool{}
 	for _, e := range entries {
-		// A descriptor closed since the listing has no link any more.
+		// a descriptor that was closed since the listing has no link
 		link, err := os.Readlink(filepath.Join(dir, e.Name()))
 		if err != nil {
 			continue

@@ -2,5 +2,5 @@
 
 package servers
 
-// checkListeners can't look at a process's sockets here.
+// checkListeners can't read a process's sockets on this system.
 func (s Server) checkListeners(int, int) error { return nil }

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// lock takes the lock file at path, waiting for it until ctx ends. The kernel
-// frees it when the process dies, so no stale lock can be left behind.
+// lock waits for the lock at path until ctx ends. The kernel releases it when the
+// process dies, so no stale lock can remain.
 func lock(ctx context.Context, path string) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

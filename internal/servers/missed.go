@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// Missed are the tests of this process that did not run for want of a server.
+// Missed counts the tests of this process that were skipped without a server.
 var Missed Skips
 
 // Skips counts tests that were skipped, by the reason. The zero Skips is ready for
@@ -34,8 +34,8 @@ func (s *Skips) Skip(tb testing.TB, why error) {
 	tb.Skip(why)
 }
 
-// Report says in one line for each reason how many tests of the program were
-// skipped; nothing if there are none.
+// Report prints the number of skipped tests, a line for each reason; nothing if there
+// are none.
 func (s *Skips) Report(w io.Writer, program string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -44,9 +44,9 @@ func (s *Skips) Report(w io.Writer, program string) {
 	}
 }
 
-// Tell reports the tests of this process to whoever has started it. The go command
-// shows nothing of what a package's passing tests print (but with -v): on Linux they
-// print to its standard error.
+// Tell reports the skipped tests of this process to a person. The go command hides
+// the output of passing tests without -v, so on Linux Tell prints to the go command's
+// standard error.
 func (s *Skips) Tell() {
 	program := strings.TrimSuffix(filepath.Base(os.Args[0]), ".test")
 	if err := toGo(func(w io.Writer) { s.Report(w, program) }); err != nil {
@@ -54,8 +54,8 @@ func (s *Skips) Tell() {
 	}
 }
 
-// toGo lets print write to the standard error of the go command that has started
-// this process.
+// toGo calls print with the standard error of the go command that started this
+// process.
 func toGo(print func(io.Writer)) error {
 	parent := fmt.Sprintf("/proc/%d/", os.Getppid())
 	if exe, err := os.Readlink(parent + "exe"); err != nil || filepath.Base(exe) != "go" {

@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// HeadTail is an io.Writer that keeps the first and the last bytes written to
-// it: a Java exception tells most in its first line, other errors in the last.
-// The zero value is ready, and safe for concurrent use.
+// HeadTail is an io.Writer that keeps the first and the last bytes written to it: a
+// Java exception has its cause in the first line, other errors in the last. The zero
+// value is ready, and safe for concurrent use.
 type HeadTail struct {
 	mu         sync.Mutex
 	head, tail []byte
@@ -36,8 +36,8 @@ func (h *HeadTail) String() string {
 	return string(h.head) + string(h.tail)
 }
 
-// oneLine makes output of programs fit for a list of reasons: one line, no
-// stack frames, no more than a reader takes in.
+// oneLine shortens output of programs for a list of reasons: to one line without
+// stack frames, of limited length.
 func oneLine(s string) string {
 	var kept []string
 	for line := range strings.Lines(s) {

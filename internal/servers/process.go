@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// A Process is a running command. Its end is always waited for. It is safe for
-// concurrent use.
+// Process is a running command, which is always waited for. It is safe for concurrent
+// use.
 type Process struct {
 	cmd    *exec.Cmd
 	output *HeadTail
@@ -22,10 +22,9 @@ type Process struct {
 // Stdout and Stderr unless the caller has set Stdout: the beginning and the end
 // of its output are collected for Output.
 //
-// On Linux the kernel is asked to kill the child with its parent, and "parent"
-// means the OS thread that forked it, not the process. Threads of a Go program
-// do end (with a goroutine that stays locked to its thread), so the child is
-// forked from a thread that serves nothing else and lives as long as the child.
+// On Linux the kernel kills the child when its parent ends. "Parent" is the OS thread
+// that forked, and threads of a Go program may end, so the child is forked from a
+// locked thread that lives as long as the child.
 func StartProcess(cmd *exec.Cmd) (*Process, error) {
 	p := &Process{cmd: cmd, output: &HeadTail{}, done: make(chan struct{})}
 	if cmd.Stdout == nil {
@@ -50,8 +49,8 @@ func StartProcess(cmd *exec.Cmd) (*Process, error) {
 	return p, nil
 }
 
-// Kill ends the process, by its own id, and waits until it is gone. It is no
-// error that it ended before.
+// Kill kills the process and waits until it is gone. A process that has ended before
+// is no error.
 func (p *Process) Kill() error {
 	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
@@ -60,8 +59,7 @@ func (p *Process) Kill() error {
 	return nil
 }
 
-// End asks the process to end by SIGTERM, waits for grace at most, and then is
-// Kill.
+// End sends SIGTERM, waits at most for grace, and then does what Kill does.
 func (p *Process) End(grace time.Duration) error {
 	if p.cmd.Process.Signal(syscall.SIGTERM) == nil { // not if it has ended, or on a system without signals
 		select {

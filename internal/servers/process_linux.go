@@ -2,9 +2,9 @@ package servers
 
 import "syscall"
 
-// childAttr ties the child's life to ours, even when we are killed, and keeps
-// an interrupt typed at the terminal from it: whoever uses the server ends
-// first, then we end the server.
+// childAttr makes the child end with this process, even if this process is killed,
+// and keeps the terminal's interrupts from the child, since the users of a server
+// must end before the server.
 func childAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 }

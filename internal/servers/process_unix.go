@@ -4,6 +4,6 @@ package servers
 
 import "syscall"
 
-// childAttr keeps an interrupt typed at the terminal from the child: whoever
-// uses the server ends first, then we end the server.
+// childAttr keeps the terminal's interrupts from the child, since the users of a
+// server must end before the server.
 func childAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

@@ -35,19 +35,18 @@ type Server struct {
 	// Command returns the command for a try. tmp is a separate folder for temporary
 	// files.
 	Command func(tmp string, port int) *exec.Cmd
-	// PortTaken are the texts of which the server prints one if the port isn't free.
+	// PortTaken lists texts; the server prints one of them if the port isn't free.
 	PortTaken []string
-	// AllInterfaces lets the server listen on other interfaces than loopback.
-	// Otherwise its sockets are checked after the start, on systems that allow that
-	// (Linux).
+	// AllInterfaces allows the server to listen on other interfaces than loopback.
+	// Otherwise Start checks the server's sockets, on Linux only.
 	AllInterfaces bool
-	// AllInterfacesHint tells in errors how to allow all interfaces.
+	// AllInterfacesHint is the part of an error that says how to allow all interfaces.
 	AllInterfacesHint string
 }
 
 // Running is a [Server] that answers. It is safe for concurrent use.
 type Running struct {
-	// Endpoint is its base URL, http://127.0.0.1: and the port.
+	// Endpoint is the base URL, http://127.0.0.1: and the port.
 	Endpoint string
 
 	process *Process

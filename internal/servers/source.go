@@ -9,19 +9,18 @@ import (
 	"syscall"
 )
 
-// Source describes the origin of a server: the endpoint that the environment names,
-// or a Java program with jars from the cache or Maven. Its owner, dynamotest or
-// elasticmq, sets the parts that differ. All fields except Shared and the last two are
-// required.
+// Source describes the origin of a server: an endpoint in the environment, or a Java
+// program with jars from the cache or Maven. dynamotest and elasticmq set the parts
+// that differ. All fields except Shared and the last two are required.
 type Source struct {
 	// Kind is the kind of server in errors: "a queue".
 	Kind string
-	// Endpoint, AllowRemote and Cache name environment variables: of an endpoint to
-	// use unchanged, of the permission for an endpoint on another machine, and of
-	// the cache's folder.
+	// Endpoint, AllowRemote and Cache name environment variables: an endpoint to use
+	// unchanged, the permission for an endpoint on another machine, and the cache's
+	// folder.
 	Endpoint, AllowRemote, Cache string
-	// Shared names a variable that is set if the endpoint is of a server that was started
-	// for this run.
+	// Shared names a variable that is set if the endpoint's server was started for this
+	// run.
 	Shared string
 	// Unavailable is matched by the error of a search that found no server to run.
 	Unavailable error
@@ -70,7 +69,7 @@ func (s Source) Find(ctx context.Context) (*Found, error) {
 			return found, err
 		}
 		if ctx.Err() != nil {
-			// The last source was missed for lack of time.
+			// the last source failed for lack of time
 			return nil, fmt.Errorf("looking for %s: %w; tried:%w", s.Kind, ctx.Err(), search)
 		}
 	}
@@ -78,8 +77,8 @@ func (s Source) Find(ctx context.Context) (*Found, error) {
 }
 
 // endpoint returns the endpoint of the environment. A server that was started for this run
-// has another port in the next one and is the same: it is not read by os.Getenv, whose
-// variables decide if Go's cached test results hold.
+// has a new port in each run, so its variable is not read by os.Getenv: that would
+// invalidate Go's cached test results.
 func (s Source) endpoint() string {
 	if s.Shared != "" && os.Getenv(s.Shared) != "" {
 		endpoint, _ := syscall.Getenv(s.Endpoint)

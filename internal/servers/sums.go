@@ -11,7 +11,8 @@ import (
 	"strings"
 )
 
-// ErrChecksum means that a file is not the one pinned in a bundle's Sums.
+// ErrChecksum matches the error of a file that differs from the checksum in a
+// bundle's Sums.
 var ErrChecksum = errors.New("not the files pinned in SHA256SUMS")
 
 // parseSums reads the lines "<sha256 in hex>  <file name>".
@@ -30,8 +31,8 @@ func parseSums(data []byte) (map[string]string, error) {
 	return sums, nil
 }
 
-// checkNames wants exactly the listed files in lib: the class path is all of
-// it, so a file that nobody pinned would be run as well.
+// checkNames checks that lib has exactly the listed files: the class path is the
+// whole folder, so an unpinned file would run as well.
 func checkNames(lib string, sums map[string]string) error {
 	entries, err := os.ReadDir(lib)
 	if err != nil {

@@ -10,9 +10,8 @@ import (
 
 var errEnded = errors.New("ended early")
 
-// WaitAnswer waits, for five minutes at most, for any HTTP answer of the server with
-// that name: a refusal shows that it is up. It returns an error once ended is
-// closed; nil never is.
+// WaitAnswer waits, for at most five minutes, for any HTTP answer of the server, even
+// a refusal. It returns an error when ended is closed; ended may be nil.
 func WaitAnswer(ctx context.Context, name, endpoint string, ended <-chan struct{}) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()

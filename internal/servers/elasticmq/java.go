@@ -62,15 +62,15 @@ func start(ctx context.Context, java, dir string) (*servers.Found, error) {
 	return &servers.Found{Endpoint: running.Endpoint, Stop: running.Stop}, nil
 }
 
-// command runs in dir and names its files relative to it: a class path can't
-// hold every path that a home folder may have.
+// command runs in dir with relative file names: the path of a home folder may have
+// characters that a class path can't have.
 func command(java, dir, tmp string, port int) *exec.Cmd {
 	p := strconv.Itoa(port)
 	cmd := exec.Command(java,
 		// Little memory and a quick start: the queues of a test are small.
 		"-Xms32m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData",
 		"-Djava.io.tmpdir="+tmp, "-Djava.net.preferIPv4Stack=true",
-		// By default it listens on every interface.
+		// the default is to listen on all interfaces
 		"-Drest-sqs.bind-hostname=127.0.0.1", "-Drest-sqs.bind-port="+p, "-Drest-sqs.sqs-limits=strict",
 		"-Dnode-address.host=127.0.0.1", "-Dnode-address.port="+p,
 		"-Drest-stats.enabled=false",

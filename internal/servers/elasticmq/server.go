@@ -18,8 +18,8 @@ const (
 	envAllowRemote = "QUEUELOCAL_ALLOW_REMOTE"
 	envCache       = "DYNAMOTEST_CACHE"
 	envRequire     = "REQUIRE_QUEUE"
-	// envRequireAll is dynamotest's: if tests that need a database must not be
-	// skipped, tests that need a queue must not be skipped either.
+	// envRequireAll is the variable of dynamotest: if tests that need a database must not
+	// be skipped, nor must tests that need a queue.
 	envRequireAll = "REQUIRE_DYNAMODB"
 )
 
@@ -37,7 +37,7 @@ func Required() bool {
 	return servers.Required(envRequire) || servers.Required(envRequireAll)
 }
 
-// A Server is an SQS endpoint. Make it with [Find], or as a literal with your own
+// Server is an SQS endpoint. Make it with [Find], or as a literal with your own
 // Endpoint. It is safe for concurrent use and must not be copied.
 type Server struct {
 	// Endpoint is the base URL, such as http://127.0.0.1:54321.
@@ -69,8 +69,8 @@ func Find(ctx context.Context) (*Server, error) {
 // makes no retries. Nothing is read from the environment or from configuration
 // files. optFns run after these settings and may change any of them.
 //
-// Clients of one Server share their connections, which Close drops. Client
-// panics if Endpoint is empty: such a client would reach for the real service.
+// Clients of one Server share their connections, which Close drops. Client panics if
+// Endpoint is empty: such a client would call the real service.
 func (s *Server) Client(optFns ...func(*sqs.Options)) *sqs.Client {
 	if s.Endpoint == "" {
 		panic("elasticmq: Client of a Server without an Endpoint: get the Server from Find") //nolint:forbidigo // a mistake in the program

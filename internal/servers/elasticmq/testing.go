@@ -9,23 +9,23 @@ import (
 	"github.com/samekey/samekey/internal/servers"
 )
 
-// startTimeout bounds the search of [Start]: a first call may download 37 MB.
+// startTimeout limits the search of [Start]: a first call may download 37 MB.
 const startTimeout = 10 * time.Minute
 
 // Start finds or starts a server for a test, as [Find] does, and closes it at the
-// test's end. Where no queue is to be had the test is skipped with a message that
-// names what is missing, or fails if one is [Required]. Every other error fails
-// the test.
+// test's end. If this machine can't run a queue, Start skips the test, or fails it if
+// a queue is [Required], and names what is missing. Every other error fails the test.
 //
-// Each call starts a process of its own, unless AWS_ENDPOINT_URL_SQS names an
-// endpoint: that one is shared, so give queues names of the test's own.
+// Each call starts a separate process, unless AWS_ENDPOINT_URL_SQS names an endpoint,
+// which tests share: give queues unique names.
 func Start(tb testing.TB) *Server {
 	tb.Helper()
 	return startWith(tb, &servers.Missed, Find)
 }
 
 // Main runs the tests of a package that has no other servers, and returns the exit
-// code. One line says how many tests did not run for want of a queue, and why.
+// code. It prints a line with the number of tests that were skipped without a queue,
+// and the reason.
 func Main(m interface{ Run() int }) int {
 	defer servers.Missed.Tell()
 	return m.Run()

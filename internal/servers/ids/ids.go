@@ -1,5 +1,5 @@
-// Package ids names the account and the region of everything that runs locally,
-// and makes random ids in the forms of AWS's.
+// Package ids has the account and the Region of all local resources, and makes random
+// ids in AWS's forms.
 package ids
 
 import (

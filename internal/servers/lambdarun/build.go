@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// BuildBootstrap builds the main package pkg (a path as go build takes it, from the
-// current directory) into the file out, with the flags of a deployed function except
-// for this machine's system and architecture, and without a version control stamp.
-// The error has the compiler's messages.
+// BuildBootstrap builds the main package pkg (an argument of go build in the current
+// directory) into the file out, with the flags of a deployed function, but for this
+// machine's system and architecture and without a version control stamp. The error
+// has the compiler's messages.
 func BuildBootstrap(ctx context.Context, pkg, out string) error {
 	return BuildBootstrapIn(ctx, "", pkg, out)
 }

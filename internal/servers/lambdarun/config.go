@@ -68,7 +68,7 @@ type Config struct {
 	// even if both are the same writer.
 	Stdout, Stderr io.Writer
 
-	after func(time.Duration) <-chan time.Time // ends invocations; time.After but in tests
+	after func(time.Duration) <-chan time.Time // ends invocations; time.After, except in tests
 }
 
 // withDefaults returns c with its zero fields filled in, or an error for an invalid

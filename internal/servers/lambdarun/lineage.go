@@ -12,8 +12,8 @@ import (
 	"github.com/samekey/samekey/internal/servers/ids"
 )
 
-// MaxLineage is how often a function is invoked in one chain of requests, before Lambda takes
-// the chain for a loop and ends it.
+// MaxLineage is how often a function may be invoked in one chain of requests: then Lambda
+// ends the chain as a loop.
 const MaxLineage = 16
 
 // ErrRecursive matches the error of an invocation that was ended as a loop. The function did
@@ -22,13 +22,13 @@ var ErrRecursive = errors.New("the function is in a recursive loop")
 
 type traceKey struct{}
 
-// Traced returns a context whose invocations continue the chain of a trace header, which an SDK
-// in a function sends with each request, and a queue keeps in AWSTraceHeader.
+// Traced returns a context whose invocations continue the chain of a trace header. A function's
+// SDK sends the header with each request, and a queue keeps it in AWSTraceHeader.
 func Traced(ctx context.Context, header string) context.Context {
 	return context.WithValue(ctx, traceKey{}, header)
 }
 
-// Lineage returns how often the function of this name was invoked in the chain of a trace
+// Lineage returns how often the named function was invoked in the chain of a trace
 // header.
 func Lineage(header, function string) int {
 	n, _, _ := lineage(header, function)
@@ -37,7 +37,8 @@ func Lineage(header, function string) int {
 
 const lineageMember = "Lineage="
 
-// lineage returns that number, the header's other members and the lineages of other functions.
+// lineage returns the number of [Lineage], the header's other members and the lineages of
+// other functions.
 func lineage(header, function string) (n int, members, others []string) {
 	mine := lineageID(function)
 	for member := range strings.SplitSeq(header, ";") {
@@ -57,7 +58,7 @@ func lineage(header, function string) (n int, members, others []string) {
 	return n, members, others
 }
 
-// lineageID begins the lineage of a function.
+// lineageID returns the prefix of a function's lineage.
 func lineageID(function string) string {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(function)) // never fails

@@ -4,6 +4,6 @@ package lambdarun
 
 import "syscall"
 
-// sandboxAttr has nothing to offer here: if this process is killed, a sandbox
-// ends when it next talks to its Runtime API and finds it gone.
+// sandboxAttr has no effect on this system: if this process is killed, a sandbox ends
+// at its next call of the missing Runtime API.
 func sandboxAttr() *syscall.SysProcAttr { return nil }

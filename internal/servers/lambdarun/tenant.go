@@ -12,7 +12,7 @@ import (
 // The function did not run.
 var ErrTenant = errors.New("wrong tenant")
 
-// validTenant is Lambda's rule.
+// validTenant is Lambda's rule for tenants.
 var validTenant = regexp.MustCompile(`^[a-zA-Z0-9._:/=+\-@ ]{1,256}$`)
 
 type tenantKey struct{}

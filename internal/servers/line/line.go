@@ -1,5 +1,5 @@
-// Package line holds the way to DynamoDB Local, which resets a connection now and then on
-// a busy machine, if there are many.
+// Package line has a transport to DynamoDB Local, which sometimes resets connections on a
+// busy machine.
 package line
 
 import (
@@ -11,16 +11,16 @@ import (
 	"strings"
 )
 
-// Transport repeats a read whose connection broke, so that a test sees the answers of
-// DynamoDB Local only. It never repeats a write, which may have been applied. A large
-// write of the SDK doesn't break its own connection, as dynamo.Tune explains. It is safe for concurrent use;
-// set the fields before the first request.
+// Transport repeats a read whose connection broke, so that a test sees only answers of DynamoDB
+// Local. It never repeats a write, which may have been applied. dynamo.Tune explains why a large
+// write of the SDK doesn't break its own connection. It is safe for concurrent use; set the fields
+// before the first request.
 type Transport struct {
 	// Base sends the requests; it must not be nil.
 	Base http.RoundTripper
 
-	// Note gets every fault, also those that a repetition mends; nil means that nobody
-	// wants them. Concurrent requests call it concurrently.
+	// Note is called for every fault, including faults that a repetition mends.
+	// Concurrent requests call it concurrently. May be nil.
 	Note func(*http.Request, error)
 }
 
@@ -55,8 +55,8 @@ func (l *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// readOnly returns req with a body that doesn't write itself: the SDK's says io.EOF once
-// it is closed, which net/http takes for a broken request (aws/aws-sdk-go-v2 issue 2737).
+// readOnly returns req with a body without WriteTo: a closed body of the SDK returns
+// io.EOF, which net/http takes for a broken request (aws/aws-sdk-go-v2 issue 2737).
 func readOnly(req *http.Request) *http.Request {
 	if _, ok := req.Body.(io.WriterTo); !ok {
 		return req

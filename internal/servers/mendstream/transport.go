@@ -1,7 +1,7 @@
-// Package mendstream mends what DynamoDB Local's Streams API writes wrong: an
-// empty map comes as {} and not as {"M":{}}. The SDK takes the value of another
-// attribute for it then, at random, so that a reader sees records that nobody
-// wrote. Version 3.3.1 does it; AWS doesn't.
+// Package mendstream corrects a mistake of DynamoDB Local's Streams API (version
+// 3.3.1; AWS has none): it writes an empty map as {} instead of {"M":{}}. The SDK
+// then takes the value of a random other attribute, so that a reader sees records
+// that nobody wrote.
 package mendstream
 
 import (
@@ -14,10 +14,10 @@ import (
 	"strings"
 )
 
-// Transport returns a transport for the HTTP client of a dynamodbstreams
-// client. It sends requests through base, or http.DefaultTransport if that is
-// nil, and mends the answers of GetRecords. Any other answer, and one that isn't
-// the JSON it should be, is passed on as it is.
+// Transport returns a transport for the HTTP client of a dynamodbstreams client. It
+// sends requests through base, or http.DefaultTransport if that is nil, and mends the
+// answers of GetRecords. Other answers, and answers that are not the expected JSON,
+// pass unchanged.
 func Transport(base http.RoundTripper) http.RoundTripper {
 	if base == nil {
 		base = http.DefaultTransport
@@ -44,7 +44,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp.Body = io.NopCloser(bytes.NewReader(body))
 	resp.ContentLength = int64(len(body))
 	resp.Header.Set("Content-Length", strconv.Itoa(len(body)))
-	resp.Header.Del("X-Amz-Crc32") // of the original body
+	resp.Header.Del("X-Amz-Crc32") // the checksum of the original body
 	return resp, nil
 }
 
@@ -54,7 +54,7 @@ func (t transport) CloseIdleConnections() {
 }
 
 func mend(body []byte) []byte {
-	// There is no {} in an answer but for an empty map or answer.
+	// only an empty map or answer contains {}
 	if !bytes.Contains(body, []byte("{}")) {
 		return body
 	}

@@ -21,10 +21,11 @@ import (
 	"time"
 )
 
-// NewJava is a java command that is new enough, for [Commands].
+// NewJava is the script of a java command that is new enough, for [Commands].
 const NewJava = `echo 'openjdk version "17.0.15" 2025-04-15' >&2`
 
-// Commands makes a folder of shell scripts, by their names, and returns its path.
+// Commands makes a folder with shell scripts, keyed by name, and returns the folder's
+// path.
 func Commands(t *testing.T, scripts map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -36,8 +37,8 @@ func Commands(t *testing.T, scripts map[string]string) string {
 	return dir
 }
 
-// Bare gives the test an environment with an empty cache, without the variables and
-// with no commands but the scripts.
+// Bare gives the test an environment with an empty cache, without the variables, and
+// with only the scripts as commands.
 func Bare(t *testing.T, cache string, scripts map[string]string, variables ...string) {
 	t.Helper()
 	for _, name := range append(variables, "JAVA_HOME") {
@@ -47,7 +48,7 @@ func Bare(t *testing.T, cache string, scripts map[string]string, variables ...st
 	t.Setenv("PATH", Commands(t, scripts))
 }
 
-// envHelper makes a test binary the program that [HelperMain] is.
+// envHelper makes a test binary run [HelperMain].
 const envHelper = "SERVERSTEST_HELPER"
 
 // HelperMain is the program that [EndsWithAKilledParent] kills: it starts a server,
@@ -67,9 +68,9 @@ func HelperMain(find func(context.Context) (endpoint string, err error)) bool {
 	return true
 }
 
-// EndsWithAKilledParent shows that the server that a process has started ends when
-// the process is killed. endpoint is the variable that would spare the start, dir
-// the server's install.
+// EndsWithAKilledParent checks that a server ends when the process that started it is
+// killed. endpoint is the variable that would avoid the start, dir the server's
+// install.
 func EndsWithAKilledParent(t *testing.T, endpoint, dir string) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -101,7 +102,7 @@ func EndsWithAKilledParent(t *testing.T, endpoint, dir string) {
 	_ = cmd.Wait() // "signal: killed"
 	WaitEnd(t, line)
 
-	// A later run would remove what the helper left; this one needn't leave it.
+	// remove the helper's leftovers now instead of in a later run
 	left, err := filepath.Glob(filepath.Join(dir, "tmp-"+strconv.Itoa(cmd.Process.Pid)+"-*"))
 	if err != nil || len(left) > 1 {
 		t.Errorf("the helper left %v (%v), want one folder at most", left, err)
@@ -116,15 +117,15 @@ func EndsWithAKilledParent(t *testing.T, endpoint, dir string) {
 // WaitEnd waits until nothing listens at the endpoint any more.
 func WaitEnd(t *testing.T, endpoint string) {
 	t.Helper()
-	// Not a figure to be held, only an end to a test that fails.
+	// only a limit for a failing test
 	deadline := time.Now().Add(10 * time.Minute)
 	for {
 		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(endpoint, "http://"))
 		if err != nil {
 			return
 		}
-		// A server that ends, ends its connections. One that lives does so too,
-		// after a while, so this is no proof.
+		// a server that ends closes its connections; a running server also does, after a
+		// while, so this is no proof
 		_ = conn.SetReadDeadline(deadline)
 		_, err = conn.Read(make([]byte, 1))
 		_ = conn.Close()
@@ -134,9 +135,9 @@ func WaitEnd(t *testing.T, endpoint string) {
 	}
 }
 
-// Loopback returns the addresses, in the kernel's form, that anything listens on at
-// the endpoint's port, and the only one there may be: 127.0.0.1. It reads /proc
-// without the code that checks a server, and skips the test where that can't be done.
+// Loopback returns the addresses, in the kernel's form, on which processes listen at
+// the endpoint's port, and the only allowed address, 127.0.0.1. It reads /proc
+// without the code under test, and skips the test on systems without /proc.
 func Loopback(t *testing.T, endpoint string) (got, want []string) {
 	t.Helper()
 	if runtime.GOOS != "linux" || runtime.GOARCH == "s390x" {

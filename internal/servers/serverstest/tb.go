@@ -10,12 +10,12 @@ import (
 // TB is a test that records how it ends.
 type TB struct {
 	testing.TB
-	SkippedWith, FailedWith string // its messages, if it did
+	SkippedWith, FailedWith string // the message of Skip or Fatal, if it was called
 
 	cleanups []func()
 }
 
-// RunTest calls f as a test, which Skip and Fatal may end, and then what it has
+// RunTest calls f as a test, which Skip and Fatal may end, and then the functions
 // registered by Cleanup.
 func RunTest(f func(t *TB)) *TB {
 	t := &TB{}

@@ -16,17 +16,17 @@ type Alarm struct {
 	Name        string // its logical id
 	Description string
 
-	// Queries are the data: one metric, or metric math. Exactly one of them is
-	// returned to the alarm.
+	// Queries are one metric, or metric math. Exactly one query returns data to the
+	// alarm.
 	Queries []Query
 
-	Periods    int // EvaluationPeriods: N of M of N
-	Datapoints int // DatapointsToAlarm: M; N if the template is silent
+	Periods    int // EvaluationPeriods: N in "M of N"
+	Datapoints int // DatapointsToAlarm: M in "M of N"; N if the template has none
 	Threshold  float64
 	Comparison string
 	Missing    string // TreatMissingData: breaching, notBreaching, ignore or missing
 
-	// Actions and OKActions are how many receivers hear of the alarm and of its end.
+	// Actions and OKActions are the numbers of receivers of the alarm and of its end.
 	Actions, OKActions int
 }
 
@@ -46,7 +46,7 @@ type Metric struct {
 	Dimensions      map[string]string
 }
 
-// String names the series: CloudWatch knows a metric with other dimensions as another
+// String names the series: for CloudWatch a metric with other dimensions is another
 // metric.
 func (m Metric) String() string {
 	name := append(make([]string, 0, 2+len(m.Dimensions)), m.Namespace, m.Name)
@@ -56,7 +56,8 @@ func (m Metric) String() string {
 	return strings.Join(name, " ")
 }
 
-// properties are those of AWS::CloudWatch::Alarm. Any other is refused.
+// properties are the known properties of AWS::CloudWatch::Alarm. Any other is an
+// error.
 type properties struct {
 	AlarmDescription   string      `yaml:"AlarmDescription"`
 	Namespace          string      `yaml:"Namespace"`
@@ -102,9 +103,9 @@ func dimensions(list []dimension) map[string]string {
 	return out
 }
 
-// Parse returns the alarms of a template by their logical ids. params are the
-// template's parameters, over its defaults; a reference to a resource is its logical
-// id, and each condition is true unless params names it "false".
+// Parse returns the alarms of a template by their logical ids. params replace the
+// defaults of the template's parameters; a reference to a resource is its logical id;
+// a condition is true unless params has "false" under its name.
 func Parse(template string, params map[string]string) (map[string]Alarm, error) {
 	resources, err := resolve(template, params)
 	if err != nil {
@@ -205,8 +206,8 @@ func (a Alarm) check() error {
 	return nil
 }
 
-// Condition states when an alarm on one metric fires, as lambda/metrics does: such
-// as "Sum > 0 in 2 of 3 periods of 5m, silence notBreaching".
+// Condition describes when an alarm on one metric fires, in the form of package
+// metrictable: "Sum > 0 in 2 of 3 periods of 5m, silence notBreaching".
 func (a Alarm) Condition() string {
 	of := strings.TrimSuffix(strings.TrimSuffix(a.period().String(), "0s"), "0m")
 	return fmt.Sprintf("%s %s %v in %d of %d periods of %s, silence %s",
@@ -217,7 +218,7 @@ var signs = map[string]string{
 	"GreaterThanThreshold": ">", "GreaterThanOrEqualToThreshold": ">=", "LessThanThreshold": "<", "LessThanOrEqualToThreshold": "<=",
 }
 
-// period is the length of the alarm's periods: that of its metrics.
+// period returns the length of the alarm's periods, which is that of the metrics.
 func (a Alarm) period() time.Duration {
 	var longest time.Duration
 	for _, q := range a.Queries {

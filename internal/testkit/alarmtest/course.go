@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// Course is what an alarm has to do: it doesn't fire before From, fires at By at the
-// latest, lasts until Mended, and has ended at End. A zero Mended is trouble that passes by
-// itself.
+// Course is the expected course of an alarm: it doesn't fire before From, fires at By at
+// the latest, lasts until Mended, and has ended at End. If Mended is zero, the alarm may
+// end by itself.
 type Course struct {
-	Begun       time.Time // of the data
+	Begun       time.Time // start of the data
 	From, By    time.Time
 	Mended, End time.Time
 }
 
-// calm is how long after the data's begin an alarm may be as it likes: a first deploy's
-// alarms on silence fire.
+// calm is how long after the start of the data an alarm may have any state: at a first
+// deployment, alarms on silence fire.
 const calm = 10 * time.Minute
 
 // Wrong returns what is wrong with an alarm's course; "" for nothing.

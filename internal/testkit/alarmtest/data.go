@@ -16,7 +16,7 @@ type point struct {
 	value float64
 }
 
-// Add adds a value of a metric at a time, as AWS's own services write them.
+// Add adds a value of a metric at a time, like AWS's own services.
 func (d *Data) Add(m Metric, at time.Time, value float64) {
 	if d.points == nil {
 		d.points = make(map[string][]point)
@@ -98,7 +98,8 @@ func numbers(raw json.RawMessage) ([]float64, error) {
 	return many, err
 }
 
-// stat is a statistic of a metric's values in [from, to), and whether there are any.
+// stat returns a statistic of a metric's values in [from, to); false if there are
+// none.
 func (d Data) stat(m Metric, stat string, from, to time.Time) (float64, bool) {
 	n, sum, low, high := 0, 0.0, 0.0, 0.0
 	for _, p := range d.points[m.String()] {

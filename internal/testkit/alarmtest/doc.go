@@ -8,7 +8,7 @@
 //
 // The arithmetic is that of CloudWatch's documentation, "Evaluating an alarm" and
 // "Configuring how CloudWatch alarms treat missing data": periods slide by the
-// minute, missing periods are replaced as the alarm says if there are not enough
-// others, and M of N periods have to breach. An alarm that uses a part that this
-// package doesn't know is an error, never a silent pass.
+// minute, missing periods are replaced by the alarm's rule if there are too few
+// others, and M of N periods must breach. An alarm with an unknown property is an
+// error.
 package alarmtest

@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// compile reads an expression of metric math. Known are numbers, queries' ids, the
+// compile reads an expression of metric math. It knows numbers, queries' ids, the
 // four operations, comparisons, FILL(id, number) and IF(condition, a, b).
 func compile(text string) (ast.Expr, error) {
 	e, err := parser.ParseExpr(text)
@@ -33,8 +33,8 @@ func compile(text string) (ast.Expr, error) {
 	return e, err
 }
 
-// evaluate returns the value of an expression, and whether it has one: a part
-// without data has none, unless FILL gives it one.
+// evaluate returns the value of an expression; false without a value, since a part
+// has no data and no FILL.
 func evaluate(text string, values map[string]float64) (float64, bool) {
 	e, err := compile(text)
 	if err != nil {
@@ -98,7 +98,7 @@ func operate(op token.Token, x, y float64) (float64, bool) {
 	case token.MUL:
 		return x * y, true
 	case token.QUO:
-		if y == 0 { // CloudWatch has no value then
+		if y == 0 { // for CloudWatch the result has no value
 			return 0, false
 		}
 		return x / y, true

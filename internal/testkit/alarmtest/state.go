@@ -21,15 +21,14 @@ var comparisons = map[string]func(value, threshold float64) bool{
 	"LessThanOrEqualToThreshold":    func(v, t float64) bool { return v <= t },
 }
 
-// beyond is how many periods more than an alarm asks for CloudWatch looks at, to
-// find periods with data.
+// beyond is how many further periods CloudWatch examines to find periods with data.
 const beyond = 2
 
-// At returns the state that the alarm has at a time, if the state before it was
-// INSUFFICIENT_DATA. [Alarm.Over] follows the states.
+// At returns the alarm's state at a time, if the earlier state was INSUFFICIENT_DATA.
+// [Alarm.Over] follows the states.
 func (a Alarm) At(d Data, now time.Time) State { return a.next(d, now, Insufficient) }
 
-// Change is a state that an alarm got at a time.
+// Change is a change to a state at a time.
 type Change struct {
 	At    time.Time
 	State State
@@ -48,8 +47,8 @@ func (a Alarm) Over(d Data, from, to time.Time) []Change {
 	return changes
 }
 
-// next evaluates the periods that end at now: the latest N that have data, among N
-// and a few more. The alarm's treatment fills what is missing to N.
+// next evaluates the periods that end at now: the latest N periods with data, among N
+// and a few more. The alarm's treatment fills missing periods up to N.
 func (a Alarm) next(d Data, now time.Time, last State) State {
 	now = now.Truncate(time.Minute)
 	real, breaching := 0, 0
@@ -65,7 +64,7 @@ func (a Alarm) next(d Data, now time.Time, last State) State {
 	if a.Missing == "breaching" {
 		breaching += a.Periods - real
 	}
-	few := real < a.Datapoints && breaching == real // all that there is breaches, and it is too little
+	few := real < a.Datapoints && breaching == real // all periods with data breach, but there are too few
 	switch {
 	case breaching >= a.Datapoints:
 		return Firing
@@ -79,7 +78,7 @@ func (a Alarm) next(d Data, now time.Time, last State) State {
 	return OK
 }
 
-// value is the returned query's value in a period, and whether it has one.
+// value returns the value of the alarm's query in a period; false if there is none.
 func (a Alarm) value(d Data, from, to time.Time) (float64, bool) {
 	values := make(map[string]float64)
 	for _, q := range a.Queries {
@@ -103,7 +102,7 @@ func (a Alarm) value(d Data, from, to time.Time) (float64, bool) {
 	return 0, false
 }
 
-// Metrics returns the metrics that the alarm looks at.
+// Metrics returns the metrics that the alarm uses.
 func (a Alarm) Metrics() (all []Metric) {
 	for _, q := range a.Queries {
 		if q.Expression == "" {

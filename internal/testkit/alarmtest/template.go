@@ -32,7 +32,7 @@ func resolve(template string, params map[string]string) (map[string]yaml.Node, e
 	return all, t.Resources.Decode(&all)
 }
 
-// noValue marks a property that is not there.
+// noValue marks a missing property.
 const noValue = "AWS::NoValue"
 
 func replace(n *yaml.Node, values map[string]string) error {
@@ -79,8 +79,8 @@ func replace(n *yaml.Node, values map[string]string) error {
 			i -= 2
 		}
 	}
-	// An intrinsic function that is not known here keeps its tag: a string of an
-	// alarm can't be decoded from it by accident.
+	// an unknown intrinsic function keeps its tag, so that it can't be decoded as a
+	// string by accident
 	return nil
 }
 

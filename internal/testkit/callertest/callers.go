@@ -1,4 +1,5 @@
-// Package callertest has who calls in tests: options for engines of tests of other things.
+// Package callertest has options that identify callers, for engines in tests of other
+// subjects.
 package callertest
 
 import (
@@ -13,7 +14,7 @@ func Anybody(o *idem.Options) {
 	o.MinKey, o.CallerFromOp = 1, true
 }
 
-// ByToken is a caller for each value of Authorization.
+// ByToken makes each value of Authorization a caller.
 func ByToken(o *idem.Options) {
 	o.Scope = func(_ context.Context, r *idem.Request) (string, error) {
 		return "token:" + r.Header.Get("Authorization"), nil

@@ -1,14 +1,14 @@
 package checktest
 
-// Fault is something that a [Server] does wrong.
+// Fault is a mistake that a [Server] can make.
 type Fault struct {
 	Name string // the switch
 	Does string
-	// Breaks are the rules of the default contract that it breaks.
+	// Breaks are the rules of the default contract that the fault breaks.
 	Breaks []string
 }
 
-// Faults are all switches of a [Server]. Each rule is broken by at least one.
+// Faults returns all faults of a [Server]. Each rule is broken by at least one.
 func Faults() []Fault {
 	return []Fault{
 		{"reruns", "runs every request again", []string{"replay-differs"}},
@@ -49,8 +49,7 @@ func Faults() []Fault {
 	}
 }
 
-// Ten are the switches of a server with a fault of each kind, which don't hide one
-// another.
+// Ten returns faults of each kind that don't hide one another.
 func Ten() []string {
 	return []string{
 		"respells", "races", "ignores-body", "runs-keyless", "keeps-quotes",

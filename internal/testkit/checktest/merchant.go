@@ -11,13 +11,13 @@ import (
 	"sync"
 )
 
-// merchantFault is something that a [Merchant] does wrong.
+// merchantFault is a mistake that a [Merchant] can make.
 type merchantFault struct {
 	Name, Does string
-	ACP, UCP   []string // the rules that it breaks
+	ACP, UCP   []string // the rules that the fault breaks
 }
 
-// MerchantFaults are all switches of a [Merchant].
+// MerchantFaults returns all faults of a [Merchant].
 func MerchantFaults() []merchantFault {
 	both := func(name, does string, rules ...string) merchantFault {
 		return merchantFault{name, does, rules, rules}
@@ -78,8 +78,8 @@ func MerchantFaults() []merchantFault {
 	}
 }
 
-// Merchant is an API of checkout sessions that keeps ACP, or UCP, in memory, but for its
-// faults. N of its Race must be set.
+// Merchant is an API of checkout sessions in memory that keeps ACP, or UCP, except for
+// its faults. Race.N must be set.
 type Merchant struct {
 	Race
 
@@ -111,7 +111,7 @@ func WrongMerchant(ucp bool, racers int, faults ...string) *Merchant {
 	return m
 }
 
-// Effects is the number of operations that were carried out.
+// Effects returns the number of operations that were carried out.
 func (m *Merchant) Effects() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -123,7 +123,7 @@ func (m *Merchant) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m.Outside(http.HandlerFunc(m.serve)).ServeHTTP(w, r)
 }
 
-// operation names what a request asks for; "" for nothing.
+// operation names the operation of a request; "" for none.
 func (m *Merchant) operation(r *http.Request) string {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	update := http.MethodPost
@@ -195,7 +195,7 @@ func (m *Merchant) keyed(w http.ResponseWriter, r *http.Request, op, key string,
 		other = false
 	}
 	if m.wrong["one-scope-replays"] && strings.HasPrefix(rec.same, op) && rec.same != same {
-		other = true // it compares within a path
+		other = true // this fault compares within a path
 	}
 	switch {
 	case claimed:
@@ -231,7 +231,7 @@ func (m *Merchant) keyed(w http.ResponseWriter, r *http.Request, op, key string,
 	}
 }
 
-// claim makes the record of a key, unless there is one, which it returns as it is.
+// claim makes the record of a key, or returns the existing record.
 func (m *Merchant) claim(name, op, same string) (*kept, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -252,7 +252,7 @@ func (m *Merchant) claim(name, op, same string) (*kept, bool) {
 	return rec, true
 }
 
-// same is what is compared of a body.
+// same returns the compared form of a body.
 func (m *Merchant) same(op string, body []byte) string {
 	switch {
 	case m.wrong["ignores-body"], m.wrong[op+"-any"]:
@@ -263,12 +263,13 @@ func (m *Merchant) same(op string, body []byte) string {
 	return op + m.meaning(body)
 }
 
-// without is what is compared of a body, but for its nulls.
+// without returns the compared form without nulls.
 func (m *Merchant) without(same string) string {
 	return strings.NewReplacer(`"absent":null,`, "", `,"samekey_check":null`, "").Replace(same)
 }
 
-// meaning is a body without the order of members and the spelling of numbers.
+// meaning returns a body's form without the order of members and the spelling of
+// numbers.
 func (m *Merchant) meaning(body []byte) string {
 	dec := json.NewDecoder(bytes.NewReader(body))
 	if m.wrong["numbers"] {

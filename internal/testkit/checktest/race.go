@@ -7,9 +7,9 @@ import (
 	"sync"
 )
 
-// Race makes requests with one key overlap: those whose key ends in "-concurrent", as
-// the check of that name has it. A handler goes on once N requests with its key have
-// been answered, or wait beside it.
+// Race makes requests with the same key overlap, if the key ends in "-concurrent", as
+// in the check of that name. A handler continues when N requests with its key have
+// been answered or wait in a handler.
 type Race struct {
 	N int
 
@@ -26,7 +26,7 @@ func (r *Race) Outside(next http.Handler) http.Handler {
 	})
 }
 
-// Inside waits in a handler until the others are there, or ctx ends.
+// Inside waits in a handler until the other requests are there, or ctx ends.
 func (r *Race) Inside(ctx context.Context, key string) {
 	key = strings.Trim(key, `"`)
 	if !strings.HasSuffix(key, "-concurrent") {

@@ -1,4 +1,4 @@
-// Package checktest has an API that takes idempotency keys, right or wrong as told,
+// Package checktest has APIs with idempotency keys, correct or with chosen faults,
 // for tests of package check.
 package checktest
 
@@ -16,8 +16,8 @@ import (
 )
 
 // Server takes orders: POST and PUT on /orders and /refunds. It keeps the default
-// contract in memory, but for its faults. It is no model: a process that dies loses
-// all its records. N of its Race must be set.
+// contract, except for its faults, in memory. Don't copy it: a process that dies
+// loses all records. Race.N must be set.
 type Server struct {
 	Race
 
@@ -29,7 +29,7 @@ type Server struct {
 }
 
 type record struct {
-	request string // that the key was first used for
+	request string // the first request with the key
 	done    bool
 	status  int
 	header  http.Header
@@ -114,7 +114,7 @@ func (s *Server) refuse(w http.ResponseWriter, status int, code string, more ...
 	_, _ = bytes.NewReader(body).WriteTo(w) // the client may be gone
 }
 
-// key finds the key of a request. A status says that it was answered.
+// key returns the key of a request. With a status the request was answered.
 func (s *Server) key(r *http.Request) (key string, status int, code string) {
 	values := r.Header.Values("Idempotency-Key")
 	invalid := http.StatusBadRequest
@@ -178,7 +178,7 @@ func (s *Server) keyed(w http.ResponseWriter, r *http.Request, body []byte) {
 	}
 }
 
-// name is where the record of a key is found.
+// name returns the name of a key's record.
 func (s *Server) name(r *http.Request, key string) string {
 	if !s.wrong["ignores-caller"] {
 		key += " " + r.Header.Get("Authorization")
@@ -219,7 +219,7 @@ func (s *Server) claim(r *http.Request, key string, body []byte) (*record, bool)
 	return rec, true
 }
 
-// finish stores what handle has put into a record, or frees its key.
+// finish stores the record that handle has completed, or frees the key.
 func (s *Server) finish(name string, rec *record) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -290,7 +290,7 @@ func (s *Server) mismatch(w http.ResponseWriter, rec *record) {
 	s.refuse(w, status, "idempotency_key_mismatch", more...)
 }
 
-// Orders is the number of orders that were taken: the real effects.
+// Orders returns the number of orders that were taken.
 func (s *Server) Orders() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

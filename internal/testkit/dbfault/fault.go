@@ -26,10 +26,10 @@ import (
 	"time"
 )
 
-// A Fault replaces a request's way to DynamoDB and back: the client gets its result,
-// and base sends the request, or nothing does. nil sends the request normally. The
-// functions of this package with this signature, such as [LoseAnswer], are faults;
-// others, such as [Delay], make faults; tests can write their own.
+// Fault replaces the round trip of a request to DynamoDB: the client gets the Fault's
+// result. The Fault may send the request through base. A nil Fault sends the request
+// normally. The functions of this package with this signature, such as [LoseAnswer],
+// are faults; others, such as [Delay], make faults; tests can write their own.
 //
 // A Fault keeps the contract of [http.RoundTripper], including closing the request's
 // body. It may run for several requests at once. The faults below that send a

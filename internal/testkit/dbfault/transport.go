@@ -7,10 +7,10 @@ import (
 	"sync"
 )
 
-// A Transport is an http.RoundTripper for DynamoDB clients in tests. It counts
-// requests by operation and injects faults through Fault. The zero value only
-// counts. It is safe for concurrent use; set the fields before the first request. It
-// must not be copied.
+// Transport is an http.RoundTripper for DynamoDB clients in tests. It counts requests
+// by operation and injects faults through Fault. The zero value only counts. It is
+// safe for concurrent use; set the fields before the first request. It must not be
+// copied.
 //
 //	client := db.Client(func(o *dynamodb.Options) { o.HTTPClient = &http.Client{Transport: tr} })
 //
@@ -44,8 +44,8 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return t.base().RoundTrip(req)
 }
 
-// Calls returns how many requests of each operation were made, including those that
-// a fault did not send. The map is the caller's.
+// Calls returns how many requests of each operation were made, including those that a
+// fault did not send. The caller may change the map.
 func (t *Transport) Calls() map[string]int {
 	t.mu.Lock()
 	defer t.mu.Unlock()

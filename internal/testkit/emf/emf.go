@@ -16,8 +16,8 @@ import (
 type Line struct {
 	At         time.Time
 	Namespace  string
-	Dimensions []map[string]string  // by name, for each set of dimensions
-	Values     map[string][]float64 // by the metric's name
+	Dimensions []map[string]string  // dimensions by name, for each set
+	Values     map[string][]float64 // values by the metric's name
 	Units      map[string]string
 	Properties map[string]any // members that are neither dimensions nor metrics
 }

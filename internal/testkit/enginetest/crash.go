@@ -11,33 +11,33 @@ import (
 	"github.com/samekey/samekey/internal/testkit/storetest"
 )
 
-// crashPath is one way a request can go through its store.
+// crashPath is a sequence of store calls of a request.
 type crashPath struct {
 	name    string
-	before  func(t *testing.T, e *env, a *app) // what is there when it comes; nil = nothing
-	repeats bool                               // it is read before its claim
-	fails   bool                               // its handler does
-	calls   []string                           // what it makes
-	points  []crashPoint                       // before and after each call
+	before  func(t *testing.T, e *env, a *app) // makes the state before the request; nil = none
+	repeats bool                               // the request's record is read before the claim
+	fails   bool                               // the handler fails
+	calls   []string                           // the calls of the request
+	points  []crashPoint                       // crashes before and after each call
 }
 
-// crashPoint is where the process goes down, and what must come of it.
+// crashPoint is the place of a crash, and the expected outcome.
 type crashPoint struct {
 	call  int // from 1
 	after bool
-	retry string // what a retry at once comes to
-	runs  int    // how often the handler has run in the end
+	retry string // the outcome of an immediate retry
+	runs  int    // runs of the handler in total
 }
 
-// crashPaths is the matrix: a client that retries always ends with a stored
-// answer, at once or after the lease. The handler runs twice only if its
-// process died between the handler and the finish, or if it failed anyway.
+// crashPaths is the matrix of crashes. A client that retries always gets a stored
+// answer, at once or after the lease. The handler runs twice only if the process died
+// between the handler and the finish, or if the handler failed.
 var crashPaths = []crashPath{
 	{name: "a new request", calls: []string{"Claim", "Commit"}, points: []crashPoint{
 		{1, false, answers, 1},
 		{1, true, waits, 1},
-		{2, false, waits, 2},  // the handler ran, and nobody knows
-		{2, true, replays, 1}, // its answer is stored, and was never sent
+		{2, false, waits, 2},  // the handler ran, but the record doesn't show it
+		{2, true, replays, 1}, // the answer is stored, but was not sent
 	}},
 	{name: "a take-over", before: abandoned, calls: []string{"Claim", "Commit", "Commit"}, points: []crashPoint{
 		{1, false, answers, 1},
@@ -116,8 +116,7 @@ func crashMatrix(s suite) {
 	})
 }
 
-// send sends the path's request from a process of its own. What it answers,
-// nobody hears.
+// send sends the path's request from a separate process, whose answer is lost.
 func (p crashPath) send(t *testing.T, e *env, a *app, crash idemtest.Plan) (*idemtest.FaultyStore, []string) {
 	t.Helper()
 	if p.before != nil {
@@ -146,7 +145,7 @@ func (p crashPath) send(t *testing.T, e *env, a *app, crash idemtest.Plan) (*ide
 	return process, calls
 }
 
-// survives retries as a client does whose first request was never answered.
+// survives retries like a client whose first request got no answer.
 func survives(t *testing.T, e *env, a *app, p crashPoint) {
 	t.Helper()
 	last := do(t, e.engine(), order("k", "1"), a.run).cameTo(t, "a retry at once", p.retry)

@@ -64,8 +64,8 @@ func engineBodies(s suite) {
 		do(t, e.engine(), order("k", "1"), fn).replays(t, first)
 	})
 
-	// What is done is done: a body that can't be read back is an error of the
-	// store, never a reason to run again.
+	// a stored body that can't be read is an error of the store, never a reason to run
+	// again
 	s.run("a stored body that can't be read is 503 or 410, and runs nothing", func(t *testing.T, e *env) {
 		var a app
 		eng := e.engine(all)
@@ -74,7 +74,7 @@ func engineBodies(s suite) {
 			e.store.Reset(idemtest.At("LoadBody", 1, idemtest.Fault{Err: fault}))
 			r := do(t, eng, order("k", "1"), a.run)
 			if e.store.Calls("LoadBody") == 0 {
-				r.replays(t, first) // it is in the record
+				r.replays(t, first) // this body is in the record
 			} else {
 				r.refused(t, want)
 			}

@@ -170,8 +170,8 @@ func engineFingerprint(s suite) {
 	}
 }
 
-// changesScheme plays a deploy: what an older program has finished or begun is retried at
-// a newer one, with another scheme of fingerprints.
+// changesScheme plays a deployment with a new scheme of fingerprints: requests that the
+// older program has finished or begun are retried at the newer program.
 func changesScheme(t *testing.T, e *env, from, to idem.Fingerprint) {
 	t.Helper()
 	var a app
@@ -184,8 +184,8 @@ func changesScheme(t *testing.T, e *env, from, to idem.Fingerprint) {
 	first := do(t, e.engine(by(from)), send("done", `{"amount":1}`), a.run).first(t)
 	e.abandon(t, send("open", `{"amount":1}`), by(from))
 
-	// The newer program doesn't know the scheme: the honest retry mustn't hear that it is
-	// another request, whose advice is a new key, and a second charge.
+	// The newer program doesn't know the scheme: it must not answer the retry with a
+	// mismatch, whose advice is a new key, which would be a second charge.
 	for _, key := range []string{"done", "open"} {
 		r := do(t, e.engine(by(to)), send(key, `{"amount":1}`), a.run).refused(t, idem.ErrIncomparable)
 		if err, ok := errors.AsType[*idem.Error](r.err); !ok || err.RetryAfter < 5*time.Minute {
@@ -210,8 +210,8 @@ func changesScheme(t *testing.T, e *env, from, to idem.Fingerprint) {
 	again := do(t, e.engine(by(known)), send("open", `{"amount":1}`), a.run).first(t)
 	a.ran(t, 2)
 
-	// The older program runs beside the newer one, or again after a roll-back. It knows
-	// the newer scheme if it is the first of the two releases.
+	// The older program runs beside the newer program, or again after a roll-back. It
+	// knows the newer scheme if it is the first of the two releases.
 	between := from
 	between.Known = []idem.Fingerprint{to}
 	fresh := do(t, e.engine(by(known)), send("new", `{"amount":1}`), a.run).first(t)
@@ -221,7 +221,7 @@ func changesScheme(t *testing.T, e *env, from, to idem.Fingerprint) {
 	a.ran(t, 3)
 }
 
-// withKey is r as it comes from HTTP.
+// withKey returns r as an HTTP request.
 func withKey(r idem.Request) idem.Request {
 	r.Header = r.Header.Clone()
 	r.Header.Set(idem.KeyHeader, r.Key)

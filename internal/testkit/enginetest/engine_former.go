@@ -15,8 +15,8 @@ import (
 	"github.com/samekey/samekey/internal/testkit/storetest"
 )
 
-// rescoped is a change of scope: the options of the former program, of the next one
-// without Former, and how its Former says what was.
+// rescoped is a change of scope: the options of the former program, the options of
+// the next program, and the next program's Former.
 type rescoped struct {
 	old, new   func(*idem.Options)
 	former     idem.Former
@@ -72,15 +72,15 @@ func engineFormer(s suite) {
 	}
 }
 
-// full is a quota without a place.
+// full is a quota that is used up.
 type full struct{}
 
 func (full) Begin(context.Context, idem.QuotaRequest) (func(idem.QuotaUse), time.Duration, error) {
 	return nil, time.Minute, nil
 }
 
-// twoKeys plays a key that is two under one of the scopes, since it is used on two routes,
-// and one under the other.
+// twoKeys uses a key on two routes: under one scope it is two keys, under the other scope
+// one key.
 func twoKeys(t *testing.T, e *env, c rescoped) {
 	t.Helper()
 	var a app
@@ -91,7 +91,7 @@ func twoKeys(t *testing.T, e *env, c rescoped) {
 		return r
 	}
 	first, second := e.engine(c.release(true)), e.engine(c.release(false))
-	byFirst, bySecond := first, second // whose operations are at two places
+	byFirst, bySecond := first, second // the scope under which the operations have two records
 	if c.former.Scope == nil {
 		byFirst, bySecond = second, first
 	}
@@ -106,8 +106,8 @@ func twoKeys(t *testing.T, e *env, c rescoped) {
 	a.ran(t, 2)
 }
 
-// releasedMeanwhile has an operation of the former scope taken over and given back, just
-// before an attempt takes it over that would claim under the new one.
+// releasedMeanwhile lets another attempt take over and release an operation of the
+// former scope, just before an attempt of the new scope takes it over.
 func releasedMeanwhile(t *testing.T, e *env, c rescoped) {
 	t.Helper()
 	var a app
@@ -133,9 +133,10 @@ func releasedMeanwhile(t *testing.T, e *env, c rescoped) {
 	a.ran(t, 2)
 }
 
-// asleepInTakeOver has an attempt sleep in its take-over until another operation of the key
-// has ended too. It must not write that one's record under the nonce that it has used: a
-// sleeper may have seen this nonce as the owner of the operation before.
+// asleepInTakeOver lets an attempt sleep in its take-over until a second operation of the
+// key has ended. The attempt must not write the second operation's record under the nonce
+// that it used for the first: another sleeper may know that nonce as the owner of the first
+// operation.
 func asleepInTakeOver(t *testing.T, e *env, c rescoped) {
 	t.Helper()
 	var a app
@@ -166,7 +167,7 @@ func oneOperation(t *testing.T, e *env, c rescoped) {
 	var a app
 	old, first, second := e.engine(c.old), e.engine(c.release(true)), e.engine(c.release(false))
 
-	// What the former program has done, is the next ones' too.
+	// operations of the former program count for the next programs, too
 	done := do(t, old, c.request("done", "1", true), a.run).first(t)
 	e.abandon(t, c.request("open", "1", true), c.old)
 	for _, next := range []*idem.Engine{first, second} {
@@ -187,7 +188,7 @@ func oneOperation(t *testing.T, e *env, c rescoped) {
 	do(t, old, c.request("open", "1", true), a.run).replays(t, again)
 	a.ran(t, 2)
 
-	// Each of two neighbours replays what the other one claims.
+	// each of two neighbouring releases replays the other's operations
 	of := do(t, first, c.request("of the first", "1", false), a.run).first(t)
 	do(t, old, c.request("of the first", "1", true), a.run).replays(t, of)
 	do(t, second, c.request("of the first", "1", false), a.run).replays(t, of)
@@ -214,10 +215,11 @@ func claimedAnew(t *testing.T, e *env, c rescoped) {
 	do(t, first, c.request("freed", "1", false), freed.run).first(t)
 	of := do(t, second, c.request("freed", "2", false), a.run).first(t)
 	do(t, first, c.request("freed", "2", false), a.run).replays(t, of)
-	do(t, e.engine(c.new), c.request("freed", "2", false), a.run).replays(t, of) // so the former scope comes to an end
+	do(t, e.engine(c.new), c.request("freed", "2", false), a.run).replays(t, of) // so the former scope is no longer used
 	a.ran(t, 1)
 
-	// An attempt that wakes up after the end of its record, claimed anew elsewhere.
+	// an attempt wakes up after its record has expired and the key was claimed again
+	// elsewhere
 	for name, order := range map[string][2]func(*idem.Options){
 		"in the former scope": {c.release(true), c.release(false)},
 		"in the new scope":    {c.release(false), c.release(true)},

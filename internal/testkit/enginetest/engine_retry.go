@@ -76,7 +76,7 @@ func engineRetry(s suite) {
 	})
 }
 
-// retried is the request with the sign of a retry.
+// retried returns the request with the header of a retry.
 func retried(r idem.Request) idem.Request {
 	r.Header = http.Header{retrysign.Client: {"1"}}
 	return r

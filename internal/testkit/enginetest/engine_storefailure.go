@@ -56,7 +56,7 @@ func engineStoreFailure(s suite) {
 		do(t, e.engine(), order("k", "1"), a.run).first(t)
 	})
 
-	// Some other write was in progress: not a failure, and over in a moment.
+	// A conflict with another write is temporary, and no failure.
 	s.run("a claim and a take-over that conflict are tried again", func(t *testing.T, e *env) {
 		var a app
 		e.abandon(t, order("k", "1"))
@@ -77,7 +77,7 @@ func engineStoreFailure(s suite) {
 		first := do(t, e.engine(), order("k", "1"), a.run).first(t)
 		e.store.Reset(func(_ context.Context, c idemtest.Call) idemtest.Fault {
 			if c.Verb == "Claim" && c.N == 1 {
-				e.clock.Advance(storetest.LeaseOver) // longer than any claim may be sent
+				e.clock.Advance(storetest.LeaseOver) // longer than a claim may be on its way
 				return idemtest.Fault{Err: idem.ErrConflict}
 			}
 			return idemtest.Fault{}
@@ -165,16 +165,16 @@ func engineStoreFailure(s suite) {
 		})
 
 		s.run("if the finish fails for good, "+name+", the answer is given and nothing runs again at once", func(t *testing.T, _ *env) {
-			synctest.Test(t, func(t *testing.T) { // its time is virtual, on a store in memory
+			synctest.Test(t, func(t *testing.T) { // virtual time, on a store in memory
 				e := newEnv(t, &idem.MemoryStore{})
 				var a app
 				e.store.Reset(func(_ context.Context, c idemtest.Call) idemtest.Fault {
-					if c.Verb == "Commit" && c.Commit.Next.State == store.Done { // a release would work, and be wrong
+					if c.Verb == "Commit" && c.Commit.Next.State == store.Done { // a release would succeed, and would be wrong
 						return idemtest.Fault{Err: err}
 					}
 					return idemtest.Fault{}
 				})
-				// The engine goes on trying while there is time.
+				// the engine tries again while there is time
 				ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 				defer cancel()
 				res, err := e.engine().Do(ctx, order("k", "1"), a.run)

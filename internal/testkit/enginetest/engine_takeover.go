@@ -183,7 +183,7 @@ func engineTakeOver(s suite) {
 		a.ran(t, 1)
 	})
 
-	// Between the refused claim and the take-over others were faster.
+	// Other attempts were faster between the refused claim and the take-over.
 	s.run("who comes second to a take-over gets what the first has stored", func(t *testing.T, e *env) {
 		var a, other app
 		var theirs result
@@ -263,8 +263,8 @@ func engineTakeOver(s suite) {
 	})
 }
 
-// abandon sends r from another process that dies in the middle of its handler,
-// and so leaves an open record with a lease.
+// abandon sends r from another process, which dies in the handler and leaves an open
+// record with a lease.
 func (e *env) abandon(t testing.TB, r idem.Request, optFns ...func(*idem.Options)) {
 	t.Helper()
 	process := idemtest.Faulty(e.inner, nil)
@@ -279,9 +279,8 @@ func (e *env) abandon(t testing.TB, r idem.Request, optFns ...func(*idem.Options
 
 func callsOut(o *idem.Options) { o.CallsOut = true }
 
-// beatenBy leaves an abandoned request whose lease is over. Whoever takes it
-// over through e.store is preceded by what first does on the engine it is given,
-// which is another process's.
+// beatenBy leaves an abandoned request whose lease is over. Before a take-over
+// through e.store, first runs with the engine of another process.
 func (e *env) beatenBy(t testing.TB, first func(others *idem.Engine)) (others *idem.Engine) {
 	t.Helper()
 	e.abandon(t, order("k", "1"))

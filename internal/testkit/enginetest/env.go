@@ -18,8 +18,8 @@ import (
 	"github.com/samekey/samekey/internal/testkit/storetest"
 )
 
-// env is the world of one scenario: the store under test behind a counter of
-// calls, a clock, a log, and a namespace that nothing else uses.
+// env is the environment of a scenario: the store under test behind a counter of
+// calls, a clock, a log, and a unique namespace.
 type env struct {
 	inner     store.Store
 	store     *idemtest.FaultyStore
@@ -36,7 +36,7 @@ func newEnv(t testing.TB, s store.Store) *env {
 	return &env{inner: s, store: idemtest.Faulty(s, nil), clock: idemtest.NewClock(), namespace: rand.Text()}
 }
 
-// engine returns an engine of the process that e.store stands for.
+// engine returns an engine on e.store, which stands for a process.
 func (e *env) engine(optFns ...func(*idem.Options)) *idem.Engine {
 	return e.engineOn(e.store, optFns...)
 }
@@ -48,8 +48,7 @@ func (e *env) engineOn(s store.Store, optFns ...func(*idem.Options)) *idem.Engin
 	}}, optFns...)...)
 }
 
-// record returns what the store holds of a request, as an engine with these
-// options names it.
+// record returns the record of a request, for an engine with these options.
 func (e *env) record(t testing.TB, r idem.Request, optFns ...func(*idem.Options)) *store.Record {
 	t.Helper()
 	var pk string
@@ -74,10 +73,10 @@ func (e *env) costs(t testing.TB, n int, f func()) {
 	}
 }
 
-// theCaller sends every request without another caller.
+// theCaller is the caller of requests that name no other.
 const theCaller = "the caller"
 
-// order is a request to do something under key.
+// order returns a request under key.
 func order(key, body string) idem.Request {
 	return idem.Request{
 		Key: key, Method: http.MethodPost, Path: "/rides", Route: "/rides", Body: []byte(body),
@@ -85,7 +84,7 @@ func order(key, body string) idem.Request {
 	}
 }
 
-// keyed is the same request as it comes from HTTP, with the key's header as sent.
+// keyed returns the same request from HTTP, with the key's header as sent.
 func keyed(header, body string) idem.Request {
 	r := order("", body)
 	r.Header = http.Header{idem.KeyHeader: {header}}
@@ -94,8 +93,8 @@ func keyed(header, body string) idem.Request {
 
 type handler = func(context.Context) (idem.Response, error)
 
-// app is a handler that counts its runs. Each answers with something else, so
-// that a replay can't be mistaken for another run.
+// app is a handler that counts its runs. Each run answers differently, so that a
+// replay can't be mistaken for another run.
 type app struct {
 	status int // 0: 201
 	runs   atomic.Int64
@@ -114,7 +113,7 @@ func (a *app) run(context.Context) (idem.Response, error) {
 	}, nil
 }
 
-// fail is a handler that counts its runs and returns err.
+// fail returns a handler that counts its runs and returns err.
 func (a *app) fail(err error) handler {
 	return func(context.Context) (idem.Response, error) {
 		a.runs.Add(1)
@@ -122,7 +121,7 @@ func (a *app) fail(err error) handler {
 	}
 }
 
-// calls is a.run after a call, whose phase is the handler's first.
+// calls makes a call in a first phase, and then runs a.run.
 func (a *app) calls(ctx context.Context) (idem.Response, error) {
 	if _, err := idem.Foreign(ctx, "call", func(context.Context, *idem.Tx) (int, error) { return 1, nil }); err != nil {
 		return idem.Response{}, err
@@ -130,7 +129,7 @@ func (a *app) calls(ctx context.Context) (idem.Response, error) {
 	return a.run(ctx)
 }
 
-// held is a.run that waits at g in the middle.
+// held returns a.run with a wait at g in the middle.
 func (a *app) held(g *storetest.Gate) handler {
 	return func(ctx context.Context) (idem.Response, error) {
 		g.Pass(ctx)
@@ -146,7 +145,7 @@ func (a *app) ran(t testing.TB, n int) {
 	}
 }
 
-// result is what an engine made of a request.
+// result is the result of a request.
 type result struct {
 	idem.Result
 	err error
@@ -166,7 +165,7 @@ func serve(t testing.TB, e *idem.Engine, r idem.Request, fn handler) result {
 	return result{res, err}
 }
 
-// begin sends a request from another goroutine. The channel gives its result.
+// begin sends a request from another goroutine. The channel delivers the result.
 func begin(t testing.TB, e *idem.Engine, r idem.Request, fn handler) <-chan result {
 	t.Helper()
 	return beginIn(storetest.Limited(t), e, r, fn)
@@ -190,7 +189,7 @@ func (r result) first(t testing.TB) result {
 	return r
 }
 
-// replays fails t unless r is the stored form of was.
+// replays fails t unless r is the replay of was.
 func (r result) replays(t testing.TB, was result) result {
 	t.Helper()
 	if r.err != nil || !r.Replayed || r.Passed {

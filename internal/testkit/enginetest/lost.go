@@ -12,7 +12,7 @@ import (
 	"github.com/samekey/samekey/internal/testkit/storetest"
 )
 
-// What one request came to, in the tables of lost answers and crashes.
+// Outcomes of a request, in the tables of lost answers and crashes.
 const (
 	answers     = "the handler's answer"
 	failsItself = "the handler's error"
@@ -47,18 +47,18 @@ func (r result) cameTo(t testing.TB, who string, allowed ...string) result {
 
 var errHandler = errors.New("handler failed")
 
-// lostAnswers loses the answer to each write of a request, applied or not. If
-// the record can be read, the engine finds out and the client notices nothing;
-// if not, nothing runs twice that it can't be sure about.
+// lostAnswers loses the answer to each write of a request, applied or not. If the
+// record can be read, the engine finds out the outcome, and the client notices
+// nothing. If it can't be read, no handler runs twice.
 func lostAnswers(s suite) {
 	type want []string
 	for _, tt := range []struct {
 		write     string
 		applied   bool
 		loadFails bool
-		first     want // what the request whose write is struck comes to
-		retry     want // what its retry comes to, at once
-		runs      int  // of the handler, until there is a stored answer
+		first     want // the outcome of the request whose answer is lost
+		retry     want // the outcome of an immediate retry
+		runs      int  // runs of the handler until there is a stored answer
 	}{
 		{"claim", true, false, want{answers}, want{replays}, 1},
 		{"claim", true, true, want{unavailable}, want{waits}, 1},
@@ -127,7 +127,7 @@ func lostAnswers(s suite) {
 		})
 	}
 
-	// The packet was only slow: it lands after the engine has looked.
+	// the write was only slow: it is applied after the engine has read the record
 	for _, tt := range []struct {
 		write string
 		fn    func(*app) handler
@@ -186,7 +186,7 @@ func lostAnswers(s suite) {
 		a.ran(t, 1)
 	})
 
-	// In the time that a lost answer takes, others go on.
+	// other attempts go on while the engine waits for a lost answer
 	for _, tt := range []struct {
 		write   string
 		verb    string

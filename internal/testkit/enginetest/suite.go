@@ -7,8 +7,8 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// TestStore holds a store to its contract, by [idemtest.TestStore], and the engine
-// on it to its rules. Open is as there.
+// TestStore tests a store by [idemtest.TestStore], and then the engine on the store.
+// open is as for idemtest.TestStore.
 func TestStore(t *testing.T, open func(t testing.TB) store.Store) { //nolint:tparallel // whether it is, its caller says
 	idemtest.TestStore(t, open)
 	for _, group := range []struct {

@@ -1,5 +1,5 @@
-// Package failtest has a testing.TB that records, for tests and examples of test
-// helpers: that a helper fails when it should.
+// Package failtest has a testing.TB that records failures, for tests and examples of
+// test helpers.
 package failtest
 
 import (
@@ -27,7 +27,7 @@ type Recorder struct {
 func Run(test func(testing.TB)) []string {
 	r := new(Recorder)
 	done := make(chan struct{})
-	go func() { // which a Fatal ends
+	go func() { // Fatal ends the goroutine
 		defer close(done)
 		test(r)
 	}()

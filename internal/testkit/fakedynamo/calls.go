@@ -54,12 +54,12 @@ func (db *DB) UpdateItem(_ context.Context, in *dynamodb.UpdateItemInput, _ ...f
 		out.Attributes = next
 	case types.ReturnValueUpdatedNew:
 		out.Attributes = updated(next, aws.ToString(in.UpdateExpression), in.ExpressionAttributeNames)
-	case types.ReturnValueNone, types.ReturnValueAllOld, types.ReturnValueUpdatedOld: // nobody asks for what was
+	case types.ReturnValueNone, types.ReturnValueAllOld, types.ReturnValueUpdatedOld: // earlier values are not supported
 	}
 	return out, nil
 }
 
-// updated returns the attributes that an update has set, as they are now.
+// updated returns the new values of attributes that an update has set.
 func updated(next Item, update string, names map[string]string) Item {
 	out, s := make(Item), &scope{names: names}
 	for _, a := range parseUpdate(update).upd.set {
@@ -69,8 +69,8 @@ func updated(next Item, update string, names map[string]string) Item {
 	return out
 }
 
-// TransactWriteItems implements dynamo.API. It ignores tokens: a transaction that
-// comes twice is two.
+// TransactWriteItems implements dynamo.API. It ignores tokens: a repeated transaction
+// is a second transaction.
 func (db *DB) TransactWriteItems(_ context.Context, in *dynamodb.TransactWriteItemsInput, _ ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
 	writes := make([]write, len(in.TransactItems))
 	for i, it := range in.TransactItems {
@@ -145,7 +145,7 @@ func (db *DB) BatchWriteItem(_ context.Context, in *dynamodb.BatchWriteItemInput
 	return &dynamodb.BatchWriteItemOutput{}, nil
 }
 
-// maxPage is how many bytes of items a page of a scan goes through.
+// maxPage is how many bytes of items a page of a scan reads.
 const maxPage = 1 << 20
 
 // Scan implements stream.ScanAPI.
@@ -184,13 +184,13 @@ func (db *DB) Scan(_ context.Context, in *dynamodb.ScanInput, _ ...func(*dynamod
 	return out, nil
 }
 
-// The index that queries read: it has the items with both attributes.
+// The index that queries read. It has the items with both attributes.
 const (
 	indexKey  = "waits"
 	indexSort = "wait_ms"
 )
 
-// Query implements stream.QueryAPI, for the index of what waits for people.
+// Query implements stream.QueryAPI, for the index "waiting".
 func (db *DB) Query(_ context.Context, in *dynamodb.QueryInput, _ ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
 	t := db.table(aws.ToString(in.TableName))
 	if aws.ToString(in.IndexName) == "" {
@@ -243,7 +243,7 @@ func matches(it Item, expr *string, names map[string]string, values Item) (bool,
 	return (&filter{expr: expr, scope: scope{names: names, values: values}}).lets(it)
 }
 
-// filter is an expression for many items: what it needs is made once.
+// filter is an expression that is prepared once for many items.
 type filter struct {
 	expr  *string
 	cond  *condition
@@ -266,7 +266,7 @@ func (f *filter) lets(it Item) (bool, error) {
 	return ok, f.scope.err
 }
 
-// projected returns what a projection names of an item.
+// projected returns the attributes of an item that a projection names.
 func projected(it Item, expr *string, names map[string]string) (Item, error) {
 	if expr == nil || it == nil {
 		return it, nil

@@ -1,10 +1,10 @@
-// Package fakedynamo is DynamoDB in memory for tests: it parses and evaluates the
-// expressions that it gets, as the service does, instead of knowing what the package
-// dynamo asks for. Its calls take no time and never block, so it can be used in a
-// bubble of testing/synctest, and one simulation can run a million requests on it.
+// Package fakedynamo is DynamoDB in memory for tests. It parses and evaluates any
+// expression, as the service does. Its calls take no time and never block, so it
+// works in a bubble of testing/synctest, and a simulation can run a million requests
+// on it.
 //
-// A differential test plays the same script on it and on DynamoDB Local
-// (agree_test.go). It has what packages dynamo and internal/background/stream use: no sets, no
-// sort key, no PartiQL, no idempotency tokens. What it doesn't know is an error, never
-// ignored. It neither throttles nor loses anything: whoever tests that stands between.
+// A differential test (agree_test.go) runs the same script on it and on DynamoDB Local. It has
+// the features that packages dynamo and internal/background/stream use: no sets, sort keys,
+// PartiQL or idempotency tokens. An unknown feature is an error. It neither throttles nor
+// loses calls: to test that, wrap it.
 package fakedynamo

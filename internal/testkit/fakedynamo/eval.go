@@ -18,7 +18,7 @@ type (
 	value = types.AttributeValue
 )
 
-// scope is what an expression is about.
+// scope holds the item, names and values of an expression.
 type scope struct {
 	it     Item
 	names  map[string]string
@@ -157,8 +157,7 @@ func (s *scope) holds(c *condition) bool {
 	vals = vals[:len(c.args)]
 	for i, a := range c.args {
 		if vals[i] = s.value(a); vals[i] == nil {
-			// A comparison with an attribute that isn't there is false, except that it
-			// differs from everything.
+			// a comparison with a missing attribute is false, except <>
 			return c.op == "<>"
 		}
 	}
@@ -197,7 +196,7 @@ func (s *scope) holds(c *condition) bool {
 	return false
 }
 
-// contains reports whether a has b: a text a text, a list an element.
+// contains reports whether text a contains text b, or list a the element b.
 func contains(a, b value) bool {
 	switch a := a.(type) {
 	case *types.AttributeValueMemberS:

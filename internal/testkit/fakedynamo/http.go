@@ -17,8 +17,8 @@ import (
 	"github.com/samekey/samekey/internal/testkit/itemjson"
 )
 
-// Server answers the requests of the SDK's client from a database, in DynamoDB's JSON: it
-// is the client's HTTP client. It is safe for concurrent use.
+// Server is an HTTP client for the SDK's client: it answers requests from a database, in
+// DynamoDB's JSON. It is safe for concurrent use.
 type Server struct {
 	DB DB
 
@@ -154,7 +154,7 @@ func (s *Server) Do(req *http.Request) (*http.Response, error) {
 	}, err
 }
 
-// failed is an error of the service; nil for another.
+// failed returns the answer for an error of the service; nil for any other error.
 func failed(err error) *answer {
 	api, ok := errors.AsType[smithy.APIError](err)
 	if !ok {
@@ -284,7 +284,7 @@ func (s *Server) answer(ctx context.Context, op string, in *request) (*answer, e
 	return out, nil
 }
 
-// writes are those of a transaction.
+// writes returns the writes of a transaction.
 func (in *request) writes() ([]write, error) {
 	all := make([]write, 0, len(in.TransactItems))
 	for _, it := range in.TransactItems {

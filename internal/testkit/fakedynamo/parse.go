@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// condition is a parsed condition: a node with what it works on.
+// condition is a node of a parsed condition, with its operands.
 type condition struct {
 	op   string // AND, OR, NOT, a comparison, IN, or the name of a function
 	subs []*condition
@@ -41,7 +41,7 @@ type parsed struct {
 	err  error
 }
 
-// cache has the expressions parsed so far: few texts come again and again.
+// cache has the expressions parsed so far: few texts occur again and again.
 var cache sync.Map // string → *parsed
 
 func parseCondition(s string) *parsed {

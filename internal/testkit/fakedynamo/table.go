@@ -13,12 +13,12 @@ import (
 	"github.com/samekey/samekey/internal/base/itemsize"
 )
 
-// DB is a database: its tables come into being with their first item. Its methods are
-// not safe for concurrent use.
+// DB is a database. The first item makes a table. Methods are not safe for concurrent
+// use.
 type DB struct {
 	// Now is the clock of the changes. Default: time.Now.
 	Now func() time.Time
-	// Changed is told of each change, nil: nobody.
+	// Changed is called for each change. May be nil.
 	Changed func(Change)
 
 	tables map[string]*table
@@ -31,12 +31,12 @@ type Change struct {
 	Old, New Item
 }
 
-// table keeps its items in the order in which they came, which is as good as that of
-// DynamoDB's hashes, and doesn't depend on random keys.
+// table keeps items in the order of their first writes. DynamoDB's order is that of
+// hashes, but this order doesn't depend on random keys.
 type table struct {
 	items map[string]Item
-	place map[string]int  // of a key, for good
-	order []string        // all keys that ever were
+	place map[string]int  // place of a key, which never changes
+	order []string        // all keys that were ever written
 	index map[string]bool // keys of the items in the index
 }
 
@@ -118,8 +118,8 @@ func (db *DB) put(name, pk string, next Item) {
 // write is a write of one item, alone or in a transaction.
 type write struct {
 	table  *string
-	item   Item // of a put
-	key    Item // of the others
+	item   Item // the item of a put
+	key    Item // the key of other writes
 	update *string
 	remove bool
 

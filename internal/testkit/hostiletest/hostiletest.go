@@ -1,5 +1,5 @@
-// Package hostiletest has records as somebody writes them who may write to a table, and
-// wants to command the terminal, the page or the shell of whoever looks at it.
+// Package hostiletest has hostile records: their texts try to command the terminal, the
+// page or the shell of a person who reads the table.
 package hostiletest
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// forged begins a line of its own in [Text].
+// forged is at the start of a line in [Text].
 const forged = "FORGED-LINE"
 
 // Text moves the cursor, sets a title, hides, turns and ends a line.
@@ -34,8 +34,8 @@ func Claimed(t testing.TB, s store.Store, namespace string, now time.Time) map[s
 	return all
 }
 
-// Records are one of each state, by its name, hostile in every text. now is the time of
-// the claim, and the states are those of a minute later.
+// Records returns a record of each state, by the state's name, hostile in every text.
+// now is the time of the claim; the states are those of a minute later.
 func Records(namespace string, now time.Time) map[string]*store.Record {
 	raw, _ := json.Marshal(Text) // a string
 	raw = []byte(strings.ReplaceAll(string(raw), `\u2028`, "\u2028"))
@@ -91,8 +91,8 @@ func Records(namespace string, now time.Time) map[string]*store.Record {
 	return all
 }
 
-// CheckJSON fails for a text in the values of raw that [Check] refuses. A line in a value
-// is no line of the program.
+// CheckJSON applies [Check] to the texts in the values of raw. Lines within a value are
+// allowed.
 func CheckJSON(t *testing.T, what string, raw []byte) {
 	t.Helper()
 	var all any
@@ -118,8 +118,8 @@ func CheckJSON(t *testing.T, what string, raw []byte) {
 	check(all)
 }
 
-// Check fails for each character of got that commands a terminal, turns or hides text,
-// and for a line that a record has forged. what names got.
+// Check fails t for each character of got that commands a terminal, or turns or hides
+// text, and for a forged line. what is the name of got.
 func Check(t *testing.T, what, got string) {
 	t.Helper()
 	for i, c := range got {

@@ -1,5 +1,5 @@
-// Package itemjson reads and writes items as the AWS CLI shows them, for golden files and
-// for programs in other languages.
+// Package itemjson reads and writes items in the form of the AWS CLI, for golden files
+// and for programs in other languages.
 package itemjson
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/samekey/samekey/internal/testkit/streamimage"
 )
 
-// Item is an item of a table. In JSON it is as the AWS CLI shows it. It has no sets.
+// Item is an item of a table, without sets. Its JSON has the form of the AWS CLI.
 type Item map[string]types.AttributeValue
 
 // MarshalJSON implements [json.Marshaler].

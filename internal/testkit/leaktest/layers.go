@@ -18,8 +18,8 @@ type layer struct {
 
 var gzipMagic = []byte{0x1f, 0x8b, 8}
 
-// layers returns what text holds one layer down: gzip anywhere in it, DEFLATE, which has
-// no mark, at its beginning, and base64 if it holds one of these.
+// layers returns the texts one layer below text: gzip at any place, DEFLATE, which has
+// no mark, at the beginning, and base64 that contains gzip or DEFLATE.
 func layers(text []byte) (all []layer) {
 	for at := bytes.Index(text, gzipMagic); at >= 0; {
 		if z, err := gzip.NewReader(bytes.NewReader(text[at:])); err == nil {
@@ -47,7 +47,7 @@ func layers(text []byte) (all []layer) {
 var inflaters = sync.Pool{New: func() any { return flate.NewReader(nil) }}
 
 func inflated(text []byte) []byte {
-	if len(text) == 0 || text[0]&6 == 6 { // no kind of block
+	if len(text) == 0 || text[0]&6 == 6 { // not a DEFLATE block
 		return nil
 	}
 	r := inflaters.Get().(io.ReadCloser)
@@ -56,7 +56,7 @@ func inflated(text []byte) []byte {
 	return upTo(r)
 }
 
-// upTo reads as far as it goes: the rest may be something else.
+// upTo reads until an error: the rest may be something else.
 func upTo(r io.Reader) []byte {
 	plain, _ := io.ReadAll(io.LimitReader(r, 16<<20))
 	return plain

@@ -1,5 +1,5 @@
-// Package leaktest searches the items of a table, and logs, for planted secrets in any
-// form in which a program may have stored them. Only tests use it.
+// Package leaktest searches items and logs for planted secrets in any form in which a
+// program may have stored them. Only tests use it.
 package leaktest
 
 import (
@@ -14,16 +14,16 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Planted secrets: tests put them into requests, results and answers, and then look for
-// them everywhere else.
+// Planted secrets, which tests put into requests, results and answers, and search
+// everywhere else.
 const (
 	Card  = "4242424242424242"
 	Mail  = "planted.jane@example.com"
 	Token = "tok_planted_91ab55d0"
 )
 
-// Texts returns every name, string and binary of items, and all binaries together, with
-// what they hold compressed: a body in several items may have a secret at a seam.
+// Texts returns every name, string and binary of items, and all binaries joined, with
+// their decompressed contents: a secret may cross the border of two items of a body.
 func Texts(items []map[string]types.AttributeValue) [][]byte {
 	var all [][]byte
 	var together []byte

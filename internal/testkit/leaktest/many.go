@@ -8,7 +8,7 @@ import (
 )
 
 // shortest is the length in bytes of the shortest content that Contents looks for:
-// shorter ones stand in many texts by chance.
+// shorter contents occur in many texts by chance.
 const shortest = 16
 
 // Contents looks for many contents at once, such as all bodies of a test run. The zero
@@ -18,7 +18,7 @@ type Contents struct {
 	Count   int
 }
 
-// content is a form of a content: at is where its needle begins in it.
+// content is a form of a content; at is the offset of the needle.
 type content struct {
 	name, form string
 	rest       []byte // behind the needle
