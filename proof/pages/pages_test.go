@@ -34,8 +34,13 @@ func code(s string) string { return pagetest.Code(s) }
 
 // metricsTable is the list of the metrics of package lambda/metrics.
 func metricsTable(*testing.T) string {
-	tb := table{Head: []string{"metric", "from", "meaning"}}
+	tb := table{Head: []string{"metric", "meaning"}}
+	from := ""
 	for _, m := range metrictable.All() {
+		if m.Source != from {
+			from = m.Source
+			tb.Add("**from the "+from+"**", "")
+		}
 		meaning := m.Meaning
 		if m.Alarm.Name != "" {
 			meaning += " (alarm)"
@@ -43,7 +48,7 @@ func metricsTable(*testing.T) string {
 		if m.Unit != "Count" {
 			meaning += " (" + m.Unit + ")"
 		}
-		tb.Add(code(m.Name), m.Source, meaning)
+		tb.Add(code(m.Name), meaning)
 	}
 	return tb.String()
 }

@@ -40,9 +40,14 @@ func found(all ...wrong) ([]wrong, string) { return all, "" }
 // Page returns the checks as a table of Markdown, for docs/operate/doctor.md.
 func Page() string {
 	var b strings.Builder
-	b.WriteString("| check | holds if | otherwise |\n| --- | --- | --- |\n")
-	for _, c := range All() {
-		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", c.ID, c.Looks, c.Severity)
+	for _, s := range []Severity{Error, Warning, Note} {
+		fmt.Fprintf(&b, "| %s | unless |\n| --- | --- |\n", s)
+		for _, c := range All() {
+			if c.Severity == s {
+				fmt.Fprintf(&b, "| `%s` | %s |\n", c.ID, c.Looks)
+			}
+		}
+		b.WriteString("\n")
 	}
 	return b.String()
 }
