@@ -63,9 +63,9 @@ func wrongServer(t *testing.T) string {
 	if err := report.Print(&b); err != nil {
 		t.Fatal(err)
 	}
-	// The page has the table, the first faults and the last line.
+	// The page has the table, the first fault and the last line.
 	parts := strings.Split(b.String(), "\n\n")
-	shown := slices.Concat(parts[:5], []string{"…"}, parts[len(parts)-1:])
+	shown := slices.Concat(parts[:3], []string{"…"}, parts[len(parts)-1:])
 	return "```text\n" + strings.Join(shown, "\n\n") + "```\n"
 }
 

@@ -2,6 +2,7 @@ package pages_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -181,11 +182,15 @@ func modes(t *testing.T) string {
 
 // retrySigns: by which headers a request says that it is a retry.
 func retrySigns(*testing.T) string {
-	tb := table{Head: []string{"header", "first", "sent by"}}
+	var b strings.Builder
 	for _, h := range retrysign.All() {
-		tb.Add(code(h.Name), strconv.Itoa(h.First), "["+h.Senders+"]("+h.Source+")")
+		first := ""
+		if h.First > 0 {
+			first = ", from " + strconv.Itoa(h.First)
+		}
+		fmt.Fprintf(&b, "- `%s`: [%s](%s)%s\n", h.Name, h.Senders, h.Source, first)
 	}
-	return tb.String()
+	return b.String()
 }
 
 // storedHeaders: which of the handler's headers come with a replay.
