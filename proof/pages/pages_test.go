@@ -2,6 +2,8 @@ package pages_test
 
 import (
 	"flag"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -34,12 +36,12 @@ func code(s string) string { return pagetest.Code(s) }
 
 // metricsTable is the list of the metrics of package lambda/metrics.
 func metricsTable(*testing.T) string {
-	tb := table{Head: []string{"metric", "meaning"}}
+	var b strings.Builder
 	from := ""
 	for _, m := range metrictable.All() {
 		if m.Source != from {
 			from = m.Source
-			tb.Add("**from the "+from+"**", "")
+			fmt.Fprintf(&b, "\nFrom the %s:\n\n", from)
 		}
 		meaning := m.Meaning
 		if m.Alarm.Name != "" {
@@ -48,7 +50,7 @@ func metricsTable(*testing.T) string {
 		if m.Unit != "Count" {
 			meaning += " (" + m.Unit + ")"
 		}
-		tb.Add(code(m.Name), meaning)
+		fmt.Fprintf(&b, "- `%s`: %s\n", m.Name, meaning)
 	}
-	return tb.String()
+	return b.String()
 }

@@ -406,7 +406,7 @@ func TestPeoplesRights(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	p.troubles()
-	_, text, ok := strings.Cut(page(t, "background.md"), "\n- They need ")
+	_, text, ok := strings.Cut(page(t, "background.md"), "\n- The commands need ")
 	text, _, _ = strings.Cut(text, "\n")
 	_, erases, ok2 := strings.Cut(page(t, "item.md"), "needs `dynamodb:Scan`")
 	erases, _, _ = strings.Cut("`dynamodb:Scan`"+erases, "\n\n")

@@ -37,14 +37,14 @@ func All() []Check {
 // found returns the findings of a check that could be made.
 func found(all ...wrong) ([]wrong, string) { return all, "" }
 
-// Page returns the checks as a table of Markdown, for docs/operate/doctor.md.
+// Page returns the checks as lists of Markdown, for docs/operate/doctor.md.
 func Page() string {
 	var b strings.Builder
 	for _, s := range []Severity{Error, Warning, Note} {
-		fmt.Fprintf(&b, "| %s | unless |\n| --- | --- |\n", s)
+		fmt.Fprintf(&b, "The %ss, each found unless:\n\n", s)
 		for _, c := range All() {
 			if c.Severity == s {
-				fmt.Fprintf(&b, "| `%s` | %s |\n", c.ID, c.Looks)
+				fmt.Fprintf(&b, "- `%s`: %s\n", c.ID, c.Looks)
 			}
 		}
 		b.WriteString("\n")
