@@ -1,6 +1,6 @@
-// Package trace is the seam between Samekey and a library for tracing. A [Tracer]
-// gets the steps of each operation: claim, phases, calls, commits, deliveries.
-// Module github.com/samekey/samekey/otel has the Tracer, for OpenTelemetry.
+// Package trace connects Samekey to a tracing library. A [Tracer] gets the steps of
+// each operation: claim, phases, calls, commits, deliveries. Module
+// github.com/samekey/samekey/otel has a Tracer for OpenTelemetry.
 package trace
 
 import (
@@ -23,27 +23,28 @@ type Tracer interface {
 // Kind is the kind of a step.
 type Kind string
 
-// The kinds of steps. A program has few of them, so they can name spans, together
-// with the Name of a step.
+// Kinds of steps. Kind and Name of a step can name a span, since a program has few of
+// both.
 const (
 	Operation Kind = "operation" // a request with a key, from its claim to its answer
-	Process   Kind = "process"   // the same for a message: of a queue, a topic, a bus
+	Process   Kind = "process"   // a message of a queue, a topic or a bus, from its claim to its answer
 	Resume    Kind = "resume"    // a completer's take-over of an abandoned operation, and the rest of its work
 	Read      Kind = "read"      // the read before a claim
 	Claim     Kind = "claim"     // the claim or take-over of a record
 	Wait      Kind = "wait"      // the wait for the attempt in flight
-	Phase     Kind = "phase"     // a phase that runs; not one that is already recorded
+	Phase     Kind = "phase"     // a phase that runs, not a recorded phase
 	Call      Kind = "call"      // the function of a Foreign phase, which calls another system
-	Commit    Kind = "commit"    // the write of a phase, of its begin, or of the mark of a stuck operation
+	Commit    Kind = "commit"    // the write of a phase, of the mark before a call, or of the state stuck
 	Finish    Kind = "finish"    // the write of the answer
 	Release   Kind = "release"   // the write that gives a lease back without an answer
 	Deliver   Kind = "deliver"   // the delivery of a job to its sink
 )
 
-// Step is a step as it begins. It holds no key, no body and no data of the caller.
+// Step describes a step at its start. It holds no key, no body and no data of the
+// caller.
 type Step struct {
 	Kind Kind
-	Name string // of the phase; a job's kind; "" for other steps
+	Name string // name of the phase, or kind of the job; "" for other steps
 
 	Record    string // short hash that names the record in logs
 	Operation string // the operation's id; "" if not yet known
@@ -51,15 +52,15 @@ type Step struct {
 	Job       string // the job's id
 	Tries     int    // failed deliveries of the job so far
 
-	// From is the context that came with the work: of the client's request, of the
-	// message, of the job. It may be zero, and its sender chose it: it may be invalid.
-	// Operation continues it if ctx is in no span; Process and Deliver continue it
-	// also then, since ctx's span may be that of a whole batch.
+	// From is the trace context of the client's request, of the message or of the job. It
+	// may be zero, and may be invalid, since the sender chose it. An Operation continues
+	// From if ctx has no span. Process and Deliver always continue From, since the span
+	// in ctx may be that of a whole batch.
 	From Context
-	// Origin is the context of the first attempt at the operation of a Resume, to link
-	// to; zero if the record has none.
+	// Origin is the trace context of the operation's first attempt, for a link from a
+	// Resume; zero if the record has none.
 	Origin Context
-	// Began is the begin of the step; zero means now.
+	// Began is the start of the step; zero means now.
 	Began time.Time
 }
 
@@ -67,8 +68,8 @@ type Step struct {
 type Outcome struct {
 	// Err is the step's error. Its text may quote a caller's data: use Code in spans.
 	Err error
-	// Code is Err in a word: a code of docs/use/http.md, "internal_error" for errors
-	// that are the handler's own; "" without an error.
+	// Code is the error's code: a code of docs/use/http.md, or "internal_error" for an
+	// error of the handler; "" without an error.
 	Code string
 
 	Operation string // the operation's id, if known only now
@@ -80,13 +81,13 @@ type Outcome struct {
 	Replayed bool // the answer is a stored answer
 	Panicked bool // the step's function did not return
 
-	// Origin is the context of the first attempt at the operation, to link to, if
-	// this step has met its record: in a replay, a take-over, a refusal.
+	// Origin is the trace context of the operation's first attempt, for a link from a
+	// replay, a take-over or a refusal; otherwise zero.
 	Origin Context
 }
 
-// Context is a span's identity on its way to other processes, as defined by W3C
-// Trace Context. The zero Context is none.
+// Context identifies a span to other processes, as defined by W3C Trace Context. The
+// zero Context identifies none.
 type Context struct {
 	Parent string // value of the header traceparent
 	State  string // value of the header tracestate; "" for none
@@ -100,11 +101,11 @@ const (
 
 const (
 	parentLength = len("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
-	maxState     = 512 // bytes that each system has to pass on
+	maxState     = 512 // bytes that each system must pass on
 )
 
-// Sound returns c as it may be stored and sent: the zero Context if Parent is not
-// of version 00, and without a State that is too long or not printable ASCII.
+// Sound returns the part of c that may be stored and sent: nothing if Parent is not
+// of version 00, and no State that is too long or not printable ASCII.
 func (c Context) Sound() Context {
 	if len(c.Parent) != parentLength || c.Parent[:3] != "00-" || c.Parent[35] != '-' || c.Parent[52] != '-' {
 		return Context{}
@@ -136,8 +137,8 @@ func (c Context) Sampled() bool {
 	return strings.IndexByte(odd, c.Parent[len(c.Parent)-1]) >= 0
 }
 
-// String returns c in the form that records have: its parent, and after a space its
-// state if it has one. [Parse] is its inverse.
+// String returns c in the form of records: Parent, and after a space State if there
+// is one. [Parse] is the inverse.
 func (c Context) String() string {
 	if c.State == "" {
 		return c.Parent
@@ -145,8 +146,8 @@ func (c Context) String() string {
 	return c.Parent + " " + c.State
 }
 
-// Parse reads a Context in the form of [Context.String]. The Context is zero if s
-// has another form: a trace is no reason to refuse a record.
+// Parse reads a Context in the form of [Context.String]. It returns the zero Context
+// for any other form: a malformed trace is no reason to refuse a record.
 func Parse(s string) Context {
 	parent, state, _ := strings.Cut(s, " ")
 	return Context{Parent: parent, State: state}.Sound()

@@ -2,7 +2,7 @@ package checktest
 
 // Fault is a mistake that a [Server] can make.
 type Fault struct {
-	Name string // the switch
+	Name string // name of the fault, for [Wrong]
 	Does string
 	// Breaks are the rules of the default contract that the fault breaks.
 	Breaks []string

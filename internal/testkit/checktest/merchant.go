@@ -93,7 +93,7 @@ type Merchant struct {
 }
 
 type kept struct {
-	same   string // what is compared
+	same   string // the compared part of the request
 	done   bool
 	status int
 	body   []byte

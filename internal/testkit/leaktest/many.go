@@ -21,15 +21,15 @@ type Contents struct {
 // content is a form of a content; at is the offset of the needle.
 type content struct {
 	name, form string
-	rest       []byte // behind the needle
+	rest       []byte // the text after the needle
 }
 
-// mostRest is how much of a content is compared. Of a longer one, a text with its
-// beginning or its middle is a leak.
+// mostRest limits how much of a content is compared. A text with the beginning or the
+// middle of a longer content is a leak.
 const mostRest = 48
 
-// Add adds a content, unless it is too short, or one byte repeated: random bytes that are
-// read as DEFLATE often end in such a run. It returns whether it did.
+// Add adds a content, and reports whether it did. It ignores short contents and
+// repetitions of one byte, in which random bytes often end when they are read as DEFLATE.
 func (c *Contents) Add(text []byte) bool {
 	if c.needles == nil {
 		c.needles = make(map[[shortest]byte][]content)

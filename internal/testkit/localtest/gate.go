@@ -8,16 +8,17 @@ import (
 	"testing"
 )
 
-// Gate lets a test meet processes at a point of their handlers: each process that
-// calls URL arrives, and waits until the gate is opened.
+// Gate stops processes at a point of their handlers: each process that calls URL
+// waits until the gate is opened.
 type Gate struct {
 	URL     string
 	Arrived chan struct{}
-	// Open lets all pass, those that are to come as well. The test's end opens too.
+	// Open opens the gate for all calls, later calls included. The end of the test opens
+	// the gate, too.
 	Open func()
 }
 
-// NewGate returns a gate that is shut until it is opened or the test ends.
+// NewGate returns a closed gate.
 func NewGate(t *testing.T) *Gate {
 	t.Helper()
 	opened := make(chan struct{})
@@ -25,7 +26,7 @@ func NewGate(t *testing.T) *Gate {
 	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		select {
 		case g.Arrived <- struct{}{}:
-		default: // a hundred that nobody has counted
+		default: // a hundred uncounted arrivals: drop this arrival
 			select {
 			case g.Arrived <- struct{}{}:
 			case <-opened:

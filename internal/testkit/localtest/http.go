@@ -16,8 +16,8 @@ type Answer struct {
 	Body   string
 }
 
-// Send sends a request, with names and values of headers in turn, and returns the
-// answer. A failure to get one ends the test.
+// Send sends a request and returns the answer; header has names and values in turn.
+// Without an answer the test fails.
 func Send(t *testing.T, method, url, body string, header ...string) Answer {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
@@ -39,7 +39,7 @@ func Send(t *testing.T, method, url, body string, header ...string) Answer {
 	return Answer{resp.StatusCode, resp.Header, string(data)}
 }
 
-// Eventually waits until ok returns true, for ten minutes at most.
+// Eventually waits at most ten minutes until ok returns true.
 func Eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)

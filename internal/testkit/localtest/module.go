@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// Module makes a module of a user in a new folder, with the same dependencies as a module of
-// this repository and the library itself, and returns the folder. root is the repository's
-// root, from the test, and of the folder of the module, from root.
+// Module makes a user's module in a new folder, and returns the folder. The module requires
+// the library and the dependencies of a module of this repository: root is the repository's
+// root relative to the test, and of is that module's folder relative to root.
 func Module(t *testing.T, root, of string) string {
 	t.Helper()
 	root, err := filepath.Abs(root)
@@ -56,8 +56,8 @@ func Write(t *testing.T, path, text string) {
 	}
 }
 
-// WriteProgram writes a program in the place of another, as a compiler does: a process
-// may still run the old one.
+// WriteProgram replaces a program, like a compiler: a process may still run the old
+// program.
 func WriteProgram(t *testing.T, path, program string) {
 	t.Helper()
 	next := path + ".next"

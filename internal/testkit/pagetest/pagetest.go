@@ -1,4 +1,5 @@
-// Package pagetest holds the pages' generated blocks to what generates them, for tests.
+// Package pagetest compares generated blocks of the pages with their generators, for
+// tests.
 package pagetest
 
 import (
@@ -46,8 +47,8 @@ func Pages(t *testing.T, root string) map[string]string {
 
 var block = regexp.MustCompile(`(?s)<!-- generated ([a-z-]+) -->\n(.*?)<!-- end ([a-z-]+) -->`)
 
-// Blocks compares each block of the pages below root that one of generators makes, or writes
-// it with update. A block stands between
+// Blocks compares each block of the pages below root with the output of the block's
+// generator, or writes the output with update. A block is between
 //
 //	<!-- generated NAME -->
 //	<!-- end NAME -->

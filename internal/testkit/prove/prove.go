@@ -1,7 +1,6 @@
-// Package prove says how much of a proof a test plays. A test that repeats its rules by
-// force, such as a kill at each of hundreds of points, plays a sample of them in make
-// test, and all of them in make prove. Every rule is in the sample. It is the same in each
-// run, so a defect that the sample finds is found by make test alone.
+// Package prove decides how much of a long test runs. A test with hundreds of cases, such
+// as a kill at each point, runs a sample in make test, and all cases in make prove. The
+// sample includes every rule, and is the same in each run.
 package prove
 
 import (
@@ -12,10 +11,10 @@ import (
 // env has the value "all" in make prove.
 const env = "PROVE"
 
-// All reports whether everything is to be played, as in make prove.
+// All reports whether all cases run, as in make prove.
 func All() bool { return os.Getenv(env) == "all" }
 
-// Some returns sample, or all in make prove.
+// Some returns sample or, in make prove, all.
 func Some[T any](sample, all T) T {
 	if All() {
 		return all
@@ -23,8 +22,8 @@ func Some[T any](sample, all T) T {
 	return sample
 }
 
-// Sample returns n of all, from the first one on, spread evenly; or all of them in make
-// prove, or if there are no more than n. It logs how many of how many they are.
+// Sample returns n elements of all, evenly spread, beginning with the first. In make
+// prove, or if all has at most n elements, it returns all. It logs both numbers.
 func Sample[T any](t testing.TB, n int, all []T) []T {
 	t.Helper()
 	if All() || n >= len(all) {

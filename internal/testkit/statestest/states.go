@@ -1,5 +1,5 @@
-// Package statestest has a stand-in of Step Functions that starts executions by the rules that
-// the service documents: an execution's name belongs to one input, of a standard workflow.
+// Package statestest has a stand-in for Step Functions with the documented rules for starting
+// executions: in a standard workflow an execution's name belongs to one input.
 package statestest
 
 import (
@@ -14,7 +14,7 @@ import (
 type States struct {
 	// Types are the state machines' types, STANDARD or EXPRESS, by their ARNs.
 	Types map[string]string
-	// Denied are actions that nobody may do, such as DescribeExecution.
+	// Denied are actions that are refused, such as DescribeExecution.
 	Denied []string
 
 	mu         sync.Mutex
@@ -63,7 +63,7 @@ func (s *States) Start(machine, name, input string) (string, error) {
 	}
 	p[5] = "execution"
 	arn := strings.Join(append(p[:7], name), ":")
-	if s.Types[plain] == "EXPRESS" { // as often as it is asked for
+	if s.Types[plain] == "EXPRESS" { // an EXPRESS workflow starts each time
 		arn = strings.Replace(arn, ":execution:", ":express:", 1) + ":" + string(rune('a'+len(s.executions)))
 	}
 	if e := s.executions[arn]; e != nil && (e.ended || e.input != input) {
@@ -111,7 +111,7 @@ func (s *States) End() {
 	}
 }
 
-// Inputs are the inputs of all executions, sorted.
+// Inputs returns the inputs of all executions, sorted.
 func (s *States) Inputs() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,7 +123,7 @@ func (s *States) Inputs() []string {
 	return all
 }
 
-// Calls are the names of all calls so far.
+// Calls returns the names of all calls so far.
 func (s *States) Calls() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

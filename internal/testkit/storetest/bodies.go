@@ -5,14 +5,14 @@ import (
 	mathrand "math/rand/v2"
 )
 
-// Noise does not compress, and is the same every time.
+// Noise returns n bytes that don't compress, the same in each call.
 func Noise(n int) []byte {
 	b := make([]byte, n)
 	_, _ = mathrand.NewChaCha8([32]byte{1}).Read(b)
 	return b
 }
 
-// Prose compresses well.
+// Prose returns n bytes that compress well.
 func Prose(n int) []byte {
 	const line = `{"ride":"from here to there","price":{"amount":2000,"currency":"usd"}},`
 	return bytes.Repeat([]byte(line), n/len(line)+1)[:n]

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Fill gives each field of a value a value, with one entry in each list and map. n counts
-// the values, so that no two are equal.
+// Fill sets each field of v, with one entry in each list and map. n counts the values, so
+// that all values differ.
 func Fill(v reflect.Value, n *int) {
 	*n++
 	if at, ok := reflect.TypeAssert[*time.Time](v.Addr()); ok {

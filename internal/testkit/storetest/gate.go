@@ -8,7 +8,7 @@ import (
 // Gate stops one handler in the middle of its work.
 type Gate struct{ entered, opened chan struct{} }
 
-// NewGate returns a gate that is shut.
+// NewGate returns a closed gate.
 func NewGate() *Gate { return &Gate{make(chan struct{}), make(chan struct{})} }
 
 // Pass waits until the gate is opened or ctx is over. Only one handler may pass.
@@ -20,7 +20,7 @@ func (g *Gate) Pass(ctx context.Context) {
 	}
 }
 
-// Reached waits until a handler stands at g.
+// Reached waits until a handler waits at g.
 func (g *Gate) Reached(t testing.TB) {
 	t.Helper()
 	select {

@@ -1,5 +1,5 @@
-// Package storetest has what the conformance suite of stores and the tests of the
-// engine share.
+// Package storetest has helpers that the conformance suite of stores and the tests of
+// the engine share.
 package storetest
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/samekey/samekey/internal/trace"
 )
 
-// ClaimAt is the claim of a new record, by a new owner, as an engine makes it.
+// ClaimAt returns a claim of a new record by a new owner, as an engine makes it.
 func ClaimAt(now time.Time) store.Claim {
 	var random [sha256.Size]byte
 	_, _ = rand.Read(random[:])
@@ -26,7 +26,7 @@ func ClaimAt(now time.Time) store.Claim {
 	return store.Claim{Now: now, Next: &store.Record{
 		PK:    "v1#idemtest#" + base64.RawURLEncoding.EncodeToString(random[:]),
 		State: store.Open, Owner: rand.Text(), Ver: 1,
-		Lease: now.Add(Limit + 123*time.Millisecond), Expires: now.Add(24 * time.Hour), Retention: 24 * time.Hour, // in ms and s, as an item holds them
+		Lease: now.Add(Limit + 123*time.Millisecond), Expires: now.Add(24 * time.Hour), Retention: 24 * time.Hour, // times in whole ms and s, as in an item
 		Fingerprint: hex.EncodeToString(random[:]), Secret: "2026-11", Scheme: "-query json", ID: rand.Text(),
 		Created: now.Add(7 * time.Millisecond), Run: now.Add(7 * time.Millisecond), Route: "/rides/{id}", Region: "eu-central-1", Scope: "jwt:zoë#1",
 		Calls: map[string]int{}, DeliveryKey: true,
@@ -35,14 +35,14 @@ func ClaimAt(now time.Time) store.Claim {
 	}}
 }
 
-// Rival is a claim of the same key by another attempt, at another time.
+// Rival returns a claim of the same key by another attempt, at another time.
 func Rival(c store.Claim, now time.Time) store.Claim {
 	r := ClaimAt(now)
 	r.Next.PK = c.Next.PK
 	return r
 }
 
-// Next is what follows r, changed by f: with its version raised.
+// Next returns the successor of r, changed by f, with the next version.
 func Next(r *store.Record, f func(*store.Record)) *store.Record {
 	n := r.Clone()
 	n.Ver++
@@ -50,12 +50,12 @@ func Next(r *store.Record, f func(*store.Record)) *store.Record {
 	return n
 }
 
-// TakenOver is r in the hands of a new owner.
+// TakenOver returns r with a new owner.
 func TakenOver(r *store.Record) *store.Record {
 	return Next(r, func(n *store.Record) { n.Owner = rand.Text() })
 }
 
-// MustClaim makes a claim that nothing stands against, and returns its record.
+// MustClaim makes a claim that must succeed, and returns its record.
 func MustClaim(t testing.TB, s store.Store, c store.Claim) *store.Record {
 	t.Helper()
 	want := c.Next.Clone()
@@ -67,7 +67,7 @@ func MustClaim(t testing.TB, s store.Store, c store.Claim) *store.Record {
 	return want
 }
 
-// RefusedClaim makes a claim that must be refused, and returns what is in the way.
+// RefusedClaim makes a claim that must be refused, and returns the record in the way.
 func RefusedClaim(t testing.TB, s store.Store, c store.Claim) *store.Record {
 	t.Helper()
 	held, err := s.Claim(Limited(t), c)
@@ -77,7 +77,7 @@ func RefusedClaim(t testing.TB, s store.Store, c store.Claim) *store.Record {
 	return Whole(t, s, held)
 }
 
-// MustCommit makes a commit that must land, and returns next.
+// MustCommit makes a commit that must be applied, and returns next.
 func MustCommit(t testing.TB, s store.Store, prev, next *store.Record) *store.Record {
 	t.Helper()
 	want := next.Clone()
@@ -89,7 +89,7 @@ func MustCommit(t testing.TB, s store.Store, prev, next *store.Record) *store.Re
 	return want
 }
 
-// RefusedCommit makes a commit that must be refused, and returns what is there.
+// RefusedCommit makes a commit that must be refused, and returns the stored record.
 func RefusedCommit(t testing.TB, s store.Store, prev, next *store.Record) *store.Record {
 	t.Helper()
 	held, err := s.Commit(Limited(t), store.Commit{Prev: prev, Next: next})
@@ -109,8 +109,7 @@ func Load(t testing.TB, s store.Store, pk string) *store.Record {
 	return Whole(t, s, r)
 }
 
-// Whole fetches the body of a record that the store has put elsewhere. Where
-// that is, is the store's own business.
+// Whole fetches the body of a record if the store keeps it outside of the record.
 func Whole(t testing.TB, s store.Store, r *store.Record) *store.Record {
 	t.Helper()
 	body := r != nil && r.Overflow != nil && r.Overflow.Count > 0
@@ -136,8 +135,8 @@ func Whole(t testing.TB, s store.Store, r *store.Record) *store.Record {
 	return r
 }
 
-// SameRecord fails t unless two records are equal. Absent and empty are the
-// same to a store.
+// SameRecord fails t unless two records are equal. For a store, absent and empty are
+// the same.
 func SameRecord(t testing.TB, got, want *store.Record) {
 	t.Helper()
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(store.Record{}, "Seal"), wholeBytes); diff != "" {

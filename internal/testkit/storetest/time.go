@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Limit is the time a request has. With it, a lease ends after little more.
+// Limit is the time limit of a request. The lease ends a little later.
 const Limit = 2 * time.Minute
 
 // LeaseOver is beyond every lease.

@@ -4,7 +4,7 @@ import (
 	"sync"
 )
 
-// Together runs n goroutines from one start and waits for them.
+// Together starts n goroutines at the same moment and waits for them.
 func Together(n int, f func(i int)) {
 	var wg sync.WaitGroup
 	start := make(chan struct{})

@@ -1,5 +1,5 @@
-// Package streamimage writes items as the stream's events hold them. The simulation,
-// the bench and tests make their events with it.
+// Package streamimage writes items in the form of the stream's events, for the
+// simulation, the bench and tests.
 package streamimage
 
 import (
@@ -23,8 +23,8 @@ func Of(it map[string]types.AttributeValue) map[string]events.DynamoDBAttributeV
 	return out
 }
 
-// Record returns the record of a change of an item, whose key is pk: old is nil if the item
-// is new, now if it was removed.
+// Record returns the record of a change of an item with the key pk: old is nil if the item
+// is new, now is nil if it was removed.
 func Record(old, now map[string]types.AttributeValue, at time.Time, sequence string) events.DynamoDBEventRecord {
 	r := events.DynamoDBEventRecord{EventSource: "aws:dynamodb", EventName: "MODIFY"}
 	either := now
@@ -41,7 +41,7 @@ func Record(old, now map[string]types.AttributeValue, at time.Time, sequence str
 	return r
 }
 
-// ByTTL is who removes an expired item.
+// ByTTL returns the identity that removes expired items.
 func ByTTL() *events.DynamoDBUserIdentity {
 	return &events.DynamoDBUserIdentity{Type: "Service", PrincipalID: "dynamodb.amazonaws.com"}
 }

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// faults are those of the connection to DynamoDB Local that no test has injected.
+// faults collects faults of the connection to DynamoDB Local that the test has not
+// injected.
 type faults struct {
 	mu   sync.Mutex
 	seen []string
@@ -15,7 +16,7 @@ type faults struct {
 
 func (f *faults) note(req *http.Request, err error) {
 	if req.Context().Err() != nil {
-		return // the test's own
+		return // an injected fault
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -38,14 +38,14 @@ type Table struct {
 	Store     *dynamo.Store
 	Transport *dbfault.Transport
 	Client    *dynamodb.Client // the store's client
-	Direct    *dynamodb.Client // without the transport, to look at items
+	Direct    *dynamodb.Client // a client without the transport, to read items
 
-	changes []events.DynamoDBEventRecord // of a table in memory
+	changes []events.DynamoDBEventRecord // changes of a table in memory
 	server  *fakedynamo.Server
 }
 
-// New returns a store on its own table, in memory: it evaluates expressions as DynamoDB does,
-// which TestStoresAgree compares (internal/testkit/fakedynamo), and takes no time.
+// New returns a store on a fresh table in memory, which evaluates expressions like DynamoDB
+// (TestStoresAgree in internal/testkit/fakedynamo compares both) and takes no time.
 func New(t testing.TB, optFns ...func(*dynamo.Options)) *Table {
 	t.Helper()
 	tab := &Table{Name: "t-" + rand.Text(), server: &fakedynamo.Server{}}
@@ -65,14 +65,14 @@ func New(t testing.TB, optFns ...func(*dynamo.Options)) *Table {
 	return tab.open(t, optFns)
 }
 
-// Local is New on DynamoDB Local, for tests of what only a service decides: units, names that
-// are reserved, types of keys, an index that isn't there, and writes at the same time.
+// Local is New on DynamoDB Local, for tests that need a real service: units, reserved names,
+// types of keys, a missing index, and simultaneous writes.
 func Local(t testing.TB, optFns ...func(*dynamo.Options)) *Table {
 	t.Helper()
 	db := dynamotest.Start(t)
 	tab := &Table{Name: "t-" + rand.Text(), Direct: db.Client()}
-	// Without TTL, by which DynamoDB Local deletes expired items within a second, and without
-	// a stream, which makes all writes slower.
+	// without TTL, since DynamoDB Local deletes expired items within a second, and without a
+	// stream, which slows all writes
 	in := dynamo.CreateTableInput(tab.Name)
 	in.StreamSpecification = nil
 	if _, err := tab.Direct.CreateTable(t.Context(), in); err != nil {
@@ -104,8 +104,8 @@ func (tab *Table) open(t testing.TB, optFns []func(*dynamo.Options)) *Table {
 	return tab
 }
 
-// Virtual runs test in a bubble of testing/synctest, with a table in memory: whoever waits for
-// a time in it waits for no machine.
+// Virtual runs test in a bubble of testing/synctest, with a table in memory, so that waits
+// take no real time.
 func Virtual(t *testing.T, test func(t *testing.T, tab *Table)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -123,8 +123,8 @@ func (m inMemory) RoundTrip(req *http.Request) (*http.Response, error) {
 	return m.server.Do(req)
 }
 
-// Feed returns a reader of the table's stream, which begins now: it returns the changes since
-// its last call. Only a table in memory has one.
+// Feed returns a function that reads the table's stream from now on: each call returns the
+// changes since the last call. Feed needs a table in memory.
 func (tab *Table) Feed() (read func() events.DynamoDBEvent) {
 	var all []events.DynamoDBEventRecord
 	get := func() { tab.server.Locked(func(*fakedynamo.DB) { all = slices.Clone(tab.changes) }) }
@@ -141,7 +141,8 @@ func (tab *Table) Feed() (read func() events.DynamoDBEvent) {
 // busy with other tests, a request can take minutes.
 const Lease = 150 * time.Second
 
-// Unhurried gives an engine's requests that time, and lets it store requests of any size.
+// Unhurried gives an engine's requests the time Lease, and lets the engine store requests
+// of any size.
 func Unhurried(o *idem.Options) { o.Lease, o.MaxRequest = Lease, defaults.MaxStoredRequest }
 
 // Engine returns an engine on the table's store, whose requests have a long lease.
@@ -171,8 +172,8 @@ func (tab *Table) Items(t testing.TB) (items []map[string]types.AttributeValue) 
 	return items
 }
 
-// Planted is in the query of every request, and in the args of jobs: it must not be in a
-// table whose records are encrypted, nor in a log (make sealed).
+// Planted is in the query of every request and in the args of jobs. A table with
+// encrypted records, or a log, must not contain it (make sealed).
 const Planted = "card=" + leaktest.Card + "&mail=" + leaktest.Mail + "&token=" + leaktest.Token
 
 // Post returns a POST with a key.
@@ -194,7 +195,7 @@ func Created(body string) func(context.Context) (store.Response, error) {
 	}
 }
 
-// NewKey returns a key that no other test has.
+// NewKey returns a unique key.
 func NewKey() string { return rand.Text() }
 
 // Only returns the only record of a table.
@@ -216,9 +217,9 @@ func (tab *Table) Only(t testing.TB) *store.Record {
 	return r
 }
 
-// WithRetries runs test with clients that send a request once, and with clients that
-// retry as Tune says: without retries the engine finds out the result, with retries
-// the retryer repeats the bytes.
+// WithRetries runs test with clients that send a request once, so that the engine
+// finds out the result, and with clients that retry like those of Tune, so that the
+// retryer repeats the bytes.
 func WithRetries(t *testing.T, test func(t *testing.T, tab *Table)) {
 	t.Helper()
 	for name, once := range map[string]bool{"retried by the client": false, "sent once": true} {
@@ -235,7 +236,7 @@ func WithRetries(t *testing.T, test func(t *testing.T, tab *Table)) {
 	}
 }
 
-// SendOnce makes the store's client one that repeats nothing.
+// SendOnce makes the store's client send each request once.
 func (tab *Table) SendOnce(t testing.TB) {
 	t.Helper()
 	once := dynamodb.New(tab.Client.Options(), func(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} })
@@ -255,7 +256,7 @@ func On(op string, n int, fault dbfault.Fault) func(string, int) dbfault.Fault {
 	}
 }
 
-// Ambiguous are the faults after which it is unknown whether a write was applied.
+// Ambiguous are the faults that leave open whether a write was applied.
 var Ambiguous = map[string]dbfault.Fault{
 	"the request is lost":              dbfault.LoseRequest,
 	"the answer is lost":               dbfault.LoseAnswer,

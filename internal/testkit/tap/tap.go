@@ -34,11 +34,11 @@ type Tap struct {
 
 // Call is a call that came in.
 type Call struct {
-	Name string // what it asks for
+	Name string // the operation or path of the call
 	Body string
 }
 
-// Held is a call that is to be held, or is.
+// Held is a call that is held, or will be.
 type Held struct {
 	side    Side
 	left    int
@@ -48,9 +48,9 @@ type Held struct {
 	once    sync.Once
 }
 
-// Hold holds one of the calls that come in from now on: the nth, from 1 on, of
-// those that match, or of all if match is nil. There is one call to hold at a
-// time; another one takes the place of a call that has not been reached.
+// Hold holds the nth of the next calls that match, counted from 1; nil matches all
+// calls. Only one call is held at a time: a second Hold replaces the first if its
+// call has not been reached.
 func (t *Tap) Hold(n int, match func(Call) bool, side Side) *Held {
 	h := &Held{side: side, left: n, match: match, reached: make(chan struct{}), goOn: make(chan bool, 1)}
 	t.mu.Lock()
@@ -62,16 +62,15 @@ func (t *Tap) Hold(n int, match func(Call) bool, side Side) *Held {
 // Reached is closed when the call is held.
 func (h *Held) Reached() <-chan struct{} { return h.reached }
 
-// GoOn lets the call go on, even if its caller has gone: a packet that was on its
-// way arrives.
+// GoOn lets the call continue, even if its caller has gone, like a packet on its way.
 func (h *Held) GoOn() { h.end(true) }
 
 // Drop cuts the caller's connection. A call held before it was passed on never
 // arrives.
 func (h *Held) Drop() { h.end(false) }
 
-// at holds the call if this is the side to do it at, and reports whether it goes
-// on. h may be nil.
+// at holds the call if side is the side to hold it at, and reports whether the call
+// continues. h may be nil.
 func (h *Held) at(side Side) bool {
 	if h == nil || h.side != side {
 		return true
@@ -82,15 +81,15 @@ func (h *Held) at(side Side) bool {
 
 func (h *Held) end(goOn bool) { h.once.Do(func() { h.goOn <- goOn }) }
 
-// Down makes all services unreachable, or reachable again: connections are cut
-// before a call is passed on. Such calls don't count.
+// Down makes all services unreachable, or reachable again. While they are down, the
+// tap cuts connections before it passes a call on, and doesn't count the call.
 func (t *Tap) Down(down bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.down = down
 }
 
-// Calls are the calls that came in, since the last Reset.
+// Calls returns the calls since the last Reset.
 func (t *Tap) Calls() []Call {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -104,8 +103,8 @@ func (t *Tap) Reset() {
 	t.calls = nil
 }
 
-// note counts a call. ok is false if it can't get through; h is not nil if it is
-// the one to be held.
+// note counts a call. ok is false if services are down; h is not nil if the call is
+// to be held.
 func (t *Tap) note(c Call) (h *Held, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -132,8 +131,7 @@ func DynamoDB(r *http.Request) string {
 // Path names calls by their path.
 func Path(r *http.Request) string { return r.URL.Path }
 
-// Handler passes calls on to the service at a base URL. name says what a call
-// asks for.
+// Handler passes calls on to the service at a base URL. name names a call.
 func (t *Tap) Handler(target *url.URL, name func(*http.Request) string) http.Handler {
 	// Answers are passed on as they are, and no call is repeated.
 	base := &http.Transport{DisableCompression: true, DisableKeepAlives: true}
@@ -150,7 +148,7 @@ func (t *Tap) Handler(target *url.URL, name func(*http.Request) string) http.Han
 		if !h.at(After) || err != nil {
 			panic(http.ErrAbortHandler) //nolint:forbidigo // as above
 		}
-		resp.header.Del("Connection") // is a matter of each of the two connections
+		resp.header.Del("Connection") // each connection has its own
 		maps.Copy(w.Header(), resp.header)
 		w.WriteHeader(resp.status)
 		_, _ = w.Write(resp.body) // the caller may have gone
@@ -167,7 +165,7 @@ type answer struct {
 // caller.
 func pass(base http.RoundTripper, r *http.Request, target *url.URL, body []byte) (*answer, error) {
 	out := r.Clone(context.WithoutCancel(r.Context()))
-	out.URL.Scheme, out.URL.Host = target.Scheme, target.Host // the header Host stays: it is signed
+	out.URL.Scheme, out.URL.Host = target.Scheme, target.Host // keep the header Host, which is signed
 	out.Body, out.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	resp, err := base.RoundTrip(out)
 	if err != nil {

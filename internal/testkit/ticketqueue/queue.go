@@ -1,6 +1,6 @@
 // Package ticketqueue is a standard SQS queue of tickets in memory, for tests in virtual
-// time: it hides messages as the queue does, and hands them to a worker as Lambda's
-// mapping does. It counts what Lambda takes for a loop.
+// time: it hides messages like SQS, and delivers them to a worker like Lambda's mapping.
+// It counts the messages that Lambda would count for a loop.
 package ticketqueue
 
 import (
@@ -20,14 +20,14 @@ import (
 
 // Queue is a queue. It is safe for concurrent use.
 type Queue struct {
-	// Now is its clock. Default: time.Now.
+	// Now is the clock of the queue. Default: time.Now.
 	Now func() time.Time
 
 	mu      sync.Mutex
 	n       int
 	all     []*message
 	dead    []*message
-	serving bool // its reader is at work
+	serving bool // the reader is at work
 	chained int
 }
 
@@ -78,8 +78,9 @@ func (*Queue) GetQueueAttributes(context.Context, *sqs.GetQueueAttributesInput, 
 	return &sqs.GetQueueAttributesOutput{}, nil
 }
 
-// Deliver hands the visible messages, ten at most, to invoke, which returns the worker's
-// report, and removes what it doesn't report. After an error all of them come again.
+// Deliver passes at most ten visible messages to invoke, which returns the worker's
+// report, and removes the messages that are not in the report. After an error it keeps
+// all messages.
 func (q *Queue) Deliver(invoke func(events.SQSEvent) ([]byte, error)) error {
 	const hidden = 30 * time.Minute // the queue's visibility timeout
 	var batch []events.SQSMessage
@@ -116,13 +117,13 @@ func (q *Queue) Deliver(invoke func(events.SQSEvent) ([]byte, error)) error {
 	return nil
 }
 
-// Waiting is how many messages are in the queue.
+// Waiting returns how many messages are in the queue.
 func (q *Queue) Waiting() int { return q.count(&q.all) }
 
-// Dead is how many messages are dead letters.
+// Dead returns how many messages are dead letters.
 func (q *Queue) Dead() int { return q.count(&q.dead) }
 
-// Chained is how many messages were sent while the queue's reader was at work.
+// Chained returns how many messages were sent while the queue's reader was at work.
 func (q *Queue) Chained() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -135,7 +136,7 @@ func (q *Queue) count(of *[]*message) int {
 	return len(*of)
 }
 
-// Drop loses all messages, as Lambda does with those of a loop.
+// Drop drops all messages, as Lambda drops the messages of a loop.
 func (q *Queue) Drop() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

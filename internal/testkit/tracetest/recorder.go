@@ -11,8 +11,8 @@ import (
 	"github.com/samekey/samekey/internal/trace"
 )
 
-// Recorder is a tracer that keeps its spans. The zero value is ready to use. All of
-// its traces are recorded.
+// Recorder is a tracer that keeps its spans. The zero value is ready to use. It
+// samples all traces.
 type Recorder struct {
 	mu    sync.Mutex
 	begun int
@@ -23,7 +23,7 @@ type Recorder struct {
 type Span struct {
 	trace.Step
 	trace.Outcome
-	Parent *Span // in this process
+	Parent *Span // the parent in this process
 	Ends   int   // how often it was ended
 
 	number int
@@ -65,12 +65,12 @@ func (r *Recorder) Context(ctx context.Context) trace.Context {
 	return one.Identity()
 }
 
-// Identity returns the context that others get from s.
+// Identity returns the trace context of s for other processes.
 func (s *Span) Identity() trace.Context {
 	return trace.Context{Parent: fmt.Sprintf("00-%s-%016x-01", s.trace, s.number)}
 }
 
-// Spans returns the spans in the order of their begins, and forgets them.
+// Spans returns the spans in the order of their starts, and forgets them.
 func (r *Recorder) Spans() []*Span {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -79,7 +79,7 @@ func (r *Recorder) Spans() []*Span {
 	return all
 }
 
-// Tree draws spans: a line for each, with its kind, name, and how it ended.
+// Tree draws spans as lines with kind, name and outcome.
 func Tree(spans []*Span) string {
 	var b strings.Builder
 	for _, s := range spans {

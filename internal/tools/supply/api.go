@@ -31,7 +31,7 @@ func cachedDir(cache, path, version string) (string, error) {
 	return filepath.Join(cache, escaped+"@"+v), err
 }
 
-// errIncompatible says that the next version must not be a patch.
+// errIncompatible is the error for changes that need more than a patch version.
 var errIncompatible = errors.New("the API has incompatible changes")
 
 // compareAPI prints how the exported API of root's module has changed since its last
@@ -111,7 +111,7 @@ func lastTag(root string) (string, error) {
 		return "", err
 	}
 	last := ""
-	for tag := range strings.FieldsSeq(out) { // a nested module's has its folder before it
+	for tag := range strings.FieldsSeq(out) { // tags of nested modules begin with the folder
 		if semver.IsValid(tag) && semver.Prerelease(tag) == "" && (last == "" || semver.Compare(tag, last) > 0) {
 			last = tag
 		}

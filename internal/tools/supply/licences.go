@@ -17,7 +17,7 @@ import (
 	"github.com/google/licensecheck"
 )
 
-// allowed are licences that ask for no more than their text beside a binary.
+// allowed are the licences that demand only their text beside a binary.
 var allowed = []string{"Apache-2.0", "MIT", "MIT-0", "BSD-2-Clause", "BSD-3-Clause", "ISC"}
 
 // module is a module that one of the repository's programs or packages links.
@@ -26,7 +26,7 @@ type module struct {
 	Main               bool
 }
 
-// ours begins the names of the repository's modules.
+// ours is the prefix of the repository's module paths.
 const ours = "github.com/samekey/samekey"
 
 // imported are the folders of the modules that users import or whose programs they run.
@@ -48,7 +48,7 @@ func linked(root string) (modules []module, err error) {
 	return slices.CompactFunc(modules, func(a, b module) bool { return a.Path == b.Path && a.Version == b.Version }), nil
 }
 
-// linkedBy returns those of one module.
+// linkedBy returns the modules that one imported module links.
 func linkedBy(root string) ([]module, error) {
 	cmd := exec.Command("go", "list", "-deps", "-json=Module", "./...") //nolint:noctx // a tool for developers
 	cmd.Dir, cmd.Stderr = root, os.Stderr
@@ -77,13 +77,13 @@ func linkedBy(root string) ([]module, error) {
 	return modules, nil
 }
 
-// mostOf is how much of a licence file must be the text of known licences, in percent;
+// mostOf is the percentage of a licence file that must be the text of known licences;
 // the rest is names and years.
 const mostOf = 75.0
 
 var licenceFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying)([-.].*)?$`)
 
-// licenceOf returns the licence of a module's folder. Each of its licence files must be
+// licenceOf returns the licence of a module's folder. Each licence file must be
 // recognized for the most part, and allowed.
 func licenceOf(dir string) (string, error) {
 	entries, err := os.ReadDir(dir)

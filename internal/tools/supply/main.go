@@ -1,4 +1,4 @@
-// Supply shows what a release is made of:
+// Command supply lists the parts of a release:
 //
 //	supply sbom -o DIR BINARY...    bills of materials, CycloneDX JSON; one to -o FILE.json
 //	supply licences ROOT            the licence of each linked module

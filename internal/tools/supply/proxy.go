@@ -18,8 +18,8 @@ import (
 	"golang.org/x/mod/zip"
 )
 
-// publish puts modules of the checkout in root into the module proxy in dir, as the last
-// commit has them: folders are those of their go.mod. GOPROXY=file://DIR serves them.
+// publish puts modules of the last commit in root into the module proxy in dir. folders
+// are the folders of the modules. GOPROXY=file://DIR serves them.
 func publish(dir, root, version string, folders []string) error {
 	for _, folder := range folders {
 		if err := publishOne(dir, root, version, folder); err != nil {
@@ -68,7 +68,7 @@ func publishOne(dir, root, version, folder string) error {
 	return nil
 }
 
-// show returns the go.mod of a folder as the last commit has it.
+// show returns the go.mod of a folder in the last commit.
 func show(root, folder string) ([]byte, error) {
 	cmd := exec.CommandContext(context.Background(), "git", "show", "HEAD:./"+filepath.ToSlash(filepath.Join(folder, "go.mod"))) //nolint:gosec // folders of the repository
 	cmd.Dir = root

@@ -16,8 +16,8 @@ import (
 	cdx "github.com/CycloneDX/cyclonedx-go"
 )
 
-// writeBills writes the bill of each binary to dir, or of one to dir as a file that ends in .json. The name of a bootstrap is that of
-// its folder.
+// writeBills writes the bill of each binary into dir. If dir ends in .json, it is the file for the
+// bill of a single binary. A bootstrap is named after its folder.
 func writeBills(out io.Writer, dir string, binaries []string) error {
 	if len(binaries) == 0 {
 		return errors.New("sbom: name the binaries")
@@ -84,7 +84,7 @@ func billOf(name, path string) (*cdx.BOM, error) {
 		}
 		purl := "pkg:golang/" + m.Path + "@" + m.Version
 		c := cdx.Component{BOMRef: purl, Type: cdx.ComponentTypeLibrary, Name: m.Path, Version: m.Version, PackageURL: purl}
-		if m.Sum != "" { // the checksum of go.sum, which is of the module's files and no plain hash
+		if m.Sum != "" { // the checksum in go.sum, which is not a plain hash of a file
 			c.Properties = &[]cdx.Property{{Name: "go.sum", Value: m.Sum}}
 		}
 		if licence := licences[m.Path]; licence != "" {
