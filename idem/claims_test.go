@@ -443,24 +443,58 @@ func TestFingerprintThatFails(t *testing.T) {
 	}
 }
 
-// An answer of a phase that was late, though the phase ran again without one, is the answer.
+// An answer of a phase that was late, though the phase ran again without one, is the answer,
+// whatever the handler makes of the phase's error. Its key isn't free.
 func TestLateAnswerCounts(t *testing.T) {
 	t.Parallel()
-	var mem idem.MemoryStore
-	e, runs := idem.New(&lateStore{MemoryStore: &mem, tell: idem.ErrConflict, after: 1}), 0
-	for i := range 2 {
-		res, err := do(t, e, func(ctx context.Context) (idem.Response, error) {
-			_, _ = idem.Atomic(ctx, "order", func(_ context.Context, tx *idem.Tx) (int, error) {
-				tx.Write(note("order"))
-				if runs++; runs > 1 {
-					return 1, nil
-				}
-				return 0, idem.Respond(idem.Response{Status: 402})
+	for name, end := range map[string]func(error) (idem.Response, error){
+		"a definitive answer": func(error) (idem.Response, error) { return idem.Response{}, idem.Respond(idem.Response{Status: 201}) },
+		"an error":            func(err error) (idem.Response, error) { return idem.Response{}, err },
+		"a refusal":           func(error) (idem.Response, error) { return idem.Response{Status: 409}, nil },
+		"500":                 func(error) (idem.Response, error) { return idem.Response{Status: 500}, nil },
+		"a panic":             func(err error) (idem.Response, error) { panic(err) },
+	} {
+		var mem idem.MemoryStore
+		e, runs := idem.New(&lateStore{MemoryStore: &mem, tell: idem.ErrConflict, after: 1}, callertest.Anybody), 0
+		for i := range 2 {
+			res, err := e.Serve(t.Context(), keyed("k"), func(ctx context.Context) (idem.Response, error) {
+				_, err := idem.Atomic(ctx, "order", func(_ context.Context, tx *idem.Tx) (int, error) {
+					tx.Write(note("order"))
+					if runs++; runs > 1 {
+						return 1, nil
+					}
+					return 0, idem.Respond(idem.Response{Status: 402})
+				})
+				return end(err)
 			})
-			return idem.Response{}, idem.Respond(idem.Response{Status: 201})
+			if err != nil || res.Status != 402 || runs != 2 || len(mem.Writes()) != 1 {
+				t.Errorf("%s, request %d: got %d, %v after %d runs and %d writes, want 402 after two and one", name, i, res.Status, err, runs, len(mem.Writes()))
+			}
+		}
+	}
+}
+
+// The mark of a stuck operation that was reported as failed, and landed after all, is no answer
+// of the handler's.
+func TestLateMarkCounts(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(error) (idem.Response, error){
+		"an error":  func(err error) (idem.Response, error) { return idem.Response{}, err },
+		"a refusal": func(error) (idem.Response, error) { return idem.Response{Status: 402}, nil },
+	} {
+		var mem idem.MemoryStore
+		var stuck int
+		e := idem.New(&lateStore{MemoryStore: &mem, tell: store.ErrRefused, after: 2}, func(o *idem.Options) {
+			o.Hooks.Stuck = func(context.Context, idem.Event) { stuck++ }
 		})
-		if err != nil || res.Status != 402 || runs != 2 {
-			t.Errorf("request %d: got %+v, %v after %d runs, want 402 after two", i, res, err, runs)
+		for i := range 2 {
+			res, err := do(t, e, func(ctx context.Context) (idem.Response, error) {
+				_, err := idem.Foreign(ctx, "fax", func(context.Context, *idem.Tx) (int, error) { return 0, errDown }, idem.NotIdempotent())
+				return end(err)
+			})
+			if !errors.Is(err, idem.ErrStuck) || stuck != 1 {
+				t.Errorf("%s, request %d: got %+v, %v, and the hook %d calls; want ErrStuck, and one", name, i, res, err, stuck)
+			}
 		}
 	}
 }

@@ -126,6 +126,11 @@ func (r *run) stick(ctx context.Context, why string, before func(*store.Record) 
 	if err != nil {
 		return commitFailed(r.gate.pk, "that is to be settled", err) // the next attempt finds the operation open
 	}
+	return r.stuck(ctx, rec)
+}
+
+// stuck tells of rec, which is marked as stuck.
+func (r *run) stuck(ctx context.Context, rec *store.Record) *ended {
 	r.ask.core.log.ErrorContext(ctx, "operation is stuck and waits for an operator", "record", redact.Record(rec.PK), "operation", rec.ID)
 	stuckErr := phaseError("phase", r.gate.pk, ErrStuck)
 	r.watch.tell(ctx, evStuck, rec, stuckErr)

@@ -203,6 +203,9 @@ func (r *run) endUnstored(ctx context.Context, resp Response, e ending) (Result,
 		return r.answers().overtaken(ctx, rec.PK, held)
 	case l == state.Landed && held.State == store.Done:
 		return r.answers().answer(ctx, held, state.Replay) // the answer was stored after all
+	case l == state.Landed && held.State == store.Stuck:
+		end := r.stuck(ctx, held) // the mark was stored after all
+		return end.res, end.err
 	case e.err != nil:
 		if rerr != nil {
 			e.err = errors.Join(e.err, rerr)
@@ -237,6 +240,9 @@ func (r *run) release(ctx context.Context, b state.Release, cause error) (_ *sto
 	rec := r.record()
 	prev := rec
 	for range maxRounds {
+		if prev.State != store.Open { // an earlier write, which was reported as failed, has ended the operation after all: its key must not be free
+			return prev, state.Landed, nil
+		}
 		next := state.Released(prev, r.ask.core.opt.Now(), b)
 		held, l, err := r.writer.write(ctx, change{prev: prev, next: next}, r.times.until(prev), maxRounds)
 		switch {
