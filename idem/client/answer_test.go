@@ -33,7 +33,7 @@ func TestTornAnswers(t *testing.T) {
 		limit  int64
 	}{"no key": {"GET", 0}, "by option": {"POST", -1}, "long": {"POST", 2}} {
 		s := &script{steps: []step{torn(200)}}
-		resp, err := client.New(s, func(o *client.Options) { o.MaxAnswer = tt.limit }).RoundTrip(request(t, tt.method, ""))
+		resp, err := client.New(s, client.MaxAnswer(tt.limit)).RoundTrip(request(t, tt.method, ""))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -52,7 +52,7 @@ func TestAnswersArriveWhole(t *testing.T) {
 	for size, whole := range map[int]bool{0: true, 5: true, 6: true, 7: false, 100_000: false} {
 		want := string(filled(size))
 		s := &script{steps: []step{answerBody(200, want)}}
-		resp, err := client.New(s, func(o *client.Options) { o.MaxAnswer = 6 }).RoundTrip(request(t, "POST", "x"))
+		resp, err := client.New(s, client.MaxAnswer(6)).RoundTrip(request(t, "POST", "x"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -98,7 +98,7 @@ func (o *operation) exchange(r *http.Request) (*http.Response, error) {
 	}
 	o.heard = resp.Header
 	if o.key != "" {
-		body, err := readAhead(resp, o.t.opt.MaxAnswer)
+		body, err := readAhead(resp, o.t.opt.maxAnswer)
 		if err != nil {
 			_ = resp.Body.Close()
 			return nil, fmt.Errorf("reading the answer: %w", err)

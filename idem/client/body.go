@@ -67,8 +67,8 @@ func keep(req *http.Request, limit int64, must bool) (*body, error) {
 }
 
 func tooLong(limit int64) error {
-	return fmt.Errorf("%w: it has no GetBody and is longer than MaxBuffer (%d bytes): "+
-		"set Request.GetBody, make the request from a bytes.Reader or strings.Reader, or raise Options.MaxBuffer", ErrBody, max(limit, 0))
+	return fmt.Errorf("%w: it has no GetBody and is longer than %d bytes: "+
+		"set Request.GetBody, or make the request from a bytes.Reader or strings.Reader", ErrBody, max(limit, 0))
 }
 
 // attach gives r the body for its attempt.

@@ -72,11 +72,10 @@
 // # Bodies
 //
 // Requests made by [http.NewRequest] from a bytes.Reader, bytes.Buffer or
-// strings.Reader can be rewound. Other bodies are read into memory first, up to
-// [Options.MaxBuffer]; set Request.GetBody for longer bodies. Answers to keyed
-// requests are read ahead up to [Options.MaxAnswer], so that the transport can
-// retry after a torn answer. For servers that stream their answers, set
-// [Options.MaxAnswer] to -1.
+// strings.Reader can be rewound. Other bodies are read into memory first, up to 4 MiB;
+// set Request.GetBody for longer bodies. Up to 1 MiB of the answer to a keyed request is
+// read before it is returned, so that the transport can retry after a torn answer. The
+// rest of a longer answer is streamed, and event streams are never read ahead.
 //
 // # Retry storms
 //

@@ -126,7 +126,7 @@ func TestOperationIsRefused(t *testing.T) {
 			"no journal":     {req: named(t, "POST", "order-1", "x"), tr: client.New(s), want: client.ErrOperation},
 			"body too long to compare": {
 				req: long, want: client.ErrBody,
-				tr: client.New(s, with(j), func(o *client.Options) { o.MaxRetries, o.MaxBuffer = -1, -1 }),
+				tr: client.New(s, with(j), func(o *client.Options) { o.MaxRetries = -1 }, client.MaxBuffer(-1)),
 			},
 		} {
 			if tt.tr == nil {

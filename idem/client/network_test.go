@@ -109,7 +109,7 @@ func TestConnectionIsUsedAgain(t *testing.T) {
 					}
 					_, _ = w.Write(filled(size))
 				}), nil)
-				tr := client.New(network, func(o *client.Options) { o.MaxAnswer = 50_000 })
+				tr := client.New(network, client.MaxAnswer(50_000))
 				for range 5 {
 					if _, body, err := roundTrip(t, tr, requestTo(t, "http://api.test/")); err != nil || len(body) != size {
 						t.Errorf("%d bytes, %v", len(body), err)

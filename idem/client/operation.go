@@ -50,7 +50,7 @@ func (o *operation) begin() error {
 	}
 	_, named := operationOf(o.req)
 	must := keyed && (o.t.opt.MaxRetries > 0 || named)
-	if o.body, err = rewindable(o.req, o.t.opt.MaxBuffer, must); err != nil {
+	if o.body, err = rewindable(o.req, o.t.opt.maxBuffer, must); err != nil {
 		return err
 	}
 	if keyed {

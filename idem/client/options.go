@@ -10,11 +10,8 @@ import (
 	"github.com/samekey/samekey/internal/base/defaults"
 )
 
-// Limits beyond any sensible value, but far from an overflow.
-const (
-	maxBytes = 1 << 50
-	maxWait  = 365 * 24 * time.Hour
-)
+// maxWait is beyond any sensible value, but far from an overflow.
+const maxWait = 365 * 24 * time.Hour
 
 // Options are a [Transport]'s settings. The zero value of each field means its
 // default.
@@ -50,20 +47,10 @@ type Options struct {
 	InitialDelay, MaxDelay time.Duration
 	// AttemptTimeout is the time limit of an attempt: from sending the request's
 	// body to the answer's headers and, for a keyed request, as much of the answer's
-	// body as MaxAnswer demands. A timed-out attempt is retried; its error matches
+	// body as is read ahead, 1 MiB. A timed-out attempt is retried; its error matches
 	// os.ErrDeadlineExceeded. Default: none, so only the request's context ends an
 	// attempt that hangs.
 	AttemptTimeout time.Duration
-
-	// MaxBuffer is how many bytes of a body that can't be rewound (no GetBody) are
-	// kept for retries. With a longer body, a keyed request is refused, and a
-	// request without a key is sent once. Negative: none. Default: 4 MiB.
-	MaxBuffer int64
-	// MaxAnswer is how many bytes of the answer to a keyed request are read before
-	// the answer is returned, so that a torn answer is requested again. The rest of
-	// a longer answer is streamed. Event streams are never read ahead. Negative: no
-	// answer is read ahead. Default: 1 MiB.
-	MaxAnswer int64
 
 	// NoBudget limits retries by MaxRetries only. Default: the retries of the whole
 	// transport are at most a tenth of its requests plus ten a second, with the budget of
@@ -71,6 +58,9 @@ type Options struct {
 	// retried, so that clients don't keep a struggling server down.
 	NoBudget  bool
 	perSecond float64 // retries a second of the budget
+
+	maxBuffer int64 // bytes of a body without GetBody that are held for retries; negative: none
+	maxAnswer int64 // bytes of the answer to a keyed request that are read ahead; negative: none
 
 	// Journal remembers the keys of operations named by [WithOperation] beyond this
 	// process. Default: none; a named operation is then refused.
@@ -86,8 +76,8 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.MaxRetries, 2)
 	setDefault(&o.InitialDelay, 500*time.Millisecond)
 	setDefault(&o.MaxDelay, 5*time.Second)
-	setDefault(&o.MaxBuffer, 4<<20)
-	setDefault(&o.MaxAnswer, 1<<20)
+	setDefault(&o.maxBuffer, 4<<20)
+	setDefault(&o.maxAnswer, 1<<20)
 	setDefault(&o.perSecond, 10)
 	if o.Methods == nil {
 		o.Methods = defaults.Methods()
@@ -115,7 +105,6 @@ func (o *Options) validate() error {
 	check(o.InitialDelay > 0, "InitialDelay %v: above zero", o.InitialDelay)
 	check(o.MaxDelay >= o.InitialDelay && o.MaxDelay <= maxWait, "MaxDelay %v: at least InitialDelay, %v, at most %v", o.MaxDelay, o.InitialDelay, maxWait)
 	check(o.AttemptTimeout >= 0, "AttemptTimeout %v: not negative", o.AttemptTimeout)
-	check(o.MaxBuffer < maxBytes && o.MaxAnswer < maxBytes, "MaxBuffer %d, MaxAnswer %d: below %d", o.MaxBuffer, o.MaxAnswer, int64(maxBytes))
 	check(!isNilPointer(o.Journal), "Journal is a nil pointer")
 	for _, m := range o.Methods {
 		check(isToken(m) && m == strings.ToUpper(m) && !isSafe(m), "Methods: %q is not a method that changes something, in upper case", m)

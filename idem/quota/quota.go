@@ -28,28 +28,28 @@ type Limits struct {
 	Bytes int64
 }
 
-// patience limits a call to Options.Shared.
-const patience = time.Second
+const (
+	// patience limits a call to Options.Shared.
+	patience = time.Second
+	// mostCallers is how many callers are remembered, counted again for each route with
+	// limits. The least recent is forgotten first, and begins with full buckets. A caller
+	// takes about 1 KB.
+	mostCallers = 10_000
+)
 
 // Options are the settings of [New].
 type Options struct {
 	// Routes has additional limits for each caller on a route. A request takes a
 	// place in both.
 	Routes map[string]Limits
-	// Callers is how many callers are remembered, counted again for each route with
-	// limits. The least recent is forgotten first, and begins with full buckets. A caller
-	// takes about 1 KB. Default: 10000.
-	Callers int
 	// Shared keeps the buckets of PerMinute and Bytes for all processes, so that a
 	// caller's limits hold however many sandboxes there are. Open stays a limit of
-	// this process. Default: nil, each process has its own buckets.
+	// this process. While Shared fails, each process uses buckets of its own. Default:
+	// nil, each process has its own buckets.
 	Shared Shared
 	// Name separates these shared buckets from those of other programs and other
 	// limits on the same table. Default: none.
 	Name string
-	// Closed refuses new operations by 503 while Shared fails. Default: false, each
-	// process uses buckets of its own until Shared answers again.
-	Closed bool
 	// Now is the clock, for tests. Default: time.Now.
 	Now func() time.Time
 }
@@ -76,7 +76,7 @@ type name struct {
 // New returns buckets with the limits of each caller, over all routes. New panics
 // if a limit is negative: a mistake in the program, best found at cold start.
 func New(each Limits, optFns ...func(*Options)) *Buckets {
-	opt := Options{Callers: 10_000, Now: time.Now}
+	opt := Options{Now: time.Now}
 	for _, fn := range optFns {
 		fn(&opt)
 	}
@@ -84,15 +84,12 @@ func New(each Limits, optFns ...func(*Options)) *Buckets {
 		check(fmt.Sprintf("Routes[%q]", route), l)
 	}
 	check("limits", each)
-	if opt.Callers < 1 {
-		panic(fmt.Sprintf("quota: New: Callers %d: at least 1", opt.Callers)) //nolint:forbidigo // a mistake in the program, at cold start
-	}
-	return &Buckets{each: each, opt: opt, known: lru.New[name, *caller](opt.Callers * (1 + len(opt.Routes)))}
+	return &Buckets{each: each, opt: opt, known: lru.New[name, *caller](mostCallers * (1 + len(opt.Routes)))}
 }
 
 func check(of string, l Limits) {
 	if l.PerMinute < 0 || l.Burst < 0 || l.Open < 0 || l.Bytes < 0 || l.Burst > 0 && l.PerMinute == 0 {
-		panic(fmt.Sprintf("quota: New: %s %+v: not negative, and no Burst without PerMinute", of, l)) //nolint:forbidigo // as in New
+		panic(fmt.Sprintf("quota: New: %s %+v: not negative, and no Burst without PerMinute", of, l)) //nolint:forbidigo // a mistake in the program, at cold start
 	}
 }
 
@@ -184,12 +181,9 @@ func (b *Buckets) refill(ctx context.Context, a *account, n int64) (wait time.Du
 	defer b.mu.Unlock()
 	a.shared.busy = nil
 	close(done)
-	switch {
-	case err == nil:
+	if err == nil {
 		a.shared.got(b.opt.Now(), l, got)
-	case b.opt.Closed:
-		return 0, err
-	default:
+	} else {
 		a.shared.alone = b.opt.Now().Add(aloneFor)
 	}
 	return got.Wait, nil

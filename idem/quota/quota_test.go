@@ -247,30 +247,27 @@ func TestRoutes(t *testing.T) {
 // Strangers don't fill the memory, and a caller who is forgotten is not refused.
 func TestCallersAreBounded(t *testing.T) {
 	t.Parallel()
-	for callers, set := range map[int]func(*quota.Options){
-		1: func(o *quota.Options) { o.Callers = 1 }, 10: func(o *quota.Options) { o.Callers = 10 }, 10_000: func(*quota.Options) {},
-	} {
-		d := newDesk(t, quota.Limits{PerMinute: 1}, set)
-		d.runs(as("first"))
-		held, _ := d.begin(as("second"))
-		for i := range callers {
-			if !d.runs(as(fmt.Sprint("stranger", i))) {
-				t.Errorf("of %d: a new caller was refused", callers)
-			}
+	const callers = 10_000
+	d := newDesk(t, quota.Limits{PerMinute: 1})
+	d.runs(as("first"))
+	held, _ := d.begin(as("second"))
+	for i := range callers {
+		if !d.runs(as(fmt.Sprint("stranger", i))) {
+			t.Error("a new caller was refused")
 		}
-		if d.runs(as(fmt.Sprint("stranger", callers-1))) || d.runs(as("stranger0")) {
-			t.Errorf("of %d: a recent caller was forgotten", callers)
-		}
-		if !d.runs(as("first")) {
-			t.Errorf("of %d: a forgotten caller was refused", callers)
-		}
-		held(idem.QuotaUse{}) // its buckets are forgotten
 	}
+	if d.runs(as(fmt.Sprint("stranger", callers-1))) || d.runs(as("stranger0")) {
+		t.Error("a recent caller was forgotten")
+	}
+	if !d.runs(as("first")) {
+		t.Error("a forgotten caller was refused")
+	}
+	held(idem.QuotaUse{}) // its buckets are forgotten
 }
 
 // Callers with names as long as a token's claims take no more memory than others.
 func TestLongNamesTakeNoMemory(t *testing.T) {
-	const callers, most = 1000, 1500 // bytes for each
+	const callers, most = 10_000, 1500 // bytes for each
 	heap := func() uint64 {
 		runtime.GC()
 		var m runtime.MemStats
@@ -278,7 +275,7 @@ func TestLongNamesTakeNoMemory(t *testing.T) {
 		return m.HeapAlloc
 	}
 	before := heap()
-	b := quota.New(quota.Limits{PerMinute: 60, Open: 2, Bytes: 1 << 20}, func(o *quota.Options) { o.Callers = callers })
+	b := quota.New(quota.Limits{PerMinute: 60, Open: 2, Bytes: 1 << 20})
 	for i := range 2 * callers {
 		end, _, err := b.Begin(t.Context(), idem.QuotaRequest{Caller: strconv.Itoa(i) + strings.Repeat("x", 8000), Kept: time.Hour})
 		if err != nil {
@@ -334,7 +331,6 @@ func TestMistakes(t *testing.T) {
 		"a route's": func() {
 			quota.New(quota.Limits{}, func(o *quota.Options) { o.Routes = map[string]quota.Limits{"r": {Open: -1}} })
 		},
-		"no callers": func() { quota.New(quota.Limits{}, func(o *quota.Options) { o.Callers = 0 }) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

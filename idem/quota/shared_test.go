@@ -205,11 +205,6 @@ func TestSharedBucketsFail(t *testing.T) {
 	if !d.runs() || len(s.lots) != 2 {
 		t.Errorf("after ten seconds: %d leases", len(s.lots))
 	}
-
-	closed := newDesk(t, quota.Limits{PerMinute: 2}, sharedBy(&table{answer: fails}), func(o *quota.Options) { o.Closed = true })
-	if end, wait, err := closed.b.Begin(t.Context(), idem.QuotaRequest{Caller: "jane"}); !errors.Is(err, down) || end != nil || wait != 0 {
-		t.Errorf("closed: %v, %v", wait, err)
-	}
 }
 
 // Many requests at once lease one after the other, each within a second. One whose
