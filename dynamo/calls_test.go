@@ -136,19 +136,17 @@ func TestCallsOfATicket(t *testing.T) {
 	for name, tt := range map[string]struct {
 		dies  bool
 		body  string
-		keep  time.Duration
 		takes calls
 		ends  calls
 	}{
-		"given back": {false, `{"amount":2000}`, 0, one, one},
-		"abandoned":  {true, `{"amount":2000}`, 0, one, one},
+		"given back": {false, `{"amount":2000}`, one, one},
+		"abandoned":  {true, `{"amount":2000}`, one, one},
 		// It is looked for before it is taken, and emptied after the answer.
-		"its request is beside its record": {false, randomText(20 << 10), 0, calls{"UpdateItem": 2, "GetItem": 1}, calls{"UpdateItem": 2}},
-		"the same, left to TTL":            {false, randomText(20 << 10), aWeek, calls{"UpdateItem": 2, "GetItem": 1}, one},
+		"its request is beside its record": {false, randomText(20 << 10), calls{"UpdateItem": 2, "GetItem": 1}, calls{"UpdateItem": 2}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			tab := newTable(t, func(o *dynamo.Options) { o.KeepRequests = tt.keep })
+			tab := newTable(t)
 			clock := idemtest.NewClock()
 			options := func(o *idem.Options) { o.Resumable, o.Function, o.Now = true, "rides", clock.Now }
 			req := tabletest.Post(tabletest.NewKey(), tt.body)

@@ -323,13 +323,11 @@ func TestPartsOfARequestAfterACommit(t *testing.T) {
 		next, held *store.Record
 		err        error
 		now        *store.Record // in the table
-		kept       time.Duration // Options.KeepRequests
 		want       string        // of the parts: "stay", "go", "come"
 		taken      bool          // the outcome is known now: it is the record in the table
 	}{
 		"it ends":                            {next: done, want: "go"},
-		"it ends, and TTL is to remove it":   {next: done, kept: time.Hour, want: "stay"},
-		"an operator ends it":                {next: record("b", 2, nil), kept: time.Hour, want: "go"},
+		"an operator ends it":                {next: record("b", 2, nil), want: "go"},
 		"it goes on":                         {next: record("a", 2, stored(nil)), want: "stay"},
 		"it goes on, as far as is known":     {next: record("a", 2, stored(nil)), err: errDown, want: "stay"},
 		"it goes on, with the request":       {next: supplied, want: "come"},
@@ -353,7 +351,6 @@ func TestPartsOfARequestAfterACommit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, p, _, _ := partsOf(2, 0)
-			s.requests = tt.kept
 			c := store.Commit{Prev: record("a", 1, stored(nil)), Next: tt.next}
 			if name == "with the request, known before" {
 				c.Prev.Input.Body = body

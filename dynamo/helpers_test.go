@@ -152,11 +152,6 @@ func seen(r *store.Record) map[string]*store.Record {
 var anyValue = cmpopts.IgnoreUnexported(types.AttributeValueMemberS{}, types.AttributeValueMemberN{}, types.AttributeValueMemberB{},
 	types.AttributeValueMemberM{}, types.AttributeValueMemberL{}, types.AttributeValueMemberBOOL{}, types.AttributeValueMemberNULL{})
 
-// aWeek leaves stored requests to TTL.
-const aWeek = 7 * 24 * time.Hour
-
-func keeping(o *dynamo.Options) { o.KeepRequests = aWeek }
-
 func storing(clock *idemtest.Clock) func(*idem.Options) {
 	return func(o *idem.Options) { o.Function, o.Resumable, o.Now = "f", true, clock.Now }
 }

@@ -1,7 +1,6 @@
 package dynamo
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -76,7 +75,7 @@ func (s *Store) putInput(ctx context.Context, pk string, into *store.Overflow, l
 		ctx, cancel = context.WithTimeout(ctx, time.Until(d)/2)
 		defer cancel()
 	}
-	_ = s.putChunks(ctx, pk, into, large, time.Now().Add(cmp.Or(s.requests, state.KeepsRequest)), box)
+	_ = s.putChunks(ctx, pk, into, large, time.Now().Add(state.KeepsRequest), box)
 }
 
 // missing returns o with none of its companions written.
@@ -92,7 +91,7 @@ func missing(o *store.Overflow) *store.Overflow {
 func (s *Store) tendInput(ctx context.Context, c store.Commit, held *store.Record, err error) (*store.Record, error) {
 	over := c.Prev.Input.Overflow
 	supplied := c.Next.Input != nil && len(c.Prev.Input.Body) == 0 && len(c.Next.Input.Body) > 0
-	if c.Next.Input != nil && !supplied || s.leaves(c) {
+	if c.Next.Input != nil && !supplied {
 		return held, err
 	}
 	if errors.Is(err, store.ErrUnknown) {
@@ -117,13 +116,6 @@ func (s *Store) tendInput(ctx context.Context, c store.Commit, held *store.Recor
 		_ = s.dropChunks(ctx, c.Prev.PK, over)
 	}
 	return held, err
-}
-
-// leaves reports whether the companions of c.Prev's request are left to TTL though c
-// ends its operation. An operator's write, which changes the owner, leaves nothing of
-// the request of an unfinished operation.
-func (s *Store) leaves(c store.Commit) bool {
-	return s.requests > 0 && c.Next.Owner == c.Prev.Owner
 }
 
 // fits reports whether o describes body, whose stored form is packed.

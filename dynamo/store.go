@@ -7,7 +7,6 @@ import (
 	"os"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
@@ -41,7 +40,6 @@ type Store struct {
 	api        API
 	table      string
 	inline     int
-	requests   time.Duration // Options.KeepRequests
 	region     string
 	companions atomic.Int64 // numbers of companions used so far
 	unnamed    unnamed.Handlers
@@ -57,18 +55,6 @@ type Options struct {
 	// also costs one more call and unit at its first write. docs/operate/item.md says when to
 	// change the limit. At most 64 KiB. Default: 4 KiB.
 	Inline int
-	// KeepRequests leaves stored requests over Inline to the table's TTL, that long
-	// after their claim. A request of 20 KB then costs 23 write units instead of 44, and
-	// 3 calls instead of 4, but its body stays at rest after the answer. An operator who
-	// ends an unfinished operation removes the body at once. After KeepRequests a
-	// completer can't run an operation that is still open or stuck: its client's retry
-	// continues the operation, or people settle it. At least 24 hours. Default: 0; the
-	// body is removed when the operation ends, and otherwise left to TTL, 30 days after
-	// the claim.
-	//
-	// The store of the program that ends the operation decides, so give the option to
-	// all functions with handlers. Workers and operators don't need it.
-	KeepRequests time.Duration
 	// Hooks are called with the store's calls, for metrics and traces.
 	Hooks Hooks
 	// Units asks DynamoDB for the capacity units of each call, for Hooks and for
@@ -85,9 +71,6 @@ type Options struct {
 const (
 	defaultInline = 4 << 10
 	maxInline     = 64 << 10
-
-	// minKeepRequests is longer than a completer tries: ten tries take eight hours.
-	minKeepRequests = 24 * time.Hour
 )
 
 // tableName reports whether s follows the service's rule for names; the ARN of a
@@ -117,12 +100,10 @@ func New(api API, table string, optFns ...func(*Options)) (*Store, error) {
 		return nil, fmt.Errorf("dynamo: New: %q is not the name or ARN of a table", table)
 	case opt.Inline < 1 || opt.Inline > maxInline:
 		return nil, fmt.Errorf("dynamo: New: Options.Inline is %d; 1 to %d will do", opt.Inline, maxInline)
-	case opt.KeepRequests != 0 && opt.KeepRequests < minKeepRequests:
-		return nil, fmt.Errorf("dynamo: New: Options.KeepRequests is %v; at least %v will do, or 0 to remove requests when their operations end", opt.KeepRequests, minKeepRequests)
 	}
 	return &Store{
 		api: &watched{API: api, hooks: opt.Hooks, units: opt.Units}, table: table, inline: opt.Inline,
-		requests: opt.KeepRequests, region: os.Getenv("AWS_REGION"), sealer: opt.Seal,
+		region: os.Getenv("AWS_REGION"), sealer: opt.Seal,
 	}, nil
 }
 

@@ -246,8 +246,6 @@ func TestNewRefusesWhatCantWork(t *testing.T) {
 		"inline too large":    {client, "table", func(o *dynamo.Options) { o.Inline = 64<<10 + 1 }, "Options.Inline"},
 		"inline of nothing":   {client, "table", func(o *dynamo.Options) { o.Inline = 0 }, "Options.Inline"},
 		"inline negative":     {client, "table", func(o *dynamo.Options) { o.Inline = -1 }, "Options.Inline"},
-		"requests too short":  {client, "table", func(o *dynamo.Options) { o.KeepRequests = 24*time.Hour - 1 }, "Options.KeepRequests is 23h59m59.999999999s; at least 24h0m0s"},
-		"requests negative":   {client, "table", func(o *dynamo.Options) { o.KeepRequests = -time.Second }, "Options.KeepRequests"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -261,7 +259,7 @@ func TestNewRefusesWhatCantWork(t *testing.T) {
 		})
 	}
 	for _, limit := range []func(*dynamo.Options){
-		func(o *dynamo.Options) { o.KeepRequests = 24 * time.Hour }, func(o *dynamo.Options) { o.Inline = 1 }, func(o *dynamo.Options) { o.Inline = 64 << 10 },
+		func(o *dynamo.Options) { o.Inline = 1 }, func(o *dynamo.Options) { o.Inline = 64 << 10 },
 	} {
 		if _, err := dynamo.New(client, "table", limit); err != nil {
 			t.Error(err)

@@ -145,9 +145,8 @@ type Options struct {
 	// Resumable it is the largest body of a new request instead, and Middleware reads
 	// 10 MiB at least, so that a known key gets its answer. A larger new request is
 	// refused by [ErrTooLarge]; a known key whose body is not read by [ErrIncomparable].
-	// Storing a request costs a write unit for each KB (above 4 KB two, unless the store
-	// leaves it to TTL), also if the handler then refuses the request. At most
-	// 10 MiB with Resumable. Default: 10 MiB, with Resumable 256 KiB.
+	// Storing a request costs a write unit for each KB, above 4 KB two, also if the handler
+	// then refuses the request. At most 10 MiB with Resumable. Default: 10 MiB, with Resumable 256 KiB.
 	MaxRequest int
 
 	// Resumable stores the request with its claim, so that a completer can finish

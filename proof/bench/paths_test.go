@@ -107,20 +107,6 @@ func refused(want error, run func(context.Context, *bed) error) func(context.Con
 	}
 }
 
-// leftToTTL leaves stored requests beside their records.
-func leftToTTL(o *dynamo.Options) { o.KeepRequests = 7 * 24 * time.Hour }
-
-// stored is run on a store with an option.
-func stored(opt func(*dynamo.Options), run func(context.Context, *bed) error) func(context.Context, *bed) error {
-	return func(ctx context.Context, b *bed) (err error) {
-		with := *b
-		if with.store, err = dynamo.New(b.client, b.table, opt); err != nil {
-			return err
-		}
-		return run(ctx, &with)
-	}
-}
-
 func answers(body string) func(*bed) handler { return func(*bed) handler { return creates(body) } }
 
 func fails(*bed) handler {
@@ -254,7 +240,6 @@ func paths() []path {
 		path{"answer-1MB-replay", bodies, "its replay", fresh(small, large, hugeAnswer), replayed(small, large)},
 		path{"resumable", bodies, "new, `Resumable`, small request", nil, fresh(small, resumable, usual)},
 		path{"resumable-20KB", bodies, "new, `Resumable`, request of 20 KB", nil, fresh(largeRequest, resumable, usual)},
-		path{"resumable-20KB-left", bodies, "the same, left to TTL (`KeepRequests`)", nil, stored(leftToTTL, fresh(largeRequest, resumable, usual))},
 		path{"resumable-600KB", bodies, "new, `Resumable`, request of 600 KB", nil, fresh(hugeRequest, resumable, usual)},
 		path{"resumable-20KB-replay", bodies, "replay of the request of 20 KB", fresh(largeRequest, resumable, usual), replayed(largeRequest, resumable)},
 

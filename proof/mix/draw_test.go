@@ -65,7 +65,7 @@ type choice string
 // new ones at the end: the numbers are in seeds.
 var switches = [...]choice{
 	// The engine's and the store's options.
-	resumable, readFirst, retention, maxBody, inline, stored, inFlight, keepRequests, sealed, lease,
+	resumable, readFirst, retention, maxBody, inline, stored, inFlight, sealed, lease,
 	maxTries, renews, deadline,
 	// The script.
 	phases, foreign, writes, jobsStaged, largeResult, notIdempotent, remembers, sends, ending, status, largeAnswer, largeRequest,
@@ -85,22 +85,21 @@ var switches = [...]choice{
 }
 
 const (
-	resumable    choice = "Resumable"
-	readFirst    choice = "ReadFirst"
-	retention    choice = "Retention"
-	maxBody      choice = "MaxBody"
-	inline       choice = "Inline"
-	stored       choice = "Stored"
-	inFlight     choice = "InFlight"
-	keepRequests choice = "KeepRequests"
-	sealed       choice = "Seal"
-	lease        choice = "Lease"
-	maxTries     choice = "MaxTries"
-	renews       choice = "renewals"
-	deadline     choice = "a short time limit"
-	callsOut     choice = "CallsOut"
-	retrySign    choice = "the sign of a retry, true or not"
-	former       choice = "Former"
+	resumable choice = "Resumable"
+	readFirst choice = "ReadFirst"
+	retention choice = "Retention"
+	maxBody   choice = "MaxBody"
+	inline    choice = "Inline"
+	stored    choice = "Stored"
+	inFlight  choice = "InFlight"
+	sealed    choice = "Seal"
+	lease     choice = "Lease"
+	maxTries  choice = "MaxTries"
+	renews    choice = "renewals"
+	deadline  choice = "a short time limit"
+	callsOut  choice = "CallsOut"
+	retrySign choice = "the sign of a retry, true or not"
+	former    choice = "Former"
 
 	phases        choice = "phases"
 	foreign       choice = "Foreign"

@@ -74,7 +74,7 @@ func (w *world) start(version int) *process {
 // open opens the store by api.
 func (w *world) open(api dynamo.API) *dynamo.Store {
 	s, err := dynamo.New(api, records, func(o *dynamo.Options) {
-		o.Inline, o.KeepRequests = w.inline, w.keep
+		o.Inline = w.inline
 		if w.sealed {
 			o.Seal = w.sealer
 		}

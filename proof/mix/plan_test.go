@@ -18,7 +18,6 @@ type plan struct {
 
 	engine    func(*idem.Options)
 	inline    int
-	keep      time.Duration // dynamo.Options.KeepRequests
 	sealed    bool
 	retention time.Duration
 	lease     time.Duration
@@ -128,9 +127,6 @@ func newPlan(d *drawn) *plan {
 	p.kills = p.limit > 0 && d.hash("kills")%4 > 0
 	p.renews = d.odds(0.15, renews) && !p.steady
 	p.sealed = d.odds(0.2, sealed)
-	if d.odds(0.2, keepRequests) {
-		p.keep = 24 * time.Hour
-	}
 	p.rate = []float64{0, 1, 1, 3, 8}[d.hash("rate")%5]
 	flight := pick(d, inFlight, []idem.InFlightMode{idem.InFlightRefuse, idem.InFlightWait, idem.InFlightAccept})
 	policy := pick(d, stored, []func(idem.Response) bool{
@@ -341,7 +337,7 @@ func (p *plan) settings() string {
 	var o idem.Options
 	p.engine(&o)
 	return fmt.Sprintf("Resumable %t, ReadFirst %t, Retention %s, Lease %s, MaxBody %d, "+
-		"MaxTries %d, InFlight %d, CallsOut %t, former %t, renews %t, policy %t, Inline %d, KeepRequests %s, sealed %t, time limit %s, kills %t, rate %g",
+		"MaxTries %d, InFlight %d, CallsOut %t, former %t, renews %t, policy %t, Inline %d, sealed %t, time limit %s, kills %t, rate %g",
 		o.Resumable, p.readFirst, o.Retention, o.Lease, o.MaxBody, o.MaxTries, o.InFlight, o.CallsOut, p.former,
-		p.renews, o.Stored != nil, p.inline, p.keep, p.sealed, p.limit, p.kills, p.rate)
+		p.renews, o.Stored != nil, p.inline, p.sealed, p.limit, p.kills, p.rate)
 }

@@ -509,7 +509,7 @@ func TestSweepEmptiesWhatNobodyDecides(t *testing.T) {
 // and nothing else, before the items' time and long after it.
 func TestPassLeavesToTTLWhatTTLDeletes(t *testing.T) {
 	t.Parallel()
-	tab := newTable(t, func(o *dynamo.Options) { o.KeepRequests = 24 * time.Hour })
+	tab := newTable(t)
 	run(t, tab.Engine(callertest.Anybody), tabletest.Created("finished"))
 	run(t, tab.Engine(callertest.Anybody), tabletest.Created(noise(50_000))) // in parts beside the record
 	stored := tabletest.Post(tabletest.NewKey(), noise(50_000))              // with a request beside it
