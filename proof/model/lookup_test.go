@@ -83,34 +83,48 @@ func (t *trace) callArrives() {
 	t.note("the call of holder %d arrives", turn)
 }
 
-// asking reports whether a look-up is under way. The model has it in one step: no time passes.
-func (t *trace) asking() bool {
-	return slices.ContainsFunc(t.actors, func(a *actor) bool { return a.pending != nil && a.pending.look != nil })
+// asked has the provider answer the look-ups that have begun. Their attempts hear it later.
+func (t *trace) asked() {
+	for _, a := range t.actors {
+		if a.pending != nil && a.pending.look != nil && a.pending.found == nil {
+			t.finds(a, a.pending)
+			t.fired["time passes during a look-up"]++
+		}
+	}
 }
 
-// looksUp answers a look-up: with what is true, or with less.
+// looksUp answers a look-up.
 func (t *trace) looksUp(a *actor, k *ask) {
+	if k.found == nil {
+		t.finds(a, k)
+	}
+	t.answers(a, *k.found)
+	if next := a.pending; k.found.found == idem.NotMade && next != nil && next.commit != nil && next.commit.Next.Mark != "" && !next.commit.Next.Lease.IsZero() {
+		t.fired["called once more"]++
+	}
+}
+
+// finds is what the provider says to a look-up: what is true, or less.
+func (t *trace) finds(a *actor, k *ask) {
 	made, shows := false, false
 	for _, s := range t.sent {
 		if s.arrived {
 			made, shows = true, shows || s.turn <= t.accept.over(t.now) && !t.config.Never
 		}
 	}
-	fate, r := Failed, answer{err: errNet}
+	fate := Failed
+	k.found = &answer{err: errNet}
 	switch n := t.rnd.IntN(4); {
 	case n == 0:
 	case made && (shows || n > 1):
-		fate, r = Made, answer{found: idem.Made}
+		fate, k.found = Made, &answer{found: idem.Made}
 	default:
-		fate, r = NotMade, answer{found: idem.NotMade}
+		fate, k.found = NotMade, &answer{found: idem.NotMade}
 	}
+	t.closed()
 	t.accept.follows(func(s Step, _ *world) bool { return int(s.Who) == a.i+1 && s.What == LooksUp && s.Fate == fate }, false)
 	t.fired["look-up"+fateNames[fate]]++
 	t.note("attempt %d looks the call up%s", a.i+1, fateNames[fate])
-	t.answers(a, r)
-	if fate == NotMade && a.pending != nil && a.pending.commit != nil && a.pending.commit.Next.Mark != "" && !a.pending.commit.Next.Lease.IsZero() {
-		t.fired["called once more"]++
-	}
 }
 
 // overdue ends what is on its way for longer than within: calls, and attempts that were
@@ -156,7 +170,7 @@ func TestTracesOfLookUps(t *testing.T) {
 	}
 	follow(t, n, 1000, "histories of look-ups", []string{
 		"answered", "answer lost", "delayed", "doubled", "conflict", "lost", "dies before", "dies after", "lands", "completer", "operator", "leases end",
-		"slow call", "call arrives", "look-up: made", "look-up: not made", "look-up, and gets an error", "called once more", "settled by asking",
+		"slow call", "call arrives", "look-up: made", "look-up: not made", "look-up, and gets an error", "called once more", "time passes during a look-up", "settled by asking",
 	}, playLookUps)
 }
 

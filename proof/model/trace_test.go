@@ -101,6 +101,7 @@ type ask struct {
 	commit *store.Commit
 	take   *store.Take
 	look   *idem.Call // that is looked up
+	found  *answer    // of the provider to a look-up
 	pk     string     // of what is read or written
 	key    string     // of a call to the provider
 	op     string     // of the operation that calls
@@ -681,9 +682,9 @@ func (t *trace) run() {
 			t.lands(t.rnd.IntN(len(t.late)))
 		case n == 0 && t.onWay() > 0:
 			t.callArrives()
-		case n == 1 && t.asking():
 		case n == 1 && !t.ages() && t.now.Sub(began) >= 18*time.Hour: // the key's lifetime would end, and a provider's memory
 		case n == 1:
+			t.asked()
 			t.now = t.now.Add(3 * time.Hour)
 			t.fired["leases end"]++
 			t.note("three hours pass")
