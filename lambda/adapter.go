@@ -125,7 +125,7 @@ func take(s any) ([]byte, error) {
 	b, err := json.Marshal(s)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("%w: what is verified has no JSON form: %w", idem.ErrRequest, err)
+		return nil, fmt.Errorf("%w: the verified identity has no JSON form: %w", idem.ErrRequest, err)
 	case string(b) == "{}":
 		return nil, nil
 	}

@@ -124,7 +124,7 @@ func appSyncCaller(body []byte, named []rawjson.Pointer) ([]string, error) {
 		id, _ = iamIdentity(text("cognitoIdentityPoolId"), text("cognitoIdentityId"), text("userArn"))
 	}
 	if err == nil && id.Subject == "" {
-		err = errors.New("/identity: it doesn't say who is calling; name that by AppSyncKey's further pointers")
+		err = errors.New("/identity: it doesn't name the caller; name the caller by further pointers of AppSyncKey")
 	}
 	return []string{id.Kind, id.Subject}, err
 }

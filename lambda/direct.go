@@ -163,7 +163,7 @@ func directRequest[In any](ctx context.Context, in In, key func(In, *idem.Reques
 	case err != nil:
 		return req, &idem.Error{Op: "scope", Err: fmt.Errorf("%w: %w", idem.ErrScope, err)}
 	case req.Scope == "":
-		return req, &idem.Error{Op: "scope", Err: fmt.Errorf("%w: DirectOptions.Scope returned an empty one", idem.ErrScope)}
+		return req, &idem.Error{Op: "scope", Err: fmt.Errorf("%w: DirectOptions.Scope returned an empty scope", idem.ErrScope)}
 	}
 	req.Key, err = key(in, &req)
 	return req, err

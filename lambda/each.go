@@ -156,8 +156,8 @@ func (h *EachHandler[Ev, Rec, Re]) each(ctx context.Context, ev Ev) (re Re, over
 	}
 	if len(failed) > 0 {
 		h.warned.Do(func() { // a function can't find out whether its source reads the report
-			slog.WarnContext(ctx, "records have to come again, which takes ReportBatchItemFailures on the event source mapping: "+
-				"without it Lambda takes them for done")
+			slog.WarnContext(ctx, "records must be delivered again, which needs ReportBatchItemFailures on the event source mapping: "+
+				"without it, Lambda counts them as done")
 		})
 	}
 	return h.batch.Reply(failed), overdue, nil

@@ -924,10 +924,10 @@ func TestLogOfABatch(t *testing.T) {
 		return w.message(ctx, m)
 	}
 	const (
-		takes    = `level=WARN msg="records have to come again, which takes ReportBatchItemFailures on the event source mapping: `
+		takes    = `level=WARN msg="records must be delivered again, which needs ReportBatchItemFailures on the event source mapping: `
 		first    = `level=ERROR msg="record failed" record=1 error="bad record"` + "\n"
 		second   = `level=ERROR msg="record failed" record=2 error="lambda: handler panicked with a string" stack="goroutine `
-		notTried = `level=WARN msg="records were not tried and come again" records=2 of=4 first=a2 error="not tried: an earlier record of its group failed"` + "\n"
+		notTried = `level=WARN msg="records were not tried and will be delivered again" records=2 of=4 first=a2 error="not tried: an earlier record of its group failed"` + "\n"
 	)
 	plain, hooked, panics := lambda.SQS, lambda.SQS, lambda.SQS
 	hooked.Failed, hooked.NotRun = quiet(hooked).Failed, quiet(hooked).NotRun

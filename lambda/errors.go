@@ -22,10 +22,10 @@ var (
 
 	// ErrOverdue matches errors of records whose handler had not returned when the report
 	// went out, though its context had ended. The handler may have had its effect.
-	ErrOverdue = errors.New("the handler has not come back, though its time is over")
+	ErrOverdue = errors.New("the handler has not returned, although its time is over")
 
 	errHeldBack = fmt.Errorf("%w: an earlier record of its group failed", ErrNotRun)
-	errSameKey  = fmt.Errorf("%w: the handler of an earlier record with its key has not come back", ErrNotRun)
+	errSameKey  = fmt.Errorf("%w: the handler of an earlier record with its key has not returned", ErrNotRun)
 	errGone     = errors.New("the handler ended its goroutine")
 )
 

@@ -94,7 +94,7 @@ func openBody(body string) (in inner, ok bool, err error) {
 	in, ok, err = openObject([]byte(body))
 	if err != nil {
 		return inner{}, false, fmt.Errorf("the message looks like an envelope of SNS or EventBridge and can't be read (%w); "+
-			"turn on raw message delivery, hand events on whole, or say what the key is by Batch.WithKey", err)
+			"turn on raw message delivery, pass events on whole, or find the key by Batch.WithKey", err)
 	}
 	return in, ok, nil
 }

@@ -156,7 +156,7 @@ func (c *course[Ev, Rec, Re]) begin(ctx context.Context, i int) {
 func (c *course[Ev, Rec, Re]) came(ctx context.Context, i int) {
 	switch t := c.tasks[i]; {
 	case t.givenUp():
-		slog.WarnContext(ctx, "an overdue handler has come back", "record", c.h.batch.ID(c.recs[i]), "error", t.came)
+		slog.WarnContext(ctx, "an overdue handler has returned", "record", c.h.batch.ID(c.recs[i]), "error", t.came)
 	case t.came != nil && !t.untried(t.came):
 		c.h.tell(ctx, c.h.batch.Failed, "Batch.Failed", c.recs[i], t.came)
 	}
@@ -207,7 +207,7 @@ func (c *course[Ev, Rec, Re]) notTried(ctx context.Context) {
 		}
 	}
 	if n > 0 && hook == nil {
-		slog.WarnContext(ctx, "records were not tried and come again", "records", n, "of", len(c.recs),
+		slog.WarnContext(ctx, "records were not tried and will be delivered again", "records", n, "of", len(c.recs),
 			"first", c.h.batch.ID(c.recs[first]), "error", c.errs[first])
 	}
 }

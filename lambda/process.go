@@ -81,12 +81,12 @@ func startAnew(ctx context.Context, answer []byte, failure error) {
 	if failure != nil {
 		kind, answer = "error", errorAnswer(failure)
 	}
-	slog.WarnContext(ctx, "a handler has not come back: the program begins anew, without it", "failure", failure)
+	slog.WarnContext(ctx, "a handler has not returned: the program restarts without it", "failure", failure)
 	err := post(ctx, kind, answer)
 	if err == nil {
 		err = execAgain()
 	}
-	slog.ErrorContext(ctx, "the program can't begin anew: its process ends", "error", err)
+	slog.ErrorContext(ctx, "the program can't restart: the process ends", "error", err)
 	panic(fmt.Errorf("%w: %w", ErrOverdue, err)) //nolint:forbidigo // frozen, it would be unsafe
 }
 

@@ -47,7 +47,7 @@ func s3Key(r events.S3EventRecord) (string, error) {
 	if o.Sequencer == "" {
 		request := r.ResponseElements["x-amz-request-id"]
 		if request == "" && r.EventTime.IsZero() {
-			return "", errors.New("nothing tells this notification from the next one for its object")
+			return "", errors.New("nothing distinguishes this notification from the next notification of its object")
 		}
 		moment = "at " + r.EventTime.UTC().Format(time.RFC3339Nano) + " " + request
 	}

@@ -114,11 +114,11 @@ func wrap[Ev, Re any](e *idem.Engine, a Adapter[Ev, Re], h func(context.Context,
 		err = e.AddHandler(opt.Name)
 	}
 	if err == nil && a.shared != nil && a.shared(nil) && !e.OneCaller() {
-		err = errors.New("clients choose keys, and nothing says whose key it is: " + whoseKeys)
+		err = errors.New("clients choose keys, and nothing tells the clients apart: " + whoseKeys)
 	}
 	if err == nil && a.ownScope && cmp.Or(opt.Operation, opt.Name) == "" {
-		err = errors.New("DirectOptions.Scope takes the function out of the keys, so the handler of another one could share them: " +
-			"set HandlerOptions.Name, or Operation to lambda.Unnamed where keys are in use already")
+		err = errors.New("DirectOptions.Scope removes the function from the keys, so handlers of other functions could share keys: " +
+			"set HandlerOptions.Name, or Operation to lambda.Unnamed if keys are already in use")
 	}
 	operation := opt.operation()
 	if err == nil && a.typed {

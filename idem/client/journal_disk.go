@@ -43,12 +43,12 @@ func (j *FileJournal) load() error {
 		j.at.id = rand.Text()
 		return nil
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%w: it is gone, and with it the keys of operations: put it back, or remove %s too to begin with none",
+		return fmt.Errorf("%w: the file is gone, and with it the keys of operations: restore it, or remove %s too, to begin with an empty journal",
 			ErrCorrupt, lockPath(j.path))
 	case err != nil:
 		return err
 	case len(data) == 0:
-		return fmt.Errorf("%w: it is empty, which no journal ever is: put it back, or remove it (and %s) to begin with none",
+		return fmt.Errorf("%w: the file is empty, which no journal is: restore it, or remove it and %s, to begin with an empty journal",
 			ErrCorrupt, lockPath(j.path))
 	}
 	lines, at, err := decodeFile(data, mark)

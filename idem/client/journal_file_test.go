@@ -260,7 +260,7 @@ func TestJournalIsHarmedWhileClosed(t *testing.T) {
 		want     string // in the error
 		unmarked string // in the error without a mark; "" = it isn't noticed
 	}{
-		"emptied":                   {func(f *files) { f.now = "" }, "it is empty", "it is empty"},
+		"emptied":                   {func(f *files) { f.now = "" }, "the file is empty", "the file is empty"},
 		"an earlier copy":           {func(f *files) { f.now = f.early }, "earlier copy", ""},
 		"another journal":           {func(f *files) { f.now = f.other }, "another journal", ""},
 		"only its first line":       {lines(func(l []string) []string { return l[:1] }), "cut off", ""},

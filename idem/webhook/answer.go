@@ -32,7 +32,7 @@ var refusals = []struct {
 	{ErrNoValidSignature, refusal{http.StatusBadRequest, "no_valid_signature", "No signature fits this endpoint's secret and the body.", 0}},
 	{ErrTooOld, refusal{http.StatusBadRequest, "too_old", "The signature was made too long ago.", 0}},
 	{ErrTooNew, refusal{http.StatusBadRequest, "too_new", "The signature's time is in the future.", 0}},
-	{ErrMalformed, refusal{http.StatusBadRequest, "malformed", "The delivery is not what its scheme demands.", 0}},
+	{ErrMalformed, refusal{http.StatusBadRequest, "malformed", "The delivery breaks the rules of its scheme.", 0}},
 
 	{errNotRecorded, refusal{http.StatusServiceUnavailable, "not_recorded", "The event could not be recorded. Send it again.", time.Second}},
 	{idem.ErrStuck, refusal{http.StatusConflict, "stuck", "The event waits for an operator.", 0}},
@@ -40,7 +40,7 @@ var refusals = []struct {
 	{idem.ErrLeaseLost, refusal{http.StatusConflict, "in_flight", "Another delivery of the event is being handled.", time.Second}},
 	{idem.ErrNoTime, refusal{http.StatusServiceUnavailable, "no_time_left", "Too little time was left to handle the event. Send it again.", time.Second}},
 	{idem.ErrQuota, refusal{http.StatusTooManyRequests, "quota_exceeded", "Nothing was done. Send it again later.", time.Second}},
-	{idem.ErrUnavailable, refusal{http.StatusServiceUnavailable, "store_unavailable", "What is known of the event could not be read. Send it again.", time.Second}},
+	{idem.ErrUnavailable, refusal{http.StatusServiceUnavailable, "store_unavailable", "The record of the event could not be read. Send it again.", time.Second}},
 }
 
 // failed answers all other errors, including all errors of the handler.

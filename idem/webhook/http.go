@@ -34,7 +34,7 @@ func (h *Handler) readBody(w http.ResponseWriter, r *http.Request) ([]byte, erro
 		return nil, tooLarge(h.maxBody)
 	}
 	if err == nil && int64(len(body)) < r.ContentLength {
-		err = errors.New("it was read by somebody else before")
+		err = errors.New("another reader has already read it")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: the body can't be read: %w", ErrMalformed, err)

@@ -61,7 +61,7 @@ func TestHTTPWithoutItsBody(t *testing.T) {
 	t.Parallel()
 	for log, body := range map[string]io.Reader{
 		"unexpected EOF":        io.MultiReader(strings.NewReader(succeeded[:20]), errReader{io.ErrUnexpectedEOF}),
-		"read by somebody else": strings.NewReader(""),
+		"another reader has already read it": strings.NewReader(""),
 		"closed":                errReader{net.ErrClosed},
 	} {
 		e := newEndpoint(t, nil)

@@ -60,7 +60,7 @@ func standardKey(s string) (key, error) {
 	b, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(rest, "="))
 	switch public := kind == "whpk"; {
 	case err != nil:
-		return key{}, errors.New("it is no base64, but for its prefix")
+		return key{}, errors.New("it is not base64 after the prefix")
 	case public && len(b) != ed25519.PublicKeySize:
 		return key{}, fmt.Errorf("a public key has %d bytes, this has %d", ed25519.PublicKeySize, len(b))
 	case public:

@@ -36,7 +36,7 @@ func NewStripe(secret string, optFns ...func(*VerifierOptions)) (Verifier, error
 		case s == "":
 			return key{}, errors.New("it is empty")
 		case len(s) < 8:
-			return key{}, errors.New("it was cut off: so short a secret can be guessed")
+			return key{}, errors.New("it is too short: it was cut off, and can be guessed")
 		case strings.ContainsAny(s, " \t\r\n"):
 			return key{}, errors.New("it has white space in it")
 		}

@@ -141,7 +141,7 @@ func (t *Template) readAPI(r resource, functions []Function) (API, error) {
 func (t *Template) authorizer(auth *props, where, name string, rest bool) *Authorizer {
 	p := auth.mapping("Authorizers").mapping(name)
 	if p.node == nil {
-		auth.fail("", fmt.Errorf("%s needs authorizer %s, which is not among the Authorizers; others are not run here", where, name))
+		auth.fail("", fmt.Errorf("%s needs authorizer %s, which is not among the Authorizers; samekey local runs no others", where, name))
 		return nil
 	}
 	a := &Authorizer{Name: name}
@@ -172,7 +172,7 @@ func (t *Template) authorizer(auth *props, where, name string, rest bool) *Autho
 		return a
 	}
 	if v := p.str("AuthorizerPayloadFormatVersion"); v != "2.0" {
-		p.fail("AuthorizerPayloadFormatVersion", fmt.Errorf("%q: an HTTP API's authorizer gets format 2.0 here, and no other", v))
+		p.fail("AuthorizerPayloadFormatVersion", fmt.Errorf("%q: samekey local supports only format 2.0 for an HTTP API's authorizer", v))
 	}
 	a.Simple = p.boolean("EnableSimpleResponses")
 	a.Sources = sources(identity)

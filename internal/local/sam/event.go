@@ -94,7 +94,7 @@ func (t *Template) events(f *Function, all *props) {
 		case "Schedule", "ScheduleV2":
 			event.Schedule = schedule(f.ID+name, kind, p)
 		default:
-			f.Notes = append(f.Notes, fmt.Sprintf("event %s of type %s is not there: nothing here sends it", name, kind))
+			f.Notes = append(f.Notes, fmt.Sprintf("event %s of type %s has no effect: samekey local doesn't send it", name, kind))
 			continue
 		}
 		f.Events = append(f.Events, event)
@@ -111,7 +111,7 @@ func streamEvent(p *props, arn string) *StreamEvent {
 		e.Retries = &n
 	}
 	if p.has("TumblingWindowInSeconds") {
-		p.fail("TumblingWindowInSeconds", errors.New("tumbling windows are not run here"))
+		p.fail("TumblingWindowInSeconds", errors.New("samekey local has no tumbling windows"))
 	}
 	return e
 }
@@ -166,7 +166,7 @@ func (t *Template) httpEvent(p *props) *RouteEvent {
 		r.Key = routeKey(p.str("Method"), path)
 	}
 	if v := p.str("PayloadFormatVersion"); v != "" && v != "2.0" {
-		p.fail("PayloadFormatVersion", fmt.Errorf("%s: an HTTP API sends format 2.0 here, and no other", v))
+		p.fail("PayloadFormatVersion", fmt.Errorf("%s: samekey local supports only format 2.0 for an HTTP API", v))
 	}
 	return r
 }

@@ -110,7 +110,7 @@ func (t *Template) function(r resource) (Function, error) {
 	}
 	f.ARN = t.arn("lambda", "function:"+f.Name)
 	if p.str("PackageType") == "Image" || child(p.node, "ImageUri") != nil || child(p.node, "InlineCode") != nil {
-		p.fail("", errors.New("only functions with a bootstrap in a folder are run here, no images and no inline code"))
+		p.fail("", errors.New("samekey local runs only functions with a bootstrap in a folder, no images and no inline code"))
 	} else if runtime := p.str("Runtime"); !strings.HasPrefix(runtime, "provided") {
 		p.fail("Runtime", fmt.Errorf("%q: samekey local runs only bootstraps, such as provided.al2023", runtime))
 	} else {
@@ -160,7 +160,7 @@ func (t *Template) code(f *Function, p *props, r resource) {
 	}
 	dir, _ := p.value(code).(string)
 	if dir == "" || strings.Contains(dir, "://") {
-		p.fail(code, errors.New("has to be a folder with a bootstrap in it"))
+		p.fail(code, errors.New("must be a folder with a bootstrap"))
 		return
 	}
 	if !filepath.IsAbs(dir) {

@@ -47,7 +47,7 @@ func (t *Template) mapping(f *Function, name string, p *props) {
 		f.Events = append(f.Events, Event{Name: name, Stream: streamEvent(p, arn)})
 		return
 	}
-	f.Notes = append(f.Notes, fmt.Sprintf("event source %s is not there: nothing here sends %s", name, arn))
+	f.Notes = append(f.Notes, fmt.Sprintf("event source %s has no effect: samekey local doesn't send %s", name, arn))
 }
 
 // isStream reports whether a table of any of the templates has the stream.

@@ -125,7 +125,7 @@ func TestNestedTemplateIsRead(t *testing.T) {
 			{Name: "FromQueue", Queue: &sam.QueueEvent{Queue: "Inner.Tickets", Batching: sam.Batching{ReportItemFailures: true}}},
 			{Name: "Hourly", Schedule: &sam.ScheduleEvent{Name: "Hourly", Expression: "rate(1 hour)", Input: `{"a":1}`}},
 		},
-		Notes: []string{"event source FromElsewhere is not there: nothing here sends arn:aws:kinesis:us-east-1:1:stream/s"},
+		Notes: []string{"event source FromElsewhere has no effect: samekey local doesn't send arn:aws:kinesis:us-east-1:1:stream/s"},
 	}
 	if len(functions) != 2 || functions[0].Environment["TABLE"] != "local-Inner-Table" {
 		t.Fatalf("functions are %+v", functions)

@@ -43,7 +43,7 @@ func (t *Template) parameter(name string) (any, error) {
 		case def == nil:
 			return nil, fmt.Errorf("parameter %s has no value: give it one with --parameter %s=…", name, name)
 		case strings.HasPrefix(kind, "AWS::SSM::"):
-			return nil, fmt.Errorf("parameter %s is read from the parameter store, which is not here: give it a value with --parameter %s=…", name, name)
+			return nil, fmt.Errorf("parameter %s is read from the parameter store, which samekey local doesn't have: give it a value with --parameter %s=…", name, name)
 		}
 		value = def.Value
 	}

@@ -85,7 +85,7 @@ func TestFunctions(t *testing.T) {
 				{Name: "Admin", Route: &sam.RouteEvent{API: "ServerlessHttpApi", Key: "ANY /admin"}},
 				{Name: "Old", Route: &sam.RouteEvent{API: "Rest", REST: true, Key: "GET /old"}},
 			},
-			Notes: []string{"event Image of type S3 is not there: nothing here sends it", "Layers has no effect here"},
+			Notes: []string{"event Image of type S3 has no effect: samekey local doesn't send it", "Layers has no effect here"},
 		},
 		{
 			ID: "Authorizer", Name: "local-Authorizer", ARN: lambdaARN + "local-Authorizer",

@@ -36,7 +36,7 @@ func checkBinary(path string) error {
 	}
 	defer f.Close() //nolint:errcheck // read only
 	if arch := elfArch[f.Machine]; runtime.GOOS != "linux" || arch != runtime.GOARCH {
-		return fmt.Errorf("%s is built for %s on linux, and this is %s on %s: %s", path, f.Machine, runtime.GOARCH, runtime.GOOS, advice)
+		return fmt.Errorf("%s is built for %s on linux, but this machine is %s on %s: %s", path, f.Machine, runtime.GOARCH, runtime.GOOS, advice)
 	}
 	return nil
 }

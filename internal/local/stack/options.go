@@ -101,7 +101,7 @@ func ReadOverrides(getenv func(string) string) (Overrides, error) {
 		case err != nil:
 			errs = append(errs, fmt.Errorf("%s is %q: not a duration such as 1.5s or 2m", v.name, s))
 		case d < 0 || d == 0 && !v.zero:
-			errs = append(errs, fmt.Errorf("%s is %q: has to be positive", v.name, s))
+			errs = append(errs, fmt.Errorf("%s is %q: must be positive", v.name, s))
 		default:
 			*v.target = &d
 		}

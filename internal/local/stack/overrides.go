@@ -25,17 +25,17 @@ func (s *Stack) tellOverrides(ctx context.Context, defs []sam.Function) {
 	}{{o.LeaseMargin, "LOCAL_LEASE_MARGIN", envLeaseMargin}, {o.Grace, "LOCAL_GRACE", envGrace}} {
 		reads := func(f sam.Function) bool { return mentions(f.Bootstrap, v.variable) }
 		if v.set != nil && !slices.ContainsFunc(defs, reads) {
-			s.log.WarnContext(ctx, v.name+" changes nothing: no function's program reads "+v.variable+", which it would have to read")
+			s.log.WarnContext(ctx, v.name+" has no effect: no function's program reads "+v.variable)
 		}
 	}
 	has := func(kind func(sam.Event) bool) bool {
 		return slices.ContainsFunc(defs, func(f sam.Function) bool { return slices.ContainsFunc(f.Events, kind) })
 	}
 	if o.StreamWindow != nil && !has(func(e sam.Event) bool { return e.Stream != nil }) {
-		s.log.WarnContext(ctx, "LOCAL_STREAM_WINDOW changes nothing: no function reads a stream")
+		s.log.WarnContext(ctx, "LOCAL_STREAM_WINDOW has no effect: no function reads a stream")
 	}
 	if o.SweepEvery != nil && !has(func(e sam.Event) bool { return e.Schedule != nil }) {
-		s.log.WarnContext(ctx, "LOCAL_SWEEP_EVERY changes nothing: no function has a schedule")
+		s.log.WarnContext(ctx, "LOCAL_SWEEP_EVERY has no effect: no function has a schedule")
 	}
 }
 

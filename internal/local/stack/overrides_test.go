@@ -50,7 +50,7 @@ func TestOverridesThatChangeNothingAreTold(t *testing.T) {
 		var got []string
 		for line := range strings.Lines(log.String()) {
 			_, said, _ := strings.Cut(line, `level=WARN msg="`)
-			setting, _, _ := strings.Cut(said, " changes nothing: ")
+			setting, _, _ := strings.Cut(said, " has no effect: ")
 			got = append(got, setting)
 		}
 		if !slices.Equal(got, tt.want) {

@@ -36,7 +36,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	host := r.URL.Hostname()
 	if ofAWS(host) && !p.wanted(host) {
 		p.log.WarnContext(r.Context(), "a function called AWS itself and was refused: use an SDK that knows AWS_ENDPOINT_URL, and set no other endpoint", "host", host)
-		http.Error(w, "samekey local: nothing goes to AWS from here", http.StatusNotImplemented)
+		http.Error(w, "samekey local lets no call through to AWS", http.StatusNotImplemented)
 		return
 	}
 	out, err := p.dial(r.Context(), "tcp", r.Host)

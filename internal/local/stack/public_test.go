@@ -81,7 +81,7 @@ func TestPublicSQSConsumer(t *testing.T) {
 // Nothing would ever call its functions.
 func TestPublicStepFunctionsIsRefused(t *testing.T) {
 	_, _, err := public(t, "step-functions")
-	const want = "StockTradingStateMachine (line 11): AWS::Serverless::StateMachine isn't run here, and no event calls the functions"
+	const want = "StockTradingStateMachine (line 11): samekey local doesn't run AWS::Serverless::StateMachine, and no event calls the functions"
 	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("error %v, want %q", err, want)
 	}

@@ -209,13 +209,13 @@ func (s *Stack) readTemplate(ctx context.Context) (*sam.Template, error) {
 	}
 	errs = append(errs, checkStateMachines(t, defs))
 	if len(defs) == 0 {
-		errs = append(errs, errors.New("there is no function in it"))
+		errs = append(errs, errors.New("the template has no function"))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("%s: %w", s.opts.Template, err)
 	}
 	for _, r := range t.Ignored() {
-		s.log.InfoContext(ctx, "has no counterpart here and is left out", "resource", r.ID, "type", r.Type, "line", r.Line)
+		s.log.InfoContext(ctx, "has no effect in samekey local", "resource", r.ID, "type", r.Type, "line", r.Line)
 	}
 	return t, nil
 }
@@ -229,7 +229,7 @@ func checkStateMachines(t *sam.Template, defs []sam.Function) error {
 	var errs []error
 	for _, r := range t.Ignored() {
 		if strings.HasSuffix(r.Type, "::StateMachine") {
-			errs = append(errs, fmt.Errorf("%s (line %d): %s isn't run here, and no event calls the functions", r.ID, r.Line, r.Type))
+			errs = append(errs, fmt.Errorf("%s (line %d): samekey local doesn't run %s, and no event calls the functions", r.ID, r.Line, r.Type))
 		}
 	}
 	return errors.Join(errs...)

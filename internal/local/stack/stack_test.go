@@ -147,7 +147,7 @@ func (s *running) testEnvironment(t *testing.T) {
 	if _, body := s.do(t, http.MethodGet, s.url("api")+"/aws", ""); !strings.Contains(body, "Not Implemented") {
 		t.Errorf("AWS itself: %s", body)
 	}
-	for _, want := range []string{"LOCAL_GRACE changes nothing", "LOCAL_LEASE_MARGIN changes nothing", "host=sns.us-east-1.amazonaws.com", "no ReportBatchItemFailures: records that the function reports as failed count as done\" function=Worker event=Work"} {
+	for _, want := range []string{"LOCAL_GRACE has no effect", "LOCAL_LEASE_MARGIN has no effect", "host=sns.us-east-1.amazonaws.com", "no ReportBatchItemFailures: records that the function reports as failed count as done\" function=Worker event=Work"} {
 		if !strings.Contains(s.logs.String(), want) {
 			t.Errorf("the log lacks %q", want)
 		}

@@ -28,7 +28,7 @@ func TestStartRefusesBeforeAnythingRuns(t *testing.T) {
 	}{
 		"a short visibility":  {template: queue, want: "event E of function Fn: the visibility timeout of queue Q, 30s, is below the function's timeout, 31s"},
 		"no binary":           {template: head + "      CodeUri: dist\n", want: "make build"},
-		"no function":         {template: "Resources: {T: {Type: \"AWS::SNS::Topic\"}}", want: "there is no function in it"},
+		"no function":         {template: "Resources: {T: {Type: \"AWS::SNS::Topic\"}}", want: "the template has no function"},
 		"a bad template":      {template: head + "      CodeUri: dist\n      Timeout: x\n", want: `Fn.Timeout (line 8): "x" is not a whole number`},
 		"an unknown -env URL": {template: head, opts: Options{Processes: []Process{{Name: "p"}}}, want: "process p has no command"},
 	} {

@@ -28,7 +28,7 @@ const (
 // errors (a remote endpoint that is not allowed, jars that differ from their
 // checksums, a cancelled context) don't match, because they should fail a test
 // instead of skipping it.
-var ErrUnavailable = errors.New("elasticmq: no SQS to be had")
+var ErrUnavailable = errors.New("elasticmq: no SQS available")
 
 // Required reports whether a test must fail instead of being skipped if there is no
 // queue: REQUIRE_QUEUE or REQUIRE_DYNAMODB is set, to anything but "", "0" and

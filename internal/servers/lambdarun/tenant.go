@@ -32,11 +32,11 @@ func (f *Function) CheckTenant(ctx context.Context) error {
 	tenant := tenantOf(ctx)
 	switch c := f.cfg; {
 	case c.PerTenant && tenant == "":
-		return fmt.Errorf("%w: the function keeps tenants apart, and the invocation names none", ErrTenant)
+		return fmt.Errorf("%w: the function separates tenants, but the invocation names none", ErrTenant)
 	case c.PerTenant && !validTenant.MatchString(tenant):
 		return fmt.Errorf("%w: %q is not a tenant's id", ErrTenant, tenant)
 	case !c.PerTenant && tenant != "":
-		return fmt.Errorf("%w: the function does not keep tenants apart, and the invocation names one", ErrTenant)
+		return fmt.Errorf("%w: the function does not separate tenants, but the invocation names one", ErrTenant)
 	}
 	return nil
 }
