@@ -50,10 +50,10 @@ func NewClient(optFns ...func(*dynamodb.Options)) (*dynamodb.Client, error) {
 
 // Tune changes the SDK's defaults for the engine's calls. It sets a retryer that
 // starts at 20 ms instead of 1 s, never sends past its context's deadline by the
-// wall clock, and repeats torn answers; and time limits for connecting (1 s) and for
-// each attempt (2 s). An HTTP client that isn't the SDK's own keeps its settings. With
-// any client, a request of more than 4 KB can't break its own connection, as it
-// otherwise now and then does on a busy machine. To apply Tune twice changes nothing.
+// wall clock, and repeats torn answers. It limits the time for connecting (1 s) and for
+// each attempt (2 s), unless the HTTP client isn't the SDK's own. With any client, Tune
+// prevents a fault of the SDK, by which a request of more than 4 KB now and then breaks its
+// own connection on a busy machine. Applying Tune twice changes nothing.
 func Tune(o *dynamodb.Options) {
 	o.Retryer = newRetryer()
 	o.APIOptions = append(o.APIOptions, addReadBodies)

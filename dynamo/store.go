@@ -58,7 +58,7 @@ type Options struct {
 	// Hooks are called with the store's calls, for metrics and traces.
 	Hooks Hooks
 	// Units asks DynamoDB for the capacity units of each call, for Hooks and for
-	// [meter.Meter]. It costs no units, but some bytes of each answer.
+	// [idem.Summary]. It costs no units, but some bytes of each answer.
 	Units bool
 
 	// Seal encrypts the contents of records: requests, results, args of jobs, answers

@@ -20,10 +20,12 @@ import (
 var _ store.Taker = (*Store)(nil)
 
 // Take implements [store.Taker] by one conditional UpdateItem, whose answer is the
-// record with its stored request. A single expression can't handle four cases, which
-// Take leaves unchanged: a record whose holder never came back and may have begun a
-// call, a ticket that is wrong about whether the holder came back, in a program that
-// encrypts a request from before, and more names of handlers than an expression takes.
+// record with its stored request. Take refuses four cases, which one expression can't
+// handle:
+//   - the holder never came back, and may have begun a call;
+//   - the ticket is wrong about whether the holder came back;
+//   - the program encrypts, and the stored request isn't encrypted;
+//   - there are more names of handlers than an expression takes.
 func (s *Store) Take(ctx context.Context, t store.Take) (*store.Record, bool, error) {
 	var v item.Values
 	args := item.Map{

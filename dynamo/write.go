@@ -22,8 +22,8 @@ import (
 // attribute (a string), ":v" for a value of any type that has a form in DynamoDB.
 type Args = map[string]any
 
-// Write is a write of the user's for [idem.Tx.Write]. It commits with the phase, or
-// not at all. Make a Write with [Put], [Update], [Delete], [Check] or [Raw]. Err
+// Write is one of the program's own writes, for [idem.Tx.Write]. It commits with the phase,
+// or not at all. Make a Write with [Put], [Update], [Delete], [Check] or [Raw]. Err
 // returns a mistake in the Write, which fails the phase before anything is sent.
 //
 // Commits refuse writes on the table of the records themselves, and more than one

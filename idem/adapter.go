@@ -35,7 +35,7 @@ func (e *Engine) Acts(method string, h http.Header) bool {
 }
 
 // Refuse answers a request that could not be decoded, or is too large to be read. If its
-// key is known, the answer is that of [ErrIncomparable]; otherwise it is err's. Refuse wraps
+// key is known, the answer is that of [ErrIncomparable], otherwise that of err. Refuse wraps
 // err with [ErrRequest] unless err is one of this package's errors. Refuse is for adapters.
 func (e *Engine) Refuse(ctx context.Context, r Request, err error) Response {
 	if problemOf(err).Code == failed.Code {

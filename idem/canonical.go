@@ -34,9 +34,9 @@ var (
 // CanonicalJSON returns the form in which [Fingerprint.CanonicalJSON] compares a
 // body, without white space and with sorted members, for use in a
 // [Fingerprint.Func]. CanonicalJSON returns false if two bodies that a handler
-// may distinguish could become equal: more or less than one JSON value, repeated
-// members (in any case), invalid UTF-8, or more than 200 levels; and of a body of more
-// than 1 MiB, whose form would take too much memory. Numbers are kept as written: 1.0 and
+// may distinguish could become equal: for a body that isn't one JSON value, that has
+// repeated members (in any case), invalid UTF-8 or more than 200 levels. CanonicalJSON also
+// returns false for a body of more than 1 MiB, whose form would take too much memory. Numbers are kept as written: 1.0 and
 // 1 differ, and so do integers beyond 2^53.
 //
 // RFC 8785 (JCS) is not used because it reads numbers as float64, which makes

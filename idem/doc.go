@@ -17,7 +17,7 @@
 //   - of simultaneous requests only the first runs, and the others learn that the
 //     request is in flight and when to retry;
 //   - a key that comes with another request is refused and doesn't show the first
-//     answer; so is an unverified caller with other credentials;
+//     answer;
 //   - a worker that lost its lease, however late it wakes up, changes nothing;
 //   - a write whose acknowledgement was lost is recognised as the attempt's own.
 //

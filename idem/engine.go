@@ -78,16 +78,16 @@ func New(store store.Store, optFns ...func(*Options)) *Engine {
 // call, marked Replayed from the second call on. Without a Tenant, r has that of the
 // request in ctx ([WithSender]).
 //
-// The context of fn carries the [Op] and ends half a second before ctx does
-// (or before the lease, if ctx has no deadline), the time for the last write and the
-// answer: a request with less time left begins nothing (ErrNoTime). If fn continues
-// after that, it keeps the key ([Options.Lease]) until another attempt takes over. If fn
-// returns an error, Do frees the key and returns the error. A panic frees the key
-// and continues. An answer that [Options.Stored] rejects is returned and frees
-// the key, if nothing was done under it. Otherwise the answer is withheld
-// (ErrUnfinished) unless its status is 5xx: the operation goes on. With
-// [Options.Resumable] only an unstored 4xx frees the key; a completer finishes an
-// accepted request that stopped for another reason.
+// The context of fn carries the [Op]. It ends half a second before ctx does (or before the
+// lease, if ctx has no deadline): the engine needs that time for the last write and the
+// answer, and begins nothing with less time left (ErrNoTime). If fn works on after that, it
+// keeps the key ([Options.Lease]) until another attempt takes over.
+//
+// If nothing was done under the key, it is free again after an error of fn, which Do
+// returns, after a panic, which continues, and after an answer that [Options.Stored]
+// rejects, which Do returns. Otherwise the operation goes on, and such an answer is withheld
+// (ErrUnfinished) unless its status is 5xx. With [Options.Resumable] only an unstored 4xx
+// frees the key: a completer finishes a request that stopped for another reason.
 //
 // Within fn, Do runs the fn of the same key and request as a part of this operation
 // (Result.Passed), and refuses another request under that key (ErrMismatch).

@@ -42,11 +42,11 @@ type Former struct {
 	// part in the change: their routes need an engine without Former.
 	OneScope bool
 	// Preset is the former preset, such as [ACP], or a function that sets the former
-	// Fingerprint, Methods and MinKey; one that sets nothing is the
-	// default contract. The preset's scope and fingerprint change in the two releases: what
-	// [Fingerprint.Known] needs for it is added. Until the third release, keys count that
-	// either preset accepts, and methods of either; a request with a method of the former one
-	// only passes without a key. Default: the preset is the same.
+	// Fingerprint, Methods and MinKey. A function that sets nothing is the default contract.
+	// The preset's scope and fingerprint change in the two releases: the engine adds the
+	// former fingerprint to [Fingerprint.Known]. Until the third release, the engine accepts
+	// keys and methods that either preset accepts. With a method of the former preset alone,
+	// a request without a key passes. Default: the preset did not change.
 	Preset func(*Options)
 }
 

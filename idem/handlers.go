@@ -20,12 +20,10 @@ type handlers struct {
 // operation identifies a handler's keys: names are unique within a kind.
 type operation struct{ kind, name string }
 
-// AddHandler registers a handler of the engine's requests ([Request.Handler]).
-// AddHandler is for adapters, at cold start. An error means that an abandoned
-// request of an [Options.Resumable] engine could end in the wrong handler: the
-// handler has no name, so that a handler that takes its place would get its
-// requests, or this engine already has a handler with this name. Other engines
-// accept any name that is UTF-8.
+// AddHandler registers a handler of the engine's requests ([Request.Handler]). AddHandler is
+// for adapters, at cold start. An engine with [Options.Resumable] refuses a handler without a
+// name, or with the name of another handler of this engine: a completer could run an
+// abandoned request in the wrong handler. Any engine refuses a name that isn't UTF-8.
 func (e *Engine) AddHandler(name string) error {
 	if !utf8.ValidString(name) { // a record would have another name, and nobody could read its contents
 		return fmt.Errorf("idem: the handler's name %q is not UTF-8", name)
@@ -49,13 +47,13 @@ func (e *Engine) AddHandler(name string) error {
 	return nil
 }
 
-// AddOperation registers a handler whose requests have this [Request.Operation]
-// and are distinguished from requests of other handlers of its kind by nothing
-// else. AddOperation is for adapters, at cold start. An error means that two
-// handlers would share their keys, and each would take the other's work for its
-// own: this engine already has a handler of this kind and name, or another engine
-// with the same Namespace has such a handler without a name, if the store can
-// tell. An engine in [ModeOff] accepts any name.
+// AddOperation registers a handler of a kind, such as the handlers of messages, whose keys
+// only its name keeps apart from those of other handlers ([Request.Operation]).
+// AddOperation is for adapters, at cold start. It returns an error if two handlers would
+// share their keys, and each take the other's work for its own: this engine has a handler
+// of this kind and name already, or the name is empty, and another engine with the same
+// Namespace has a handler of this kind without a name, as far as the store can tell. An
+// engine in [ModeOff] accepts any name.
 func (e *Engine) AddOperation(kind, name string) error {
 	if e.core.opt.Mode == ModeOff {
 		return nil

@@ -22,7 +22,7 @@ type Event struct {
 	Created  time.Time     // time of the claim; zero if unknown
 	Expires  time.Time     // end of the key's lifetime; zero if unknown
 	Lease    time.Duration // rest of the lease of an operation in flight
-	Duration time.Duration // of a committed phase: from its begin until it was stored, or until its result was kept for a later commit
+	Duration time.Duration // of a committed phase, from its begin until it was stored
 	Err      error         // cause of a failure; else nil
 }
 

@@ -16,8 +16,8 @@ const (
 	ModeObserve
 	// ModeOpen is ModeEnforce, but runs the handler without protection while the store
 	// can't be reached, instead of answering 503: a retry may run it again. A store that
-	// refuses the call for certain (access denied, no such table) counts as reached, and so
-	// does a key of its encryption that can't be had: there may be an answer behind it.
+	// refuses the call for certain (access denied, no such table) counts as reached. So does
+	// a store that can't get its encryption key: the record may hold an answer.
 	ModeOpen
 	// ModeOff runs each handler without protection and never calls the store, which may
 	// then be nil.

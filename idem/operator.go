@@ -85,13 +85,13 @@ func (e *Engine) Settle(ctx context.Context, pk string, s Settlement) error {
 
 // EndLease ends the lease of the attempt that holds the operation of the ticket seen,
 // for an operator who knows that the attempt will not come back: the client's retry
-// then continues at once. An attempt that works all the same can write nothing more,
-// but its calls may still go out.
+// then continues at once. An attempt that still works can write nothing more, but its
+// calls may still go out.
 //
 // EndLease returns [jobs.ErrMoved] if the record has been written since seen was made,
 // or if no attempt holds it: then nothing was changed. It returns [store.ErrUnknown] if
-// neither an answer nor the record tells whether this was decided. The record keeps who
-// decided.
+// the store gave no answer, and the record can't tell whether the lease was ended. The
+// record keeps who decided.
 func (e *Engine) EndLease(ctx context.Context, seen jobs.Ticket, by string) error {
 	return e.core.decide(ctx, "end lease", seen.PK, &seen, func(rec *store.Record, now time.Time) (*store.Record, error) {
 		return fitting(state.LeaseEnded(rec, now, by))
@@ -106,10 +106,10 @@ type Loss = state.Loss
 // Without accepted, Forget refuses an operation that an attempt holds, that has
 // committed work or calls in doubt, or undelivered jobs. Errors are those of EndLease.
 //
-// Forget returns the ids of the undelivered jobs that it has taken from the record. A ticket,
-// sweep, redrive or later claim doesn't find them there. A delivery that is under way goes on,
-// and a drain that is behind may still deliver a job as the table's stream shows it staged,
-// unless the job is parked or has a time.
+// Forget returns the ids of the undelivered jobs that it has removed from the record: no
+// ticket, sweep, redrive or later claim finds them there. A delivery that is under way goes
+// on. A drain that is behind may still deliver a job from the table's stream, unless the
+// job is parked or has a time.
 func (e *Engine) Forget(ctx context.Context, seen jobs.Ticket, by string, accepted Loss) (lost []string, _ error) {
 	err := e.core.decide(ctx, "forget", seen.PK, &seen, func(rec *store.Record, now time.Time) (*store.Record, error) {
 		lost = nil
@@ -125,8 +125,8 @@ func (e *Engine) Forget(ctx context.Context, seen jobs.Ticket, by string, accept
 }
 
 // Erase removes caller and answer of the finished operation of the ticket seen, for a
-// person who asks for it. Its key stays taken: a retry hears 410, as of an answer that is
-// not kept, and another request with the key 422, until the record expires.
+// person who asks for it. Until the record expires, its key stays taken: a
+// retry gets 410 ([ErrNotKept]), and another request with the key 422.
 //
 // Erase returns [jobs.ErrMoved] if the record has been written since seen was made, has not
 // finished, has jobs that are not delivered, or is erased already; and

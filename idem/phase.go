@@ -43,12 +43,13 @@ func Atomic[T any](ctx context.Context, name string, fn func(context.Context, *T
 // [Tx.Key]. Before fn runs, all earlier results are committed, and one write says that a
 // call follows (see [Options.CallsOut]). From then on the record is kept until the
 // operation ends. If the context is over by then, fn doesn't run ([ErrNoTime]). fn runs
-// once in each attempt: after a conflict that passes only the commit is repeated, never fn.
-// fn's context ends with fn, and as soon as the [Tx] refuses something.
+// once in each attempt: after a conflict that may pass, the engine repeats the commit only.
+// fn's context ends when fn returns, or as soon as the [Tx] refuses something.
+//
 // If the process dies before the commit, the next attempt calls again with the
 // same key, as long as the provider remembers the key ([Remembers]). Until a Foreign
-// commits, no answer ends the operation, whatever its status: it would hide the call. It is
-// withheld, and after [Options.MaxTries] the operation is stuck.
+// commits, no answer ends the operation, whatever its status: the answer would hide the call.
+// The answer is withheld, and after [Options.MaxTries] the operation is stuck.
 //
 // Foreign is refused under a key that names only a delivery, such as the id of a
 // message ([ErrDeliveryKey]): under the next delivery's key the call would be a
@@ -129,9 +130,8 @@ func Respond(v any) error { return &answered{v} }
 
 // SafeToRetry marks err of a [Foreign] phase whose calls certainly had no effect, such
 // as a refused connection: a [NotIdempotent] call may be made again, and no other call
-// is in doubt, so the key may be free. An error that a client's own retries return
-// doesn't show that: an earlier try may have had an effect. SafeToRetry returns nil for
-// nil.
+// is in doubt, so the key may be free. Don't mark the error of a client that retries by
+// itself: one of its earlier tries may have had an effect. SafeToRetry returns nil for nil.
 func SafeToRetry(err error) error {
 	if err == nil {
 		return nil

@@ -43,9 +43,9 @@ func IETF(o *Options) {
 // 24 hours or longer, errors in its flat shape, and the request's Request-Id in the answers.
 // The same key on another path is another operation. The query counts, and bodies are
 // compared as JSON by meaning: neither the order of members nor the spelling of numbers and
-// texts counts (1.0 is 1, exactly), and a null is not an absent member. A body that two
-// parsers may read differently is refused (ErrRequest): two members of one name, in any case,
-// no JSON at all; and so is a body of more than 1 MiB.
+// texts counts (1.0 is 1, exactly), and a null is not an absent member. ACP refuses
+// (ErrRequest) a body that two parsers may read differently, with two members of one name in
+// any case, a body that isn't JSON, and a body of more than 1 MiB.
 func ACP(o *Options) {
 	commerce(o, func(r *Request) ([]byte, error) { return exactJSON(r.Body) }, "acp")
 	o.Retention = 24 * time.Hour
@@ -56,7 +56,7 @@ func ACP(o *Options) {
 // UCP sets the contract of the Universal Commerce Protocol: required keys of at least 22
 // characters on POST and PUT, kept for 48 hours, at least 24. The same key on another path
 // is another operation. The query counts, and bodies are compared by the SHA-256 of their
-// bytes; the key with another of them is a 409. [ModeOpen] and [ModeOff] are refused.
+// bytes. The key with another body or query is answered by 409. [ModeOpen] and [ModeOff] are refused.
 func UCP(o *Options) {
 	commerce(o, func(r *Request) ([]byte, error) { return r.Body, nil }, "ucp")
 	o.Retention = 48 * time.Hour
@@ -130,9 +130,9 @@ func (r *rules) validate(o *Options) error {
 //	idem.New(store, idem.OneScope)
 //
 // Those callers see each other's answers if they know the key and the request, so
-// their keys must be random: without [Options.MinKey] at least 22 characters. Only
-// with [Options.StatusURL] is there a status resource for them, since it needs the
-// key alone. Callers with a verified identity stay apart, and so do tenants.
+// their keys must be random: without [Options.MinKey] at least 22 characters. They have
+// a status resource only with [Options.StatusURL]: there, whoever knows a key sees its
+// answer. Callers with a verified identity stay apart, and so do tenants.
 // OneScope has no effect beside [Options.Scope]. With [Options.Resumable] the handlers
 // must not look for a token: see [Options.CallerFromOp].
 func OneScope(o *Options) { o.oneScope = true }

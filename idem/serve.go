@@ -18,9 +18,9 @@ import (
 // passes other methods, and turns every refusal into an answer. Adapters and
 // [Engine.Middleware] use Serve.
 //
-// The error is nil unless the request passed; then it is fn's own error. Serve answers a panic of fn like an error and returns the
-// panic in Result.Panic. In the cases where an error would be returned, the panic
-// continues; http.ErrAbortHandler always continues.
+// The error is nil unless the request passed; then it is fn's own error. Serve answers a
+// panic of fn like an error and returns the panic in Result.Panic. If the request passed, the
+// panic continues; http.ErrAbortHandler always continues.
 func (e *Engine) Serve(ctx context.Context, r Request, fn func(context.Context) (Response, error)) (Result, error) {
 	c, a := contract{e.core}, e.core.attempt()
 	a.ask.request = r

@@ -59,8 +59,8 @@ func At(verb string, n int, f Fault) Plan {
 }
 
 // CrashAt returns a plan that takes the process down at its n-th call of any
-// verb: before it reaches the store, or with applied when it has been applied
-// and its answer is on the way.
+// verb: before the call reaches the store, or, with applied, after the store applied it
+// but before the answer arrives.
 func CrashAt(n int, applied bool) Plan {
 	return func(_ context.Context, c Call) Fault {
 		return Fault{Crash: c.Total == n, Applied: applied}
@@ -77,9 +77,8 @@ var ErrCrashed = errors.New("idemtest: the process has crashed")
 // engine and its handlers still do can have an effect; they return in the end,
 // since Go can't stop them, but what they return was never sent to anybody.
 //
-// It implements the optional interfaces too. Where the store below doesn't,
-// LoadBody knows no body, and Take is a Load and a Commit: what an
-// engine does without them.
+// FaultyStore implements the optional interfaces, too. If the store below doesn't, LoadBody
+// finds no body, and Take is a Load and a Commit, as in an engine on such a store.
 // It is safe for concurrent use if its plan is.
 type FaultyStore struct {
 	store store.Store

@@ -28,8 +28,8 @@ var ErrNoAnswer = errors.New("idemtest: no answer")
 // and no fate. The zero Provider will do. It is safe for concurrent use once its
 // exported fields are set, and must not be copied.
 type Provider struct {
-	// Memory is for how long a key is remembered, from its effect on; after that it is
-	// a new one. 0: until [Provider.Forget]. Below 0: not at all, as by a system without keys.
+	// Memory is for how long a key is remembered, from its effect on: later, the key is
+	// new. 0: until [Provider.Forget]. Below 0: not at all, as by a system without keys.
 	Memory time.Duration
 	// Now is the clock that Memory goes by. Default: time.Now.
 	Now func() time.Time
@@ -97,14 +97,13 @@ type Look struct {
 	Delay time.Duration
 	// Down gives no answer.
 	Down bool
-	// Behind finds nothing, whatever was called: of an eventually consistent look-up, or
-	// after a look-up that found the call, of one in the wrong order.
+	// Behind finds nothing, whatever was called, as an eventually consistent look-up may.
 	Behind bool
 	// OtherKey finds the effect of another key, if there is one.
 	OtherKey bool
 }
 
-// Refusal is the error of [Provider.Call] for an answer that is none of success.
+// Refusal is the error of [Provider.Call] for an answer without a status of success.
 type Refusal struct {
 	Status int
 	Type   string // "idempotency_error", "card_error", "invalid_request_error" or "api_error"

@@ -8,10 +8,9 @@ import (
 
 // TestStore holds a store to the contract of [store.Store].
 //
-// Open returns the store under test. It is called once for each subtest, many
-// of which run at once, and may return the same store or others on one table:
-// keys are random. The suite waits for nothing but the store; time moves by the
-// clock that the claims carry.
+// TestStore calls open once for each subtest, and many of them run at once. open may return
+// the same store, or others on one table: keys are random. The suite waits for nothing but
+// the store; time moves by the clock that the claims carry.
 func TestStore(t *testing.T, open func(t testing.TB) store.Store) { //nolint:tparallel // whether it is, its caller says
 	for _, group := range []struct {
 		name string

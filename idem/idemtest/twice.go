@@ -13,7 +13,7 @@ import (
 // and of an answer, so that each [idem.Atomic] and [idem.Finish] runs twice, as
 // it may whenever others write the same items. A handler whose tests still pass
 // keeps to the rule: a phase's function returns its result, and has no effect
-// but what it hands to its Tx. A [idem.Foreign] only sends its commit again.
+// but what it hands to its Tx. An [idem.Foreign] only sends its commit again.
 func Twice(s store.Store) *FaultyStore { return Faulty(s, everyAtomicTwice()) }
 
 func everyAtomicTwice() Plan {

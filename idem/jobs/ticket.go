@@ -7,13 +7,13 @@ import (
 	"github.com/samekey/samekey/internal/base/redact"
 )
 
-// Ticket names an operation of a record. What is done with it follows from the record as it
-// is then: a queue keeps PK, Operation, Jobs and Due only. A Ticket contains nothing of the
-// request, so a sender of tickets can't invent an identity.
+// Ticket names an operation of a record. Whoever uses it reads the record, and acts on what
+// the record says then: a queue keeps PK, Operation, Jobs and Due only. A Ticket holds
+// nothing of the request, so a sender of tickets can't invent an identity.
 //
-// Owner and Ver are those of the record when it was read: a take-over and an operator's
-// decision are good for that state of it. They are JSON's fields, for the function that takes
-// over, which checks all else against its record.
+// Owner and Ver are those of the record when it was read: a take-over or an operator's
+// decision is refused if the record has been written since. The JSON of a Ticket is for the
+// function that takes over, which gets everything else from the record.
 type Ticket struct {
 	PK    string `json:"pk"`
 	Owner string `json:"owner"`

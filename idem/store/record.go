@@ -147,8 +147,8 @@ type Decision struct {
 	From string // the record's state before; "" if unknown
 	To   string // the record's state after
 
-	// ID is of this decision only. Its author finds it by ID, if nothing else says whether
-	// it was made. Empty if unknown.
+	// ID names this decision, so that its author finds it in the record after a lost
+	// answer. Empty if unknown.
 	ID string
 }
 
@@ -177,9 +177,9 @@ type Phase struct {
 	Result []byte // JSON; nil once the operation has finished
 	Intent bool   // begun, with an unknown outcome: a call that must not be repeated
 
-	// Shape has names and kinds of the fields of the result, by the type in the program,
-	// for people who have to say it: of an Intent, where "" means unknown, and of a result that
-	// people gave, which always has one.
+	// Shape has the names and kinds of the result's fields, by the type in the program: of
+	// an Intent, for the people who have to give its result, where "" means unknown; and of
+	// a result that people gave, never empty.
 	Shape string
 
 	// At is the time from the claim to the phase's commit, in milliseconds, at least
@@ -188,7 +188,7 @@ type Phase struct {
 }
 
 // Asked says how often the outcome of a call in doubt was looked up at its provider, and what
-// came back, in a word. It has nothing of the call's contents.
+// came back, in a word. It holds no contents of the call.
 type Asked struct {
 	Phase string    // the phase that makes the call
 	At    time.Time // begin of the last look-up
@@ -218,10 +218,10 @@ type Job struct {
 	Tries  int             // failed deliveries so far
 	Failed string          // why the job was parked after too many failures; "" if not parked
 
-	// At is the time before which the job isn't delivered, in milliseconds, rounded up. Zero, or a
-	// time that is past when the job is committed: the job is delivered at once. At most
-	// idem.Options.Retention after it is staged, or the phase fails (idem.ErrWrite): the job waits
-	// in its record.
+	// At is the time before which the job isn't delivered, in milliseconds, rounded up. With
+	// zero, or a time that is past when the job is committed, the job is delivered at once.
+	// The job stays in its record until then: more than idem.Options.Retention ahead fails
+	// the phase (idem.ErrWrite).
 	At time.Time
 	// Begun is when a drain first began to deliver a job with a time; zero before. From then on
 	// nobody can cancel it: it may have arrived.

@@ -63,16 +63,15 @@ type Claim struct {
 	Next *Record   // Ver 1
 	Now  time.Time // the claimer's clock
 
-	// Seen is nil in a claim that knows of no record: it needs that there is none, or an
-	// expired one. Otherwise Seen is a freed record: the claim needs that there is none,
-	// or this one, with its owner and version.
+	// Seen is the freed record that the claimer has read; nil if it has read none. With
+	// Seen, the claim is refused unless there is no record, or one with Seen's owner and
+	// version. Without Seen, it is refused unless there is no record, or an expired one.
 	Seen *Record
 
-	// Beside, unless empty, is the key's other PK while its scope changes. A claim
-	// also needs that Beside has no record, or Fenced, with its owner and version: read
-	// in the same step as the write, since two claims that cross must not both win.
-	// Otherwise the claim is refused with that record, unless the record of c.Next.PK
-	// refuses it too.
+	// Beside, unless empty, is the key's other PK while its scope changes. The claim is
+	// refused if Beside has a record, unless it has Fenced's owner and version. The store
+	// reads Beside in the same step as it writes, since two claims that cross must not both
+	// win. The refusal returns the record of Beside, unless that of Next.PK refuses too.
 	Beside string
 	Fenced *Record
 }
