@@ -101,7 +101,7 @@ func request() idem.Request {
 // nobody knows what came of it.
 func (d *desk) pay(ctx context.Context, calls *int) (idem.Result, error) {
 	return d.engine.Do(ctx, request(), func(ctx context.Context) (idem.Response, error) {
-		if _, err := idem.Foreign(ctx, "ride_created", func(_ context.Context, tx *idem.Tx) (string, error) {
+		if _, err := idem.Atomic(ctx, "ride_created", func(_ context.Context, tx *idem.Tx) (string, error) {
 			d.keys = append(d.keys, tx.Key("maps", "route"))
 			tx.Stage(idem.NewJob("mail", "secret address"))
 			return "secret ride", nil
