@@ -34,6 +34,20 @@ func everyAtomicTwice() Plan {
 			return Fault{}
 		}
 		struck[id] = true
+		if runsAgain(c.Commit.Prev, next) {
+			return Fault{Err: store.ErrChanged}
+		}
 		return Fault{Err: idem.ErrConflict}
 	}
+}
+
+// runsAgain reports whether next commits an [idem.Atomic] or an [idem.Finish], or an answer:
+// after [store.ErrChanged] they run again, or their answer is stored again. A commit about a
+// call is sent again, and the call isn't made twice.
+func runsAgain(prev, next *store.Record) bool {
+	if prev == nil || prev.Owner != next.Owner || prev.Mark != next.Mark || len(prev.Doubts) != len(next.Doubts) {
+		return false
+	}
+	intent := func(r *store.Record) bool { n := len(r.Phases); return n > 0 && r.Phases[n-1].Intent }
+	return !intent(prev) && !intent(next) && (next.State == store.Done || next.State == store.Open && len(next.Phases) > len(prev.Phases))
 }
