@@ -236,7 +236,7 @@ func TestWhatIsNotRunHereIsRefused(t *testing.T) {
 		"a variable's letter": {environment("A: b"), "refused by Lambda: a name has two or more letters, digits and underscores, and begins with a letter"},
 		"5 KB of variables":   {environment("LONG: " + strings.Repeat("x", 4087)), "Fn.Environment.Variables (line 7): refused by Lambda: 4098 bytes as JSON, at most 4096"},
 		"no concurrency":      {function + "      ReservedConcurrentExecutions: 0\n", "could never run"},
-		"format 1.0":          {event(`{Type: HttpApi, Properties: {Path: /, Method: GET, PayloadFormatVersion: "1.0"}}`), "format 2.0 here"},
+		"format 1.0":          {event(`{Type: HttpApi, Properties: {Path: /, Method: GET, PayloadFormatVersion: "1.0"}}`), "only format 2.0"},
 		"an API that isn't":   {event("{Type: HttpApi, Properties: {ApiId: elsewhere}}"), `"elsewhere" is no AWS::Serverless::HttpApi`},
 		"a queue elsewhere":   {event("{Type: SQS, Properties: {Queue: arn:aws:sqs:us-east-1:1:q}}"), "arn:aws:sqs:us-east-1:1:q is no queue of this template"},
 		"one at a time":       {event(scaled("1")), "Fn.Events.E.Properties.ScalingConfig.MaximumConcurrency (line 7): 1 is not within 2 and 1000"},
