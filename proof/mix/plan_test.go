@@ -234,7 +234,7 @@ func (p *plan) step(i int) step {
 	if st.foreign && !st.intent && d.odds(0.1, neverAgain, i) {
 		st.never, st.memory = true, 0
 	}
-	if !st.intent && !st.look {
+	if !st.foreign {
 		st.writes = d.odds(0.4, writes, i)
 		if d.odds(0.25, jobsStaged, i) {
 			st.jobs = int([]uint64{1, 2, 5, 15}[d.hash("jobs", i)%4])
