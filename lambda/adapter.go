@@ -81,9 +81,9 @@ func (a *Adapter[Ev, Re]) request(ctx context.Context, ev Ev, stored bool) (idem
 // source's own words, and the source's data about the route. It is JSON in the
 // event's own form, so decoding puts it back.
 //
-// It has no credentials: neither tokens nor API keys, access keys or certificates. Of the
-// context of a Lambda authorizer it leaves out the values that are tokens, by their
-// names or their form.
+// It has no credentials: neither tokens nor API keys, access keys or certificates. It
+// omits values in the context of a Lambda authorizer whose name or form is that of a
+// token.
 
 // withoutTokens returns an authorizer's context without the values that are tokens.
 func withoutTokens(context map[string]any) map[string]any {

@@ -22,10 +22,10 @@ import (
 // identity pool, or an IAM user. With an API key the caller is unknown: an adapter of [Direct]
 // then needs a [DirectOptions.Scope], or [idem.OneScope] if all these callers are one, and
 // otherwise refuses the call ([idem.ErrScope]). A Lambda authorizer has no standard field for
-// the caller, and a role's session may be a person's or one of many of a program: name the
-// caller with pointers that begin at identity, AppSyncKey("/key", "/resolverContext/user") or,
-// for each session's name, AppSyncKey("/key", "/userArn"). Without these pointers such calls
-// are errors, as are calls of BatchInvoke.
+// the caller, and a role's session may belong to a person, or be one of many sessions of a
+// program: name the caller with pointers that begin at identity, AppSyncKey("/key",
+// "/resolverContext/user") or, for each session's name, AppSyncKey("/key", "/userArn").
+// Without these pointers such calls are errors, as are calls of BatchInvoke.
 //
 // A failure may be an answer: set [idem.Options.Stored] to [GraphQLStored].
 func AppSyncKey(argument string, caller ...string) BodyKey {

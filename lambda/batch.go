@@ -48,11 +48,11 @@ type Batch[Ev, Rec, Re any] struct {
 	// whole invocation.
 	Reply func(failed []string) Re
 
-	// Name separates several handlers of one function for records of one source. It
-	// is part of the scope: a change of the name makes all earlier keys new, and
-	// their work is done again. So a handler keeps its name, or stays without a name
-	// if a second handler is added. At most 256 bytes. Default: none, which one
-	// handler of each kind of record may have.
+	// Name separates several handlers of one function for records of one source. It is
+	// part of the scope: a change of the name makes all earlier keys new, and their work
+	// is done again. So a handler keeps its name, or stays without a name if a second
+	// handler is added. At most 256 bytes. Default: none. Only one handler for each kind
+	// of record may have no name.
 	Name string
 
 	// Scope replaces the source as the scope of the keys, for example by the queue

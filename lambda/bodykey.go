@@ -84,8 +84,8 @@ func (k BodyKey) From(r *idem.Request) (string, error) {
 	return key, nil
 }
 
-// FromOptional is From for bodies that may lack a value of the key. Such a request, or
-// one without a body, is a request without a key in its body: its header counts, or
+// FromOptional is From for bodies that may lack a value of the key. For such a
+// request, and for a request without a body, the header counts, or else
 // [idem.Options.Key]. Any other mistake is refused as by From.
 func (k BodyKey) FromOptional(r *idem.Request) (string, error) {
 	if _, err := k.Key(r.Body); len(r.Body) == 0 || errors.Is(err, rawjson.ErrAbsent) || errors.Is(err, idem.ErrKeyMissing) {
@@ -109,12 +109,12 @@ func (k BodyKey) compare(r *idem.Request) {
 // several pointers the key is made of all values, in their order; each value must
 // exist.
 //
-// A text is the key, and so is an integer as it is written, however large. So 7 and
+// A text is the key. An integer is the key as it is written, however large. So 7 and
 // "7" are the same key, and two bodies that spell it differently are refused as two
 // requests ([idem.ErrMismatch]) instead of being done twice. Numbers with a fraction
 // or an exponent, true, false, null, objects and lists are no key. A text that can't
-// be a key (not 1 to 255 visible ASCII characters) is replaced by its SHA-256.
-// Member names are compared as written; a duplicate member on the path is an error.
+// be a key (not 1 to 255 visible ASCII characters) is replaced by its SHA-256. Member
+// names are compared as written; a duplicate member on the path is an error.
 //
 // JSONKey panics if a pointer is malformed or "": a mistake in the program, which
 // shows at cold start.

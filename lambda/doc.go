@@ -9,10 +9,10 @@
 //   - For keys in bodies, use [JSONKey], [JSONRPCKey], [MCPToolKey], [AppSyncKey] or
 //     [StateKey] with any of these.
 //
-// [Wrap] takes an engine, the adapter for the function's event source, and an
-// ordinary handler. This is a complete function behind an HTTP API with an authorizer,
-// which says whose a key is. Without an authorizer a keyed request is refused with 500,
-// unless all callers are one: idem.New(store, idem.OneScope).
+// [Wrap] takes an engine, the adapter for the function's event source, and an ordinary
+// handler. This is a complete function behind an HTTP API with an authorizer, which
+// identifies the caller. Without an authorizer a keyed request is refused with 500,
+// unless all callers share their keys: idem.New(store, idem.OneScope).
 //
 //	package main
 //
@@ -106,13 +106,13 @@
 // # Scopes
 //
 // Callers don't share keys: the scope of a key is the identity that the event source has
-// verified (each adapter says which), and the tenant if Lambda isolates tenants.
-// No other part of an event is trusted, least of all a header. Without a verified identity
-// a keyed request is refused ([idem.ErrScope]), and the engine logs the cures: an
-// authorizer, [idem.Options.Scope] (or [idem.Request.Scope] in your own adapter), or
-// [idem.OneScope] for public routes. [RoleScope], [SessionScope], [APIKeyScope] and
-// [CertificateScope] are scopes for what AWS verifies without naming one caller by it, and
-// [ClaimScope] for users who act for several organisations under one login.
+// verified (each adapter says which), and the tenant if Lambda isolates tenants. No other
+// part of an event is trusted, least of all a header. Without a verified identity a keyed
+// request is refused ([idem.ErrScope]), and the engine logs the cures: an authorizer,
+// [idem.Options.Scope] (or [idem.Request.Scope] in your own adapter), or [idem.OneScope]
+// for public routes. [RoleScope], [SessionScope], [APIKeyScope] and [CertificateScope] are
+// scopes for identities that AWS verifies, but that several callers may share.
+// [ClaimScope] is for users who act for several organisations under one login.
 //
 // # One request in four forms
 //

@@ -22,10 +22,10 @@ import (
 //
 // A record is done when h has returned nil for it, in this invocation or an earlier one:
 // h doesn't run for it again. A record fails, and its key is free, if h returns an error
-// or panics. A record fails without a run of h if another invocation works on it (of SNS,
-// EventBridge and S3 after a wait: [idem.Request.Asynchronous]), if its key was used for
-// other work, if too little time is left, or if the store doesn't answer. The source
-// delivers a failed record again.
+// or panics. A record fails without a run of h if another invocation works on it (records
+// of SNS, EventBridge and S3 wait first: [idem.Request.Asynchronous]), if its key was
+// used for other work, if too little time is left, or if the store doesn't answer. The
+// source delivers a failed record again.
 //
 // A record has no key if [Batch.Key] returns "" and no error. It fails, unless the
 // engine has [idem.KeyOptional]: then h runs for each delivery of it.
@@ -41,10 +41,9 @@ import (
 // error. Return [idem.Respond] if the record is settled all the same.
 //
 // h gets the record as it came. WrapEach panics if a required value is nil. It also panics
-// for a second handler of one kind of record with the same [Batch.Name], or without one,
-// on one engine (or on one store and namespace, if the store tells): each handler would
-// take the other's work for done. Both are mistakes in the program, and show at cold
-// start.
+// for a second handler of one kind of record with the same [Batch.Name], or no name, on
+// one engine (or on one store and namespace, if the store tells): each handler would take
+// the other's work for done. Both are mistakes in the program, and show at cold start.
 func WrapEach[Ev, Rec, Re any](e *idem.Engine, b Batch[Ev, Rec, Re], h func(context.Context, Rec) error) *EachHandler[Ev, Rec, Re] {
 	switch {
 	case e == nil:

@@ -16,7 +16,8 @@ import (
 //
 //	lambda.Start(lambda.StatusHandler(engine, lambda.HTTPAPI)) // GET /operations/{key}
 //
-// HTTP APIs decode the path, so behind one a key with an escape such as %2F is not found.
+// HTTP APIs decode the path, so a key with an escape such as %2F is not found behind an
+// HTTP API.
 //
 // engine needs the same options as the engine that runs the operations, otherwise scopes
 // and keys differ. StatusHandler panics if engine or the adapter's functions are nil, or
@@ -45,9 +46,8 @@ func Webhook[Ev, Re any](a Adapter[Ev, Re], h Endpoint) *EndpointHandler[Ev, Re]
 // Endpoint answers requests in their neutral form by its own rules. *webhook.Handler
 // of package idem/webhook is an Endpoint.
 type Endpoint interface {
-	// Serve answers a request. Its body is the sender's body, byte for byte. A
-	// result with a Panic is still sent as the answer, and ends the function's
-	// process.
+	// Serve answers a request. r.Body is the sender's body, byte for byte. A result with
+	// a Panic is still sent as the answer, and ends the function's process.
 	Serve(ctx context.Context, r idem.Request) idem.Result
 	// Refuse answers a request that could not be decoded. r has the parts that could
 	// be read.

@@ -21,13 +21,13 @@ const httpAPIKind = "an HTTP API event (payload format 2.0)"
 // slash equals a plain one, and %2541 equals %41; other escapes don't matter. A
 // named stage is removed from the path.
 //
-// The caller is the JWT authorizer's iss and sub; the IAM authorizer's Cognito
-// identity or otherwise user ARN; or the Lambda authorizer's principalId or
-// otherwise sub, from its context, within the API; a number counts by its digits, if it
-// is whole and at most 2^53-1. If a Lambda authorizer names no
-// caller, the request is refused ([idem.ErrScope]), unless [idem.Options.Scope] finds
-// the scope. A role's session ([RoleScope], [SessionScope]) and a client certificate
-// ([CertificateScope]) are callers only by choice.
+// The authorizer decides the caller. With a JWT authorizer it is the token's iss and
+// sub. With IAM it is the Cognito identity, or else the user ARN. With a Lambda
+// authorizer it is principalId, or else sub, of the authorizer's context, within the
+// API; a number counts by its digits, if it is whole and at most 2^53-1. If a Lambda
+// authorizer names no caller, the request is refused ([idem.ErrScope]), unless
+// [idem.Options.Scope] finds the scope. A role's session ([RoleScope], [SessionScope])
+// and a client certificate ([CertificateScope]) are callers only by choice.
 //
 // Events of a function URL have the same form, so one handler can serve both.
 var HTTPAPI = Adapter[events.APIGatewayV2HTTPRequest, events.APIGatewayV2HTTPResponse]{

@@ -101,7 +101,8 @@ func patternOf(h http.Handler) func(*http.Request) string {
 	}
 }
 
-// routed returns the route of a request with this pattern; the gateway's without one.
+// routed returns the route of a request with this pattern. Without a pattern it
+// returns the gateway's route.
 func routed(req *idem.Request, pattern string) string {
 	switch {
 	case pattern == "":

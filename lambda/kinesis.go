@@ -22,8 +22,8 @@ const kinesisKind = "a Kinesis event"
 // and all later ones again, as the mapping's MaximumRetryAttempts and
 // MaximumRecordAgeInSeconds say. By default Lambda tries for as long as the stream keeps
 // the record, and the shard waits. Set both, BisectBatchOnFunctionError and a failure
-// destination. The records of an event run one after the other; ParallelizationFactor
-// makes more events of a shard.
+// destination. The records of an event run one after the other; with
+// ParallelizationFactor a shard has several events at a time.
 //
 // The key of a record is its event id: shard and sequence number. A producer that sends
 // again makes another record; see [Batch.WithKey]. The scope is the stream and the

@@ -13,9 +13,9 @@ import (
 
 // KeyAttribute is the message attribute that carries the idempotency key of an SQS or SNS message,
 // as text. Its name is read in any case; a second attribute of this name is an error. A drain sets
-// it to the id of the job. Your own producers may set it to a name of the work. Without the
-// attribute the key is the message id: it is the same for every delivery of a message, and a new one
-// if the producer sends the message again.
+// it to the id of the job. Your own producers may set it to a key that names the work, such as an
+// order's id. Without the attribute the key is the message id: it is the same for every delivery of
+// a message, and a new one if the producer sends the message again.
 const KeyAttribute = "idempotency-key"
 
 // KindAttribute is the message attribute that carries the kind of a job that a drain

@@ -20,12 +20,13 @@ const restKind = "a REST API event (payload format 1.0)"
 // client sent. The query comes decoded, without an order of the names; REST encodes
 // it again.
 //
-// The caller is the iss and sub of the Cognito authorizer's claims, equal to those
-// of an HTTP API's JWT authorizer; else the Lambda authorizer's principalId, within
-// the API; else, by IAM, the Cognito identity or the user ARN. An authorizer whose
-// principalId is "user" for all callers puts them all into one scope. A role's session
-// ([RoleScope], [SessionScope]), an API key ([APIKeyScope]) and a client certificate
-// ([CertificateScope]) are callers only by choice.
+// The authorizer decides the caller. With a Cognito authorizer it is the iss and sub
+// of the claims, as with an HTTP API's JWT authorizer. With a Lambda authorizer it is
+// the principalId, within the API. With IAM it is the Cognito identity, or else the
+// user ARN. An authorizer whose principalId is "user" for all callers puts them all
+// into one scope. A role's session ([RoleScope], [SessionScope]), an API key
+// ([APIKeyScope]) and a client certificate ([CertificateScope]) are callers only by
+// choice.
 //
 // A response may use Headers and MultiValueHeaders; for a name in both,
 // MultiValueHeaders count, as for API Gateway. A reply puts a header with one value

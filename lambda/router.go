@@ -15,10 +15,9 @@ import (
 	"github.com/samekey/samekey/internal/envelope"
 )
 
-// Router serves the routes of a function. Keyed routes have an engine, their own or
-// a shared one; other routes have none. All routes share one adapter for HTTP.
-// Invoke takes the gateway's events and the completer's envelopes, and finds the
-// handler of each:
+// Router serves the routes of a function. Each keyed route has an engine, which
+// several routes may share. All routes share one adapter for HTTP. Invoke takes the
+// gateway's events and the completer's envelopes, and finds the handler of each:
 //
 //	router := lambda.NewRouter(lambda.HTTPAPI)
 //	router.Keyed("POST /rides", engine, app.create)
@@ -139,9 +138,9 @@ func (r *Router[Ev, Re]) named(id store.HandlerID) *Route[Ev, Re] {
 	return r.keyed[i]
 }
 
-// Handle answers an event, for tests and for routers around this router. The error
-// is that of the route's handler as [Handler.Handle] returns it, or matches ErrEvent
-// if ev is of another kind than the adapter's.
+// Handle answers an event, for tests and for routers around this router. The error is
+// the error of [Handler.Handle] of the route's handler, or matches [ErrEvent] if ev
+// is of another kind than the adapter's.
 func (r *Router[Ev, Re]) Handle(ctx context.Context, ev Ev) (Re, error) {
 	var none Re
 	req, err := r.adapter.request(ctx, ev, r.stored)
@@ -184,8 +183,8 @@ func (r *Router[Ev, Re]) Invoke(ctx context.Context, payload []byte) ([]byte, er
 }
 
 // resume completes t's operation. Only the record knows its engine, so resume asks
-// each engine for an operation of its own; an engine changes nothing about
-// another's.
+// each engine whether the operation is its own. An engine doesn't change the
+// operation of another engine.
 func (r *Router[Ev, Re]) resume(ctx context.Context, t jobs.Ticket) error {
 	if r.adapter.Event == nil {
 		return errNoInverse

@@ -29,25 +29,25 @@ const sqsKind = "an SQS event"
 //     attribute of that name, the id of a [JobEvent], the id of the notification or event;
 //   - the message id.
 //
-// The message id is the same for every delivery of a message. It is a new one if a
+// The message id is the same for every delivery of a message. It is a new id if a
 // producer sends the message again, or if an operator redrives it from a dead-letter
 // queue: so phases don't call other systems under it ([idem.ErrDeliveryKey],
 // [Batch.CallsAgainAfterRedrive]). A message that looks like an envelope and can't be
 // read fails ([idem.ErrKeyInvalid]). The deduplication id of a FIFO queue is not used: if
-// it is made from the content, two equal messages an hour apart would be one.
+// it is made from the content, two equal messages an hour apart would be one operation.
 //
-// The scope is the queue, and for a message in a dead-letter queue the queue that
-// gave it up. The body, the message group and the attributes must be the same under one
-// key, except the attributes of tracing. Of an envelope its content is compared, without
-// times and signatures. Nobody verifies an envelope: the author of a body chooses the
-// key, unless the attribute has one. The handler gets the message with its envelope; see
-// [Inner].
+// The scope is the queue. For a message in a dead-letter queue it is the source queue.
+// The body, the message group and the attributes must be the same under one key, except
+// the attributes of tracing. If the body is an envelope, its content is compared,
+// without times and signatures. Nobody verifies an envelope: the author of a body
+// chooses the key, unless the attribute has one. The handler gets the message with its
+// envelope; see [Inner].
 //
 // In a FIFO queue a message group stops at its first failure: that message and all later
 // ones of the group are reported, and other groups go on. A message that can't be done,
-// such as one whose key was used for other work ([idem.ErrMismatch]), is reported at each
-// delivery until the redrive policy moves it to the dead-letter queue. Give the queue
-// such a policy.
+// such as a message whose key was used for other work ([idem.ErrMismatch]), is reported
+// at each delivery until the redrive policy moves it to the dead-letter queue. Give the
+// queue such a policy.
 var SQS = Batch[events.SQSEvent, events.SQSMessage, events.SQSEventResponse]{
 	Records: sqsRecords,
 	ID:      func(m events.SQSMessage) string { return m.MessageId },

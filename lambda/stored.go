@@ -20,8 +20,8 @@ func JSONRPCStored(r idem.Response) bool {
 }
 
 // MCPToolStored is an [idem.Options.Stored] for tool calls of the Model Context Protocol:
-// a result with isError is not stored, alone or in a JSON-RPC response, and neither is an
-// error of JSON-RPC. It reads uncompressed bodies only.
+// it stores no result with isError, alone or in a JSON-RPC response, and no error of
+// JSON-RPC. It reads uncompressed bodies only.
 func MCPToolStored(r idem.Response) bool {
 	if !idem.DefaultStored(r) {
 		return false

@@ -45,7 +45,7 @@ func deepen(i int) byte {
 // Wrap panics for mistakes in the program, which show at cold start:
 //
 //   - e, h or a required function of the adapter is nil;
-//   - a handler has no name, or the name of another one, on an engine with
+//   - a handler has no name, or the name of another handler, on an engine with
 //     [idem.Options.Resumable]: an abandoned request could reach the wrong one;
 //   - a second handler of [Direct] has the same name or operation: they would share keys;
 //   - a handler of [Direct] has a [DirectOptions.Scope] and no name;
@@ -78,8 +78,8 @@ type HandlerOptions struct {
 	// completer's Functions send such tickets here. An empty Function means this
 	// function, an empty Name a handler without a name.
 	Accepts []store.HandlerID
-	// Route returns the pattern of a request in a handler of [WrapHandler], for scope, logs
-	// and metrics, before the handler serves it: "" for none, with or without a method.
+	// Route returns the pattern of a request, with or without a method, before the handler
+	// of [WrapHandler] serves the request, for scope, logs and metrics. "" means none.
 	// Default: that of an [http.ServeMux]; otherwise the gateway's route.
 	Route func(*http.Request) string
 }
@@ -171,8 +171,8 @@ var _ awslambda.Handler = (*Handler[any, any])(nil)
 // canonical case, text no longer in base64).
 //
 // The error is nil unless the engine didn't act on the request, or ev is of another kind
-// ([ErrEvent]; the handler did not run). With an adapter of [Direct] the error is the one of
-// the handler or of the engine.
+// ([ErrEvent]; the handler did not run). With an adapter of [Direct] Handle returns the
+// error of the handler or of the engine.
 //
 // A panic of the handler is answered with 500, as an error is. With an adapter of
 // [Direct] the panic continues after the key is free. In a Lambda

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Sealer hands out data keys, and keeps them in memory within bounds. It is safe for
-// concurrent use. Create it once for each process.
+// Sealer provides data keys, and keeps a limited number of them in memory. It is safe
+// for concurrent use. Create it once for each process.
 type Sealer struct {
 	provider Provider
 	opt      Options

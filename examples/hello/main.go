@@ -1,6 +1,6 @@
-// Command hello is the smallest complete function: an ordinary handler behind
-// an HTTP API, safe to retry. template.yaml deploys it with an authorizer, which says whose
-// a key is; make demo-hello runs it.
+// Command hello is the smallest complete function: an ordinary handler behind an HTTP API,
+// safe to retry. template.yaml deploys it with an authorizer, which identifies the caller;
+// make demo-hello runs it.
 package main
 
 import (

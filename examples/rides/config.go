@@ -28,7 +28,8 @@ func (e *Env) Text(name string) string {
 	return v
 }
 
-// Duration returns a setting such as 1.5s, at least least; 0 if it is not set.
+// Duration returns a setting such as 1.5s, or least if the setting is shorter; 0 if
+// it is not set.
 func (e *Env) Duration(name string, least time.Duration) time.Duration {
 	v := os.Getenv(name)
 	if v == "" {

@@ -99,9 +99,9 @@
 //
 // # Other transports and clients
 //
-// Put a transport that adds credentials (oauth2.Transport) inside, as base, so
-// that every attempt gets a fresh token, or outside, so that all attempts share a
-// token. A client with retries of its own multiplies them: set stripe-go's
-// MaxNetworkRetries to 0. The transport keeps stripe-go's keys, as every caller's.
-// http.Client's jar doesn't see the cookies of attempts that are retried.
+// Put a transport that adds credentials (oauth2.Transport) inside, as base, so that
+// every attempt gets a fresh token, or outside, so that all attempts share a token. A
+// client that retries, too, multiplies the retries: set stripe-go's MaxNetworkRetries
+// to 0. The transport keeps stripe-go's keys, as every caller's. http.Client's jar
+// doesn't see the cookies of attempts that are retried.
 package client

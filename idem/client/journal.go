@@ -104,7 +104,7 @@ func (o *operation) remember(own, moved string) error {
 	case !here && e.Fingerprint != fp:
 		return ErrMismatch
 	}
-	// The clock was ahead when the operation began, or is behind now: how old the key is, nobody knows.
+	// the clock was ahead when the operation began, or is behind now: the key's age is unknown
 	behind := now.Add(lifetimeMargin).Before(e.Created)
 	if o.until = e.Expires; behind || o.isOver(0) {
 		o.key, o.unknown = e.Key, true

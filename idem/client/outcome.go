@@ -15,14 +15,13 @@ const ResultHeader = "Idempotency-Client"
 const (
 	// DeletedBefore marks the 204 that replaces the 404 of a repeated DELETE.
 	DeletedBefore = "deleted-before"
-	// OutcomeUnknown marks an answer that doesn't settle a keyed operation, such as
-	// 401, 429 or 503, if the server may have carried out the operation: for
-	// instance, an earlier attempt got no answer, or the answer is about the key,
-	// which an earlier attempt has then used. Repeat such a request only with the
-	// same key, which is in Response.Request.Header, and not at all if the server
-	// ignores keys (Idempotency-Status: ignored). Such an answer to a request with a
-	// caller's own key is always marked, since an earlier request may have had that
-	// key.
+	// OutcomeUnknown marks an answer that doesn't settle a keyed operation, such as 401,
+	// 429 or 503, if the server may have carried out the operation: for instance, an
+	// earlier attempt got no answer, or the answer is about the key, so an earlier
+	// attempt has used the key. Repeat such a request only with the same key, which is in
+	// Response.Request.Header, and not at all if the server ignores keys
+	// (Idempotency-Status: ignored). Such an answer to a request with a caller's own key
+	// is always marked, since an earlier request may have had that key.
 	OutcomeUnknown = "outcome-unknown"
 )
 
@@ -47,10 +46,10 @@ func (o *operation) settles(resp *http.Response) bool {
 	return resp.StatusCode < http.StatusInternalServerError
 }
 
-// isAboutKey reports whether a refusal is about the request's key: the server
-// already knows the key, so an earlier attempt arrived, and the refusal doesn't
-// tell its outcome. Refusals of invalid or missing keys are not about the key,
-// nor is 410, with which package idem reports that the operation was carried out.
+// isAboutKey reports whether a refusal is about the request's key: the server already
+// knows the key, so an earlier attempt arrived, and the refusal doesn't tell its
+// outcome. Refusals of invalid or missing keys don't count, and neither does 410:
+// package idem reports by 410 that the operation was carried out.
 func isAboutKey(resp *http.Response, body []byte) bool {
 	if isReplay(resp) || resp.StatusCode < http.StatusBadRequest || resp.StatusCode == http.StatusGone {
 		return false

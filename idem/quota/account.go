@@ -57,8 +57,8 @@ type account struct {
 	shared supply
 }
 
-// openWait is the wait of a caller with too many operations at once: nobody knows
-// when one of them ends.
+// openWait is the wait of a caller with too many operations at once, whose ends are
+// unknown.
 const openWait = time.Second
 
 // price returns the tokens for an operation of n bytes.

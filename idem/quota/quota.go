@@ -66,8 +66,8 @@ type Buckets struct {
 
 var _ idem.Quota = (*Buckets)(nil)
 
-// name names the buckets of a caller, on a route with limits of its own or on all. A caller's
-// own name may be as long as a token: only its hash stays.
+// name names the buckets of a caller, on a route with limits or on all routes. A caller's own
+// name may be as long as a token: only its hash stays.
 type name struct {
 	caller [sha256.Size]byte
 	route  string

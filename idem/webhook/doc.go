@@ -23,9 +23,9 @@
 //
 //   - Nothing is parsed, stored or handled before a valid and recent signature
 //     over the body's bytes is found.
-//   - An event is identified by its provider's id. Its handler runs until it
-//     succeeds once, and never again while the record is kept
-//     (31 days by default). Of simultaneous deliveries only one is handled.
+//   - An event is identified by its provider's id. Its handler runs until it succeeds
+//     once, and never again while the record is kept (31 days by default). Only one
+//     of several simultaneous deliveries is handled.
 //   - An answer of 2xx means that the event is recorded as handled. After any
 //     other answer, providers deliver the event again, for days.
 //   - The effects of the handler's phases ([idem.Atomic], [idem.Finish]) commit

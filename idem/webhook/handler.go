@@ -43,14 +43,14 @@ type Handler struct {
 // phase. A phase's error that fn returns counts like any other error. For
 // irrelevant events, fn returns nil.
 //
-// The options are an engine's, with other defaults for Retention (31
-// days: Stripe repeats an event for up to 30 days at its user's request; below the
-// 80 hours for which providers repeat a delivery by themselves, New logs a warning) and
-// MaxRequest (1 MiB, for every source). Options about the Idempotency-Key, scope,
-// fingerprint and answers have no effect: the key is the event's id, and
-// docs/use/webhooks.md lists the answers. Resumable has no effect either: the
-// provider's retries finish unfinished events. Logger and Hooks.Refused also
-// report refused deliveries; the hook's Route is endpoint.
+// The options are an engine's, with two other defaults. Retention is 31 days, since
+// Stripe repeats an event for up to 30 days at its user's request. Below 80 hours, for
+// which providers repeat a delivery by themselves, New logs a warning. MaxRequest is 1
+// MiB, for every source. Options about the Idempotency-Key, scope, fingerprint and
+// answers have no effect: the key is the event's id, and docs/use/webhooks.md lists the
+// answers. Resumable has no effect either: the provider's retries finish unfinished
+// events. Logger and Hooks.Refused also report refused deliveries; the hook's Route is
+// endpoint.
 //
 // New panics if store, v or fn is nil, if endpoint is empty, or if an option is
 // invalid: mistakes in the program, best found at cold start.
@@ -99,8 +99,8 @@ var errNotRecorded = errors.New("the handler succeeded, but the event is not on 
 // scope.
 //
 // A 2xx means that the event is recorded as handled; after any other status the
-// provider should send the event again. [idem.ReplayedHeader] marks the answer to
-// a duplicate. Each tenant has events of its own. A panic other than
+// provider should send the event again. [idem.ReplayedHeader] marks the answer to a
+// duplicate. The same event for two tenants is two events. A panic other than
 // http.ErrAbortHandler is answered with 500 and returned in Result.Panic.
 func (h *Handler) Serve(ctx context.Context, r idem.Request) (res idem.Result) {
 	var ev Event

@@ -1,5 +1,5 @@
-// Package metrics counts and measures what happens, as log lines in CloudWatch's
-// embedded metric format: CloudWatch makes metrics of them, without a call.
+// Package metrics writes metrics as log lines in CloudWatch's embedded metric format,
+// which CloudWatch reads from the log, without a call.
 //
 //	m := metrics.New(os.Stdout, "orders")
 //	engine := idem.New(store, func(o *idem.Options) { o.Hooks = m.Hooks() })
@@ -18,12 +18,12 @@
 // properties to search the logs by: the record's short name, the operation's id, the
 // route, the events, the durations of phases by name. An invocation of a handler in
 // [Metrics.Wrap] has one line for everything else; without Wrap, each event of a stream
-// and each call of its store has a line of its own.
+// and each call of its store has a separate line.
 //
 // A line never has a key, a body, an answer, an error's text or the arguments of a job.
 //
 // # Dimensions
 //
-// The metrics are in the namespace Samekey under the dimension App, and with
-// [Options.Routes] also under App and Route. docs/operate/signals.md#metrics lists them with their units.
+// The metrics are in the namespace Samekey under the dimension App, and with [Options.Routes]
+// also under App and Route. docs/operate/signals.md#metrics lists them with their units.
 package metrics

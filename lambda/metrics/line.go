@@ -98,8 +98,8 @@ func (l *line) one(b []byte, namespace, app string, at time.Time, names []string
 		b = append(b, `,"Unit":`...)
 		b = append(quote(b, cmp.Or(metrictable.Named(name).Unit, "Count")), '}')
 	}
-	// Where a function logs JSON, Lambda drops lines below its ApplicationLogLevel, and takes a
-	// line without a level for INFO: alarms would get no data.
+	// If a function logs JSON, Lambda drops lines below the ApplicationLogLevel, and counts a
+	// line without a level as INFO: alarms would get no data.
 	b = append(b, `]}]},"level":"`+level+`","timestamp":"`...)
 	b = at.UTC().AppendFormat(b, time.RFC3339Nano)
 	b = append(b, `","App":`...)

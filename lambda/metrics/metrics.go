@@ -117,8 +117,8 @@ type invocation struct {
 // maxRecords is how many records a line of an invocation names.
 const maxRecords = 50
 
-// add lets fill add to the line of the context's invocation or, without one, writes
-// a line of its own. record is the short name of a record to name; "" for none.
+// add lets fill add to the line of the context's invocation. Without an invocation it
+// writes a separate line. record is the short name of a record to name; "" for none.
 func (m *Metrics) add(ctx context.Context, record string, fill func(*line), properties ...any) {
 	inv, _ := ctx.Value(invocationKey{}).(*invocation)
 	if inv == nil || inv.of != m || !inv.take(record, fill) {

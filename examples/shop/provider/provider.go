@@ -28,7 +28,7 @@ type Client struct {
 }
 
 // Post sends v under key and returns the id of its result. After an error other than
-// ErrDeclined nobody knows whether v had its effect: call again with the same key.
+// ErrDeclined the outcome is unknown: call again with the same key.
 func (c *Client) Post(ctx context.Context, path, key string, v any) (id string, err error) {
 	body, err := json.Marshal(v)
 	if err != nil {

@@ -7,8 +7,7 @@ import (
 
 // Mapping is a running event source. It is safe for concurrent use.
 //
-// It ends when the context it was started with ends, or by Close, which has to
-// be called in either case.
+// It ends when the context of Start ends, or by Close. Call Close in either case.
 type Mapping struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup

@@ -18,7 +18,7 @@ func every(interval time.Duration) func(time.Time) (time.Time, bool) {
 
 var expressionForm = regexp.MustCompile(`^(rate|cron|at)\((.*)\)$`)
 
-// parseExpression reads rate(5 minutes), cron(0 9 ? * MON-FRI *) and, but for a
+// parseExpression reads rate(5 minutes), cron(0 9 ? * MON-FRI *) and, except for a
 // rule, at(2026-11-21T10:00:00).
 func parseExpression(expression, timezone string, rule bool) (func(time.Time) (time.Time, bool), error) {
 	form := expressionForm.FindStringSubmatch(expression)
@@ -92,14 +92,14 @@ func parseCron(s string, zone *time.Location) (func(time.Time) (time.Time, bool)
 		return nil, errors.New("a field is wrong, or has a form that samekey local doesn't know")
 	}
 	return func(after time.Time) (time.Time, bool) {
-		// Where there is none any more, it gives an error or the time it was given.
+		// without a next run it returns an error, or the given time
 		next, err := gronx.NextTickAfter(gronxExpression, after.In(zone), false)
 		return next, err == nil && next.After(after)
 	}, nil
 }
 
-// weekdays turns AWS's days of the week, 1 to 7 from Sunday on, into gronx's, 0
-// to 6. Steps and the number behind # aren't days.
+// weekdays turns AWS's days of the week, 1 to 7 from Sunday on, into gronx's, 0 to 6.
+// Steps and the number after # aren't days.
 func weekdays(field string) (string, error) {
 	var out strings.Builder
 	for i, c := range field {

@@ -12,8 +12,8 @@ import (
 )
 
 // BuildBootstrap builds the main package pkg (an argument of go build in the current
-// directory) into the file out, with the flags of a deployed function, but for this
-// machine's system and architecture and without a version control stamp. The error
+// directory) into the file out, with the flags of a deployed function, for this
+// machine's system and architecture, and without a version control stamp. The error
 // has the compiler's messages.
 func BuildBootstrap(ctx context.Context, pkg, out string) error {
 	return BuildBootstrapIn(ctx, "", pkg, out)

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Function runs a bootstrap binary as Lambda does. Make one with [Start]. It is
-// safe for concurrent use.
+// Function runs a bootstrap binary as Lambda does. Make a Function with [Start]. It
+// is safe for concurrent use.
 type Function struct {
 	cfg  Config
 	stop func() bool // separates the function from Start's context
@@ -40,8 +40,8 @@ type Sandbox struct {
 // Processes start on demand, so a binary that cannot run shows only at the first
 // invocation.
 //
-// When ctx ends the function's processes are killed as by [Function.Close],
-// which still has to be called.
+// When ctx ends, the function's processes are killed. Call [Function.Close]
+// nevertheless.
 func Start(ctx context.Context, cfg Config) (*Function, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {

@@ -200,7 +200,7 @@ func (s *Server) fingerprint(r *http.Request, body []byte) string {
 	return strings.Join(parts, "\n")
 }
 
-// claim makes the record of a key, unless there is one, which it returns as it is.
+// claim makes the record of a key, or returns the existing record.
 func (s *Server) claim(r *http.Request, key string, body []byte) (*record, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

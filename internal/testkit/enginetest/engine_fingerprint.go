@@ -13,7 +13,7 @@ import (
 	"github.com/samekey/samekey/internal/testkit/storetest"
 )
 
-// What makes two requests the same request.
+// When two requests are the same request.
 func engineFingerprint(s suite) {
 	s.run("another body is a mismatch, in one call, and the first answer stays", func(t *testing.T, e *env) {
 		var a app

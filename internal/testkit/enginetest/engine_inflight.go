@@ -14,7 +14,7 @@ import (
 	"github.com/samekey/samekey/internal/testkit/storetest"
 )
 
-// What a request meets while another one with its key is at work.
+// Requests while another request with the same key is at work.
 func engineInFlight(s suite) {
 	s.run("a request in flight refuses its like in one call, and its record stays as it is", func(t *testing.T, e *env) {
 		var a app

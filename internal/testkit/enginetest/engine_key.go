@@ -8,7 +8,7 @@ import (
 	"github.com/samekey/samekey/idem"
 )
 
-// Where the key comes from and what it may be.
+// Source and form of keys.
 func engineKey(s suite) {
 	noKey := order("", "1")
 

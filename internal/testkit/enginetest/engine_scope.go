@@ -11,7 +11,7 @@ import (
 	"github.com/samekey/samekey/idem"
 )
 
-// Whose key it is.
+// Scopes of keys.
 func engineScope(s suite) {
 	by := func(r idem.Request, kind, subject string) idem.Request {
 		r.Identity = idem.Identity{Kind: kind, Subject: subject}

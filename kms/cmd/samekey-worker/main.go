@@ -1,6 +1,7 @@
 // Command samekey-worker is the background function of a table. It does what the
 // program of the same name in module github.com/samekey/samekey does, and also opens
-// sealed args of jobs by AWS KMS. Two more variables are those of kms.FromEnvironment:
+// sealed args of jobs by AWS KMS. It has two more variables, as kms.FromEnvironment
+// reads them:
 //
 //	SAMEKEY_KMS_KEYS         ARNs of the keys, the current key first; if not set, jobs
 //	                         with sealed args wait

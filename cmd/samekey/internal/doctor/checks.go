@@ -9,7 +9,7 @@ import (
 type Check struct {
 	ID       string
 	Severity Severity
-	Looks    string   // what has to be true
+	Looks    string   // what must be true
 	Causes   string   // the consequence if Looks is false
 	Mend     string   // how to mend it
 	Needs    []Source // the questions whose answers the check needs

@@ -44,7 +44,7 @@ func (l *loader) set(change func(*scanState)) {
 }
 
 // run loads rows and follows changes until ctx ends. It reads a local table whole,
-// repeatedly if changes can't be followed. Of other tables it reads only the waiting
+// repeatedly if changes can't be followed. For other tables it reads only the waiting
 // operations.
 func (l *loader) run(ctx context.Context) {
 	defer l.wg.Wait()
@@ -74,7 +74,7 @@ func (l *loader) run(ctx context.Context) {
 }
 
 // repeat reads again while a page is connected. It reads a local table whole, with
-// pauses of ten times the duration of a scan. Of other tables it reads the waiting
+// pauses of ten times the duration of a scan. For other tables it reads the waiting
 // operations, four times a minute.
 func (l *loader) repeat(ctx context.Context, local bool) {
 	pause := 15 * time.Second

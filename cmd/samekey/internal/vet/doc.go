@@ -2,10 +2,10 @@
 // results that a resumed run misses, calls without a derived key, and names and types
 // that can't be resumed. docs/use/vet.md explains each rule.
 //
-// A rule is an [analysis.Analyzer] in a file of its own. find.go reads the phases of
-// a package, unit.go its functions and what they call, graph.go which call may come
-// before which; effect.go knows which calls have an effect. flow.go describes
-// handlers for package lock.
+// A rule is an [analysis.Analyzer] in a separate file. find.go finds the phases of a
+// package, unit.go finds functions and their calls, graph.go orders the calls, and
+// effect.go knows which calls have an effect. flow.go describes handlers for package
+// lock.
 //
 // The rules look at one package at a time: they follow its functions, its methods and
 // its wrappers of phases, and no call into another package. They skip test files, and

@@ -20,8 +20,8 @@ type payments struct {
 	http http.Client
 }
 
-// charge takes an amount once for each key. After an error other than errDeclined nobody
-// knows whether it was taken: call again with the same key.
+// charge takes an amount once for each key. After an error other than errDeclined the
+// outcome is unknown: call again with the same key.
 func (p payments) charge(ctx context.Context, key, token string, amount int) (id string, err error) {
 	if p.url == "" {
 		sum := sha256.Sum256([]byte(key))
