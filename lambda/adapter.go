@@ -82,8 +82,8 @@ func (a *Adapter[Ev, Re]) request(ctx context.Context, ev Ev, stored bool) (idem
 // event's own form, so decoding puts it back.
 //
 // It has no credentials: neither tokens nor API keys, access keys or certificates. It
-// omits values in the context of a Lambda authorizer whose name or form is that of a
-// token.
+// omits values in the context of a Lambda authorizer that look like tokens by name or
+// form.
 
 // withoutTokens returns an authorizer's context without the values that are tokens.
 func withoutTokens(context map[string]any) map[string]any {

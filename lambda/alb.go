@@ -19,11 +19,11 @@ const albKind = "a load balancer's event"
 // ALB adapts events of an Application Load Balancer with a Lambda target. Don't
 // change it: change a copy, as [Adapter] shows.
 //
-// A setting of the target group decides whether headers and query parameters have
-// one or more values for a name. With one value the load balancer keeps the last:
-// the second of two keys passes unnoticed, and so does a difference in the values
-// before the last. Turn on multi-value headers (lambda.multi_value_headers.enabled).
-// ALB takes the query undecoded, as it comes.
+// A setting of the target group decides whether headers and query parameters have one
+// or more values for a name. With one value the load balancer keeps the last value:
+// two keys in a request, or a difference in an earlier value, then pass unnoticed.
+// Turn on multi-value headers (lambda.multi_value_headers.enabled). ALB takes the
+// query undecoded, as it comes.
 //
 // A load balancer verifies no caller in its events: x-amzn-oidc-identity is plain
 // text, and x-amzn-oidc-data an unverified token. Verify the token in

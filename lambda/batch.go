@@ -84,10 +84,10 @@ type Batch[Ev, Rec, Re any] struct {
 	Concurrency int
 
 	// RecordTimeout is the longest time that a record's handler gets, from its start
-	// until its context ends. Set it to the time that a sound record needs at most:
-	// a record that hangs then costs its event no more than that. 0: a share of the
-	// time left for the invocation, so that records that wait for a worker get
-	// theirs too. That share limits the handler in any case.
+	// until its context ends. Set it to the longest time that a sound record needs, so
+	// that a record that hangs costs its event no more time. 0: a share of the time left
+	// for the invocation, so that waiting records get a share, too. The share limits the
+	// handler in any case.
 	RecordTimeout time.Duration
 
 	// Failed is called for each record that was tried and failed, because the

@@ -118,12 +118,12 @@ func Direct[In, Out any, Key func(In) (string, error) | BodyKey](key Key, optFns
 
 // DirectOptions vary [Direct].
 type DirectOptions[In any] struct {
-	// Scope returns the owner of the key: equal keys of two scopes are two
-	// operations. It must rest on verified facts; an error refuses the event. Scope
-	// replaces the function, so the handler must have a name
-	// ([HandlerOptions.Name]), which separates its keys from those of other
-	// functions on the table: [Wrap] panics without a name. With [idem.Options.Resumable]
-	// the engine needs [idem.Options.CallerFromOp]. Default: the function.
+	// Scope returns the owner of the key: equal keys of two scopes are two operations. It
+	// must rest on verified facts; an error refuses the event. Scope replaces the
+	// function, so the handler must have a name ([HandlerOptions.Name]), which separates
+	// the handler's keys from keys of other functions on the table: [Wrap] panics without
+	// a name. With [idem.Options.Resumable] the engine needs [idem.Options.CallerFromOp].
+	// Default: the function.
 	Scope func(ctx context.Context, in In) (string, error)
 
 	// Synchronous says that all callers wait for the result, as the SDK (RequestResponse),

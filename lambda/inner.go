@@ -36,7 +36,7 @@ func Inner(m events.SQSMessage) (string, error) {
 // hold data that another delivery of the same job changes: ids, times and
 // signatures.
 type inner struct {
-	key  string     // the job's id, or that of the innermost envelope
+	key  string     // the id of the job, or of the innermost envelope
 	body string     // a notification's message, an event's detail, a job
 	said url.Values // the envelopes' data about the work: attributes, subject, topic, type, source, resources, unknown members
 

@@ -37,7 +37,7 @@ const kafkaKind = "a Kafka event"
 //
 // The key of a record is the text of its header [KeyAttribute], in any case, or else
 // topic, partition, offset and timestamp: a topic that is made anew counts its offsets
-// from 0. A producer that sends again makes another record, and so does a retry topic; see
+// from 0. A producer that sends again, or a retry topic, makes another record; see
 // [Batch.WithKey]. The scope is the cluster, the topic and the function. The bootstrap
 // servers name a cluster of your own: use [Batch.WithScope] if they change. Key, value and
 // headers must be the same under one key, except the headers of tracing. Keeps is Kafka's

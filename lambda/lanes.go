@@ -49,8 +49,8 @@ func (h *EachHandler[Ev, Rec, Re]) all(ctx context.Context, recs []Rec) (errs []
 }
 
 // lanesOf groups the records that must run one after the other: the records of a
-// group, and those of a key, whose later records are then replays instead of in
-// flight. Lanes begin in the event's order.
+// group, and the records of a key, so that the later records of a key are replays
+// instead of in flight. Lanes begin in the event's order.
 func lanesOf(tasks []*task) [][]int {
 	type id struct{ group, scope, key string }
 	at := make(map[id]int, len(tasks))

@@ -33,9 +33,9 @@ func MCPToolStored(r idem.Response) bool {
 func failedRPC(answer map[string]json.RawMessage) bool { return rawjson.Given(answer["error"]) }
 
 // GraphQLStored is an [idem.Options.Stored] for GraphQL: a response with errors is not
-// stored unless its data has a value, since a part of the request was done then. Neither is
-// an AppSync resolver's result with an errorMessage or errorType. It reads uncompressed
-// bodies only.
+// stored unless its data has a value, since a part of the request was done then. An AppSync
+// resolver's result with an errorMessage or errorType isn't stored either. It reads
+// uncompressed bodies only.
 //
 // A non-null field that fails may empty the data although another field was done before:
 // effects of a mutation with several fields belong in phases.

@@ -80,7 +80,7 @@ type HandlerOptions struct {
 	Accepts []store.HandlerID
 	// Route returns the pattern of a request, with or without a method, before the handler
 	// of [WrapHandler] serves the request, for scope, logs and metrics. "" means none.
-	// Default: that of an [http.ServeMux]; otherwise the gateway's route.
+	// Default: the pattern of an [http.ServeMux]; for other handlers the gateway's route.
 	Route func(*http.Request) string
 }
 
@@ -97,7 +97,8 @@ func (o *HandlerOptions) operation() string {
 	return cmp.Or(o.Operation, o.Name)
 }
 
-// wrap makes a Handler of h, or of the handlers that of makes for each event.
+// wrap makes a Handler from h, or from the handlers that the function of makes for
+// each event.
 func wrap[Ev, Re any](e *idem.Engine, a Adapter[Ev, Re], h func(context.Context, Ev) (Re, error), of reader[Ev, Re], opt HandlerOptions) *Handler[Ev, Re] {
 	switch {
 	case e == nil:

@@ -162,10 +162,9 @@ func (s *Sealer) generate(ctx context.Context, o *opening) (k *Key, err error) {
 
 func (s *Sealer) old(k *Key, now time.Time) bool { return now.Sub(k.made) >= s.opt.MaxAge }
 
-// Open returns the data key with this wrapped form. It calls the provider if the key
-// isn't in memory; concurrent calls for a key share a call and its error. An error matches
-// [ErrInvalid] if the arguments are not those of a record that was sealed, and
-// [ErrNoKey] otherwise.
+// Open returns the data key with this wrapped form. It calls the provider if the key isn't
+// in memory; concurrent calls for a key share a call and its error. An error matches
+// [ErrInvalid] if the arguments don't come from a sealed record, and [ErrNoKey] otherwise.
 func (s *Sealer) Open(ctx context.Context, keyID, algorithm string, wrapped []byte) (*Key, error) {
 	switch {
 	case algorithm != Algorithm:

@@ -85,7 +85,7 @@ func newDoctor(env environment) *cobra.Command {
 }
 
 // onlyTable returns the reason why only the table can be examined: with a local
-// DynamoDB, the other services would be those of a real account.
+// DynamoDB, calls to other services would go to a real account.
 func (op *operator) onlyTable() string {
 	at := op.endpoint
 	if at == "" {

@@ -53,7 +53,7 @@ func exemplify(cmd *cobra.Command) {
 	}
 }
 
-// didYouMean is the end of a sentence about a word that is no command of cmd.
+// didYouMean returns a suggestion for a word that is no command of cmd.
 func didYouMean(cmd *cobra.Command, word string) string {
 	if known := meant[strings.ToLower(word)]; known != "" && !cmd.HasParent() {
 		return " (did you mean samekey " + known + "?)"
@@ -70,7 +70,7 @@ func didYouMean(cmd *cobra.Command, word string) string {
 	return ""
 }
 
-// nearestFlag is didYouMean for an error about a flag.
+// nearestFlag returns a suggestion for an error about a flag.
 func nearestFlag(cmd *cobra.Command, err error) string {
 	typed, unknown := strings.CutPrefix(err.Error(), "unknown flag: --")
 	if !unknown {

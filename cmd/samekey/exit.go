@@ -70,8 +70,8 @@ Exit codes:
 {{.}}
 {{end}}`
 
-// exitCodes adds the exit codes to a command's help and to docs/use/cli.md: those of
-// exitMeanings, replaced by own.
+// exitCodes adds the exit codes to a command's help and to docs/use/cli.md: the codes
+// of exitMeanings, of which own replaces some.
 func exitCodes(cmd *cobra.Command, own map[int]string) *cobra.Command {
 	all := exitMeanings()
 	maps.Copy(all, own)

@@ -67,7 +67,7 @@ delivered are delivered again, with the same ids.`,
 		}
 		if m.all || m.jobs != (records.Parked{}) {
 			if len(args) > 0 || m.find.key != "" || m.jobs.Older < 0 || m.c.by == "" {
-				return wrongCallf("a filter needs --by or USER, an --older that is not negative, and no record beside it")
+				return wrongCallf("a filter needs --by or USER, and excludes a record; --older must not be negative")
 			}
 			return m.run(cmd.Context())
 		}

@@ -6,7 +6,7 @@ import (
 	"os"
 )
 
-// Errors besides those of the network. Compare with errors.Is.
+// Errors of this package. Compare with errors.Is.
 var (
 	// ErrRequest matches errors from a request that no transport can send. Nothing was sent.
 	ErrRequest = errors.New("request can't be sent")

@@ -68,8 +68,8 @@ func (j *FileJournal) load() error {
 
 // append writes a line and waits until the disk has stored it.
 func (j *FileJournal) append(l line) error {
-	// Outdated lines are those with a later line, and those of entries that may be
-	// forgotten by now.
+	// A line is outdated if a later line replaces it, or if its entry may be forgotten by
+	// now.
 	if j.lines > 2*len(j.entries)+slack || len(j.entries) > 2*j.kept+slack {
 		if err := j.rewrite(); err != nil {
 			j.lines, j.kept = 0, len(j.entries) // the old file is still valid; try again after another slack

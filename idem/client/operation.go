@@ -62,8 +62,8 @@ func (o *operation) begin() error {
 	return nil
 }
 
-// chooseKey chooses the caller's key, else the key of the redirected request,
-// else a new key; the journal's entry takes precedence.
+// chooseKey chooses the first of these keys: of the journal's entry, of the caller,
+// of the redirected request, or a new key.
 func (o *operation) chooseKey(own string) error {
 	moved := redirectedKey(o.req, o.t.opt.KeyHeader)
 	if o.key == "" {

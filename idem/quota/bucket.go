@@ -17,8 +17,8 @@ func perMinute(n, size int) rate {
 // that time at most n/2 bytes come from the full bucket, and n/2 from its filling.
 func atRest(n int64, kept time.Duration) rate { return rate{size: max(n/2, 1), fill: kept} }
 
-// cost is the time in which n tokens come in. Nothing takes longer than a few
-// fillings: a debt has its limit.
+// cost is the time in which n tokens come in. cost is at most the time of a few
+// fillings, which limits a debt.
 func (r rate) cost(n int64) time.Duration {
 	return time.Duration(float64(r.fill) * min(float64(n)/float64(r.size), 4))
 }

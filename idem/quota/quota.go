@@ -47,8 +47,8 @@ type Options struct {
 	// this process. While Shared fails, each process uses buckets of its own. Default:
 	// nil, each process has its own buckets.
 	Shared Shared
-	// Name separates these shared buckets from those of other programs and other
-	// limits on the same table. Default: none.
+	// Name separates these shared buckets from buckets of other programs and other limits
+	// on the same table. Default: none.
 	Name string
 	// Now is the clock, for tests. Default: time.Now.
 	Now func() time.Time

@@ -43,10 +43,10 @@ var (
 	// header, or the provider is not configured to sign.
 	ErrNotSigned = errors.New("webhook is not signed")
 
-	// ErrNoValidSignature matches errors from a request without a valid signature.
-	// If the provider sent it, the secret belongs to another endpoint (each has its
-	// own, and so do test and live mode) or was rotated, or a proxy in front changes
-	// the body. Otherwise the check has stopped a forgery.
+	// ErrNoValidSignature matches errors from a request without a valid signature. If the
+	// provider sent it, the secret belongs to another endpoint or mode (test or live), or
+	// was rotated, or a proxy in front changes the body. Otherwise the check has stopped
+	// a forgery.
 	ErrNoValidSignature = errors.New("webhook has no valid signature")
 
 	// ErrTooOld matches errors from a delivery whose valid signature is older than

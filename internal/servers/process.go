@@ -18,9 +18,9 @@ type Process struct {
 	err    error         // how it ended; valid once done is closed
 }
 
-// StartProcess starts cmd. Its SysProcAttr and WaitDelay are set here, and so are
-// Stdout and Stderr unless the caller has set Stdout: the beginning and the end
-// of its output are collected for Output.
+// StartProcess starts cmd. It sets SysProcAttr and WaitDelay. Unless the caller has
+// set Stdout, it also sets Stdout and Stderr, and keeps the beginning and the end of
+// the output for Output.
 //
 // On Linux the kernel kills the child when its parent ends. "Parent" is the OS thread
 // that forked, and threads of a Go program may end, so the child is forked from a

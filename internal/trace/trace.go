@@ -12,9 +12,10 @@ import (
 // Tracer makes spans of steps. A Tracer is safe for concurrent use, and neither
 // blocks nor panics.
 type Tracer interface {
-	// Start begins the span of a step, as a child of the span in ctx if there is one.
-	// It returns a context with the new span, and the function that ends it, which is
-	// called exactly once. Neither is nil. The context must be derived from ctx.
+	// Start begins the span of a step, as a child of the span in ctx if there is one. It
+	// returns a context with the new span, and the function that ends it, which is called
+	// exactly once. The context and the function are never nil. The context must be
+	// derived from ctx.
 	Start(ctx context.Context, s Step) (context.Context, func(Outcome))
 	// Context returns the trace context of the span in ctx, zero without a span.
 	Context(ctx context.Context) Context

@@ -106,8 +106,8 @@ func cost(l *line, c store.Cost) {
 	}
 }
 
-// StoreHooks returns the hooks of a store, for its calls outside of requests: those of
-// drain, completer and sweep. The calls of a request are in the request's line.
+// StoreHooks returns the hooks of a store, for calls by drain, completer and sweep.
+// The calls of a request are in the request's line.
 func (m *Metrics) StoreHooks() dynamo.Hooks {
 	return dynamo.Hooks{Called: func(ctx context.Context, c store.Call) {
 		if meter.Of(ctx) != nil {

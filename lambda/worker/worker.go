@@ -55,9 +55,9 @@ type Options struct {
 
 	// Keys opens the args of sealed jobs, in place of SAMEKEY_KMS_KEYS. nil: such jobs wait.
 	Keys seal.Provider
-	// Telemetry adds traces of the deliveries, and OpenTelemetry's metrics to those of
-	// CloudWatch. Use the Telemetry of module github.com/samekey/samekey/otel. nil:
-	// neither.
+	// Telemetry adds traces of the deliveries, and metrics by OpenTelemetry beside
+	// CloudWatch's metrics. Use the Telemetry of module github.com/samekey/samekey/otel.
+	// nil: neither.
 	Telemetry readyworker.Telemetry
 }
 

@@ -45,9 +45,9 @@ type Provider struct {
 
 var _ seal.Provider = (*Provider)(nil)
 
-// New returns a provider that runs argv, a program and its arguments, for each call.
-// env are variables, as NAME=VALUE, that the program gets besides those of this process.
-// New runs nothing; it fails if there is no such program.
+// New returns a provider that runs argv, a program and its arguments, for each call. env
+// are variables, as NAME=VALUE, that the program gets in addition to this process's
+// variables. New runs nothing; it fails if there is no such program.
 func New(argv []string, env ...string) (*Provider, error) {
 	if len(argv) == 0 {
 		return nil, errors.New("program: New: no program is named")

@@ -21,15 +21,16 @@
 //
 // # Like Lambda
 //
-// Streams: each shard in order, parents before children, across rollovers;
-// filters before batching; batches by size, window and 6 MB; a failed batch
-// again from its checkpoint, bisected if asked, up to the retry limit or the
-// age of its records, then to the destination and on. A function that could not
-// be invoked, because it is throttled, uses up no retries.
+// Streams: shards are read in order, parents before children, across rollovers.
+// Filters come before batching; size, window and 6 MB limit a batch. A failed batch
+// is retried from its checkpoint, bisected if configured, up to the retry limit or
+// the age of its records; then it goes to the destination, and the next batch
+// follows. A function that could not be invoked, because it is throttled, uses up no
+// retries.
 //
-// Queues: batches are deleted as far as they succeeded, the rest is left to the
-// visibility timeout and the queue's redrive policy. A FIFO queue keeps the
-// order within a message group.
+// Queues: the successful part of a batch is deleted; the rest is left to the
+// visibility timeout and the queue's redrive policy. A FIFO queue keeps the order
+// within a message group.
 //
 // Both deliver at least once. No state is kept across processes: a stream begins at
 // its starting position at each start.

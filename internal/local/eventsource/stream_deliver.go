@@ -22,8 +22,8 @@ type attempt struct {
 // up. It returns false if ctx ended before that.
 //
 // A retry has the same records. If the function reports that only some records
-// failed, the rest is a new batch with all retries, and so is each half of a bisected
-// batch.
+// failed, the rest is a new batch with all retries. Each half of a bisected batch is
+// a new batch, too.
 func (r *streamRun) deliver(ctx context.Context, shard string, records []streamRecord) bool {
 	var last attempt // the last attempt in which the function ran
 	invoked := 0     // how often the function got exactly these records

@@ -84,9 +84,9 @@ type HTTPRoute struct {
 // invokes inv and makes an HTTP response from the result. It panics if a route or
 // the timeout is not valid.
 //
-// The path is decoded, as HTTP APIs do even in rawPath. A body is passed as text
-// if its Content-Type is text/*, application/json, application/xml or
-// application/javascript, else in base64, form data included.
+// The path is decoded, as HTTP APIs do even in rawPath. A body is passed as text if
+// its Content-Type is text/*, application/json, application/xml or
+// application/javascript. Any other body, form data included, is passed in base64.
 //
 // API Gateway's own answers are JSON: 404 without a route, 401 and 403 from the
 // authorizer, 413 for a body over 10 MB or an event over Lambda's limit, 500 when the

@@ -18,8 +18,8 @@ const (
 	envAllowRemote = "QUEUELOCAL_ALLOW_REMOTE"
 	envCache       = "DYNAMOTEST_CACHE"
 	envRequire     = "REQUIRE_QUEUE"
-	// envRequireAll is the variable of dynamotest: if tests that need a database must not
-	// be skipped, nor must tests that need a queue.
+	// envRequireAll is the variable of dynamotest: if it is set, tests that need a
+	// database or a queue must not be skipped.
 	envRequireAll = "REQUIRE_DYNAMODB"
 )
 

@@ -26,10 +26,10 @@
 //
 // A function that returns an error keeps its process. If it panics, exits or is
 // killed, the next invocation starts a new process. At the deadline the process is
-// killed without warning. An invocation that has begun continues after its caller
-// has gone. A caller beyond the concurrency limit is throttled, not queued. Payload
-// limits are Lambda's. The child gets Lambda's environment variables and those of
-// the configuration, and none of its parent's.
+// killed without warning. An invocation that has begun continues after its caller has
+// gone. A caller beyond the concurrency limit is throttled, not queued. Payload
+// limits are Lambda's. The child gets Lambda's environment variables and the
+// variables of the configuration, but no variables of the parent.
 //
 // # Unlike Lambda
 //

@@ -130,9 +130,9 @@ func (f *Function) PIDs() []int {
 	return pids
 }
 
-// PID returns the process that got work last: of those that run an invocation, else
-// of the idle processes. PID is 0 if there is neither, as before the first
-// invocation and after the death of the last process.
+// PID returns the process that got work last: of the processes that run an invocation
+// or, if there is none, of the idle processes. PID is 0 if there is neither, as
+// before the first invocation and after the death of the last process.
 func (f *Function) PID() int {
 	if running := f.Running(); len(running) > 0 {
 		return running[len(running)-1].PID

@@ -31,8 +31,8 @@ type Change struct {
 	Old, New Item
 }
 
-// table keeps items in the order of their first writes. DynamoDB's order is that of
-// hashes, but this order doesn't depend on random keys.
+// table keeps items in the order of their first writes. Unlike DynamoDB's order, by
+// hashes, this order doesn't depend on random keys.
 type table struct {
 	items map[string]Item
 	place map[string]int  // place of a key, which never changes

@@ -35,7 +35,7 @@ func Claimed(t testing.TB, s store.Store, namespace string, now time.Time) map[s
 }
 
 // Records returns a record of each state, by the state's name, hostile in every text.
-// now is the time of the claim; the states are those of a minute later.
+// now is the time of the claim; the records have their states a minute later.
 func Records(namespace string, now time.Time) map[string]*store.Record {
 	raw, _ := json.Marshal(Text) // a string
 	raw = []byte(strings.ReplaceAll(string(raw), `\u2028`, "\u2028"))

@@ -30,7 +30,7 @@ func tableChecks() []Check {
 			ID: "table-status", Severity: Error, Needs: table, find: tableStatus,
 			Looks:  "the table is active, and has its encryption key",
 			Causes: "no request with a key is served",
-			Mend:   "allow or enable the KMS key within 7 days: then DynamoDB archives the table",
+			Mend:   "allow or enable the KMS key within 7 days, after which DynamoDB archives the table",
 		},
 		{
 			ID: "table-replicas", Severity: Warning, Needs: table, find: tableReplicas,

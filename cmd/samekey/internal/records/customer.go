@@ -46,7 +46,7 @@ func keys(text string) []string {
 }
 
 // PK returns the partition key of the customer's record, made by an engine, as handlers
-// do. The error is that of a key that no handler accepts.
+// do. PK returns an error for a key that no handler accepts.
 func (c Customer) PK(ctx context.Context) (string, error) {
 	return newComparer(c).pk(ctx, c.Namespace, c.Key, c.Scope, c.Route)
 }

@@ -270,8 +270,8 @@ func Losses(rec *store.Record, now time.Time) (names []string) {
 	return names
 }
 
-// redrive finds the jobs. Only they are delivered again: nobody has seen why a job that
-// is parked later has failed.
+// redrive finds the jobs. Only these jobs are delivered again: a person has not yet
+// seen the failure of a job that is parked later.
 func (p *Plan) redrive() error {
 	named, err := p.named()
 	if err != nil {

@@ -39,7 +39,8 @@ type Finder struct {
 	// Scanning is called before a scan of the whole table; of is the customer, or zero if
 	// the search is not for a customer's key. An error ends the search.
 	Scanning func(of Customer) error
-	// Nothing is called before a NotFound is returned. Its error replaces the NotFound.
+	// Nothing is called before Ref or Key returns a NotFound. Its error replaces the
+	// NotFound.
 	Nothing func(context.Context) error
 }
 
@@ -221,8 +222,8 @@ func (f *Finder) load(ctx context.Context, pk, otherwise string) (*store.Record,
 	return rec, err
 }
 
-// noRecord returns the error for a pk that no record has. The pk may be that of a message
-// that is no ticket.
+// noRecord returns the error for a pk that no record has. pk may name a message that is
+// no ticket.
 func (f *Finder) noRecord(ctx context.Context, pk, otherwise string) error {
 	if !strings.HasPrefix(pk, state.NoTicket) {
 		return NotFound(otherwise)

@@ -16,8 +16,8 @@ type Source interface {
 	// Browse reads all records and calls see with each page of them. Calls of see don't
 	// overlap. It returns the first error, or ctx's.
 	Browse(ctx context.Context, see func([]Row, Progress)) error
-	// Waiting returns at most most rows of records that wait for people, the oldest
-	// first, or ErrNoQuery if no query can find them.
+	// Waiting returns the oldest rows of records that wait for people, limited to most,
+	// or ErrNoQuery if no query can find them.
 	Waiting(ctx context.Context, most int) ([]Row, error)
 	// Row reads a record. ok is false if there is none.
 	Row(ctx context.Context, pk string) (row Row, ok bool, err error)

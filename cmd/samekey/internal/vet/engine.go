@@ -90,7 +90,7 @@ func (c *code) text(value ast.Expr) string {
 }
 
 // options visits the options that a call of idem.New sets, as far as they are in the
-// package's source. Names are those of fields, such as "Fingerprint.Headers". OneScope,
+// package's source. A name is that of a field, such as "Fingerprint.Headers". OneScope,
 // ACP and UCP are not fields and have no value; ACP and UCP also set a scope and a
 // fingerprint.
 func (c *code) options(call *ast.CallExpr, visit func(name string, value ast.Expr)) {
