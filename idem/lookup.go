@@ -86,14 +86,6 @@ type lookUp struct {
 	result reflect.Type
 }
 
-// only returns the name of the one call of a phase with a look-up.
-func (p *phaseRun) only(made map[string]int) string {
-	if len(p.step.sends) != 1 {
-		return ""
-	}
-	return callName(made, p.step.sends[0].service, p.step.sends[0].step)
-}
-
 // fits refuses a look-up that doesn't fit its phase, on the first run as on any other.
 func (p *phaseRun) fits() error {
 	l := p.step.lookUp
@@ -118,7 +110,7 @@ func (p *phaseRun) lookUp(ctx context.Context, sent map[string]string) (raw []by
 		return nil, false, p.run.gate.fail(err)
 	}
 	tx := p.run.progress.tx()
-	d := p.doubtful(p.only(tx.made))
+	d := p.step.doubtful(p.step.only(tx.made))
 	rec, now := p.run.record(), p.run.ask.core.opt.Now()
 	if !d.Asks(rec, now) {
 		return nil, false, nil
@@ -243,7 +235,7 @@ func (p *phaseRun) leaves(base *store.Record, d state.Doubtful, note *store.Aske
 	if d.Begun(base) {
 		return base
 	}
-	return state.Advanced(base, p.run.ask.core.opt.Now(), []store.Phase{p.begins()}, nil, nil)
+	return state.Advanced(base, p.run.ask.core.opt.Now(), []store.Phase{p.step.begins()}, nil, nil)
 }
 
 // asksLater ends the run without a decision: the next attempt asks again. A look-up that has

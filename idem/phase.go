@@ -9,8 +9,11 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/internal/base/redact"
+	"github.com/samekey/samekey/internal/base/shape"
+	"github.com/samekey/samekey/internal/state"
 )
 
 // Atomic runs fn and commits, all or nothing: the writes and jobs that fn gave to
@@ -234,11 +237,35 @@ type send struct {
 	v       any
 }
 
-func (s step) check() error {
+func (s *step) check() error {
 	switch {
 	case s.kind == last:
 	case s.name == "" || len(s.name) > maxPhaseName || !utf8.ValidString(s.name):
 		return fmt.Errorf("%w: the name %q: 1 to %d bytes of UTF-8", ErrPhaseOrder, s.name, maxPhaseName)
 	}
 	return nil
+}
+
+// recordsBegin reports whether the begin of the call is recorded as a phase, which only
+// people end.
+// A phase with a look-up leaves a mark instead, as one whose call is repeated does.
+func (s *step) recordsBegin() bool { return s.intent && s.lookUp == nil }
+
+// doubtful is the phase with the name of its call, if it has one.
+func (s *step) doubtful(call string) state.Doubtful {
+	return state.Doubtful{Phase: s.name, Call: call, Keyless: s.intent, Memory: s.memory}
+}
+
+// begins is the phase as a call that has begun, with the shape of the result that people
+// may have to give.
+func (s *step) begins() store.Phase {
+	return store.Phase{Name: s.name, Intent: true, Shape: shape.Of(s.result)}
+}
+
+// only returns the name of the one call of a phase with a look-up.
+func (s *step) only(made map[string]int) string {
+	if len(s.sends) != 1 {
+		return ""
+	}
+	return callName(made, s.sends[0].service, s.sends[0].step)
 }

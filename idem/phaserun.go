@@ -13,7 +13,6 @@ import (
 
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/redact"
-	"github.com/samekey/samekey/internal/base/shape"
 	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/internal/trace"
 )
@@ -95,11 +94,11 @@ func (p *phaseRun) foreign(ctx context.Context, fn func(context.Context, *Tx) ([
 		return nil, p.markCallStuck(ctx, fmt.Sprintf("the outcome of phase %q is unknown: an attempt may have made the call since %s, and the provider may no longer know the call's key",
 			p.step.name, since.UTC().Format(time.RFC3339)))
 	}
-	if p.intent() {
+	if p.step.recordsBegin() {
 		if err := p.intend(ctx); err != nil {
 			return nil, err
 		}
-	} else if mark := p.doubtful("").Mark(); p.run.record().Mark != mark || p.unsent(sent) {
+	} else if mark := p.step.doubtful("").Mark(); p.run.record().Mark != mark || p.unsent(sent) {
 		if err := p.alive(ctx); err != nil {
 			return nil, err
 		}
@@ -107,11 +106,11 @@ func (p *phaseRun) foreign(ctx context.Context, fn func(context.Context, *Tx) ([
 			return nil, commitFailed(p.run.gate.pk, p.step.name, err)
 		}
 	}
-	if call := p.differs(sent); call != "" && !p.intent() {
+	if call := p.differs(sent); call != "" && !p.step.recordsBegin() {
 		return nil, p.markCallStuck(ctx, fmt.Sprintf("the outcome of phase %q is unknown: the call %s may have been made with other parameters than it would send now", p.step.name, call))
 	}
 	if err := p.alive(ctx); err != nil {
-		if !p.intent() {
+		if !p.step.recordsBegin() {
 			return nil, err
 		}
 		if rerr := p.run.replaceIntent(ctx, nil); rerr != nil {
@@ -122,19 +121,10 @@ func (p *phaseRun) foreign(ctx context.Context, fn func(context.Context, *Tx) ([
 	p.run.calls.enter(p.step.name)
 	tx := p.tx(ctx)
 	raw, err := p.call(ctx, tx, fn)
-	if p.intent() {
+	if p.step.recordsBegin() {
 		return p.endIntent(ctx, tx, raw, err)
 	}
 	return p.outcome(ctx, tx, raw, err)
-}
-
-// intent reports whether the begin of the call is recorded as a phase, which only people end.
-// A phase with a look-up leaves a mark instead, as one whose call is repeated does.
-func (p *phaseRun) intent() bool { return p.step.intent && p.step.lookUp == nil }
-
-// doubtful is the phase with the name of its call, if it has one.
-func (p *phaseRun) doubtful(call string) state.Doubtful {
-	return state.Doubtful{Phase: p.step.name, Call: call, Keyless: p.step.intent, Memory: p.step.memory}
 }
 
 // call runs the function of a Foreign.
@@ -193,7 +183,7 @@ func (p *phaseRun) unsent(sent map[string]string) bool {
 // forgotten returns the time since when a call of the phase may have been made, if the
 // provider may have forgotten the key since; else the zero time.
 func (p *phaseRun) forgotten() (since time.Time) {
-	rec, d := p.run.record(), p.doubtful("")
+	rec, d := p.run.record(), p.step.doubtful("")
 	d.Keyless = d.Keyless && slices.ContainsFunc(rec.Doubts, state.IsMark) // a named call is refused: see intend
 	if !d.Asks(rec, p.run.ask.core.opt.Now()) {
 		return time.Time{}
@@ -216,7 +206,7 @@ func (p *phaseRun) intend(ctx context.Context) error {
 	if err := p.alive(ctx); err != nil {
 		return err
 	}
-	if err := p.run.commit(ctx, p.begins(), collected{}); err != nil {
+	if err := p.run.commit(ctx, p.step.begins(), collected{}); err != nil {
 		return commitFailed(p.run.gate.pk, p.step.name, err)
 	}
 	return nil
@@ -255,7 +245,7 @@ func (p *phaseRun) tx(ctx context.Context) *Tx {
 		tx.called, tx.others = p.run.calls.ask, p.madeByAnother
 	}
 	if p.step.lookUp != nil {
-		tx.only = p.only(tx.made)
+		tx.only = p.step.only(tx.made)
 	}
 	return tx
 }
@@ -352,11 +342,5 @@ func (p *phaseRun) endIntent(ctx context.Context, tx *Tx, raw []byte, err error)
 
 // markCallStuck marks the operation as stuck in the phase, whose outcome is unknown.
 func (p *phaseRun) markCallStuck(ctx context.Context, why string) error {
-	return p.run.markStuck(ctx, why, p.begins())
-}
-
-// begins is the phase as a call that has begun, with the shape of the result that people
-// may have to give.
-func (p *phaseRun) begins() store.Phase {
-	return store.Phase{Name: p.step.name, Intent: true, Shape: shape.Of(p.step.result)}
+	return p.run.markStuck(ctx, why, p.step.begins())
 }
