@@ -60,7 +60,7 @@ func play(t *testing.T, d *drawn, record bool) (r result) {
 
 func newWorld(p *plan, record bool) *world {
 	w := &world{
-		plan: p, begin: time.Now(), record: record, ledger: newLedger(), provider: provider{keys: make(map[string]*payment), out: make(map[string]outage)},
+		plan: p, begin: time.Now(), record: record, ledger: newLedger(), provider: provider{keys: make(map[string]*payment), out: make(map[string]outage), sent: make(map[string]bool)},
 		fleet: fleet{version: 1}, left: len(p.customers), fired: make(map[choice]int), wake: make(chan struct{}, 1),
 	}
 	key := sha256.Sum256([]byte("mix"))

@@ -18,6 +18,7 @@ type provider struct {
 	all  []*payment
 	out  map[string]outage // by key
 	down time.Time         // until when it can't be asked
+	sent map[string]bool   // keys of calls that are never repeated
 }
 
 // payment is an effect at the provider.
@@ -53,6 +54,10 @@ func (r *run) pay(ctx context.Context, st step, key string) (string, error) {
 				c.give("", err)
 			})
 		}
+		if st.never && w.provider.sent[key] && !w.ledger.op(op).settled {
+			w.fail(chargedOnce+": payment %s of %s is called again, and is never repeated", st.name, w.opName(op))
+		}
+		w.provider.sent[key] = st.never
 		lost, mute := w.outage(st, key, c)
 		switch {
 		case w.fires(crashBefore, 0.01, c):

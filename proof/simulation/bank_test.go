@@ -113,6 +113,9 @@ func (sb *sandbox) transfer(ctx context.Context, key, order string) (string, err
 			w.after(after, func() { _, _ = apply(how) })
 			w.after(time.Second, func() { c.give("", errPay) })
 		}
+		if _, again := b.lost[order]; again && t.never {
+			w.fail("order %s: its transfer is called again, and is never repeated", order)
+		}
 		b.begins(op, order)
 		switch {
 		case sb.crashes(c, apply):
