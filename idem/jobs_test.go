@@ -313,6 +313,46 @@ func TestTimeOfAJobWhosePhaseRunsAgain(t *testing.T) {
 	})
 }
 
+// A phase whose function ignores that a job or a phase was refused within it doesn't commit: the
+// next attempt would skip the function, and answer without them.
+func TestPhaseThatIgnoresARefusalDoesNotCommit(t *testing.T) {
+	t.Parallel()
+	for what, refused := range map[string]func(context.Context) error{
+		"a job":   func(ctx context.Context) error { return idem.Stage(ctx, receipt) },
+		"a phase": func(ctx context.Context) error { return recordPhase(ctx, "ledger") },
+	} {
+		ignores := func(ctx context.Context, _ *idem.Tx) (int, error) {
+			_ = refused(ctx)
+			return 1, nil
+		}
+		for name, tt := range map[string]struct {
+			phase func(context.Context) error
+			again error // of the next attempt
+		}{
+			"an Atomic": {func(ctx context.Context) error { _, err := idem.Atomic(ctx, "one", ignores); return err }, idem.ErrPhaseOrder},
+			"a Finish": {func(ctx context.Context) error {
+				_, err := idem.Finish(ctx, func(ctx context.Context, tx *idem.Tx) (idem.Response, error) {
+					_, err := ignores(ctx, tx)
+					return idem.Response{Status: 201}, err
+				})
+				return err
+			}, idem.ErrPhaseOrder},
+			"a call": {func(ctx context.Context) error { _, err := idem.Foreign(ctx, "one", ignores); return err }, idem.ErrPhaseOrder},
+			"a call that is not repeated": {func(ctx context.Context) error {
+				_, err := idem.Foreign(ctx, "one", ignores, idem.NotIdempotent())
+				return err
+			}, idem.ErrStuck},
+		} {
+			a := begun()
+			first, err := a.do(t, answering(tt.phase))
+			second, again := a.do(t, answering(tt.phase))
+			if err == nil || !errors.Is(again, tt.again) {
+				t.Errorf("%s in %s: got %d, %v, and then %d, %v; want errors, the second %v", what, name, first.Status, err, second.Status, again, tt.again)
+			}
+		}
+	}
+}
+
 // A Foreign whose Tx refuses something makes no call after that: the refusal ends its context,
 // and is the phase's error, whatever the call has made of that.
 func TestForeignIsRefusedBeforeItsCall(t *testing.T) {

@@ -18,8 +18,9 @@ type gate struct {
 	over  bool            // the handler has returned
 	left  bool            // the handler returned while a phase was running
 
-	end *ended // how the operation has ended, in a phase; nil if it has not
-	err error  // error of the first failed phase
+	within error  // refused by the phase that runs, which then doesn't commit: run again, it would be skipped
+	end    *ended // how the operation has ended, in a phase; nil if it has not
+	err    error  // error of the first failed phase
 }
 
 // ended is how an operation has ended in a phase of its handler: with an answer that the
@@ -50,7 +51,8 @@ func (g *gate) enter(s step, recall func(step) ([]byte, bool, error)) (raw []byt
 	case g.over:
 		return nil, false, g.failed(fmt.Errorf("%w: %q begins after the handler has returned", ErrPhaseOrder, s.name))
 	case g.busy:
-		return nil, false, g.failed(fmt.Errorf("%w: %q begins while another phase runs", ErrPhaseOrder, s.name))
+		g.within = g.failed(fmt.Errorf("%w: %q begins while another phase runs", ErrPhaseOrder, s.name))
+		return nil, false, g.within
 	case g.end != nil:
 		return nil, false, ErrAnswered
 	case g.err != nil:
@@ -94,7 +96,8 @@ func (g *gate) between(do func() error) error {
 	case g.over:
 		return g.failed(fmt.Errorf("%w: jobs are staged after the handler has returned", ErrPhaseOrder))
 	case g.busy:
-		return g.failed(fmt.Errorf("%w: Stage while a phase runs: use its Tx", ErrPhaseOrder))
+		g.within = g.failed(fmt.Errorf("%w: Stage while a phase runs: use its Tx", ErrPhaseOrder))
+		return g.within
 	}
 	if err := do(); err != nil {
 		return g.failed(err)
@@ -125,6 +128,14 @@ func (g *gate) failure() (left bool, first error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.left, g.err
+}
+
+// refused returns why the phase that runs must not commit: its function has begun a phase or
+// staged a job apart from its Tx, which a later attempt would not do again. nil if it may.
+func (g *gate) refused() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.within
 }
 
 // close records that the handler has returned, and returns how the operation has ended, nil

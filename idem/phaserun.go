@@ -278,6 +278,9 @@ func (p *phaseRun) outcome(ctx context.Context, tx *Tx, raw []byte, err error) (
 	case txErr != nil:
 		return nil, p.run.gate.fail(txErr)
 	}
+	if err := p.run.gate.refused(); err != nil {
+		return nil, err
+	}
 	if p.step.kind == foreign {
 		got.calls = append(got.calls, state.Marks(p.step.name)...)
 	}
@@ -316,6 +319,9 @@ func (p *phaseRun) endIntent(ctx context.Context, tx *Tx, raw []byte, err error)
 	answer, responds := errors.AsType[*answered](err)
 	_, retry := errors.AsType[*safe](err)
 	var resp Response
+	if txErr == nil && !retry {
+		txErr = p.run.gate.refused()
+	}
 	if responds && txErr == nil {
 		resp, txErr = p.run.ask.req.response(answer.v)
 	}
