@@ -24,6 +24,13 @@ func TestUnstoredAnswerSaysSo(t *testing.T) {
 	own := func(context.Context) (idem.Response, error) {
 		return idem.Response{Status: 201, Header: http.Header{"Idempotency-Status": {"unstored"}}}, nil
 	}
+	refuses := func(ctx context.Context) (idem.Response, error) {
+		err := recordPhase(ctx, "order") // which may be committed all the same: a retry goes on from there
+		if err != nil {
+			err = idem.Respond(idem.Response{Status: 402})
+		}
+		return idem.Response{}, err
+	}
 	for name, tc := range map[string]struct {
 		handler  func(context.Context) (idem.Response, error)
 		denied   bool // the finish is denied
@@ -37,6 +44,7 @@ func TestUnstoredAnswerSaysSo(t *testing.T) {
 		"not kept, and the key can't be freed": {handler: answers(500), denied: true},
 		"the handler's own word":               {handler: own},
 		"a Finish that can't be stored":        {handler: finishes, denied: true},
+		"a phase, and then a refusal":          {handler: refuses, denied: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -128,8 +128,8 @@ func (r *run) ends(ctx context.Context, resp Response, writes []Write, jobs []Jo
 // conclude stores the handler's answer and returns it. The effect has happened,
 // so a failed write need not be an error: at worst, the answer of a handler
 // without phases is returned unstored. A failure is an error if the commit
-// contains jobs, and with phases or a stored request, since another attempt may come to
-// another answer.
+// contains jobs, and with phases (also one that failed: its commit may have been applied) or a
+// stored request, since another attempt may come to another answer.
 func (r *run) conclude(ctx context.Context, resp Response) (Result, error) {
 	var err error
 	for try := range 3 {
@@ -163,7 +163,8 @@ func (r *run) conclude(ctx context.Context, resp Response) (Result, error) {
 	err = fail("finish", rec.PK, err)
 	r.ask.core.log.ErrorContext(ctx, "answer not stored: a retry after the lease runs again", "record", redact.Record(rec.PK), "error", err)
 	r.watch.tell(ctx, evFailed, rec, err)
-	if rec.Keep == store.KeepOpen || r.progress.hasLoose() {
+	_, failed := r.gate.failure()
+	if rec.Keep == store.KeepOpen || r.progress.hasLoose() || failed != nil {
 		return Result{}, unavailable("finish", rec.PK, err)
 	}
 	r.watch.tell(ctx, evUnstored, rec, err)
