@@ -21,8 +21,8 @@ import (
 // samekey.phase_duration. Times are in seconds.
 func (t Telemetry) Hooks() idem.Hooks { return t.lines().Hooks() }
 
-// StreamHooks returns the hooks of drain, completer and sweep, for metrics. A worker
-// calls it for its option Telemetry.
+// StreamHooks returns the hooks of drain, completer and sweep, for metrics. Package
+// lambda/worker calls it for the option Telemetry; a program needs no call.
 func (t Telemetry) StreamHooks() stream.Hooks { return t.lines().StreamHooks() }
 
 // StoreHooks returns the hooks of a store ([dynamo.Options]), for metrics of the

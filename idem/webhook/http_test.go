@@ -60,9 +60,9 @@ func TestHTTP(t *testing.T) {
 func TestHTTPWithoutItsBody(t *testing.T) {
 	t.Parallel()
 	for log, body := range map[string]io.Reader{
-		"unexpected EOF":        io.MultiReader(strings.NewReader(succeeded[:20]), errReader{io.ErrUnexpectedEOF}),
+		"unexpected EOF":                     io.MultiReader(strings.NewReader(succeeded[:20]), errReader{io.ErrUnexpectedEOF}),
 		"another reader has already read it": strings.NewReader(""),
-		"closed":                errReader{net.ErrClosed},
+		"closed":                             errReader{net.ErrClosed},
 	} {
 		e := newEndpoint(t, nil)
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", body)

@@ -121,7 +121,8 @@ func (m *Metrics) StoreHooks() dynamo.Hooks {
 	}}
 }
 
-// StreamHooks returns the hooks of drain, completer and sweep.
+// StreamHooks returns the hooks of drain, completer and sweep. Package lambda/worker
+// uses it; a program that uses that package needs no call.
 func (m *Metrics) StreamHooks() stream.Hooks {
 	one := func(ctx context.Context, name, record string, properties ...any) {
 		m.add(ctx, record, func(l *line) { l.count(name, 1) }, properties...)
