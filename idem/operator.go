@@ -155,7 +155,7 @@ func (e *core) decide(ctx context.Context, op, pk string, seen *jobs.Ticket, nex
 	rec, err := a.readsClosed(ctx, a.times.end)
 	for round := 1; err == nil; round++ {
 		if seen != nil && (rec == nil || rec.Owner != seen.Owner || rec.Ver != seen.Ver) {
-			return fail(op, pk, fmt.Errorf("%w: somebody has written it since it was looked at", jobs.ErrMoved))
+			return fail(op, pk, fmt.Errorf("%w: somebody has written it since it was read", jobs.ErrMoved))
 		}
 		to, nerr := next(rec, e.opt.Now())
 		if nerr != nil {
@@ -174,7 +174,7 @@ func (e *core) decide(ctx context.Context, op, pk string, seen *jobs.Ticket, nex
 		case made:
 			return nil
 		case moved && known:
-			return fail(op, pk, fmt.Errorf("%w: somebody has written it since it was looked at", jobs.ErrMoved))
+			return fail(op, pk, fmt.Errorf("%w: somebody has written it since it was read", jobs.ErrMoved))
 		case moved:
 			return fail(op, pk, fmt.Errorf("%w: the record can't tell any more whether this was decided", store.ErrUnknown))
 		case !errors.Is(werr, ErrConflict) || round == maxRounds || !a.times.pause(ctx, round, a.times.end):

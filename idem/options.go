@@ -87,7 +87,7 @@ type Options struct {
 	// key goes before the header's, since a browser may add a header of its own to
 	// each submission of a form. KeyFrom returns [ErrKeyMissing] if there is none;
 	// then the header counts. Any other error refuses the request, whose record is not
-	// looked at. KeyFrom may set [Request.Same] and [Request.Unread].
+	// read. KeyFrom may set [Request.Same] and [Request.Unread].
 	KeyFrom func(*Request) (string, error)
 
 	// InFlight decides how to answer a request while another attempt holds its key.

@@ -220,7 +220,7 @@ func TestDecisionsOnATerminal(t *testing.T) {
 				s.Error(err)
 			}
 		}, strings.NewReader("y\n")}, "forget --lose-work --lose-jobs REF", 1,
-			"idem: forget 1quBvEzc: the record has moved on: somebody has written it since it was looked at;")
+			"idem: forget 1quBvEzc: the record has moved on: somebody has written it since it was read;")
 		s.run("forget --lose-work --lose-jobs --yes REF", 0,
 			"the answer 201: a retry runs the request AGAIN, under other derived keys (--lose-work)",
 			`1 undelivered jobs, of the kinds ["mail"] (--lose-jobs); a drain may have delivered 1 of them, or`,

@@ -184,7 +184,7 @@ func (h *Handler) message(ctx context.Context, m *received) (waits bool) {
 	return h.operation(ctx, m, t)
 }
 
-// operation looks at the record of a ticket. It tries the operation if it is due, as the
+// operation reads the record of a ticket. It tries the operation if it is due, as the
 // record is now.
 func (h *Handler) operation(ctx context.Context, m *received, t jobs.Ticket) (waits bool) {
 	rec, err := h.records.Load(ctx, t.PK)

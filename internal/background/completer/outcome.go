@@ -24,7 +24,7 @@ type TicketOutcomeKind string
 // The kinds of outcomes.
 const (
 	TicketDone     TicketOutcomeKind = "done"      // the operation has its answer
-	TicketMoved    TicketOutcomeKind = "moved"     // another worker continued the operation: look at it later
+	TicketMoved    TicketOutcomeKind = "moved"     // another worker continued the operation: read it again later
 	TicketInFlight TicketOutcomeKind = "in_flight" // a worker still holds the operation: try again later
 	TicketStuck    TicketOutcomeKind = "stuck"     // the operation waits for an operator
 	TicketFailed   TicketOutcomeKind = "failed"    // this try failed: try again later

@@ -31,7 +31,7 @@ type TicketQueue interface {
 // for each into a queue, which delivers it after the operation's lease and a grace.
 // Operations that finish within a batch cost nothing, so the event source mapping
 // should have a batching window of up to a minute. A Completer is safe for
-// concurrent use, and may run twice, late or never: who receives a ticket looks at the
+// concurrent use, and may run twice, late or never: who receives a ticket reads the
 // record, and a client's retry needs none.
 //
 // A ticket is made only for operations that can be completed, whose request is

@@ -126,10 +126,9 @@ func (d *Drain) work(ctx context.Context, changes []change) (first int) {
 // mapping that is made anew, or was off, shows a day of them.
 const oldImage = 5 * time.Minute
 
-// recheck looks for the jobs of old images in the current records, by one read for each,
-// and keeps those that wait there. If the record is gone, a later stream record has the
-// jobs that waited in it. If it can't be read, its jobs are delivered again rather than
-// never.
+// recheck reads the records of old images, by one read for each, and keeps the jobs that are
+// undelivered there. If a record is gone, a later stream record has its undelivered jobs. If
+// a record can't be read, its jobs are delivered again rather than never.
 func (d *Drain) recheck(ctx context.Context, todos []*todo) {
 	d.inParallel(todos, func(t *todo) {
 		if t.gone || t.time.IsZero() || time.Since(t.time) < oldImage {

@@ -37,7 +37,7 @@ type finding struct {
 }
 
 // findingLife is how long a finding lasts after the last sweep or drain that saw its
-// item. No sweep looks for a message that was no ticket, and its queue has lost it: its
+// item. No sweep sees a message that was no ticket, and its queue has lost it: its
 // finding lasts for ticketLife, or until somebody dismisses it.
 const (
 	findingLife = 7 * 24 * time.Hour
@@ -198,7 +198,7 @@ func (w jobWriter) suspect(ctx context.Context, f finding, now time.Time, memory
 	return nil
 }
 
-// review looks at the item of a finding. If the item is gone, or is readable and doesn't
+// review reads the item of a finding. If the item is gone, or is readable and doesn't
 // wait, the finding leaves the index, and TTL deletes it.
 func (w jobWriter) review(ctx context.Context, f finding, now time.Time, grace time.Duration) error {
 	it, err := w.found(ctx, f.pk)

@@ -30,7 +30,7 @@ type Report struct {
 	PassAge int64 `json:"pass_age_s"`
 
 	Pages   int `json:"pages"`   // of this run
-	Scanned int `json:"scanned"` // items this run has looked at
+	Scanned int `json:"scanned"` // items this run has read
 
 	// ByReason counts what the pass has found. While it is under way, its counts are at
 	// least those of the last pass, so that a gauge doesn't flap with each run. Entries

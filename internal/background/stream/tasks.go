@@ -28,7 +28,7 @@ type tasks struct {
 
 	misplaced  []*store.Record // in the index of what waits for people
 	unreadable []finding       // items to list there
-	reviews    []finding       // listed items to look at
+	reviews    []finding       // listed items to read
 
 	oldestOpen time.Time // when the oldest open operation was claimed; zero for none
 
