@@ -129,7 +129,7 @@ func (b Batch[Ev, Rec, Re]) WithKey(key func(rec Rec) (string, error)) Batch[Ev,
 
 // WithBodyKey returns a copy of b that finds keys in its records' bodies: a message
 // without the envelopes of SNS and EventBridge, an event's detail, a stream's data.
-// For S3 and DynamoDB the body is the JSON that their batches compare.
+// For S3 and DynamoDB the body is the JSON that [S3] and [DynamoDBStream] compare.
 func (b Batch[Ev, Rec, Re]) WithBodyKey(k BodyKey) Batch[Ev, Rec, Re] {
 	if b.Key = nil; k.Key == nil || b.Request == nil {
 		return b // WrapEach panics

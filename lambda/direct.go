@@ -64,7 +64,7 @@ import (
 // the other's lease ([DirectOptions.Synchronous] turns the wait off). With
 // MaximumRetryAttempts 2 an event whose process dies has another run; see docs/use/sources.md.
 // A retry helps only after an error that says "invoke again". After the last retry Lambda
-// sends the event to the failure destination. Give the function one.
+// sends the event to the failure destination. Give the function a failure destination.
 //
 // # Keys in the payload
 //

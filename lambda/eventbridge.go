@@ -17,7 +17,7 @@ const eventBridgeKind = "an EventBridge event"
 //
 // EventBridge invokes asynchronously: a failure fails the invocation. Lambda runs a
 // failed invocation again, by default twice, and then hands the event to the function's
-// failure destination. Give the function one.
+// failure destination. Give the function a failure destination.
 //
 // The key of an event is the id of the [JobEvent] in its detail, or else the event's id.
 // The scope is the account, region and source of the event, and the function. So two

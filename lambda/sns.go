@@ -16,7 +16,7 @@ const snsKind = "an SNS event"
 //
 // SNS invokes asynchronously and takes no report of single messages: a failure fails the
 // invocation. Lambda runs a failed invocation again, by default twice, and then hands the
-// event to the function's failure destination. Give the function one.
+// event to the function's failure destination. Give the function a failure destination.
 //
 // The key of a message is its attribute [KeyAttribute], in any case; or else the id of the [JobEvent]
 // or EventBridge event that the message is; or else the message id. A message that is

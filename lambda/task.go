@@ -56,7 +56,7 @@ func (h *EachHandler[Ev, Rec, Re]) try(ctx context.Context, rec Rec, t *task) (e
 	_, err = h.engine.Do(ctx, t.req, func(ctx context.Context) (idem.Response, error) {
 		hctx, cancel, enters := t.enter(ctx)
 		if !enters {
-			return idem.Response{}, noTime(ctx) // the claim has taken it
+			return idem.Response{}, noTime(ctx) // the claim has used up the time
 		}
 		defer cancel()
 		defer t.leave()
