@@ -941,33 +941,3 @@ func TestSettlingACallThatTheProviderMayHaveForgotten(t *testing.T) {
 		}
 	}
 }
-
-// Jobs that were staged before a call are delivered, also if people give the call's result.
-func TestJobsBeforeADecidedCallAreKept(t *testing.T) {
-	t.Parallel()
-	for name, opts := range map[string][]idem.PhaseOption{"Remembers(0)": {idem.Remembers(0)}, "forgotten": {idem.Remembers(time.Minute)}} {
-		a := begun()
-		charges := func(die func()) handler {
-			return answering(func(ctx context.Context) error {
-				if err := idem.Stage(ctx, receipt); err != nil {
-					return err
-				}
-				return paying(ctx, "charge", func(*idem.Tx) error { die(); return nil }, opts...)
-			})
-		}
-		a.dies(t, charges)
-		a.leaseOver()
-		if _, err := a.do(t, charges(func() {})); !errors.Is(err, idem.ErrStuck) {
-			t.Fatalf("%s: got %v, want it stuck", name, err)
-		}
-		if err := a.engine.Settle(t.Context(), a.record(t).PK, idem.Settlement{Result: []byte("1")}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := a.do(t, charges(func() { t.Errorf("%s: called again", name) })); err != nil {
-			t.Fatalf("%s: got %v, want an answer", name, err)
-		}
-		if r := a.record(t); len(r.Jobs) != 1 {
-			t.Errorf("%s: got %d jobs in %+v, want one", name, len(r.Jobs), r)
-		}
-	}
-}

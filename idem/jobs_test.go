@@ -361,6 +361,7 @@ func TestForeignIsRefusedBeforeItsCall(t *testing.T) {
 		refused func(*idem.Tx)
 		want    error
 	}{
+		"a job before it":       {nil, idem.ErrWrite},
 		"a job":                 {func(tx *idem.Tx) { tx.Stage(receipt) }, idem.ErrWrite},
 		"a write":               {func(tx *idem.Tx) { tx.Write(note("w")) }, idem.ErrWrite},
 		"no write":              {func(tx *idem.Tx) { tx.Write(nil) }, idem.ErrWrite},
@@ -369,8 +370,15 @@ func TestForeignIsRefusedBeforeItsCall(t *testing.T) {
 	} {
 		calls := 0
 		_, err := begun().do(t, answering(func(ctx context.Context) error {
+			if tt.refused == nil {
+				if err := idem.Stage(ctx, receipt); err != nil {
+					return err
+				}
+			}
 			_, err := idem.Foreign(ctx, "charged", func(ctx context.Context, tx *idem.Tx) (int, error) {
-				tt.refused(tx)
+				if tt.refused != nil {
+					tt.refused(tx)
+				}
 				if ctx.Err() == nil { // as every client looks that is given a context
 					calls++
 				}

@@ -96,8 +96,6 @@ func (p *phaseRun) fits() error {
 		return fmt.Errorf("%w: it finds a %v, and %q has a %v", ErrLookUp, l.result, p.step.name, p.step.result)
 	case len(p.step.sends) != 1:
 		return fmt.Errorf("%w: %q has %d Sends, and needs one: it says which call is looked up", ErrLookUp, p.step.name, len(p.step.sends))
-	case p.run.progress.hasLoose():
-		return fmt.Errorf("%w: jobs are staged for %q, which has a look-up: stage them with another phase", ErrWrite, p.step.name)
 	}
 	return nil
 }

@@ -114,7 +114,7 @@ func Finish[Re any](ctx context.Context, fn func(context.Context, *Tx) (Re, erro
 //
 // The jobs belong to the phase that follows. If that phase is already committed,
 // so are the jobs, and Stage doesn't stage them again. That phase must not be a
-// [NotIdempotent] phase. Inside a phase, which may run more than once, Stage is
+// [Foreign], which fails ([ErrWrite]). Inside a phase, which may run more than once, Stage is
 // refused ([ErrPhaseOrder]): use [Tx.Stage]. After the answer Stage returns
 // [ErrAnswered].
 func Stage(ctx context.Context, jobs ...Job) error {

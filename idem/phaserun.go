@@ -74,6 +74,9 @@ func (p *phaseRun) foreign(ctx context.Context, fn func(context.Context, *Tx) ([
 	if p.step.lookUp == nil && p.run.progress.begun() {
 		return nil, p.run.markStuck(ctx, fmt.Sprintf("the outcome of phase %q is unknown: an attempt began the call, and never came back", p.step.name))
 	}
+	if p.run.progress.hasLoose() {
+		return nil, p.run.gate.fail(fmt.Errorf("%w: jobs are staged for %q, a Foreign: stage them for the Atomic or Finish behind it", ErrWrite, p.step.name))
+	}
 	if err := reaches(p.run.ask.req.DeliveryKey, p.run.record(), fmt.Sprintf("phase %q calls another system", p.step.name)); err != nil {
 		return nil, p.run.gate.fail(err)
 	}
@@ -193,14 +196,7 @@ func (p *phaseRun) forgotten() (since time.Time) {
 
 // intend commits the begin of a call that can't be repeated.
 func (p *phaseRun) intend(ctx context.Context) error {
-	var err error
-	if p.run.progress.hasLoose() {
-		// Settling the phase could not stage its jobs.
-		err = fmt.Errorf("%w: jobs are staged for %q, which is NotIdempotent: stage them with another phase", ErrWrite, p.step.name)
-	} else {
-		err = p.run.calls.unrepeated(p.run.record().Doubts, fmt.Sprintf("%q, which is NotIdempotent, begins", p.step.name))
-	}
-	if err != nil {
+	if err := p.run.calls.unrepeated(p.run.record().Doubts, fmt.Sprintf("%q, which is NotIdempotent, begins", p.step.name)); err != nil {
 		return p.run.gate.fail(err)
 	}
 	if err := p.alive(ctx); err != nil {

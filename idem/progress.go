@@ -52,15 +52,9 @@ func (p *progress) recall(s step) (raw []byte, recorded bool, err error) {
 	if was.Intent {
 		return nil, false, nil // an earlier attempt began the call and recorded no outcome: foreign decides
 	}
-	if p.passed++; !decided(was) {
-		p.loose = nil // committed with the phase
-	}
+	p.passes() // committed with the phase
 	return slices.Clone(was.Result), true, nil
 }
-
-// decided reports whether people have given a recorded phase its result. Then no commit has
-// the jobs that were staged before the phase.
-func decided(p store.Phase) bool { return !p.Intent && p.Shape != "" }
 
 // leftover returns an error if the handler ended before a recorded phase, or before a call
 // that an earlier attempt began and whose outcome is unknown: an answer must not hide
@@ -99,13 +93,13 @@ func (p *progress) lastResult() []byte {
 	return slices.Clone(p.rec.Phases[len(p.rec.Phases)-1].Result)
 }
 
-// stage keeps jobs for the next commit. It returns false if a recorded phase that follows
-// already has them.
+// stage keeps jobs for the next commit. It returns false if the recorded phase that
+// follows already has them.
 func (p *progress) stage(jobs []Job) (news bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.loose = append(p.loose, jobs...)
-	return !slices.ContainsFunc(p.rec.Phases[min(p.passed, len(p.rec.Phases)):], func(next store.Phase) bool { return !next.Intent && !decided(next) })
+	return p.passed >= len(p.rec.Phases)
 }
 
 // staged returns all jobs of the next commit. A job's name in the record is the position

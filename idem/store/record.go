@@ -177,9 +177,9 @@ type Phase struct {
 	Result []byte // JSON; nil once the operation has finished
 	Intent bool   // begun, with an unknown outcome: a call that must not be repeated
 
-	// Shape has the names and kinds of the result's fields, by the type in the program: of
-	// an Intent, for the people who have to give its result, where "" means unknown; and of
-	// a result that people gave, never empty.
+	// Shape has the names and kinds of the result's fields, by the type in the program, for the
+	// people who have to give the result: of an Intent, and of a result that people gave. ""
+	// means unknown.
 	Shape string
 
 	// At is the time from the claim to the phase's commit, in milliseconds, at least

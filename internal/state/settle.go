@@ -1,7 +1,6 @@
 package state
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -112,7 +111,7 @@ func Settled(rec *store.Record, s Settlement, now time.Time) (*store.Record, err
 		if err := shape.Check(call.Shape, s.Result); err != nil {
 			return nil, fmt.Errorf("the call of phase %q: %w", call.Name, err)
 		}
-		r.Phases = append(slices.Clone(rec.Phases[:n-1]), store.Phase{Name: call.Name, Result: s.Result, Shape: cmp.Or(call.Shape, shape.Anything)})
+		r.Phases = append(slices.Clone(rec.Phases[:n-1]), store.Phase{Name: call.Name, Result: s.Result, Shape: call.Shape})
 		if begun {
 			r.Calls = Tally(rec.Calls, []string{Skipped}) // the phase's keys were not counted
 		}

@@ -309,7 +309,7 @@ func TestWhatChanges(t *testing.T) {
 		"people answer":                                          {none, settle(Settlement{Answer: &store.Response{Status: 410}}), both(func(r *store.Record) { r.Tries, r.LastErr, r.Run = 0, "", clockMs }, decided("answer 410", "held", "done"))},
 		"people say what a call came to": {both(intent, stuck), settle(Settlement{Result: []byte(`"é"`)}), func(r *store.Record) {
 			both(tryAgain, both(noDoubt, decided("result of pay", "stuck", "released")))(r)
-			r.Phases[1] = store.Phase{Name: "pay", Result: []byte(`"é"`), Shape: "null"}
+			r.Phases[1] = store.Phase{Name: "pay", Result: []byte(`"é"`)}
 			r.Calls = map[string]int{"pay#": 1, Skipped: 1}
 		}},
 		"people say that a begun call was not made": {both(intent, stuck), settle(Settlement{NotMade: true}), func(r *store.Record) {

@@ -26,8 +26,7 @@ import (
 const Max = 512
 
 const (
-	// Anything is the shape of any value.
-	Anything = "null"
+	anything = "null" // the shape of any value
 	deepest  = 4
 )
 
@@ -35,7 +34,7 @@ const (
 func Of(t reflect.Type) string {
 	for depth := deepest; depth > 0; depth-- {
 		if s := of(t, depth); len(s) <= Max {
-			return strings.TrimPrefix(s, Anything)
+			return strings.TrimPrefix(s, anything)
 		}
 	}
 	return ""
@@ -48,13 +47,13 @@ func of(t reflect.Type, depth int) string {
 	has := func(method reflect.Type) bool { return reflect.PointerTo(t).Implements(method) }
 	switch {
 	case depth == 0:
-		return Anything
+		return anything
 	case t == reflect.TypeFor[time.Time]():
 		return `""`
 	case t == reflect.TypeFor[json.Number]():
 		return "0.5"
 	case has(reflect.TypeFor[json.Marshaler]()), has(reflect.TypeFor[json.Unmarshaler]()):
-		return Anything
+		return anything
 	case has(reflect.TypeFor[encoding.TextMarshaler]()):
 		return `""`
 	case reflect.Int <= t.Kind() && t.Kind() <= reflect.Uintptr:
@@ -77,7 +76,7 @@ func of(t reflect.Type, depth int) string {
 	case reflect.Struct:
 		return object(fields(t, depth, ""))
 	}
-	return Anything
+	return anything
 }
 
 type field struct{ name, mark, shape string }
@@ -116,7 +115,7 @@ func object(all []field) string {
 	texts, seen := make([]string, len(all)), make(map[string]bool)
 	for i, f := range all {
 		if seen[f.name] || f.name == "*" || strings.HasSuffix(f.name, "?") {
-			return Anything
+			return anything
 		}
 		seen[f.name] = true
 		name, _ := json.Marshal(f.name + f.mark) // a string
