@@ -483,17 +483,18 @@ func TestLateMarkCounts(t *testing.T) {
 		"a refusal": func(error) (idem.Response, error) { return idem.Response{Status: 402}, nil },
 	} {
 		var mem idem.MemoryStore
-		var stuck int
+		var stuck, released int
 		e := idem.New(&lateStore{MemoryStore: &mem, tell: store.ErrRefused, after: 2}, func(o *idem.Options) {
 			o.Hooks.Stuck = func(context.Context, idem.Event) { stuck++ }
+			o.Hooks.Released = func(context.Context, idem.Event) { released++ }
 		})
 		for i := range 2 {
 			res, err := do(t, e, func(ctx context.Context) (idem.Response, error) {
 				_, err := idem.Foreign(ctx, "fax", func(context.Context, *idem.Tx) (int, error) { return 0, errDown }, idem.NotIdempotent())
 				return end(err)
 			})
-			if !errors.Is(err, idem.ErrStuck) || stuck != 1 {
-				t.Errorf("%s, request %d: got %+v, %v, and the hook %d calls; want ErrStuck, and one", name, i, res, err, stuck)
+			if !errors.Is(err, idem.ErrStuck) || stuck != 1 || released != 0 {
+				t.Errorf("%s, request %d: got %+v, %v, Stuck told %d times and Released %d; want ErrStuck, once and never", name, i, res, err, stuck, released)
 			}
 		}
 	}

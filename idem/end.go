@@ -254,7 +254,7 @@ func (r *run) release(ctx context.Context, b state.Release, cause error) (_ *sto
 			return nil, state.NotYet, err
 		case l == state.Fenced:
 			return held, state.Fenced, nil
-		case held.Lease.IsZero():
+		case held.State == store.Open && held.Lease.IsZero():
 			r.watch.tell(ctx, evReleased, rec, cause)
 			if held.Blocked {
 				r.ask.core.log.ErrorContext(ctx, "the program refuses to go on with an operation: it waits for people", "record", redact.Record(rec.PK),
