@@ -150,7 +150,7 @@ func (w *watch) claimEnds(s span, rec *store.Record, v state.Verdict, err error)
 // results are the names of verdicts in traces.
 var results = [...]string{
 	state.Own: "new", state.TakeOver: "take_over", state.Replay: "replay", state.Mismatch: "mismatch",
-	state.Stuck: "stuck", state.InFlight: "in_flight", state.Again: "in_flight",
+	state.Stuck: "stuck", state.InFlight: "in_flight", state.Again: "in_flight", state.TooSoon: "withheld",
 }
 
 // contextOf returns the context of the span in ctx, as it may be stored.

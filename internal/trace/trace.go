@@ -76,7 +76,7 @@ type Outcome struct {
 	Operation string // the operation's id, if known only now
 	Point     string // name of the last committed phase
 	// Result is the outcome of a claim: new, take_over, replay, mismatch,
-	// other_caller, expired, stuck, in_flight. "" otherwise.
+	// stuck, in_flight, withheld. "" otherwise.
 	Result   string
 	Status   int  // status of the answer; 0 without an answer
 	Replayed bool // the answer is a stored answer
