@@ -33,7 +33,7 @@ func (c *claiming) claim(ctx context.Context) (rec *store.Record, v state.Verdic
 	if c.ask.other != nil {
 		beside = c.ask.other.pk
 	}
-	seen := c.freed          // what the next claim replaces
+	replaces := c.freed      // what the next claim replaces
 	var fenced *store.Record // what stands beside it
 	away, atOnce := false, true
 	for round := range maxRounds {
@@ -47,13 +47,13 @@ func (c *claiming) claim(ctx context.Context) (rec *store.Record, v state.Verdic
 			}
 		}
 		now := c.core.opt.Now()
-		if now.Round(0).Sub(begun) > maxClaim || seen != nil && seen.ID == c.id {
+		if now.Round(0).Sub(begun) > maxClaim || replaces != nil && replaces.ID == c.id {
 			// A claim with this nonce may have been applied and expired, or was applied
 			// and freed by another attempt: continue as another one.
 			c.writer.owner, c.id, begun = rand.Text(), rand.Text(), now.Round(0)
 		}
 		next := c.fresh(now)
-		for _, r := range []*store.Record{seen, fenced} {
+		for _, r := range []*store.Record{replaces, fenced} {
 			if r == nil {
 				continue
 			}
@@ -63,7 +63,7 @@ func (c *claiming) claim(ctx context.Context) (rec *store.Record, v state.Verdic
 		}
 		state.Stamp(next, nil, c.writer.owner)
 		cause = nil
-		held, err := c.core.store.Claim(ctx, store.Claim{Next: next, Now: now, Seen: seen, Beside: beside, Fenced: fenced})
+		held, err := c.core.store.Claim(ctx, store.Claim{Next: next, Now: now, Seen: replaces, Beside: beside, Fenced: fenced})
 		switch {
 		case err == nil && held == nil:
 			return next, state.Own, nil
@@ -80,14 +80,14 @@ func (c *claiming) claim(ctx context.Context) (rec *store.Record, v state.Verdic
 				return nil, 0, err
 			}
 		}
-		rec, v, away, err = c.decide(ctx, held, until)
+		rec, v, away, err = c.resolve(ctx, held, until)
 		if err != nil || v != state.Again {
 			return rec, v, err
 		}
 		if !away {
-			seen = nil
+			replaces = nil
 			if rec != nil && state.Freed(rec) {
-				seen, atOnce = rec, true
+				replaces, atOnce = rec, true
 			}
 		}
 	}
@@ -129,10 +129,10 @@ func (c *claiming) load(ctx context.Context, cause error) (*store.Record, error)
 	return rec, nil
 }
 
-// decide judges the record in the way or takes it over; a record of another request at home
+// resolve judges the record in the way or takes it over; a record of another request at home
 // is not the last word while the key has another place. away reports whether the verdict is
 // about that place.
-func (c *claiming) decide(ctx context.Context, held *store.Record, until time.Time) (rec *store.Record, v state.Verdict, away bool, err error) {
+func (c *claiming) resolve(ctx context.Context, held *store.Record, until time.Time) (rec *store.Record, v state.Verdict, away bool, err error) {
 	away = c.ask.away(held.PK)
 	rec, v, err = c.judgeOrTakeOver(ctx, held, until)
 	if v == state.Mismatch && !away {
@@ -150,7 +150,7 @@ func (c *claiming) elsewhere(ctx context.Context, op string, own *store.Record, 
 		return own, v, nil
 	}
 	there, found, err := c.judgeAt(ctx, op, c.ask.other.pk, until)
-	gone := there == nil || there.State == store.None || c.over(there) // otherwise it was released meanwhile
+	gone := there == nil || there.State == store.None || c.isFree(there) // otherwise it was released meanwhile
 	if err == nil && (gone || found == state.Mismatch && v == state.Mismatch) {
 		return own, v, nil
 	}
@@ -230,8 +230,8 @@ func (q *ask) judge(held *store.Record, owner string) (state.Verdict, error) {
 	return state.Judge(held, owner, same, now), nil
 }
 
-// over reports whether a record is there whose key is free.
-func (c *claiming) over(r *store.Record) bool {
+// isFree reports whether a record is there whose key is free.
+func (c *claiming) isFree(r *store.Record) bool {
 	return r != nil && state.Free(r, c.core.opt.Now())
 }
 
@@ -249,7 +249,7 @@ func (c *claiming) either(ctx context.Context) (*store.Record, error) {
 // the claim itself does that, since it replaces the record. A record that another attempt
 // has released in the meantime stays as it is.
 func (c *claiming) bury(ctx context.Context, held *store.Record, until time.Time) (*store.Record, error) {
-	if !c.over(held) { // gone, or released meanwhile: the next claim shows it
+	if !c.isFree(held) { // gone, or released meanwhile: the next claim shows it
 		return nil, nil
 	}
 	// A nonce of its own: what this attempt takes over later must not look like the fenced record.

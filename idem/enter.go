@@ -128,7 +128,7 @@ func (c *claiming) readFirst(ctx context.Context) (held *store.Record, v state.V
 		return nil, state.Again, nil
 	}
 	defer func() { sp.done(err) }()
-	held, v, away, err := c.decide(ctx, rec, until)
+	held, v, away, err := c.resolve(ctx, rec, until)
 	if err != nil || v != state.Again {
 		return held, v, err
 	}
