@@ -32,10 +32,9 @@ func EncodeTicket(t jobs.Ticket) []byte {
 	return encode(map[string]any{"resume": t})
 }
 
-// ParseTicket reads a payload of [EncodeTicket]. ok is false for any other payload:
-// it is an event for the handler. An error means that the payload is an envelope and
-// can't be read. ParseTicket accepts the members in any order, each member once, and
-// no unknown members.
+// ParseTicket reads a payload of [EncodeTicket]. ok is false for any other payload, which
+// is an event for the handler. An error means that the payload is a malformed envelope.
+// ParseTicket accepts the members in any order, each member once, and no unknown members.
 func ParseTicket(payload []byte) (t jobs.Ticket, ok bool, err error) {
 	content, ok, err := open(payload)
 	if !ok || err != nil {

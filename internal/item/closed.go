@@ -64,10 +64,10 @@ func notNil(b []byte) []byte {
 	return b
 }
 
-// Unseal opens the contents of a decoded record, which it changes. known are data
-// keys that the caller holds; any other comes from sealer. An error matches
+// Unseal opens the contents of the decoded record r, and changes r. known are data keys
+// that the caller holds; sealer opens any other data key. An error matches
 // [store.ErrCorrupt] if the contents have changed since they were sealed, and
-// [store.ErrSealed] if there is no data key; r is then still closed.
+// [store.ErrSealed] if there is no data key. After an error the contents are still closed.
 //
 // The data key of a record without sealed contents stays closed, since it may never
 // be needed.
@@ -124,7 +124,7 @@ func (s *Seal) Opened(ctx context.Context, sealer *seal.Sealer) (*Seal, error) {
 	return &open, nil
 }
 
-// into opens all parts and puts them into r, or none.
+// into opens all parts and puts them into r. After an error r is unchanged.
 func (c *closed) into(r *store.Record, key *seal.Key) error {
 	open := *r
 	open.Phases = slices.Clone(r.Phases)

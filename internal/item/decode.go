@@ -34,10 +34,10 @@ func Decode(it Map) (*store.Record, error) { return decode(Decoder{It: it}) }
 func Glance(it Map) (*store.Record, error) { return decode(Decoder{It: it, bodiless: true}) }
 
 // Read reads an item of the table as a record, for tools that scan the table or read its
-// stream. It returns nil for an item that is no record: a part of a large body, the place of
-// a sweep, or an item of another program. An item that is not understood, such as of another
-// layout, is an error that matches [store.ErrCorrupt]. Read reads no body, and sealed
-// contents stay closed. The record keeps no reference to it.
+// stream. It returns nil for an item that is no record: a part of a large body, the place
+// of a sweep, or an item of another program. An item that is not understood, such as one of
+// another layout, is an error that matches [store.ErrCorrupt]. Read reads no body, and
+// sealed contents stay closed. The record keeps no reference to the item.
 func Read(it Map) (*store.Record, error) {
 	_, versioned := it[AttrVersion]
 	_, stated := it[AttrState]

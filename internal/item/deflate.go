@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// level is the level at which a further saved byte costs as much time as it saves in
-// storage. The figures are in docs/inside/decisions/0072-deflate.md.
+// At level, the time for one more saved byte costs as much as the byte's storage. The
+// figures are in docs/inside/decisions/0072-deflate.md.
 const level = 7
 
 // A writer holds about 800 KB, a reader about 40 KB. The garbage collector empties the
@@ -48,8 +48,8 @@ func Deflate(body []byte) []byte {
 	return buf.Bytes()
 }
 
-// Inflate returns at most limit bytes; more is an error, since no larger body is
-// stored. It takes memory for about twice the limit, whatever b holds.
+// Inflate decompresses b. More than limit bytes are an error, since no larger body is
+// stored. Inflate takes memory for at most about twice the limit, whatever b holds.
 func Inflate(b []byte, limit int) ([]byte, error) {
 	from := bytes.NewReader(b) // a ByteReader, so that flate reads nothing after the end
 	r := inflaters.Get().(io.ReadCloser)

@@ -340,8 +340,8 @@ func (v *Values) header(h http.Header) Value {
 	return v.Map(m)
 }
 
-// field returns the value of a header: as bytes if it isn't UTF-8, which a string
-// can't hold.
+// field returns the value of a header: as bytes if s isn't UTF-8, since a string holds only
+// UTF-8.
 func (v *Values) field(s string) Value {
 	if !utf8.ValidString(s) {
 		return &types.AttributeValueMemberB{Value: []byte(s)}
@@ -385,8 +385,8 @@ func (v *Values) Input(in *store.Input, over *store.Overflow, body []byte, zippe
 	return &types.AttributeValueMemberM{Value: m}
 }
 
-// contents returns a sealed request or answer. For conditions and people it also has
-// the place of the body in plain, without length and hash.
+// contents returns a sealed request or answer. The place of the body, without length and
+// hash, is also in plain, for conditions and people.
 func (v *Values) contents(kind string, h *head, over *store.Overflow, body []byte) Value {
 	if over != nil {
 		body = nil

@@ -44,8 +44,8 @@ func outcomes(code string) (_ outcome, known bool) {
 	return outcome{store.Unknown, store.ErrUnknown}, false
 }
 
-// outcomeOf returns the outcome of an error. For a cancelled transaction it is the
-// outcome of the first reason that is not a condition.
+// outcomeOf returns the outcome of an error. For a cancelled transaction, the first reason
+// that is not a condition gives the outcome.
 func outcomeOf(err error) outcome {
 	if cancelled, ok := errors.AsType[*types.TransactionCanceledException](err); ok && len(cancelled.CancellationReasons) > 0 {
 		for _, r := range cancelled.CancellationReasons {
@@ -92,8 +92,8 @@ func Invalid(err error) bool {
 	return ok && api.ErrorCode() == "ValidationException"
 }
 
-// NoIndex reports whether a query failed because the index is missing or still being
-// built. The service uses the code of a malformed request for that.
+// NoIndex reports whether a query failed because the index is missing or still being built.
+// The service reports both as a malformed request.
 func NoIndex(err error) bool {
 	api, ok := errors.AsType[smithy.APIError](err)
 	return ok && api.ErrorCode() == "ValidationException" &&
@@ -106,8 +106,8 @@ func TooLarge(message string) bool {
 	return strings.Contains(message, "Item size") && strings.Contains(message, "exceeded")
 }
 
-// WriteError translates the error of a write by outcomes. held is the record that
-// refused the write; err is nil only in that case.
+// WriteError translates the error of a write by outcomes. held is the record that refused
+// the write; the returned error is nil only with held.
 func WriteError(op string, err error) (held *store.Record, _ error) {
 	return writeError(op, err, Decode)
 }

@@ -71,9 +71,9 @@ type Field struct {
 	flag    func(*store.Record) *bool
 	seconds func(*store.Record) *time.Time
 
-	// Functions for other kinds: encode returns the value, nil if the record has none; same
-	// reports whether two records have the same value. Without same, no update writes the
-	// attribute, or Store.update has its own code for it.
+	// Functions for other kinds: encode returns the value, or nil if the record has no
+	// value; same reports whether two records have the same value. If same is nil, no
+	// update writes the attribute, or Store.update has its own code for the attribute.
 	encode func(*Values, *store.Record) Value
 	decode func(*Decoder, *store.Record)
 	same   func(prev, next *store.Record) bool
@@ -88,7 +88,7 @@ type Field struct {
 
 // Fields are a record's attributes in the order of decoding and updating. A field that
 // depends on another field comes after it.
-var Fields = [...]Field{ // of literals only, which cost a cold start nothing
+var Fields = [...]Field{ // only literals, which need no work at a cold start
 	{Name: AttrVersion, Kind: "N", encode: func(v *Values, _ *store.Record) Value { return v.Digits(Layout) }, decode: (*Decoder).layout},
 	{Name: AttrPK, Kind: "S", must: true, fixed: true, text: func(r *store.Record) *string { return &r.PK }},
 	{Name: AttrID, Kind: "S", must: true, fixed: true, text: func(r *store.Record) *string { return &r.ID }},

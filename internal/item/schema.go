@@ -31,7 +31,7 @@ const (
 // The parts of a job.
 const (
 	jobKind   = "k"  // S
-	jobArgs   = "a"  // S  JSON; sealed, x instead
+	jobArgs   = "a"  // S  JSON; in x if sealed
 	jobGroup  = "g"  // S
 	JobTries  = "t"  // N
 	JobFailed = "f"  // S  why the job was parked

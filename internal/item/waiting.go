@@ -22,11 +22,11 @@ const WaitIndex = "waiting"
 // the attribute is already set.
 const SetSince = AttrSince + " = " + FirstSince
 
-// FirstSince is the value of that part.
+// FirstSince is the value that SetSince assigns.
 const FirstSince = "if_not_exists(" + AttrSince + ", :since)"
 
-// WaitProjected are the other attributes of the index: all that a list shows. None
-// holds data of the request.
+// WaitProjected are the attributes of the index besides its keys: all that a list shows. No
+// attribute holds data of the request.
 var WaitProjected = []string{
 	AttrWaitIn, AttrAbout, AttrID, AttrFn, AttrHandler, AttrRoute, AttrLastErr, AttrTries, AttrCreated, AttrRun, AttrExpires,
 }

@@ -25,8 +25,8 @@ type Bundle struct {
 	Name string
 	// POM lists the jars as dependencies with pinned versions.
 	POM []byte
-	// Sums has a line "<sha256 in hex>  <file name>" for each file that Maven
-	// must put into lib, and for no other.
+	// Sums has a line "<sha256 in hex>  <file name>" for each file that Maven must put into
+	// lib, and no other line.
 	Sums []byte
 	// Files are the files beside lib, by name.
 	Files map[string][]byte
@@ -71,10 +71,9 @@ func (b Bundle) Cached(dir string) error {
 	return checkNames(filepath.Join(dir, "lib"), sums)
 }
 
-// Install downloads the jars by Maven into b.Dir(root), unless they are there. It
-// works in a temporary folder that becomes the install by one rename, so that no
-// crash leaves, and no other process sees, an incomplete install. The lock only
-// avoids a second download.
+// Install downloads the jars by Maven into b.Dir(root), unless the jars are there. Install
+// works in a temporary folder that becomes the install by one rename. So no crash leaves,
+// and no other process sees, an incomplete install. The lock only avoids a second download.
 //
 // The error matches [ErrChecksum] if Maven downloaded files other than the pinned
 // ones.

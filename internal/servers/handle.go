@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Handle ends a server once, and holds the HTTP client for all clients of the server.
-// The zero value is for a server that others end. It is safe for concurrent use and
-// must not be copied.
+// Handle ends a server once, and holds the HTTP client for all clients of the server. The
+// zero Handle is for a server that somebody else ends. A Handle is safe for concurrent use
+// and must not be copied.
 type Handle struct {
 	// Stop ends the server; nil if nothing was started. Close calls it.
 	Stop func() error

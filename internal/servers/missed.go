@@ -34,8 +34,8 @@ func (s *Skips) Skip(tb testing.TB, why error) {
 	tb.Skip(why)
 }
 
-// Report prints the number of skipped tests, a line for each reason; nothing if there
-// are none.
+// Report prints the number of skipped tests, with a line for each reason. Report prints
+// nothing if no test was skipped.
 func (s *Skips) Report(w io.Writer, program string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

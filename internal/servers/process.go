@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Process is a running command, which is always waited for. It is safe for concurrent
-// use.
+// Process is a running command. StartProcess waits for the command's end in a goroutine. A
+// Process is safe for concurrent use.
 type Process struct {
 	cmd    *exec.Cmd
 	output *HeadTail
@@ -49,8 +49,8 @@ func StartProcess(cmd *exec.Cmd) (*Process, error) {
 	return p, nil
 }
 
-// Kill kills the process and waits until it is gone. A process that has ended before
-// is no error.
+// Kill kills the process and waits until it is gone. Kill returns no error if the process
+// had ended before.
 func (p *Process) Kill() error {
 	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err

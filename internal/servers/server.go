@@ -26,7 +26,8 @@ const (
 	readyTimeout = 5 * time.Minute
 )
 
-// Server is a program to start. All fields except the last two are required.
+// Server is a program to start. All fields except AllInterfaces and AllInterfacesHint are
+// required.
 type Server struct {
 	// Name is the server's name in errors.
 	Name string
@@ -35,7 +36,7 @@ type Server struct {
 	// Command returns the command for a try. tmp is a separate folder for temporary
 	// files.
 	Command func(tmp string, port int) *exec.Cmd
-	// PortTaken lists texts; the server prints one of them if the port isn't free.
+	// PortTaken lists texts. The server prints one of the texts if the port isn't free.
 	PortTaken []string
 	// AllInterfaces allows the server to listen on other interfaces than loopback.
 	// Otherwise Start checks the server's sockets, on Linux only.

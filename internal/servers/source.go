@@ -9,9 +9,9 @@ import (
 	"syscall"
 )
 
-// Source describes the origin of a server: an endpoint in the environment, or a Java
-// program with jars from the cache or Maven. dynamotest and elasticmq set the parts
-// that differ. All fields except Shared and the last two are required.
+// Source describes where a server comes from: an endpoint in the environment, or a Java
+// program with jars from the cache or Maven. dynamotest and elasticmq set the parts that
+// differ. All fields except Shared, Ready and Otherwise are required.
 type Source struct {
 	// Kind is the kind of server in errors: "a queue".
 	Kind string
@@ -22,12 +22,12 @@ type Source struct {
 	// Shared names a variable that is set if the endpoint's server was started for this
 	// run.
 	Shared string
-	// Unavailable is matched by the error of a search that found no server to run.
+	// Unavailable matches the error of a search that found no server to run.
 	Unavailable error
 	// Java is the oldest version that runs the server.
 	Java   int
 	Bundle Bundle
-	// Start runs the server on that java, from the install in dir.
+	// Start runs the server on the command java, from the install in dir.
 	Start func(ctx context.Context, java, dir string) (*Found, error)
 	// Ready, if set, may refuse Java before any download for it.
 	Ready func() error
@@ -77,8 +77,8 @@ func (s Source) Find(ctx context.Context) (*Found, error) {
 }
 
 // endpoint returns the endpoint of the environment. A server that was started for this run
-// has a new port in each run, so its variable is not read by os.Getenv: that would
-// invalidate Go's cached test results.
+// has a new port in each run. endpoint doesn't read that server's variable by os.Getenv,
+// since that would invalidate Go's cached test results.
 func (s Source) endpoint() string {
 	if s.Shared != "" && os.Getenv(s.Shared) != "" {
 		endpoint, _ := syscall.Getenv(s.Endpoint)
@@ -87,8 +87,8 @@ func (s Source) endpoint() string {
 	return os.Getenv(s.Endpoint)
 }
 
-// java runs the server on this machine's Java, from jars in the cache or, if the
-// cache has none, from jars that Maven gets.
+// java runs the server on this machine's Java. The jars come from the cache, or from Maven
+// if the cache has no jars.
 func (s Source) java(ctx context.Context, search *Search) (*Found, error) {
 	java, err := findJava(ctx, s.Java)
 	if err != nil {

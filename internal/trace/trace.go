@@ -105,8 +105,8 @@ const (
 	maxState     = 512 // bytes that each system must pass on
 )
 
-// Sound returns the part of c that may be stored and sent: nothing if Parent is not
-// of version 00, and no State that is too long or not printable ASCII.
+// Sound returns the part of c that may be stored and sent. Sound returns nothing if Parent
+// is not of version 00, and omits State if it is too long or not printable ASCII.
 func (c Context) Sound() Context {
 	if len(c.Parent) != parentLength || c.Parent[:3] != "00-" || c.Parent[35] != '-' || c.Parent[52] != '-' {
 		return Context{}
@@ -138,8 +138,8 @@ func (c Context) Sampled() bool {
 	return strings.IndexByte(odd, c.Parent[len(c.Parent)-1]) >= 0
 }
 
-// String returns c in the form of records: Parent, and after a space State if there
-// is one. [Parse] is the inverse.
+// String returns c as records hold it: Parent, then a space and State if State is set.
+// [Parse] is the inverse.
 func (c Context) String() string {
 	if c.State == "" {
 		return c.Parent

@@ -31,7 +31,7 @@ const (
 	MaxRetryAfter = 5 * time.Second
 
 	Memory = 24 * time.Hour   // how long a provider remembers a key
-	Within = 15 * time.Minute // how long a call may take to arrive, and a look-up may be behind
+	Within = 15 * time.Minute // how long a call may take to arrive, and how far a look-up may lag
 )
 
 // Methods returns the methods that carry keys by default, at the server (package idem)

@@ -27,8 +27,8 @@ type Refusal struct {
 type Guard struct {
 	// Refuse writes the answer to a refused request. Required.
 	Refuse func(http.ResponseWriter, Refusal)
-	// Page reports whether links of other origins may lead to the requested resource,
-	// because it has no data and a request changes nothing. nil: none.
+	// Page reports whether other origins may link to the requested resource, because it
+	// holds no data and a request for it changes nothing. Default: no resource.
 	Page func(*http.Request) bool
 
 	hosts []string // with the port

@@ -22,8 +22,8 @@ func New(header http.Header) *Recorder { return &Recorder{header: header} }
 // Header implements [http.ResponseWriter].
 func (r *Recorder) Header() http.Header { return r.header }
 
-// WriteHeader implements [http.ResponseWriter]. It panics for a code that isn't one, as
-// net/http does.
+// WriteHeader implements [http.ResponseWriter]. It panics for an invalid code, as net/http
+// does.
 func (r *Recorder) WriteHeader(status int) {
 	if status < 100 || status > 999 {
 		panic(fmt.Sprintf("idem: invalid WriteHeader code %d", status)) //nolint:forbidigo // a mistake in the program

@@ -12,9 +12,9 @@ import (
 	"strings"
 )
 
-// Error returns err's text for records, answers to other functions and logs: cut to
-// 256 bytes of valid UTF-8, and without the query of a URL, which in errors of
-// net/http may contain keys and card numbers. err must not be nil.
+// Error returns err's text for records, answers to other functions and logs. The text is
+// cut to 256 bytes of valid UTF-8. It has no queries of URLs: in errors of net/http,
+// queries may contain keys and card numbers. err must not be nil.
 func Error(err error) string {
 	s := err.Error()
 	if u, ok := errors.AsType[*url.Error](err); ok {
@@ -26,8 +26,8 @@ func Error(err error) string {
 	return Cut(s)
 }
 
-// Decoding returns an error of encoding/json without the value that could not be
-// decoded: a number, or the text of an error of a type's own decoder, such as
+// Decoding returns an error of encoding/json without the value that could not be decoded.
+// The error holds the value as a number, or in the text of a type's own decoder, such as
 // time.Time's.
 func Decoding(err error) error {
 	if t, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
@@ -59,8 +59,8 @@ func Cut(s string) string {
 	return strings.ToValidUTF8(s, "")
 }
 
-// Record returns the short name of a record in logs, events and errors: 48 bits of
-// the hash in the partition key. It returns a key of another form unchanged.
+// Record returns the short name of a record in logs, events and errors: 48 bits of the hash
+// in the partition key. Record returns a key of another form unchanged.
 func Record(pk string) string {
 	if len(pk) < 43 {
 		return pk

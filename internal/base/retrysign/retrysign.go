@@ -13,7 +13,7 @@ const Client = "Retry-Attempt"
 // Header is a request header in which senders count.
 type Header struct {
 	Name    string // in canonical form
-	First   int    // the highest count of a first attempt; a retry has more
+	First   int    // the highest count of a first attempt; a retry has a higher count
 	Senders string // for people
 	Source  string // URL of the documentation
 }

@@ -1,7 +1,7 @@
 // Package scope writes and reads the text of a scope, the owner of a key.
 //
-// A scope is the kind of a caller, a ":" and the caller's subject. The tenant stands
-// before it, as "tenant:NAME|", and the operation before that, as "operation:NAME|".
+// A scope is the kind of a caller, a ":" and the caller's subject. A tenant goes in front,
+// as "tenant:NAME|". An operation goes in front of the tenant, as "operation:NAME|".
 package scope
 
 import (
@@ -33,7 +33,7 @@ func Reserved(kind string) bool {
 	return strings.ContainsAny(kind, ":|")
 }
 
-// Escape ensures that the first "|" of a scope ends its first part.
+// Escape encodes "|" in a part, so that the first "|" of a scope ends the first part.
 func Escape(part string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(part, "%", "%25"), "|", "%7C")
 }

@@ -30,7 +30,7 @@ const (
 	deepest  = 4
 )
 
-// Of returns the shape of a type's JSON by encoding/json; "" if it may be anything.
+// Of returns the shape of the JSON that encoding/json makes of type t; "" if any JSON fits.
 func Of(t reflect.Type) string {
 	for depth := deepest; depth > 0; depth-- {
 		if s := of(t, depth); len(s) <= Max {
@@ -81,8 +81,8 @@ func of(t reflect.Type, depth int) string {
 
 type field struct{ name, mark, shape string }
 
-// fields returns the fields of a struct, including the fields of embedded structs
-// without a name in JSON. mark is "?" if all may be missing.
+// fields returns the fields of a struct, including the fields of embedded structs without a
+// name in JSON. mark is "?" if all fields may be missing.
 func fields(t reflect.Type, depth int, mark string) (all []field) {
 	for f := range t.Fields() {
 		within := f.Type

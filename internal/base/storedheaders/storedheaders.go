@@ -10,8 +10,8 @@ type Header struct {
 	Content bool
 }
 
-// All returns the response headers that a record keeps. The gateway makes other
-// headers anew, or they may hold a secret.
+// All returns the response headers that a record keeps. Other headers may hold a secret, or
+// the gateway makes them anew.
 func All() []Header {
 	return []Header{
 		{"Access-Control-Allow-Credentials", false}, // a browser needs these three to read the replay

@@ -29,10 +29,10 @@ type Authorizer interface {
 	authorize(r *http.Request, api *httpAPI, event *httpEvent) (json.RawMessage, error)
 }
 
-// RequestAuthorizer decides by a Go function. An error makes the answer 401, or 403
-// if it matches [ErrForbidden], and the function behind the route does not run; nil
-// and no error lets the request through without an identity. The authorizer must not
-// read the body.
+// RequestAuthorizer decides by a Go function. If the function returns an error, the
+// function behind the route does not run and the answer is 401, or 403 if the error matches
+// [ErrForbidden]. nil and no error let the request through without an identity. The
+// authorizer must not read the body.
 type RequestAuthorizer func(*http.Request) (*Identity, error)
 
 func (f RequestAuthorizer) authorize(r *http.Request, _ *httpAPI, _ *httpEvent) (json.RawMessage, error) {
@@ -50,18 +50,17 @@ func (f RequestAuthorizer) authorize(r *http.Request, _ *httpAPI, _ *httpEvent) 
 // LambdaAuthorizer decides by a Lambda function with payload format 2.0.
 // Answers are not cached.
 //
-// If an identity source is missing the answer is 401 and the function isn't called;
-// 401 is also the answer if the function fails with "Unauthorized". If it does not
-// allow the request the answer is 403. Any other failure and a malformed answer make
-// it 500.
+// The answer is 401, without a call of the function, if an identity source is missing. The
+// answer is also 401 if the function fails with "Unauthorized", 403 if the function does
+// not allow the request, and 500 after any other failure or a malformed answer.
 type LambdaAuthorizer struct {
 	Function lambdarun.Invoker
 	// IdentitySources name required parts of a request: "header.Name",
 	// "querystring.name" or "stageVariables.name". None: the function is called for
 	// every request.
 	IdentitySources []string
-	// Simple lets the function answer with isAuthorized. An IAM policy is always
-	// understood.
+	// Simple lets the function answer with isAuthorized. The function may answer with an
+	// IAM policy in either case.
 	Simple bool
 }
 
@@ -158,7 +157,7 @@ func askAuthorizer(ctx context.Context, fn lambdarun.Invoker, event any) (*autho
 	return &answer, nil
 }
 
-// allows judges the answer's policy for the ARN of a request.
+// allows checks the ARN of a request against the answer's policy.
 func (a *authorizerAnswer) allows(arn string) error {
 	if a.Policy == nil {
 		return fmt.Errorf("%w: its answer has no policyDocument", errAuthorizer)

@@ -14,9 +14,9 @@ const maxHeadBytes = 1 << 20
 
 type headKey struct{}
 
-// KeepHeaderCase makes srv, which must not serve yet, remember the case in which
-// clients write header names: REST APIs pass it on, while Go's server canonicalizes
-// the names. Serve on the returned listener in place of ln. It works for HTTP/1
+// KeepHeaderCase makes srv, which must not serve yet, remember the case in which clients
+// write header names. REST APIs pass on the case, while Go's server canonicalizes the
+// names. Serve on the returned listener in place of ln. KeepHeaderCase works for HTTP/1
 // without TLS.
 func KeepHeaderCase(srv *http.Server, ln net.Listener) net.Listener {
 	connContext, connState := srv.ConnContext, srv.ConnState

@@ -13,8 +13,8 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// httpEvent is the event type of aws-lambda-go without its description of a
-// client certificate, which is not marked as optional there.
+// httpEvent is the event type of aws-lambda-go, but without the description of a client
+// certificate, which that type doesn't mark as optional.
 type httpEvent struct {
 	events.APIGatewayV2HTTPRequest
 	RequestContext httpEventContext `json:"requestContext"`
@@ -23,8 +23,8 @@ type httpEvent struct {
 type httpEventContext struct {
 	events.APIGatewayV2HTTPRequestContext
 	Authentication *struct{} `json:"authentication,omitempty"`
-	// Authorizer is JSON, as the type there can't hold the null that a Lambda
-	// authorizer without a context leaves.
+	// Authorizer is JSON: a Lambda authorizer without a context leaves null, which the type
+	// of aws-lambda-go can't hold.
 	Authorizer json.RawMessage `json:"authorizer,omitempty"`
 }
 
@@ -190,8 +190,7 @@ func eventBody(contentType string, body []byte) (text string, isBase64 bool) {
 	}
 }
 
-// decodePath decodes a path as HTTP APIs do: all escapes except that of the percent
-// sign, %25.
+// decodePath decodes a path as HTTP APIs do: all escapes except %25, the percent sign.
 func decodePath(escaped string) string {
 	decoded, err := url.PathUnescape(strings.ReplaceAll(escaped, "%25", "%2525"))
 	if err != nil {

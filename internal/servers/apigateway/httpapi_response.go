@@ -24,9 +24,9 @@ type httpResponse struct {
 // gatewayHeaders are set by API Gateway itself, whatever the function says.
 var gatewayHeaders = []string{"Connection", "Content-Length", "Keep-Alive", "Trailer", "Transfer-Encoding", "Upgrade"}
 
-// parseHTTPAPIResponse reads a function's result. A JSON object with a statusCode is
-// a response in payload format 2.0. Anything else, JSON or not, is the body of a 200
-// with type application/json. An error names what API Gateway would not accept.
+// parseHTTPAPIResponse reads a function's result. A JSON object with a statusCode is a
+// response in payload format 2.0. Anything else, JSON or not, is the body of a 200 with
+// type application/json. An error names the part that API Gateway would not accept.
 func parseHTTPAPIResponse(payload []byte) (*httpResponse, error) {
 	var fields map[string]json.RawMessage
 	isObject := json.Unmarshal(payload, &fields) == nil

@@ -51,8 +51,8 @@ func (o *oneOrAll) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*[]string)(o))
 }
 
-// allows returns an error unless the policy lets the API be invoked with a request
-// of this ARN: at least one statement must allow it, and none may deny it.
+// allows returns an error unless the policy lets a request of this ARN invoke the API: at
+// least one statement must allow the request, and no statement may deny it.
 func (p *policy) allows(arn string) error {
 	allowed := false
 	for _, s := range p.Statement {

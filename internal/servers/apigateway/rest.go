@@ -17,7 +17,7 @@ import (
 	"github.com/samekey/samekey/internal/servers/lambdarun"
 )
 
-// restTimeout is how long a REST API waits for a function, unless its quota was
+// restTimeout is how long a REST API waits for a function, unless the API's quota was
 // raised.
 const restTimeout = 29 * time.Second
 
@@ -189,7 +189,7 @@ func (a *restAPI) writeInvokeError(ctx context.Context, w http.ResponseWriter, r
 	}
 }
 
-// isBinary reports whether a media type is binary. With */* every body is, even
+// isBinary reports whether a media type is binary. With */* every body is binary, even
 // without a type.
 func (a *restAPI) isBinary(mediaType string) bool {
 	mediaType, _, _ = strings.Cut(mediaType, ";")

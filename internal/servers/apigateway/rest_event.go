@@ -145,7 +145,8 @@ func (e *restEvent) setBody(body []byte, binary bool) {
 	e.Body, e.IsBase64Encoded = &text, binary
 }
 
-// shortID returns an id in the form of API Gateway's, the same for each name.
+// shortID returns an id in the form of API Gateway's ids. The same name always has the same
+// id.
 func shortID(name string) string {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(name))

@@ -25,9 +25,8 @@
 //     checked against pinned SHA-256 sums, then as before;
 //  4. nothing: [ErrUnavailable], with a line for each source that was tried.
 //
-// A first run downloads about 37 MB, a later one starts in about two seconds.
-// The cache is the folder samekey in [os.UserCacheDir], or DYNAMOTEST_CACHE, as
-// for dynamotest.
+// A first run downloads about 37 MB, a later run starts in about two seconds. The cache is
+// the folder samekey in [os.UserCacheDir], or DYNAMOTEST_CACHE, as for dynamotest.
 //
 // The server runs in its own process, without AWS variables of the environment.
 // [Server.Close] ends it; on Linux it also dies if its parent is killed.

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// BuildBootstrap builds the main package pkg (an argument of go build in the current
-// directory) into the file out, with the flags of a deployed function, for this
-// machine's system and architecture, and without a version control stamp. The error
+// BuildBootstrap builds the main package pkg into the file out, with the flags of a
+// deployed function. pkg is an argument of go build in the current directory. The binary is
+// for this machine's system and architecture, without a version control stamp. The error
 // has the compiler's messages.
 func BuildBootstrap(ctx context.Context, pkg, out string) error {
 	return BuildBootstrapIn(ctx, "", pkg, out)

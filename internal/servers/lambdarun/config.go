@@ -48,8 +48,8 @@ type Config struct {
 	// sandbox is killed. Lambda allows none; tests use Overtime to stop a process
 	// and wake it when others believe it dead. Default 0.
 	Overtime time.Duration
-	// MaxConcurrency is the largest number of invocations in flight, and so of
-	// processes. Default 10.
+	// MaxConcurrency is the largest number of invocations in flight, and of processes.
+	// Default 10.
 	MaxConcurrency int
 	// PerProcess is how many invocations a process runs at a time. Default 1, as in
 	// Lambda. Lambda Managed Instances have more: the process reads the number from

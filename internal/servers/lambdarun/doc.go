@@ -2,12 +2,12 @@
 // Docker.
 //
 // [Start] takes the path of a custom-runtime binary (provided.al2023, built by
-// [BuildBootstrap] or by the go build of the deployed function) and runs it as
-// Lambda does: a process, its sandbox, for each concurrent invocation, reused while
-// it lives; or, as on Lambda Managed Instances, a process for several invocations
-// ([Config.PerProcess]); and never a process for two tenants, if the function
-// separates them ([Config.PerTenant]). Every sandbox has its own Runtime API on
-// 127.0.0.1. [InProcess] runs a handler of this program instead.
+// [BuildBootstrap] or by the go build of the deployed function) and runs it as Lambda does.
+// Each concurrent invocation has a process, its sandbox, which is reused while it lives. As
+// on Lambda Managed Instances, a process can also run several invocations
+// ([Config.PerProcess]). If the function separates tenants ([Config.PerTenant]), no process
+// works for two tenants. Every sandbox has its own Runtime API on 127.0.0.1. [InProcess]
+// runs a handler of this program instead.
 //
 //	fn, err := lambdarun.Start(ctx, lambdarun.Config{Binary: "dist/api/bootstrap"})
 //	if err != nil {
@@ -20,9 +20,9 @@
 //
 // # Like Lambda
 //
-// With PerProcess the process runs as many invocations at a time, reads the number
-// from AWS_LAMBDA_MAX_CONCURRENCY, and is not killed at a deadline: only that
-// invocation fails. Late answers are accepted and discarded.
+// With PerProcess the process runs as many invocations at a time. It reads the number from
+// AWS_LAMBDA_MAX_CONCURRENCY. At a deadline the process is not killed: only the invocation
+// fails. Late answers are accepted and discarded.
 //
 // A function that returns an error keeps its process. If it panics, exits or is
 // killed, the next invocation starts a new process. At the deadline the process is

@@ -9,14 +9,14 @@ import (
 )
 
 var (
-	// ErrThrottled matches the error of an invocation refused because MaxConcurrency
-	// others are in flight. The function did not run.
+	// ErrThrottled matches the error of an invocation that was refused because
+	// MaxConcurrency other invocations are in flight. The function did not run.
 	ErrThrottled = errors.New("rate exceeded")
 	// ErrRequestTooLarge matches the error of a payload over [MaxRequestBytes].
 	// The function did not run.
 	ErrRequestTooLarge = errors.New("request payload over 6291456 bytes")
-	// ErrClosed matches the error of an invocation after Close, or cut short by
-	// Close: the function may have run in part.
+	// ErrClosed matches the error of an invocation that comes after Close, or that Close
+	// cut short: the function may have run in part.
 	ErrClosed = errors.New("function is closed")
 )
 
@@ -98,8 +98,8 @@ func timedOutError(requestID string, after time.Duration) *FunctionError {
 		fmt.Sprintf("RequestId: %s Error: Task timed out after %.2f seconds", requestID, after.Seconds()))
 }
 
-// exitedError returns the error of a process that ended; how is its state in the
-// words of os/exec.
+// exitedError returns the error of a process that ended. how is the state of the process in
+// the words of os/exec.
 func exitedError(requestID, how string) *FunctionError {
 	reason := "Runtime exited with error: " + how
 	if how == "exit status 0" {

@@ -130,9 +130,9 @@ func (f *Function) PIDs() []int {
 	return pids
 }
 
-// PID returns the process that got work last: of the processes that run an invocation
-// or, if there is none, of the idle processes. PID is 0 if there is neither, as
-// before the first invocation and after the death of the last process.
+// PID returns the process that got work last among the processes that run an invocation, or
+// else among the idle processes. PID is 0 if there is no process, as before the first
+// invocation and after the death of the last process.
 func (f *Function) PID() int {
 	if running := f.Running(); len(running) > 0 {
 		return running[len(running)-1].PID
@@ -184,9 +184,9 @@ func (f *Function) Restart() int {
 	return len(old)
 }
 
-// Close kills all processes of the function and returns when they and all
-// goroutines are gone. Invocations in flight end with [ErrClosed]. It may be
-// called more than once and returns nil.
+// Close kills all processes of the function and returns when the processes and all
+// goroutines are gone. Invocations in flight end with [ErrClosed]. Close may be called more
+// than once and returns nil.
 func (f *Function) Close() error {
 	f.stop()
 	f.shutdown()
@@ -230,9 +230,9 @@ func (f *Function) acquire(ctx context.Context) (starter, *sandbox, error) {
 	return start, s, nil
 }
 
-// makeRoom ends the process that has been idle for longest if the number of
-// processes is at its limit: the process is another tenant's, otherwise no new
-// process would be needed. The caller holds mu.
+// makeRoom ends the process that has been idle for longest if the number of processes is at
+// its limit. That process is another tenant's, since otherwise no new process would be
+// needed. The caller holds mu.
 func (f *Function) makeRoom() {
 	if len(f.all) < f.cfg.MaxConcurrency {
 		return
@@ -317,8 +317,8 @@ func (f *Function) run(ctx context.Context, start starter, s *sandbox, inv *invo
 	return out
 }
 
-// leaveAfter gives a worker of s back when back is closed. It doesn't wait: an
-// invocation that timed out may work on for long. The caller holds mu.
+// leaveAfter gives a worker of s back when back is closed. leaveAfter doesn't wait: an
+// invocation that timed out may go on for long. The caller holds mu.
 func (f *Function) leaveAfter(back <-chan struct{}, s *sandbox) {
 	select {
 	case <-back:

@@ -12,8 +12,8 @@ import (
 	"github.com/samekey/samekey/internal/servers/ids"
 )
 
-// MaxLineage is how often a function may be invoked in one chain of requests: then Lambda
-// ends the chain as a loop.
+// MaxLineage is how often a function may be invoked in one chain of requests. Beyond that,
+// Lambda ends the chain as a loop.
 const MaxLineage = 16
 
 // ErrRecursive matches the error of an invocation that was ended as a loop. The function did
@@ -37,8 +37,8 @@ func Lineage(header, function string) int {
 
 const lineageMember = "Lineage="
 
-// lineage returns the number of [Lineage], the header's other members and the lineages of
-// other functions.
+// lineage returns the number that [Lineage] returns, the header's other members and the
+// lineages of other functions.
 func lineage(header, function string) (n int, members, others []string) {
 	mine := lineageID(function)
 	for member := range strings.SplitSeq(header, ";") {

@@ -36,15 +36,15 @@ type outcome struct {
 	err     error
 }
 
-// runtimeAPI is the Runtime API of a sandbox: the process asks it for work and posts
-// results to it. It accepts an answer only for an invocation that it holds, and only
-// once. A process with one worker holds only its last invocation: after its deadline
-// it cannot answer for the next.
+// runtimeAPI is the Runtime API of a sandbox: the process asks runtimeAPI for work and
+// posts results to it. runtimeAPI accepts an answer only for an invocation that it holds,
+// and only once. For a process with one worker it holds only the last invocation: after the
+// deadline of an invocation the process can't answer for the next.
 type runtimeAPI struct {
 	arn     string
 	workers int
-	// polled has a token for each worker that asks for work, which also means that
-	// the worker has finished its last invocation.
+	// polled has a token for each worker that asks for work. A worker that asks has also
+	// finished its last invocation.
 	polled chan struct{}
 	work   chan *invocation
 	// initFailed has room for the report.
@@ -54,8 +54,7 @@ type runtimeAPI struct {
 	held map[string]*invocation
 }
 
-// newRuntimeAPI serves a process with that many workers, each of which asks for
-// work.
+// newRuntimeAPI serves a process with this number of workers. Each worker asks for work.
 func newRuntimeAPI(arn string, workers int) *runtimeAPI {
 	return &runtimeAPI{
 		arn:        arn,
@@ -103,7 +102,8 @@ func (a *runtimeAPI) hold(inv *invocation) {
 	a.held[inv.id] = inv
 }
 
-// take returns the invocation with the given id if it is held, and only once.
+// take returns the held invocation with the given id, and holds it no longer; nil if there
+// is none.
 func (a *runtimeAPI) take(id string) *invocation {
 	a.mu.Lock()
 	defer a.mu.Unlock()

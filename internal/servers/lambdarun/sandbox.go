@@ -27,8 +27,8 @@ type sandbox struct {
 	up chan struct{}
 	// upErr is the error of the start; read it after up is closed.
 	upErr error
-	// kill sends SIGKILL, to this very process and never to a later process with its
-	// number. Before the start it prevents the start.
+	// kill sends SIGKILL to this process, and never to a later process with the same
+	// number. Before the start, kill prevents the start.
 	kill context.CancelFunc
 	// gone is closed when the process has ended and was waited for.
 	gone chan struct{}
@@ -85,8 +85,8 @@ func serveRuntimeAPI(ctx context.Context, api *runtimeAPI) (*apiServer, error) {
 		Handler:           api.handler(),
 		ReadHeaderTimeout: 10 * time.Second,
 		ErrorLog:          log.New(io.Discard, "", 0),
-		// http.Server.Close does not wait for handlers; this does. Serve itself
-		// reports StateNew, so no Add can follow its return.
+		// http.Server.Close does not wait for handlers; conns does. Serve itself reports
+		// StateNew, so no Add can follow its return.
 		ConnState: func(_ net.Conn, state http.ConnState) {
 			switch state {
 			case http.StateNew:
@@ -111,9 +111,9 @@ func (s *apiServer) close() {
 	s.conns.Wait()
 }
 
-// run starts the process and returns when it has ended and all resources of the
-// sandbox are released. run calls started once, with the process's id or with the
-// error of the start, and ended before gone is closed. kill cancels ctx.
+// run starts the process, and returns when the process has ended and all resources of the
+// sandbox are released. run calls started once, with the process's id or with the error of
+// the start. run calls ended before gone is closed. kill cancels ctx.
 func (s *sandbox) run(ctx context.Context, cfg Config, outputMu *sync.Mutex, started func(pid int, err error), ended func()) {
 	defer close(s.gone)
 	defer ended()
@@ -204,8 +204,8 @@ func (s *sandbox) finishShared(inv *invocation, cfg Config) (out outcome, back <
 	return out, over
 }
 
-// finish waits for the end of the invocation. It reports whether the sandbox can
-// take another; if not, its process is gone.
+// finish waits for the end of the invocation. It reports whether the sandbox can take
+// another invocation; if not, the process is gone.
 func (s *sandbox) finish(inv *invocation, cfg Config) (out outcome, reusable bool) {
 	late := cfg.after(time.Until(inv.deadline.Add(cfg.Overtime)))
 

@@ -27,7 +27,7 @@ func tenantOf(ctx context.Context) string {
 	return tenant
 }
 
-// CheckTenant returns [ErrTenant] if Invoke would, without an invocation.
+// CheckTenant returns the [ErrTenant] error that Invoke would return, but invokes nothing.
 func (f *Function) CheckTenant(ctx context.Context) error {
 	tenant := tenantOf(ctx)
 	switch c := f.cfg; {

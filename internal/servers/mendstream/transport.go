@@ -1,6 +1,6 @@
-// Package mendstream corrects a mistake of DynamoDB Local's Streams API (version
-// 3.3.1; AWS has none): it writes an empty map as {} instead of {"M":{}}. The SDK
-// then takes the value of a random other attribute, so that a reader sees records
+// Package mendstream corrects a mistake of DynamoDB Local's Streams API (version 3.3.1; AWS
+// does not make the mistake): DynamoDB Local writes an empty map as {} instead of {"M":{}}.
+// The SDK then takes the value of a random other attribute, so that a reader sees records
 // that nobody wrote.
 package mendstream
 
@@ -48,7 +48,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// CloseIdleConnections lets http.Client.CloseIdleConnections through.
+// CloseIdleConnections closes the idle connections of base.
 func (t transport) CloseIdleConnections() {
 	(&http.Client{Transport: t.base}).CloseIdleConnections()
 }

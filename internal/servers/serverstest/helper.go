@@ -69,8 +69,8 @@ func HelperMain(find func(context.Context) (endpoint string, err error)) bool {
 }
 
 // EndsWithAKilledParent checks that a server ends when the process that started it is
-// killed. endpoint is the variable that would avoid the start, dir the server's
-// install.
+// killed. endpoint is the variable whose endpoint would be used without a start. dir is the
+// server's install.
 func EndsWithAKilledParent(t *testing.T, endpoint, dir string) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])

@@ -1,5 +1,5 @@
-// Command bootstrap is the function that lambdarun's tests run: it does what
-// its event says.
+// Command bootstrap is the function that lambdarun's tests run. The event says what the
+// function does.
 package main
 
 import (
@@ -79,7 +79,7 @@ func handle(ctx context.Context, ev event) (any, error) {
 		panic(ev.Value)
 	case "exit":
 		os.Exit(ev.N)
-	case "outlive": // its deadline, until it is let go
+	case "outlive": // works past its deadline, until the test ends it
 		if err := call(context.WithoutCancel(ctx), ev.Value); err != nil {
 			return nil, err
 		}
