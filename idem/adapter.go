@@ -10,11 +10,10 @@ import (
 
 // What adapters and routers ask of an engine, besides Serve.
 
-// CheckRoute returns an error for a pattern whose requests this engine would not
-// protect: its method is none of [Options.Methods]. Patterns are those of [http.ServeMux]. A
-// pattern without a method is fine: requests with other methods pass. An engine in
-// [ModeOff] protects nothing and takes every pattern. CheckRoute is for routers, at
-// cold start.
+// CheckRoute returns an error for a pattern ([http.ServeMux]) with a method that isn't in
+// [Options.Methods]: this engine would not protect such requests. A pattern without a
+// method is fine: requests with other methods pass. An engine in [ModeOff] protects nothing
+// and takes every pattern. CheckRoute is for routers, at cold start.
 func (e *Engine) CheckRoute(pattern string) error {
 	if e.core.opt.Mode == ModeOff {
 		return nil
@@ -34,9 +33,10 @@ func (e *Engine) Acts(method string, h http.Header) bool {
 	return e.core.opt.Mode != ModeOff && e.core.methods[method] && (e.core.opt.hasKey(h) || e.core.opt.KeyFrom != nil || !e.core.opt.keyOptional(method))
 }
 
-// Refuse answers a request that could not be decoded, or is too large to be read. If its
-// key is known, the answer is that of [ErrIncomparable], otherwise that of err. Refuse wraps
-// err with [ErrRequest] unless err is one of this package's errors. Refuse is for adapters.
+// Refuse answers a request that could not be decoded or is too large to be read. If the
+// request's key is known, Refuse answers with [ErrIncomparable], otherwise with err. Refuse
+// wraps err with [ErrRequest] unless err is one of this package's errors. Refuse is for
+// adapters.
 func (e *Engine) Refuse(ctx context.Context, r Request, err error) Response {
 	if problemOf(err).Code == failed.Code {
 		err = errors.Join(ErrRequest, err)
@@ -49,8 +49,8 @@ func (e *Engine) Refuse(ctx context.Context, r Request, err error) Response {
 	return res.Response
 }
 
-// OneCaller reports whether callers whom nobody verifies are one caller ([OneScope]), or
-// the engine takes no part in requests. OneCaller is for adapters whose clients choose keys.
+// OneCaller reports whether all unverified callers are one caller ([OneScope]), or the
+// engine takes no part in requests. OneCaller is for adapters whose clients choose keys.
 func (e *Engine) OneCaller() bool {
 	return e.core.opt.Mode == ModeOff || e.core.opt.Mode == ModeObserve || e.core.opt.oneScope
 }
@@ -61,13 +61,13 @@ func (e *Engine) Keeps(status int) bool {
 	return e.core.opt.Mode == ModeOff || e.core.opt.Stored(Response{Status: status})
 }
 
-// StoresRequests returns [Options.Resumable], for adapters: other engines need no
-// [Request.Snapshot].
+// StoresRequests returns [Options.Resumable]. StoresRequests is for adapters: an engine
+// that stores no requests needs no [Request.Snapshot].
 func (e *Engine) StoresRequests() bool { return e.core.opt.Resumable }
 
-// Observes reports whether the engine only observes ([ModeObserve]). If so,
-// Observes reports r and err, the reason why r can't be read, to the hook; the
-// caller still runs the handler. Observes is for adapters.
+// Observes reports whether the engine only observes ([ModeObserve]). If so, Observes passes
+// r and err, the reason why r can't be read, to the hook; the caller still runs the
+// handler. Observes is for adapters.
 func (e *Engine) Observes(ctx context.Context, r Request, err error) bool {
 	if e.core.opt.Mode != ModeObserve {
 		return false

@@ -17,8 +17,8 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// answers answers a request from a record: from a record in the way, or from the record
-// that its own attempt, the owner's, has stored.
+// answers answers a request from a record: a record in the way, or the record that the
+// owner's attempt has stored.
 type answers struct {
 	core  *core
 	ask   *ask
@@ -27,15 +27,15 @@ type answers struct {
 	owner string
 }
 
-// answers returns what answers for the attempt of an owner.
+// answers returns the answers for the attempt of an owner.
 func (a *attempt) answers(owner string) answers {
 	return answers{a.core, &a.ask, &a.times, &a.watch, owner}
 }
 
-// answers returns what answers for r's attempt.
+// answers returns the answers for r's attempt.
 func (r *run) answers() answers { return answers{r.ask.core, r.ask, r.times, r.watch, r.writer.owner} }
 
-// answer returns the answer or error for the record in the way.
+// answer answers from held, the record in the way, by the verdict v.
 func (a answers) answer(ctx context.Context, held *store.Record, v state.Verdict) (Result, error) {
 	a.watch.met(held)
 	pk := a.ask.home.pk
@@ -104,7 +104,7 @@ func (a answers) accepted(rec *store.Record) Result {
 	return Result{Response: resp, Expires: state.Lifetime(rec)}
 }
 
-// unfinished answers while nobody works on an operation that goes on.
+// unfinished answers a request whose operation goes on while nobody works on it.
 func (a answers) unfinished(rec *store.Record, why error) (Result, error) {
 	if a.ask.accepts && a.core.opt.InFlight == InFlightAccept && state.Completable(rec) {
 		return a.accepted(rec), nil
@@ -116,9 +116,9 @@ func (a answers) unfinished(rec *store.Record, why error) (Result, error) {
 	return Result{}, err
 }
 
-// withhold answers in place of an answer that isn't stored, as why says: the operation may
-// still act without its client, and come to another answer. held is nil if the outcome of
-// the release is unknown.
+// withhold answers in place of the handler's answer, which isn't stored: why is the reason.
+// The operation may still act without its client, and end with another answer. held is nil
+// if the outcome of the release is unknown.
 func (a answers) withhold(ctx context.Context, rec, held *store.Record, resp Response, why string) (Result, error) {
 	a.core.log.WarnContext(ctx, "answer withheld: the operation is not finished; a handler ends an operation with idem.Respond, after the calls that it may have made",
 		"record", redact.Record(rec.PK), "operation", rec.ID, "route", rec.Route, "status", resp.Status, "why", why)
@@ -137,7 +137,7 @@ func (a answers) retryAfter(held *store.Record) time.Duration {
 	return min(max(held.Lease.Sub(a.core.opt.Now()), time.Second), defaults.MaxRetryAfter)
 }
 
-// body loads a finished record's body from outside of the record.
+// body loads a finished record's body if the body lies outside of the record.
 func (a answers) body(ctx context.Context, held *store.Record) *Error {
 	o := held.Overflow
 	if o == nil {
@@ -159,8 +159,9 @@ func (a answers) body(ctx context.Context, held *store.Record) *Error {
 	return nil
 }
 
-// overtaken answers an attempt that lost the lease of the record pk, where held is now. The
-// attempt has written nothing since, and its own answer is not the key's answer.
+// overtaken answers an attempt that lost the lease of the record pk. held is the record
+// now. The attempt has written nothing since, so its handler's answer is not the key's
+// answer.
 func (a answers) overtaken(ctx context.Context, pk string, held *store.Record) (Result, error) {
 	a.core.log.WarnContext(ctx, "lease lost: another attempt has taken over", "record", redact.Record(pk))
 	a.watch.tell(ctx, evLeaseLost, held, ErrLeaseLost)
@@ -174,8 +175,8 @@ func (a answers) overtaken(ctx context.Context, pk string, held *store.Record) (
 	return Result{}, fail("finish", pk, ErrLeaseLost)
 }
 
-// finished returns the answer of an operation that was just stored: resp, which
-// made contains, or the answer in rec if rec contains another answer.
+// finished returns the answer of an operation that was just stored: resp if rec has the
+// same answer as made, otherwise the answer in rec.
 func (a answers) finished(ctx context.Context, rec, made *store.Record, resp Response, jobs int) (Result, error) {
 	a.watch.tell(ctx, evFinished, rec, nil, func(ev *Event) { ev.Jobs = jobs })
 	if rec == made || samePayload(rec, made) {
@@ -194,7 +195,7 @@ func samePayload(rec, made *store.Record) bool {
 		maps.EqualFunc(rec.Response.Header, made.Response.Header, slices.Equal)
 }
 
-// bodyHash returns the hash of the body in a finished record, wherever the body is.
+// bodyHash returns the hash of a finished record's body, in the record or outside of it.
 func bodyHash(r *store.Record) [sha256.Size]byte {
 	if r.Overflow != nil {
 		return r.Overflow.SHA256

@@ -14,8 +14,8 @@ import (
 	"github.com/samekey/samekey/internal/base/scope"
 )
 
-// ask is what an attempt is asked for: a request under a key, whose it is, and where the
-// key's record lies. Once found, it doesn't change.
+// ask is the request of an attempt, with its key, its caller and the place of its record.
+// ask doesn't change after find.
 type ask struct {
 	core *core
 
@@ -23,7 +23,7 @@ type ask struct {
 	request Request // room for req, in the same block
 
 	home  place  // where the key is claimed
-	other *place // where its record lies if an earlier or a later release has claimed it; nil without Options.Former
+	other *place // where the record lies if an earlier or a later release has claimed it; nil without Options.Former
 
 	print     string       // the fingerprint
 	secret    string       // id of the secret of print
@@ -32,9 +32,9 @@ type ask struct {
 
 	bare       bool   // the key's header had no quotes
 	accepts    bool   // a 202 is allowed
-	unattended bool   // run by a completer: there is no client, and only the stored request
-	barred     *Error // why the request may begin no operation: only its record may answer
-	unread     error  // why the fingerprint can't be made: only a record of another scheme may be compared
+	unattended bool   // run by a completer: there is only the stored request, and no client
+	barred     *Error // why the request may not begin an operation: only a record may answer it
+	unread     error  // why the fingerprint can't be made: only a record of another scheme can be compared
 }
 
 // find checks the request and computes its record's key. spaces allows spaces in the key.
@@ -80,17 +80,17 @@ func (q *ask) find(ctx context.Context, spaces bool) (inside bool, err error) {
 	return q.inside(ctx)
 }
 
-// bar notes why the request may begin no operation: today's rules forbid it, or too little
-// time is left. What is said about an operation is said after its record was read
-// ([claiming.known]), since an earlier release may have begun it. The first reason counts.
+// bar notes why the request may not begin an operation: today's rules forbid it, or too
+// little time is left. The first reason counts. The engine reads the record before it gives
+// the reason ([claiming.known]), since an earlier release may have begun the operation.
 func (q *ask) bar(op string, why error) {
 	if why != nil && q.barred == nil {
 		q.barred = &Error{Op: op, Err: why}
 	}
 }
 
-// checkTexts refuses a request whose record would not have the texts that the request has: an
-// item's texts are UTF-8, and a record's encryption is bound to them.
+// checkTexts refuses a request with a text that isn't UTF-8: the item would hold another
+// text, and a record's encryption is bound to its texts.
 func checkTexts(r *Request) error {
 	for _, one := range [...]struct{ what, text string }{
 		{"operation", r.Operation}, {"tenant", r.Tenant}, {"route", r.Route}, {"function", r.Handler.Function}, {"handler", r.Handler.Name}, {"kind of caller", r.Identity.Kind},
@@ -102,9 +102,8 @@ func checkTexts(r *Request) error {
 	return nil
 }
 
-// allowsKey applies the options to the key of a new operation. A known key was new under
-// an earlier release, whose rules may have been others. bare is a key that its header had
-// without quotes.
+// allowsKey applies the options to the key of a new operation. A known key is exempt: an
+// earlier release may have had other rules. bare says that the key's header had no quotes.
 func (o *Options) allowsKey(key string, bare bool, caller store.Identity) error {
 	least := o.MinKey
 	if caller.Kind == scope.One {
@@ -119,8 +118,8 @@ func (o *Options) allowsKey(key string, bare bool, caller store.Identity) error 
 	return nil
 }
 
-// completable refuses a request whose caller the program found, and that a completer
-// would run for a caller that its handler doesn't know.
+// completable refuses a Resumable request with a caller that the program named, unless
+// CallerFromOp is set: in a completer's run the handler would not know the caller.
 func (o *Options) completable(r *Request, caller store.Identity) error {
 	if caller.Kind != scope.Program || !o.Resumable || o.CallerFromOp || r.Redelivered {
 		return nil
@@ -131,10 +130,10 @@ func (o *Options) completable(r *Request, caller store.Identity) error {
 const callerFromOp = "Resumable with Scope or OneScope: a completer has no client's request, and so no token that a handler could check; " +
 	"let the handlers take the caller from Op.Caller, and set Options.CallerFromOp"
 
-// nonceSize is the length of a text of rand.Text, which has at least 128 random bits.
+// nonceSize is the length of a text of rand.Text: at least 128 random bits.
 const nonceSize = 26
 
-// drawNonces fills b with texts like those of rand.Text, in one draw.
+// drawNonces fills b with texts like those of rand.Text, from one read of random bytes.
 func drawNonces(b []byte) {
 	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 	_, _ = rand.Read(b) // never fails
@@ -143,9 +142,9 @@ func drawNonces(b []byte) {
 	}
 }
 
-// inside reports whether ctx already runs in the operation of the key, at any depth.
-// Otherwise a wrapper in a wrapper would answer "in flight" to itself. The error refuses
-// another request under that key, as it would be refused outside of the operation.
+// inside reports whether ctx already runs in the operation of the key, at any depth: a
+// wrapper in a wrapper must not answer "in flight" to itself. The error refuses another
+// request under that key, as outside of the operation.
 func (q *ask) inside(ctx context.Context) (bool, error) {
 	for op, _ := FromContext(ctx); op != nil; op = op.outer {
 		if op.over.Load() || !q.meets(op.run.ask, op.run.gate.pk) || !sameStore(op.run.ask.core.store, q.core.store) {
@@ -166,8 +165,8 @@ func (q *ask) inside(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// compare reports whether the request is the request that claimed held. An attempt
-// without a request of its own may continue with any request.
+// compare reports whether the request is the request that claimed held. A completer's
+// attempt has no request of its own, and matches any record.
 func (q *ask) compare(held *store.Record) (same bool, err error) {
 	switch {
 	case q.unattended:

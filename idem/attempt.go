@@ -10,10 +10,10 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// attempt is one try at one operation. All its data is bound at the start, so nested and
-// concurrent attempts can't mix. Its steps have values between them: a claim (claim.go)
+// attempt is one try at one operation. An attempt has all its data from the start, so
+// nested and concurrent attempts can't mix. Its steps pass values on: a claim (claim.go)
 // gives a record that this attempt holds, a run of the handler (run.go) gives an outcome,
-// and its end (end.go) gives the answer.
+// and the end (end.go) gives the answer.
 type attempt struct {
 	core  *core
 	ask   ask
@@ -116,7 +116,7 @@ func (a *attempt) proceed(ctx context.Context, fn func(context.Context) (Respons
 // writer returns the writer of the attempt's first owner.
 func (a *attempt) writer() writer { return writer{&a.times, a.ask.owner} }
 
-// claiming returns the way to the record of a's key.
+// claiming returns a claiming for the record of a's key.
 func (a *attempt) claiming() claiming {
 	return claiming{core: a.core, ask: &a.ask, times: &a.times, watch: &a.watch, writer: a.writer(), id: a.ask.id, barred: a.ask.barred}
 }
@@ -129,16 +129,16 @@ func (a *attempt) run(rec *store.Record, w writer) *run {
 	}
 }
 
-// unreachable reports whether a claim failed because the store could not be
-// reached. After the store has returned a record (claiming.seen), ModeOpen must
-// not run the request; nor after a certain refusal; nor if the key of its encryption
-// can't be had, behind which there may be an answer.
+// unreachable reports whether a claim failed because the store could not be reached.
+// ModeOpen must not run the request after a certain refusal, after the store has returned a
+// record (claiming.seen), or if the encryption key can't be had: the record may hold an
+// answer.
 func unreachable(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	return ok && e.Op == "claim" && errors.Is(err, ErrUnavailable) && !errors.Is(err, store.ErrRefused) && !errors.Is(err, store.ErrSealed)
 }
 
-// refused tells that the request is refused before its record is read.
+// refused tells the hooks that the request is refused before its record is read.
 func (a *attempt) refused(ctx context.Context, err error) {
 	_, _ = a.watch.watched(ctx, func(ctx context.Context) (Result, error) {
 		a.watch.tell(ctx, evRefused, nil, err)
@@ -146,7 +146,7 @@ func (a *attempt) refused(ctx context.Context, err error) {
 	})
 }
 
-// refuses tells that r is refused before an attempt.
+// refuses tells the hooks that r is refused before an attempt.
 func (e *core) refuses(ctx context.Context, r *Request, err error) {
 	e.attemptAt(r).refused(ctx, err)
 }

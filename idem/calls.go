@@ -9,23 +9,23 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// calls is the log of the calls that the Foreigns of a run have made.
+// calls logs the calls that the Foreign phases of a run have made.
 type calls struct {
 	mu    sync.Mutex
 	asked map[string]bool   // calls whose key was handed out: true until they are committed
 	sent  map[string]string // hashes of the data that the calls send, if known
-	marks []string          // of the Foreign that is running or has failed; nil without one
+	marks []string          // marks of the running or failed Foreign; nil without one
 }
 
-// enter records that the Foreign phase runs, which may call without a key.
+// enter records that a Foreign phase runs. The phase may call without a key.
 func (c *calls) enter(phase string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.marks = state.Marks(phase)
 }
 
-// missed reports whether doubts have the mark of a call that this run has not repeated:
-// neither a Foreign that is committed nor the present one ends it.
+// missed reports whether doubts have the mark of a call that this run has not repeated: the
+// mark belongs neither to a committed Foreign nor to the present one.
 func (c *calls) missed(doubts []string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -62,7 +62,7 @@ func (c *calls) recorded(calls []string) {
 }
 
 // out returns the unrecorded calls that the run may have made, or nil. left says that a
-// phase was left behind, which may call still.
+// phase was left running, and may still call.
 func (c *calls) out(left bool) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -87,8 +87,8 @@ func (c *calls) sentOut() map[string]string {
 	return out
 }
 
-// unrepeated returns an error if an earlier attempt may have made a call, one of doubts,
-// that this run has not repeated: the outcome of that call would stay unknown.
+// unrepeated returns an error if an earlier attempt may have made one of the calls in
+// doubts and this run has not repeated it: the outcome of that call would stay unknown.
 func (c *calls) unrepeated(doubts []string, what string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -15,12 +15,12 @@ import (
 const (
 	// maxDepth bounds the recursion over a client's JSON.
 	maxDepth = 200
-	// maxForm bounds the memory and time for a form, before the claim: about 30 times the
-	// body in memory, and a third of a second.
+	// maxForm is the largest body with a form. Before the claim, a form takes about 30 times
+	// the body's memory, and a third of a second.
 	maxForm = 1 << 20
 )
 
-// Why a body has no form. The texts go on after "The body", for clients.
+// Reasons why a body has no form. Each text follows "The body" in a message to a client.
 var (
 	errNotCanonical = errors.New("is not one JSON value")
 	errNotUTF8      = errors.New("is not UTF-8")
@@ -33,11 +33,11 @@ var (
 
 // CanonicalJSON returns the form in which [Fingerprint.CanonicalJSON] compares a
 // body, without white space and with sorted members, for use in a
-// [Fingerprint.Func]. CanonicalJSON returns false if two bodies that a handler
-// may distinguish could become equal: for a body that isn't one JSON value, that has
-// repeated members (in any case), invalid UTF-8 or more than 200 levels. CanonicalJSON also
-// returns false for a body of more than 1 MiB, whose form would take too much memory. Numbers are kept as written: 1.0 and
-// 1 differ, and so do integers beyond 2^53.
+// [Fingerprint.Func]. CanonicalJSON returns false if the form could make two bodies equal
+// that a handler may distinguish: for a body that isn't one JSON value, or has repeated
+// members (in any case), invalid UTF-8 or more than 200 levels. CanonicalJSON also returns
+// false for a body of more than 1 MiB, whose form would take too much memory. Numbers are
+// kept as written: 1.0 and 1 differ, and so do integers beyond 2^53.
 //
 // RFC 8785 (JCS) is not used because it reads numbers as float64, which makes
 // 12345678901234567890 and …891 equal.
@@ -49,8 +49,8 @@ func CanonicalJSON(body []byte) ([]byte, bool) {
 	return form, err == nil
 }
 
-// formOf returns the form of a JSON value in which equal values have the same bytes:
-// exactly those that are equal by [exactJSON], or those by [CanonicalJSON].
+// formOf returns the form of a JSON value: equal values have the same bytes. Values are
+// compared as by [exactJSON] if exact, else as by [CanonicalJSON].
 func formOf(body []byte, exact bool) ([]byte, error) {
 	if len(body) > maxForm {
 		return nil, errTooLong
@@ -202,7 +202,7 @@ func foldRune(r rune) rune {
 	}
 }
 
-// sorted appends out[from:end] and puts the objects in moved in order.
+// sorted appends out[from:end] with the objects in moved put in order.
 func (c *canonical) sorted(to []byte, from, end int, moved []object) []byte {
 	for _, o := range moved {
 		to = append(append(to, c.out[from:o.start]...), '{')
@@ -222,8 +222,8 @@ func (c *canonical) sorted(to []byte, from, end int, moved []object) []byte {
 func (c *canonical) scalar(tok json.Token) error {
 	switch tok := tok.(type) {
 	case string:
-		// The decoder puts U+FFFD in place of a lone surrogate, so two different
-		// strings would become one. exactJSON has looked for them before.
+		// The decoder puts U+FFFD in place of a lone surrogate, so two different strings
+		// would become one. exactJSON has refused lone surrogates before.
 		if !c.exact && strings.ContainsRune(tok, utf8.RuneError) {
 			return errNotCanonical
 		}

@@ -33,23 +33,23 @@ func (c *claiming) claim(ctx context.Context) (rec *store.Record, v state.Verdic
 	if c.ask.other != nil {
 		beside = c.ask.other.pk
 	}
-	replaces := c.freed      // what the next claim replaces
-	var fenced *store.Record // what stands beside it
+	replaces := c.freed      // the record that the next claim replaces
+	var fenced *store.Record // the record at the other place, once it is fenced
 	away, atOnce := false, true
 	for round := range maxRounds {
 		if !atOnce && !pause(ctx, round) {
 			break
 		}
 		atOnce = false
-		if away { // the record there has gone, has expired, or was freed
+		if away { // the record at the other place has gone, has expired, or was freed
 			if fenced, err = c.bury(ctx, rec, until); err != nil {
 				return nil, 0, err
 			}
 		}
 		now := c.core.opt.Now()
 		if now.Round(0).Sub(begun) > maxClaim || replaces != nil && replaces.ID == c.id {
-			// A claim with this nonce may have been applied and expired, or was applied
-			// and freed by another attempt: continue as another one.
+			// A claim with this nonce may have been applied, and its record has expired or was
+			// freed by another attempt: continue as another owner.
 			c.writer.owner, c.id, begun = rand.Text(), rand.Text(), now.Round(0)
 		}
 		next := c.fresh(now)
@@ -73,8 +73,9 @@ func (c *claiming) claim(ctx context.Context) (rec *store.Record, v state.Verdic
 		case errors.Is(err, ErrCorrupt):
 			return nil, 0, fail("claim", c.ask.home.pk, err)
 		case err != nil:
-			// The current record shows whether our claim was applied. Even a refusal may
-			// follow an earlier send by the store's client whose acknowledgement was lost.
+			// The current record shows whether our claim was applied. Even a refused claim may
+			// have been: the store's client may have sent it before and lost the
+			// acknowledgement.
 			cause = err
 			if held, err = c.load(ctx, err); err != nil {
 				return nil, 0, err
@@ -116,8 +117,8 @@ func (c *claiming) fresh(now time.Time) *store.Record {
 	return state.Claimed(r, now, c.times.leaseEnd(now))
 }
 
-// load reads the record after a claim with an unknown outcome: the claim's own, or
-// the one that has refused it. Without a record the claim was not applied.
+// load reads the record after a claim with an unknown outcome: this claim's record, or the
+// record that has refused the claim. Without a record the claim was not applied.
 func (c *claiming) load(ctx context.Context, cause error) (*store.Record, error) {
 	rec, err := c.either(ctx)
 	if err == nil && rec == nil {
@@ -129,9 +130,9 @@ func (c *claiming) load(ctx context.Context, cause error) (*store.Record, error)
 	return rec, nil
 }
 
-// resolve judges the record in the way or takes it over; a record of another request at home
-// is not the last word while the key has another place. away reports whether the verdict is
-// about that place.
+// resolve judges the record in the way or takes it over. If the record at home belongs to
+// another request and the key has another place, resolve looks there too. away reports
+// whether the verdict is about the other place.
 func (c *claiming) resolve(ctx context.Context, held *store.Record, until time.Time) (rec *store.Record, v state.Verdict, away bool, err error) {
 	away = c.ask.away(held.PK)
 	rec, v, err = c.judgeOrTakeOver(ctx, held, until)
@@ -142,9 +143,9 @@ func (c *claiming) resolve(ctx context.Context, held *store.Record, until time.T
 	return rec, v, away, err
 }
 
-// elsewhere judges the record at the other place, if nothing is at home, or another
-// request: scopes that change may make one key of two, or two of one. It returns the
-// verdict about home if the request is at neither.
+// elsewhere judges the record at the other place, if home has no record or another
+// request's: a change of scopes may make one key of two, or two of one. If the request is
+// at neither place, elsewhere returns the verdict about home.
 func (c *claiming) elsewhere(ctx context.Context, op string, own *store.Record, v state.Verdict, until time.Time) (*store.Record, state.Verdict, error) {
 	if c.ask.other == nil || v != state.Again && v != state.Mismatch {
 		return own, v, nil
@@ -166,8 +167,8 @@ func (c *claiming) judgeAt(ctx context.Context, op, pk string, until time.Time) 
 	return c.judgeOrTakeOver(ctx, held, until)
 }
 
-// judgeOrTakeOver judges the record in the way, and takes the record over if no
-// attempt holds it and the time suffices. Otherwise it is too soon.
+// judgeOrTakeOver judges the record in the way, and takes the record over if no attempt
+// holds it. With too little time left the verdict is TooSoon.
 func (c *claiming) judgeOrTakeOver(ctx context.Context, held *store.Record, until time.Time) (*store.Record, state.Verdict, error) {
 	v, err := c.judge(held)
 	if v == state.TakeOver && c.times.short() != nil {
@@ -211,8 +212,8 @@ func (c *claiming) judge(held *store.Record) (state.Verdict, error) {
 	return c.ask.judge(held, c.writer.owner)
 }
 
-// judge judges a record of the key for the attempt of an owner. The verdict about no record
-// is Again.
+// judge judges a record of the key for the attempt of an owner. Without a record the
+// verdict is Again.
 func (q *ask) judge(held *store.Record, owner string) (state.Verdict, error) {
 	if held == nil || held.State == store.None {
 		return state.Again, nil
@@ -222,7 +223,7 @@ func (q *ask) judge(held *store.Record, owner string) (state.Verdict, error) {
 	}
 	now := q.core.opt.Now()
 	same, err := q.compare(held)
-	if err != nil && held.Owner != owner && !state.Free(held, now) { // nor is it compared
+	if err != nil && held.Owner != owner && !state.Free(held, now) { // the record can't be compared
 		e := fail("fingerprint", held.PK, err)
 		e.RetryAfter = untilDeployed
 		return 0, e
@@ -230,12 +231,12 @@ func (q *ask) judge(held *store.Record, owner string) (state.Verdict, error) {
 	return state.Judge(held, owner, same, now), nil
 }
 
-// isFree reports whether a record is there whose key is free.
+// isFree reports whether r is a record whose key is free.
 func (c *claiming) isFree(r *store.Record) bool {
 	return r != nil && state.Free(r, c.core.opt.Now())
 }
 
-// either reads the record that a claim meets, at either place; nil without one.
+// either reads the record that a claim meets, at either place; nil if there is none.
 func (c *claiming) either(ctx context.Context) (*store.Record, error) {
 	rec, err := c.core.store.Load(ctx, c.ask.home.pk)
 	if err == nil && rec == nil && c.ask.other != nil {
@@ -245,14 +246,15 @@ func (c *claiming) either(ctx context.Context) (*store.Record, error) {
 }
 
 // bury fences the holders of an expired or freed record at the other place, so that the key
-// can be claimed at home, and returns the fenced record. Where a key has one place only,
-// the claim itself does that, since it replaces the record. A record that another attempt
-// has released in the meantime stays as it is.
+// can be claimed at home, and returns the fenced record. A key with one place needs no
+// bury: the claim replaces the record, and so fences its holders. A record that another
+// attempt has released in the meantime stays as it is.
 func (c *claiming) bury(ctx context.Context, held *store.Record, until time.Time) (*store.Record, error) {
 	if !c.isFree(held) { // gone, or released meanwhile: the next claim shows it
 		return nil, nil
 	}
-	// A nonce of its own: what this attempt takes over later must not look like the fenced record.
+	// Use a new nonce: a record that this attempt takes over later must not look like the
+	// fenced record.
 	w := c.writer
 	w.owner = rand.Text()
 	fenced, l, err := w.write(ctx, change{prev: held, next: state.Buried(held, c.core.opt.Now())}, until, maxRounds)

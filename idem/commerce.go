@@ -16,8 +16,8 @@ var commerceCodes = []struct {
 	{ErrMismatch, "idempotency_conflict"},
 }
 
-// commerceError returns the code of a problem and its message, which says of a body that
-// can't be compared why.
+// commerceError returns the code and the message of a problem. For a body that can't be
+// compared, the message says why.
 func commerceError(p Problem) (code, message string) {
 	code = p.Code
 	for _, c := range commerceCodes {

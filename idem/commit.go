@@ -15,8 +15,8 @@ import (
 // The commits of a run: a phase, the outcome of an intent, the answer, the
 // mark of a stuck operation. All of them go through run.write.
 
-// mark writes the mark of a call that follows, which sends sent: the record is kept, and
-// tells of the call if the process dies.
+// mark records that a call follows, which sends sent: from then on the record is kept, and
+// shows the call if the process dies.
 func (r *run) mark(ctx context.Context, mark string, sent map[string]string) error {
 	_, err := r.write(ctx, trace.Commit, func(base *store.Record) *store.Record {
 		return state.Calling(base, mark, sent)
@@ -48,8 +48,8 @@ func (r *run) commit(ctx context.Context, phase store.Phase, got collected) erro
 	return nil
 }
 
-// replaceIntent replaces the intent at the end of the record by phases: none or
-// one. No job waits: the intent was committed with all of them, and takes none.
+// replaceIntent replaces the intent at the end of the record by phases: none or one. No job
+// waits: the intent was committed with all jobs, and accepts none.
 func (r *run) replaceIntent(ctx context.Context, calls []string, phases ...store.Phase) error {
 	_, err := r.write(ctx, trace.Commit, func(base *store.Record) *store.Record {
 		return state.IntentReplaced(base, r.ask.core.opt.Now(), phases, nil, calls)
@@ -63,7 +63,7 @@ func (r *run) replaceIntent(ctx context.Context, calls []string, phases ...store
 	return nil
 }
 
-// committed notes and tells that a phase is stored, with jobs and calls.
+// committed notes that a phase is stored with jobs and calls, and tells the hooks.
 func (r *run) committed(ctx context.Context, phase string, jobs int, calls []string) {
 	r.progress.pass()
 	r.calls.recorded(calls)
@@ -72,8 +72,8 @@ func (r *run) committed(ctx context.Context, phase string, jobs int, calls []str
 	})
 }
 
-// finish stores the answer, which is clean, together with writes and jobs, and returns the
-// answer that is stored. An error other than an *ended says why none is stored.
+// finish stores resp, an answer that is clean, together with writes and jobs, and returns
+// the stored answer. An error other than an *ended says why no answer is stored.
 func (r *run) finish(ctx context.Context, resp Response, writes []Write, jobs []Job) (Result, error) {
 	staged, err := r.progress.staged(ctx, jobs, r.ask.core.due, r.writer.jobs)
 	if err != nil {
@@ -117,8 +117,8 @@ func (r *run) markStuck(ctx context.Context, why string, begun ...store.Phase) e
 	})
 }
 
-// stick marks the record that before returns as stuck. It returns an *ended, or an error if
-// the operation has not ended.
+// stick marks the record that before returns as stuck. stick returns an *ended, or an error
+// if the operation has not ended.
 func (r *run) stick(ctx context.Context, why string, before func(*store.Record) *store.Record) error {
 	rec, err := r.write(ctx, trace.Commit, func(base *store.Record) *store.Record {
 		return state.MadeStuck(before(base), r.ask.core.opt.Now(), why)
@@ -129,7 +129,7 @@ func (r *run) stick(ctx context.Context, why string, before func(*store.Record) 
 	return r.stuck(ctx, rec)
 }
 
-// stuck tells of rec, which is marked as stuck.
+// stuck tells the hooks of rec, which is marked as stuck.
 func (r *run) stuck(ctx context.Context, rec *store.Record) *ended {
 	r.ask.core.log.ErrorContext(ctx, "operation is stuck and waits for an operator", "record", redact.Record(rec.PK), "operation", rec.ID)
 	stuckErr := phaseError("phase", r.gate.pk, ErrStuck)
@@ -162,7 +162,8 @@ func (r *run) write(ctx context.Context, kind trace.Kind, build func(*store.Reco
 	next := build(prev)
 	held, l, err := r.writer.write(ctx, change{prev, next, writes, len(writes) > 0}, r.times.until(prev), patient)
 	if l == state.Crossed && state.Renewal(held, prev) {
-		// Our own renewal, whose acknowledgement was lost: nothing else has changed.
+		// Our own renewal was applied, and its acknowledgement was lost: nothing else has
+		// changed.
 		prev = held
 		next = build(prev)
 		held, l, err = r.writer.write(ctx, change{prev, next, writes, len(writes) > 0}, r.times.until(prev), patient)
@@ -174,8 +175,8 @@ func (r *run) write(ctx context.Context, kind trace.Kind, build func(*store.Reco
 		r.progress.set(held)
 		return held, nil
 	case l == state.Crossed:
-		// An earlier write of this attempt, which was reported as failed, has landed
-		// after all: the record's contents are uncertain.
+		// An earlier write of this attempt was reported as failed, but has landed: the
+		// record's contents are uncertain.
 		r.progress.set(held)
 		return nil, store.ErrUnknown
 	}
@@ -196,7 +197,7 @@ func commitFailed(pk, phase string, err error) error {
 	return phaseError("phase "+phase, pk, err)
 }
 
-// reaches refuses calls and jobs under a key that names a delivery.
+// reaches refuses calls and jobs under a key that names only a delivery.
 func reaches(deliveryKey bool, rec *store.Record, what string) error {
 	if state.MayReach(deliveryKey, rec) {
 		return nil

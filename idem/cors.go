@@ -29,11 +29,11 @@ type CORS struct {
 	// "https://shop.example" or "http://localhost:3000". The only pattern is a
 	// single "*", which means all origins.
 	Origins []string
-	// Credentials lets pages read answers to requests with cookies or with the
-	// browser's HTTP authentication. Excludes the origin "*".
+	// Credentials lets pages read answers to requests with cookies or with the browser's
+	// HTTP authentication. Credentials excludes the origin "*".
 	Credentials bool
-	// Expose are headers, besides the engine's own, that pages may read, for headers
-	// added by Options.Problem.
+	// Expose are more headers that pages may read, such as headers that Options.Problem
+	// adds. Pages can read the engine's own headers anyway.
 	Expose []string
 }
 
@@ -50,11 +50,10 @@ const (
 // exposed are headers of the engine that a browser would hide from pages.
 var exposed = []string{expiresHeader, KeyHeader, statusHeader, ReplayedHeader, "Location", "Retry-After"}
 
-// Allow adds the headers to resp that let a page read resp; request is the header
-// of the answered request. Allow replaces these headers in resp, but only adds to
-// Vary, and doesn't change a header map that others hold. The engine calls Allow
-// for its own answers. Call Allow for other answers in place of a handler, such
-// as a router's.
+// Allow adds to resp the headers that let a page read resp. request is the header of the
+// answered request. Allow replaces these headers in resp, but only adds to Vary, and
+// doesn't change a header map that others hold. The engine calls Allow for its own answers.
+// Call Allow for other answers in place of a handler, such as a router's.
 func (c *CORS) Allow(resp *Response, request http.Header) {
 	if len(c.Origins) == 0 {
 		return
@@ -69,7 +68,7 @@ func (c *CORS) Allow(resp *Response, request http.Header) {
 	}
 	origin := anyOrigin
 	if c.Origins[0] != anyOrigin {
-		h[varyHeader] = varies(h[varyHeader], originHeader) // even without an origin, or a cache would give that answer to everybody
+		h[varyHeader] = varies(h[varyHeader], originHeader) // without an origin too: a cache would give that answer to everybody
 		sent := headerValues(request, originHeader)
 		if len(sent) != 1 || !slices.Contains(c.Origins, sent[0]) {
 			return

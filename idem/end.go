@@ -15,7 +15,7 @@ import (
 
 // The end of a run: decide says what follows from its outcome, and run.end does it.
 
-// outcome is how a handler has ended.
+// outcome says how a handler has ended.
 type outcome struct {
 	end        *ended   // the operation has ended before, in a phase; nil if it has not
 	resp       Response // if err is nil
@@ -28,24 +28,24 @@ type outcome struct {
 
 // doubt is what an earlier attempt left open, and this run hasn't cleared up.
 type doubt struct {
-	passed error // the handler passed by recorded work, or by a call that may have been made: why
-	missed bool  // it passed by a call that an attempt may have been in when it died (a mark)
+	passed error // why, if the handler passed by recorded work or by a call that may have been made
+	missed bool  // the call passed by has a mark: an attempt may have died in the call
 }
 
-// ending is what an attempt does with the outcome of its run.
+// ending says what an attempt does after the run of its handler.
 type ending struct {
 	store    bool   // store the answer: it ends the operation
-	withheld bool   // the operation goes on, and nobody hears its answer
+	withheld bool   // the operation goes on, and its client gets no answer
 	refused  bool   // nothing was accepted: the key may be free
 	why      string // why the answer isn't stored; "" if cause tells
-	err      error  // in place of the answer
+	err      error  // returned in place of the answer
 	breaks   bool   // err is a mistake of the program, which counts like a failed phase
-	cause    error  // of the release
+	cause    error  // why the record is released
 }
 
-// decide returns what follows from an outcome. Two rules hold in every row: an answer is
-// stored only if no phase has failed (unless it is definitive), and no answer hides work that
-// is recorded or a call that may have been made.
+// decide returns what follows from an outcome. Two rules hold in every row: after a failed
+// phase no answer is stored (unless it is definitive), and no answer hides recorded work or
+// a call that may have been made.
 func decide(o outcome, d doubt) ending {
 	stores := o.definitive || o.failed == nil && o.stored
 	switch {
@@ -125,11 +125,11 @@ func (r *run) ends(ctx context.Context, resp Response, writes []Write, jobs []Jo
 	return nil, err
 }
 
-// conclude stores the handler's answer and returns it. The effect has happened,
-// so a failed write need not be an error: at worst, the answer of a handler
-// without phases is returned unstored. A failure is an error if the commit
-// contains jobs, and with phases (also one that failed: its commit may have been applied) or a
-// stored request, since another attempt may come to another answer.
+// conclude stores the handler's answer and returns it. The effect has happened, so a failed
+// write need not be an error: at worst, a handler without phases gives its answer unstored.
+// A failure is an error if the commit has jobs, if there were phases (also a failed phase,
+// whose commit may have been applied), or if the request is stored: another attempt may
+// give another answer.
 func (r *run) conclude(ctx context.Context, resp Response) (Result, error) {
 	var err error
 	for try := range 3 {
@@ -137,7 +137,7 @@ func (r *run) conclude(ctx context.Context, resp Response) (Result, error) {
 			if !mayDrop(err, r.record()) {
 				break
 			}
-			// That the operation is done matters more than its answer.
+			// Ending the operation matters more than keeping its answer.
 			r.ask.core.log.ErrorContext(ctx, "answer can't be stored: storing its status only", "record", redact.Record(r.gate.pk), "error", err)
 		}
 		var res Result
@@ -155,7 +155,7 @@ func (r *run) conclude(ctx context.Context, resp Response) (Result, error) {
 		}
 	}
 	rec := r.record()
-	if refuses(err) && rec.Keep == store.KeepOpen { // no retry helps: people do
+	if refuses(err) && rec.Keep == store.KeepOpen { // no retry can store the answer: people have to decide
 		err = r.gate.fail(err)
 		return r.endUnstored(ctx, Response{}, ending{err: err, cause: err})
 	}
@@ -171,10 +171,10 @@ func (r *run) conclude(ctx context.Context, resp Response) (Result, error) {
 	return Result{Response: resp, Unstored: true}, nil
 }
 
-// mayDrop reports whether an answer whose storing in rec failed with err may be dropped for
-// its status: if it can never fit, or if nothing but the record shows that a handler
-// without phases has had its effect. A record that is kept stays open instead: its next
-// attempt comes to an answer that can be stored.
+// mayDrop reports whether only an answer's status may be stored, after storing the answer
+// in rec has failed with err: the answer can never fit, or only the record shows that a
+// handler without phases has had its effect. A record that is kept stays open instead: its
+// next attempt gives an answer that can be stored.
 func mayDrop(err error, rec *store.Record) bool {
 	return errors.Is(err, store.ErrTooLarge) || !state.Kept(rec)
 }
@@ -186,7 +186,7 @@ func (r *run) endUnstored(ctx context.Context, resp Response, e ending) (Result,
 	b.Answers, b.Refused, b.Counted = e.withheld, e.refused, r.ask.unattended
 	b.Why = cmp.Or(b.Why, e.why)
 	if next := state.Released(rec, opt.Now(), b); b.Answers && !r.ask.unattended && state.Kept(next) && next.Tries >= opt.MaxTries {
-		// The handler gives such an answer each time, and the operation can't end by itself.
+		// The handler gives such an answer on each try, so the operation can't end by itself.
 		err := r.stick(ctx, fmt.Sprintf("not completed in %d tries: %s", opt.MaxTries, b.Why), func(base *store.Record) *store.Record {
 			return state.Released(base, opt.Now(), b)
 		})
@@ -230,8 +230,8 @@ func (r *run) releasing() state.Release {
 	return b
 }
 
-// release gives the lease back, so that the next retry needn't wait for its end.
-// A failure is logged and never hides the cause of the release.
+// release gives the lease back, so that the next retry needn't wait for the lease's end. A
+// failure is logged and never hides the cause of the release.
 func (r *run) release(ctx context.Context, b state.Release, cause error) (_ *store.Record, _ state.Landing, err error) {
 	ctx, sp := r.watch.step(ctx, trace.Release, "")
 	defer func() { sp.done(err) }()
@@ -268,8 +268,8 @@ func (r *run) release(ctx context.Context, b state.Release, cause error) (_ *sto
 	return nil, state.NotYet, fail("release", rec.PK, ErrConflict)
 }
 
-// final reports whether a client takes an answer with this status for the outcome.
-// After a 5xx it doesn't know the outcome, and retries.
+// final reports whether a client takes an answer with this status for the outcome. After a
+// 5xx the client doesn't know the outcome, and retries.
 func final(status int) bool { return status < http.StatusInternalServerError }
 
 // notCalled describes an answer that would hide a call.

@@ -18,8 +18,8 @@ type core struct {
 	names     naming
 	store     store.Store
 	opt       Options
-	retention time.Duration // of its records, in whole seconds
-	spare     time.Duration // the part of a lease's margin for renewing the lease: in the other part, a timeout may kill late
+	retention time.Duration // of records, in whole seconds
+	spare     time.Duration // the part of a lease's margin for renewals: in the other part, a timeout may kill late
 	log       *slog.Logger
 	scheme    string          // of Options.Fingerprint
 	methods   map[string]bool // on which the engine acts
@@ -74,23 +74,23 @@ func New(store store.Store, optFns ...func(*Options)) *Engine {
 	return &Engine{core: c}
 }
 
-// Do runs fn once for r's key and scope and returns the same answer for every
-// call, marked Replayed from the second call on. Without a Tenant, r has that of the
-// request in ctx ([WithSender]).
+// Do runs fn once for r's key and scope and returns the same answer for every call, marked
+// Replayed from the second call on. If r has no Tenant, Do uses the tenant of the request
+// in ctx ([WithSender]).
 //
 // The context of fn carries the [Op]. It ends half a second before ctx does (or before the
 // lease, if ctx has no deadline): the engine needs that time for the last write and the
-// answer, and begins nothing with less time left (ErrNoTime). If fn works on after that, it
-// keeps the key ([Options.Lease]) until another attempt takes over.
+// answer. With less time left, Do begins nothing (ErrNoTime). If fn works on after its
+// context's end, fn keeps the key ([Options.Lease]) until another attempt takes over.
 //
-// If nothing was done under the key, it is free again after an error of fn, which Do
-// returns, after a panic, which continues, and after an answer that [Options.Stored]
-// rejects, which Do returns. Otherwise the operation goes on, and such an answer is withheld
-// (ErrUnfinished) unless its status is 5xx. With [Options.Resumable] only an unstored 4xx
-// frees the key: a completer finishes a request that stopped for another reason.
+// If nothing was done under the key, these outcomes of fn free the key: an error or an
+// answer that [Options.Stored] rejects, which Do returns, and a panic, which continues.
+// Otherwise the operation goes on, and a rejected answer is withheld (ErrUnfinished) unless
+// its status is 5xx. With [Options.Resumable] only an unstored 4xx frees the key: a
+// completer finishes a request that stopped for another reason.
 //
-// Within fn, Do runs the fn of the same key and request as a part of this operation
-// (Result.Passed), and refuses another request under that key (ErrMismatch).
+// A Do within fn, with the same key and request, runs its own fn as a part of this
+// operation (Result.Passed). Another request under that key is refused (ErrMismatch).
 //
 // [Options.Key] decides whether Do refuses a request without a key
 // (ErrKeyMissing), runs fn each time, or generates a key. With [ModeObserve] fn

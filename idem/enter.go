@@ -12,8 +12,8 @@ import (
 	"github.com/samekey/samekey/internal/trace"
 )
 
-// claiming is how a request gets the record of its key. It ends with a record that this
-// attempt holds (Own, TakeOver), or with the record in the way and the verdict about it.
+// claiming gets the record of a request's key. It ends with a record that this attempt
+// holds (Own, TakeOver), or with the record in the way and the verdict about it.
 type claiming struct {
 	core   *core
 	ask    *ask
@@ -22,16 +22,16 @@ type claiming struct {
 	writer writer
 
 	id        string        // of the operation, if it is new
-	barred    *Error        // why the request may begin nothing, if its record didn't decide
-	seat      *seat         // in the caller's quota; nil without one
+	barred    *Error        // why the request may begin nothing, if no record decided
+	seat      *seat         // in the caller's quota; nil without a quota
 	seen      bool          // the store has returned a record of the key, from a read or a refused claim
 	foundFree bool          // a read before the claim has found the key free, at both places
 	freed     *store.Record // found by that read: the claim replaces it
 }
 
-// enter reads the record of a repetition first, which costs less than a refused claim, asks
-// the quota about a new operation, and claims. That the request is a repetition may be a
-// wrong guess, which decides about the price only. The caller leaves c.seat.
+// enter reads the record of a likely repetition first, which costs less than a refused
+// claim. Then enter asks the quota about a new operation, and claims. A wrong guess about
+// the repetition changes only the price. The caller must leave c.seat.
 func (c *claiming) enter(ctx context.Context) (rec *store.Record, v state.Verdict, err error) {
 	if c.barred == nil && (c.ask.req.ReadFirst || retrysign.In(c.ask.req.Header)) {
 		rec, v, err = c.readFirst(ctx)
@@ -44,7 +44,7 @@ func (c *claiming) enter(ctx context.Context) (rec *store.Record, v state.Verdic
 }
 
 // begin begins a new operation, if the request may and the quota allows it. A record in the
-// way is no new operation: it decides.
+// way decides instead: the operation is not new.
 func (c *claiming) begin(ctx context.Context) (*store.Record, state.Verdict, error) {
 	if rec, v, err := c.admit(ctx); err != nil || v != state.Again {
 		return rec, v, err
@@ -57,9 +57,9 @@ func (c *claiming) begin(ctx context.Context) (*store.Record, state.Verdict, err
 }
 
 // admit decides whether the request may begin a new operation, and asks the quota, if there
-// is one, for a seat. The verdict Again allows the claim. Otherwise the record decides: a
-// record in the way is no new operation, so its verdict stands. The operations within an
-// operation need no seat of their own.
+// is one, for a seat. The verdict Again allows the claim. Any other verdict is about a
+// record in the way: the operation is not new. Operations within an operation need no seat
+// of their own.
 func (c *claiming) admit(ctx context.Context) (*store.Record, state.Verdict, error) {
 	if c.barred != nil {
 		return c.known(ctx, c.barred)
@@ -81,7 +81,7 @@ func (c *claiming) admit(ctx context.Context) (*store.Record, state.Verdict, err
 }
 
 // known returns the record of a request that may begin nothing new, and the verdict about
-// it; refusal, if there is none.
+// the record. Without a record, known returns refusal.
 func (c *claiming) known(ctx context.Context, refusal *Error) (*store.Record, state.Verdict, error) {
 	home := c.ask.home.pk
 	refusal.Record = redact.Record(home)
@@ -112,10 +112,10 @@ func (c *claiming) known(ctx context.Context, refusal *Error) (*store.Record, st
 	return rec, v, err
 }
 
-// readFirst reads the record, and judges it or takes it over, as if it had just refused a claim:
-// so the read is consistent. The verdict Again leaves all to the claim. So do a record that
-// refuses no claim and a failed read, neither of which may change the claim's outcome, but
-// that ModeOpen runs nothing after a record was seen.
+// readFirst reads the record, and judges it or takes it over like a record that has just
+// refused a claim: so the read is consistent. The verdict Again leaves everything to the
+// claim, also after a failed read or a record that refuses no claim. But ModeOpen runs
+// nothing after a record was seen.
 func (c *claiming) readFirst(ctx context.Context) (held *store.Record, v state.Verdict, err error) {
 	until := c.until()
 	ctx, cancel := c.times.within(ctx, until)
@@ -145,7 +145,7 @@ func (c *claiming) glance(ctx context.Context, until time.Time) (*store.Record, 
 	defer cancel()
 	rec, err := c.either(ctx)
 	if err != nil {
-		c.seen = c.seen || rec != nil || errors.Is(err, ErrCorrupt) // a record that can't be opened is there all the same
+		c.seen = c.seen || rec != nil || errors.Is(err, ErrCorrupt) // a record that can't be opened exists, too
 		return nil, err
 	}
 	return rec, nil
