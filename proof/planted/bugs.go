@@ -53,7 +53,7 @@ func layers() []bug {
 			},
 		}},
 		{"drain", "a job that could not be delivered is acknowledged", []edit{
-			{"internal/background/stream/drain.go", "case err == nil:\n\t\t\tnames = append", "case err == nil || !t.gone:\n\t\t\tnames = append"},
+			{"internal/background/stream/conclude.go", "case known && err == nil:\n\t\t\tnames = append", "case err == nil || !t.gone:\n\t\t\tnames = append"},
 		}},
 		{"completer", "nothing that was abandoned is completed", []edit{
 			{

@@ -1,195 +1,33 @@
 package stream
 
 import (
-	"cmp"
-	"maps"
-	"slices"
-	"strconv"
-	"strings"
-	"time"
-
-	"github.com/samekey/samekey/idem/jobs"
-	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/state"
+	"github.com/aws/aws-lambda-go/events"
 )
 
-// todo is the drain's work on one operation of a batch.
-type todo struct {
-	image *store.Record    // the newest in the batch
-	time  time.Time        // of that, or of the record's removal
-	gone  bool             // the record is no longer in the table
-	jobs  []jobRef         // to be delivered
-	lost  []jobRef         // jobs of a deleted record that waited for people or for their time
-	letGo bool             // the record is kept for jobs that were delivered before its finish
-	at    int              // the stream record that asks to let it go
-	later []jobRef         // jobs with a time: their tickets have them delivered
-	held  []jobRef         // not to be delivered now: an earlier job of their group waits
-	again bool             // the result: a stream record has to come again
-	first int              // the first of them; none if there is none
-	down  map[string]error // by kind, why a sink takes no job now
+// batch is a batch of the stream.
+type batch struct {
+	n    int
+	at   func(i int) (*events.DynamoDBEventRecord, error) // the record i
+	size func(i int) int                                  // its bytes, as far as its values are not in memory
 }
 
-// heldFrom returns the first stream record with a job that is held back.
-func (t *todo) heldFrom() int {
-	first := none
-	for _, j := range t.held {
-		first = min(first, j.at)
+func batchOf(ev events.DynamoDBEvent) batch {
+	return batch{
+		n: len(ev.Records), at: func(i int) (*events.DynamoDBEventRecord, error) { return &ev.Records[i], nil }, size: func(int) int { return 0 },
 	}
-	return first
 }
 
-// jobRef names a job, and the stream record that staged it.
-type jobRef struct {
-	name string
-	at   int // its place in the batch
-}
+// mostAtOnce is how many bytes of a batch are read at once: as values, the images of an
+// event of 6 MB take 100 MB.
+const mostAtOnce = 1 << 20
 
-// netted combines a batch by key and operation. A job is to be delivered if it is in
-// a new image and not in the old image, so the drain's own writes cause no
-// deliveries; or if it is left in a record that was removed. A job that a later
-// record of the batch lacks was delivered.
-func netted(changes []change) []*todo {
-	type id struct{ pk, operation string }
-	index := make(map[id]*todo)
-	var all []*todo
-	of := func(r *store.Record) *todo {
-		key := id{r.PK, r.ID}
-		if index[key] == nil {
-			index[key] = &todo{}
-			all = append(all, index[key])
-		}
-		return index[key]
-	}
-	for i := range changes {
-		c := &changes[i]
-		if c.replaced() {
-			of(c.old).remove(c)
-		}
-		if c.new != nil {
-			of(c.new).add(c)
+// part returns the end of the part of a batch that begins with a record.
+func (b batch) part(from int) (to int) {
+	size := b.size(from)
+	for to = from + 1; to < b.n; to++ {
+		if size += b.size(to); size > mostAtOnce {
+			break
 		}
 	}
-	for _, t := range all {
-		t.jobs = slices.DeleteFunc(t.jobs, func(j jobRef) bool { return !state.Pending(t.image, j.name) })
-		t.letGo = t.letGo && !t.gone && state.KeptForNothing(t.image)
-	}
-	return slices.DeleteFunc(all, func(t *todo) bool { return len(t.jobs)+len(t.lost) == 0 && !t.letGo })
-}
-
-func (t *todo) add(c *change) {
-	before := c.before()
-	for _, name := range slices.SortedFunc(maps.Keys(c.new.Jobs), byPosition) {
-		if state.Pending(c.new, name) && !state.Pending(before, name) {
-			t.want(name, c.at)
-		}
-	}
-	// A holder's write raises ver. An acknowledgement doesn't, and lets the record
-	// go itself.
-	if state.KeptForNothing(c.new) && (before == nil || before.Ver != c.new.Ver) {
-		t.letGo, t.at = true, c.at
-	}
-	t.image, t.time, t.gone = c.new, c.time, false
-}
-
-func (t *todo) remove(c *change) {
-	t.image, t.time, t.gone = c.old, c.time, true
-	for _, name := range slices.SortedFunc(maps.Keys(c.old.Jobs), byPosition) {
-		if state.Pending(c.old, name) {
-			t.want(name, c.at)
-		} else {
-			t.lost = append(t.lost, jobRef{name, c.at})
-		}
-	}
-}
-
-// wholeSecond is how much later a change may be than the stream says, in whole seconds. A job
-// that was due in the second of its record's removal is delivered rather than lost.
-const wholeSecond = time.Second - time.Millisecond
-
-// putOff takes the jobs that have a time out of those to deliver. The stream isn't asked to
-// deliver them even if their time has come, since an image may be older than the decision of
-// an operator to cancel one. The jobs of a deleted record are cancelled with it, unless
-// their time had come by then, or their delivery had begun.
-func (t *todo) putOff(now time.Time) {
-	if removed := t.time.Add(wholeSecond); t.gone && !t.time.IsZero() && removed.Before(now) {
-		now = removed
-	}
-	t.jobs = slices.DeleteFunc(t.jobs, func(j jobRef) bool {
-		job := t.image.Jobs[j.name]
-		switch {
-		case job.At.IsZero(), t.gone && (!state.Later(job, now) || !job.Begun.IsZero()):
-			return false
-		case t.gone:
-			t.lost = append(t.lost, j)
-		default:
-			t.later = append(t.later, j)
-		}
-		return true
-	})
-}
-
-// ready keeps the jobs whose time has come.
-func (t *todo) ready(now time.Time) {
-	t.jobs = slices.DeleteFunc(t.jobs, func(j jobRef) bool { return state.Later(t.image.Jobs[j.name], now) })
-}
-
-// times are those of the jobs that are put off, each once.
-func (t *todo) times() (all []time.Time) {
-	for _, j := range t.later {
-		all = append(all, t.image.Jobs[j.name].At)
-	}
-	slices.SortFunc(all, time.Time.Compare)
-	return slices.CompactFunc(all, time.Time.Equal)
-}
-
-// want adds a job once, at the first stream record that has it.
-func (t *todo) want(name string, at int) {
-	if !slices.ContainsFunc(t.jobs, func(j jobRef) bool { return j.name == name }) {
-		t.jobs = append(t.jobs, jobRef{name, at})
-	}
-}
-
-// delivery is a job of a todo on its way to the sink.
-type delivery struct {
-	jobs.Delivery
-	todo *todo
-	jobRef
-}
-
-// deliveries returns the jobs of all todos in the order in which they were staged.
-func deliveries(todos []*todo) []delivery {
-	var all []delivery
-	for _, t := range todos {
-		for _, j := range t.jobs {
-			all = append(all, delivery{t.delivery(j.name), t, j})
-		}
-	}
-	slices.SortStableFunc(all, func(a, b delivery) int { return cmp.Compare(a.at, b.at) })
-	return all
-}
-
-func (t *todo) delivery(name string) jobs.Delivery {
-	r := t.image
-	job := r.Jobs[name]
-	return jobs.Delivery{
-		JobID: state.JobID(r.ID, name), Operation: r.ID, Kind: job.Kind, Args: job.Args, Group: cmp.Or(job.Group, r.ID), Tries: job.Tries,
-		Tenant: r.Tenant, Trace: job.Trace,
-	}
-}
-
-// byPosition orders names of jobs as they were staged: "2.0" before "10.0".
-func byPosition(a, b string) int {
-	pa, ia, okA := position(a)
-	pb, ib, okB := position(b)
-	if !okA || !okB {
-		return cmp.Compare(a, b)
-	}
-	return cmp.Or(cmp.Compare(pa, pb), cmp.Compare(ia, ib))
-}
-
-func position(name string) (phase, index int, ok bool) {
-	p, i, _ := strings.Cut(name, ".")
-	phase, err1 := strconv.Atoi(p)
-	index, err2 := strconv.Atoi(i)
-	return phase, index, err1 == nil && err2 == nil
+	return to
 }

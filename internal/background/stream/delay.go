@@ -32,7 +32,7 @@ func (d *Drain) delay(ctx context.Context, todos []*todo) (first int) {
 			first = min(first, t.first)
 		default:
 			pause := state.JobPause
-			if len(t.jobs) == 0 && len(t.held) > 0 {
+			if len(t.jobs) == 0 && len(t.heldBack) > 0 {
 				pause = state.HeldPause
 			}
 			tickets = append(tickets, jobs.Ticket{PK: t.image.PK, Operation: t.image.ID, Jobs: true}.From(time.Now().Add(pause)))

@@ -3,9 +3,7 @@ package stream
 import (
 	"cmp"
 	"context"
-	"errors"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -13,12 +11,12 @@ import (
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/idem/jobs"
-	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/base/errlist"
-	"github.com/samekey/samekey/internal/base/redact"
 	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/internal/trace"
 )
+
+// The course of a batch, in call order: work, then recheck, holdBack and run; in run begin, open,
+// deliver and conclude; at last delay.
 
 // Drain delivers staged jobs as their commits appear in the table's stream, and
 // acknowledges delivered jobs: one update for each operation, however many jobs it
@@ -122,32 +120,6 @@ func (d *Drain) work(ctx context.Context, changes []change) (first int) {
 	return d.delay(ctx, todos)
 }
 
-// oldImage is from which age on an image is no evidence that its jobs still wait: a
-// mapping that is made anew, or was off, shows a day of them.
-const oldImage = 5 * time.Minute
-
-// recheck reads the records of old images, by one read for each, and keeps the jobs that are
-// undelivered there. If a record is gone, a later stream record has its undelivered jobs. If
-// a record can't be read, its jobs are delivered again rather than never.
-func (d *Drain) recheck(ctx context.Context, todos []*todo) {
-	d.inParallel(todos, func(t *todo) {
-		if t.gone || t.time.IsZero() || time.Since(t.time) < oldImage {
-			return
-		}
-		now, err := d.jobs.table.Glance(ctx, t.image.PK)
-		if err != nil {
-			d.log.WarnContext(ctx, "can't look for delivered jobs", "record", redact.Record(t.image.PK), "error", err)
-			return
-		}
-		if now == nil || now.ID != t.image.ID {
-			now = &store.Record{PK: t.image.PK, ID: t.image.ID}
-		}
-		t.image, t.letGo = now, state.KeptForNothing(now)
-		over := func(j jobRef) bool { return !state.Pending(now, j.name) }
-		t.jobs, t.later = slices.DeleteFunc(t.jobs, over), slices.DeleteFunc(t.later, over)
-	})
-}
-
 // inParallel calls fn for each of todos, for some at once.
 func (d *Drain) inParallel(todos []*todo, fn func(*todo)) {
 	var wg sync.WaitGroup
@@ -183,216 +155,4 @@ func (d *Drain) run(ctx context.Context, todos []*todo) (first, delivered int) {
 		first, delivered = min(first, at), delivered+n
 	})
 	return first, delivered
-}
-
-// begin notes in its record that the jobs of t whose time has come are being delivered: nobody
-// cancels them from then on. Jobs that somebody has cancelled, or another drain has delivered,
-// leave t. If the write fails, none of them is delivered, and t comes again.
-func (d *Drain) begin(ctx context.Context, t *todo) {
-	var names []string
-	for _, j := range t.jobs {
-		if !t.gone && state.MayCancel(t.image, j.name) {
-			names = append(names, j.name)
-		}
-	}
-	now, err := d.jobs.begin(ctx, t.image, names)
-	again := d.failed(ctx, t, "begin to deliver", err)
-	t.jobs = slices.DeleteFunc(t.jobs, func(j jobRef) bool {
-		if err == nil {
-			return !state.Pending(now, j.name)
-		}
-		begins := slices.Contains(names, j.name)
-		if begins && again {
-			t.held = append(t.held, j)
-		}
-		return begins
-	})
-	if err == nil && now.ID == t.image.ID {
-		t.image = now
-	}
-}
-
-// deliver passes jobs to the sink and returns the error of each, by its name.
-func (d *Drain) deliver(ctx context.Context, all []delivery) map[*todo]map[string]error {
-	outcomes := make(map[*todo]map[string]error)
-	note := func(j delivery, err error) {
-		if outcomes[j.todo] == nil {
-			outcomes[j.todo] = make(map[string]error)
-		}
-		outcomes[j.todo][j.name] = err
-	}
-	var fresh []delivery
-	for _, j := range all {
-		if !d.sent.has(j.JobID) {
-			fresh = append(fresh, j)
-		}
-	}
-	ctx, cancel := withReserve(ctx)
-	defer cancel()
-	fresh, closed := d.open(ctx, fresh)
-	for _, c := range closed {
-		note(c.delivery, c.err)
-		d.undelivered(ctx, c.delivery, c.err)
-	}
-	batch := make([]jobs.Delivery, len(fresh))
-	for i, j := range fresh {
-		batch[i] = j.Delivery
-	}
-	if len(batch) == 0 {
-		return outcomes
-	}
-	ends := d.traced(ctx, fresh)
-	for i, err := range errlist.Pad(d.sink.Deliver(ctx, batch), len(batch)) {
-		j := fresh[i]
-		ends(i, err)
-		if err != nil {
-			note(j, err)
-			d.undelivered(ctx, j, err)
-			continue
-		}
-		d.sent.add(j.JobID)
-		if d.hooks.Delivered != nil {
-			d.hooks.Delivered(ctx, j.Delivery)
-		}
-	}
-	return outcomes
-}
-
-// traced begins the span of each delivery, and returns the function that ends it. The
-// sink gets the batch's own context, since it delivers many jobs in one call.
-func (d *Drain) traced(ctx context.Context, all []delivery) (ends func(i int, err error)) {
-	if d.opt.Tracer == nil {
-		return func(int, error) {}
-	}
-	spans := make([]func(trace.Outcome), len(all))
-	for i, j := range all {
-		_, spans[i] = d.opt.Tracer.Start(ctx, trace.Step{
-			Kind: trace.Deliver, Name: j.Kind, Record: redact.Record(j.todo.image.PK), Operation: j.Operation, Route: j.todo.image.Route,
-			Job: j.JobID, Tries: j.Tries, From: j.Trace,
-		})
-	}
-	return func(i int, err error) {
-		o := trace.Outcome{Err: err}
-		switch {
-		case errors.Is(err, jobs.ErrHeldBack):
-			o.Code = "held_back"
-		case errors.Is(err, jobs.ErrSinkDown):
-			o.Code = "sink_unavailable"
-		case err != nil:
-			o.Code = "delivery_failed"
-		}
-		spans[i](o)
-	}
-}
-
-func (d *Drain) undelivered(ctx context.Context, j delivery, err error) {
-	if !errors.Is(err, jobs.ErrHeldBack) {
-		d.log.WarnContext(ctx, "delivery failed", "record", redact.Record(j.todo.image.PK), "job", j.JobID, "kind", j.Kind, "error", err)
-	}
-	if d.hooks.Failed != nil {
-		d.hooks.Failed(ctx, j.Delivery, err)
-	}
-}
-
-// withReserve ends a tenth of the time early, at least a second: a delivery that
-// isn't acknowledged in time is delivered again.
-func withReserve(ctx context.Context) (context.Context, context.CancelFunc) {
-	deadline, ok := ctx.Deadline()
-	if !ok {
-		return context.WithCancel(ctx)
-	}
-	return context.WithDeadline(ctx, deadline.Add(-max(time.Until(deadline)/10, time.Second)))
-}
-
-// conclude writes the results of an operation. It returns the first record that has
-// to come again, and how many jobs were delivered.
-func (d *Drain) conclude(ctx context.Context, t *todo, outcomes map[string]error) (first, delivered int) {
-	first = t.heldFrom()
-	again := func(at int) { first = min(first, at) }
-	var names []string
-	failures := make(map[string]error)
-	for _, j := range t.jobs {
-		switch err := outcomes[j.name]; {
-		case err == nil:
-			names = append(names, j.name)
-		case t.gone, errors.Is(err, jobs.ErrSinkDown), errors.Is(err, jobs.ErrHeldBack):
-			again(j.at) // a deleted record can't count the failure; the other failures don't count
-			if isDown(err) {
-				if t.down == nil {
-					t.down = make(map[string]error)
-				}
-				t.down[t.image.Jobs[j.name].Kind] = err
-			}
-		default:
-			failures[j.name] = err
-		}
-	}
-	if t.gone {
-		for _, j := range t.lost {
-			d.lost(ctx, jobEntry(state.ReasonJobLost, t.image, j.name))
-		}
-		return first, len(names)
-	}
-	if err := d.jobs.acknowledge(ctx, t.image, names...); d.failed(ctx, t, "acknowledge", err) {
-		for _, j := range t.jobs {
-			again(j.at)
-		}
-		return first, len(names)
-	}
-	if t.letGo {
-		if err := d.jobs.letGo(ctx, t.image); d.failed(ctx, t, "let go", err) {
-			again(t.at)
-		}
-	}
-	now, err := d.jobs.fail(ctx, t.image, failures, d.opt.MaxTries)
-	bad := d.failed(ctx, t, "count failures", err)
-	for _, j := range t.jobs {
-		switch {
-		case failures[j.name] == nil:
-		case bad, state.Pending(now, j.name):
-			again(j.at)
-		case err == nil && now.Jobs[j.name].Failed != "":
-			d.parked(ctx, jobEntry(state.ReasonParked, now, j.name))
-		}
-	}
-	return first, len(names)
-}
-
-// isDown reports whether a sink that was asked takes no job: it was not merely out of time, or
-// left out.
-func isDown(err error) bool {
-	return errors.Is(err, jobs.ErrSinkDown) && !errors.Is(err, jobs.ErrHeldBack) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled)
-}
-
-// failed reports whether a write has to be tried again. Another try can't help a
-// record that has become unreadable; the sweep lists it.
-func (d *Drain) failed(ctx context.Context, t *todo, what string, err error) bool {
-	if err == nil {
-		return false
-	}
-	name := redact.Record(t.image.PK)
-	d.log.ErrorContext(ctx, "can't "+what, "record", name, "error", err)
-	if !errors.Is(err, store.ErrCorrupt) {
-		return true
-	}
-	if d.hooks.Skipped != nil {
-		d.hooks.Skipped(ctx, Skipped{Reason: SkipUnreadable, Record: name, Err: err})
-	}
-	return false
-}
-
-func (d *Drain) lost(ctx context.Context, e Entry) {
-	d.log.ErrorContext(ctx, "a job that waited for people or for its time is gone with its record", "record", e.Record, "operation", e.ID, "job", e.Job,
-		"kind", e.Kind, "tries", e.Tries, "error", e.LastErr)
-	if d.hooks.JobLost != nil {
-		d.hooks.JobLost(ctx, e)
-	}
-}
-
-func (d *Drain) parked(ctx context.Context, e Entry) {
-	d.log.ErrorContext(ctx, "job parked: an operator has to redrive it", "record", e.Record, "operation", e.ID, "job", e.Job,
-		"kind", e.Kind, "tries", e.Tries, "error", e.LastErr)
-	if d.hooks.Parked != nil {
-		d.hooks.Parked(ctx, e)
-	}
 }

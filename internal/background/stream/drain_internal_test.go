@@ -349,8 +349,8 @@ func TestDelay(t *testing.T) {
 		first := d.delay(ctx, []*todo{
 			{image: image("delivered"), jobs: job},
 			{image: image("gone"), gone: true, again: true, first: 6, jobs: job},
-			{image: image("failed"), again: true, first: 1, jobs: job, held: job},
-			{image: image("held"), again: true, first: 2, held: job},
+			{image: image("failed"), again: true, first: 1, jobs: job, heldBack: job},
+			{image: image("held"), again: true, first: 2, heldBack: job},
 			{image: image("unread"), again: true, first: 2},
 			{image: image("gone first"), gone: true, again: true, first: 4, jobs: job},
 			{image: image("refused"), again: true, first: 3, jobs: job},
@@ -411,13 +411,33 @@ func TestHeldBackBehindTheRecord(t *testing.T) {
 			d.log = slog.New(slog.NewTextHandler(&log, nil))
 			td := &todo{image: &image, jobs: []jobRef{{"0.1", 1}, {"0.2", 1}}}
 			d.holdBack(t.Context(), td)
-			if len(td.held) != tt.held || len(td.jobs) != 2-tt.held || td.jobs[len(td.jobs)-1].name != "0.2" || db.reads != tt.n {
-				t.Errorf("after %d reads %v go on, and %v are held back", db.reads, td.jobs, td.held)
+			if len(td.heldBack) != tt.held || len(td.jobs) != 2-tt.held || td.jobs[len(td.jobs)-1].name != "0.2" || db.reads != tt.n {
+				t.Errorf("after %d reads %v go on, and %v are held back", db.reads, td.jobs, td.heldBack)
 			}
 			if (log.Len() > 0) != tt.logs {
 				t.Errorf("the log is %q", log.String())
 			}
 		})
+	}
+}
+
+// A job without an outcome isn't acknowledged, and comes again.
+func TestConcludeWithoutOutcome(t *testing.T) {
+	t.Parallel()
+	db := &glanced{}
+	_, rec := db.open(t, map[string]store.Job{"0.0": {Kind: "mail"}, "0.1": {Kind: "mail"}})
+	d := &Drain{jobs: jobWriter{item.Table{Access: db, Name: fakeTable}}}
+	d.log, d.hooks = slog.New(slog.DiscardHandler), &Hooks{}
+	td := &todo{image: rec, jobs: []jobRef{{"0.0", 3}, {"0.1", 4}}}
+	if first, delivered := d.conclude(t.Context(), td, map[string]error{"0.1": nil}); first != 3 || delivered != 1 {
+		t.Errorf("comes again from %d, %d delivered; want 3 and 1", first, delivered)
+	}
+	now, err := d.jobs.table.Glance(t.Context(), rec.PK)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if left := slices.Sorted(maps.Keys(now.Jobs)); !slices.Equal(left, []string{"0.0"}) {
+		t.Errorf("the record has the jobs %q, want only 0.0", left)
 	}
 }
 

@@ -36,7 +36,7 @@ func (d *Drain) holdBack(ctx context.Context, t *todo) {
 	})
 	for _, j := range t.jobs {
 		if !slices.Contains(left, j) {
-			t.held = append(t.held, j)
+			t.heldBack = append(t.heldBack, j)
 		}
 	}
 	t.jobs = left

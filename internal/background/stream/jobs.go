@@ -5,15 +5,107 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/item"
 	"github.com/samekey/samekey/internal/state"
 )
+
+// jobWriter writes the results of jobs into records. Its writes don't raise ver, so
+// a holder is not disturbed.
+type jobWriter struct{ table item.Table }
+
+func (w jobWriter) amendment(pk, condition, update string, args item.Map) *dynamodb.UpdateItemInput {
+	return &dynamodb.UpdateItemInput{
+		TableName:                           &w.table.Name,
+		Key:                                 item.Key(pk),
+		ConditionExpression:                 &condition,
+		UpdateExpression:                    &update,
+		ExpressionAttributeValues:           args,
+		ReturnValues:                        types.ReturnValueAllNew,
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}
+}
+
+// amendRounds is how often a write about jobs is sent, besides the client's retries:
+// a transaction on the record ends soon.
+const amendRounds = 6
+
+// amend sends a repeatable write until it gets an answer. It returns the current
+// record, and whether that record refused the write. now is never nil without an
+// error; it is a zero Record if there is none.
+func (w jobWriter) amend(ctx context.Context, op string, in *dynamodb.UpdateItemInput) (now *store.Record, refused bool, err error) {
+	for round := range amendRounds {
+		if round > 0 && !item.Pause(ctx, round) {
+			break
+		}
+		var out *dynamodb.UpdateItemOutput
+		if out, err = w.table.Access.UpdateItem(ctx, in); err == nil {
+			now, err = item.Glance(out.Attributes)
+			return now, false, err
+		}
+		now, err = item.WriteErrorGlance(op, err)
+		if err == nil {
+			return now, true, nil
+		}
+		if !store.Passing(err) {
+			break
+		}
+	}
+	return nil, false, err
+}
+
+// eachJob writes about those of the named jobs that which selects. If another write comes in
+// between, eachJob starts again from the current record. It returns a zero Record if the
+// operation is gone.
+func (w jobWriter) eachJob(ctx context.Context, op string, image *store.Record, names []string, which func(*store.Record, string) bool,
+	build func(now *store.Record, names []string) *dynamodb.UpdateItemInput,
+) (*store.Record, error) {
+	now := image
+	for range amendRounds {
+		names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !which(now, name) })
+		if len(names) == 0 {
+			return now, nil
+		}
+		next, refused, err := w.amend(ctx, op, build(now, names))
+		switch {
+		case err != nil:
+			return nil, err
+		case next.ID != image.ID:
+			return &store.Record{}, nil
+		case !refused:
+			return next, nil
+		}
+		now = next
+	}
+	return nil, fmt.Errorf("dynamo: %s: %w: other writes come in between", op, store.ErrConflict)
+}
+
+// each repeats a part of an expression for each path, which replaces %s.
+func each(paths []string, part string) string {
+	var b strings.Builder
+	for _, path := range paths {
+		b.WriteString(strings.ReplaceAll(part, "%s", path))
+	}
+	return b.String()
+}
+
+// jobPaths returns the paths of jobs, and their placeholders.
+func jobPaths(names []string) (paths []string, placeholders map[string]string) {
+	paths, placeholders = make([]string, len(names)), make(map[string]string, len(names)+2)
+	for i, name := range names {
+		placeholder := "#j" + strconv.Itoa(i)
+		placeholders[placeholder] = name
+		paths[i] = item.AttrJobs + "." + placeholder
+	}
+	return paths, placeholders
+}
 
 // The conditions of writes about jobs.
 const (

@@ -20,7 +20,7 @@ type unopened struct {
 // parked for it. A job whose args were altered fails on its own account. Either holds
 // back later jobs of its group.
 func (d *Drain) open(ctx context.Context, all []delivery) (open []delivery, closed []unopened) {
-	held := make(map[string]bool)     // groups
+	heldBack := make(map[string]bool) // groups
 	missing := make(map[string]error) // data keys of a provider's key can't be had
 	for _, j := range all {
 		var err error
@@ -29,7 +29,7 @@ func (d *Drain) open(ctx context.Context, all []delivery) (open []delivery, clos
 			keyID = s.KeyID()
 		}
 		switch {
-		case held[j.Group]:
+		case heldBack[j.Group]:
 			err = fmt.Errorf("%w: the args of an earlier job of its group can't be opened", jobs.ErrHeldBack)
 		case missing[keyID] != nil:
 			err = missing[keyID]
@@ -40,7 +40,7 @@ func (d *Drain) open(ctx context.Context, all []delivery) (open []delivery, clos
 			}
 		}
 		if err != nil {
-			held[j.Group] = true
+			heldBack[j.Group] = true
 			closed = append(closed, unopened{j, err})
 			continue
 		}

@@ -1,0 +1,104 @@
+package stream
+
+import (
+	"context"
+	"errors"
+
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/redact"
+	"github.com/samekey/samekey/internal/state"
+)
+
+// conclude writes the results of an operation. It returns the first record that has
+// to come again, and how many jobs were delivered.
+func (d *Drain) conclude(ctx context.Context, t *todo, outcomes map[string]error) (first, delivered int) {
+	first = t.heldBackFrom()
+	again := func(at int) { first = min(first, at) }
+	var names []string
+	failures := make(map[string]error)
+	for _, j := range t.jobs {
+		switch err, known := outcomes[j.name]; {
+		case known && err == nil:
+			names = append(names, j.name)
+		case !known, t.gone, errors.Is(err, jobs.ErrSinkDown), errors.Is(err, jobs.ErrHeldBack):
+			again(j.at) // a deleted record can't count the failure; the other failures don't count
+			if isDown(err) {
+				if t.down == nil {
+					t.down = make(map[string]error)
+				}
+				t.down[t.image.Jobs[j.name].Kind] = err
+			}
+		default:
+			failures[j.name] = err
+		}
+	}
+	if t.gone {
+		for _, j := range t.lost {
+			d.lost(ctx, jobEntry(state.ReasonJobLost, t.image, j.name))
+		}
+		return first, len(names)
+	}
+	if err := d.jobs.acknowledge(ctx, t.image, names...); d.failed(ctx, t, "acknowledge", err) {
+		for _, j := range t.jobs {
+			again(j.at)
+		}
+		return first, len(names)
+	}
+	if t.letGo {
+		if err := d.jobs.letGo(ctx, t.image); d.failed(ctx, t, "let go", err) {
+			again(t.at)
+		}
+	}
+	now, err := d.jobs.fail(ctx, t.image, failures, d.opt.MaxTries)
+	bad := d.failed(ctx, t, "count failures", err)
+	for _, j := range t.jobs {
+		switch {
+		case failures[j.name] == nil:
+		case bad, state.Pending(now, j.name):
+			again(j.at)
+		case err == nil && now.Jobs[j.name].Failed != "":
+			d.parked(ctx, jobEntry(state.ReasonParked, now, j.name))
+		}
+	}
+	return first, len(names)
+}
+
+// isDown reports whether a sink that was asked takes no job: it was not merely out of time, or
+// left out.
+func isDown(err error) bool {
+	return errors.Is(err, jobs.ErrSinkDown) && !errors.Is(err, jobs.ErrHeldBack) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled)
+}
+
+// failed reports whether a write has to be tried again. Another try can't help a
+// record that has become unreadable; the sweep lists it.
+func (d *Drain) failed(ctx context.Context, t *todo, what string, err error) bool {
+	if err == nil {
+		return false
+	}
+	name := redact.Record(t.image.PK)
+	d.log.ErrorContext(ctx, "can't "+what, "record", name, "error", err)
+	if !errors.Is(err, store.ErrCorrupt) {
+		return true
+	}
+	if d.hooks.Skipped != nil {
+		d.hooks.Skipped(ctx, Skipped{Reason: SkipUnreadable, Record: name, Err: err})
+	}
+	return false
+}
+
+func (d *Drain) lost(ctx context.Context, e Entry) {
+	d.log.ErrorContext(ctx, "a job that waited for people or for its time is gone with its record", "record", e.Record, "operation", e.ID, "job", e.Job,
+		"kind", e.Kind, "tries", e.Tries, "error", e.LastErr)
+	if d.hooks.JobLost != nil {
+		d.hooks.JobLost(ctx, e)
+	}
+}
+
+func (d *Drain) parked(ctx context.Context, e Entry) {
+	d.log.ErrorContext(ctx, "job parked: an operator has to redrive it", "record", e.Record, "operation", e.ID, "job", e.Job,
+		"kind", e.Kind, "tries", e.Tries, "error", e.LastErr)
+	if d.hooks.Parked != nil {
+		d.hooks.Parked(ctx, e)
+	}
+}

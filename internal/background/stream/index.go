@@ -1,0 +1,69 @@
+package stream
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/item"
+	"github.com/samekey/samekey/internal/state"
+)
+
+// asSeen is on writes about jobs that also say what the record waits for:
+//   - owner, ver: a holder's write may have begun or ended a wait since the record was
+//     read, or staged a job that has been parked;
+//   - the other jobs (appended): [item.HoldJobs].
+const asSeen = " AND #owner = :owner AND ver = :ver"
+
+// withWait returns the write that turns now into after by removing paths, which are of
+// the jobs names, and has the index of what waits for people follow.
+func (w jobWriter) withWait(now, after *store.Record, names []string, condition string, paths []string, placeholders map[string]string) *dynamodb.UpdateItemInput {
+	var v item.Values
+	args := item.Map{":id": v.Str(now.ID), ":owner": v.Str(now.Owner), ":ver": v.Num(now.Ver)}
+	placeholders["#owner"] = item.AttrOwner
+	is, update := state.WaitOf(after), ""
+	if condition += asSeen; is.OfJobs() {
+		others := maps.Clone(now.Jobs)
+		maps.DeleteFunc(others, func(name string, _ store.Job) bool { return slices.Contains(names, name) })
+		condition += item.HoldJobs(others, placeholders)
+	}
+	// A record that an earlier version of Samekey left waiting has waited since its last run.
+	if state.WaitFrom(after, after.Run); is.Reason == state.NoReason {
+		paths = append(slices.Clone(paths), item.AttrWait, item.AttrSince, item.AttrWaitIn)
+	} else {
+		update = "SET " + item.AttrWait + " = :waits, " + item.AttrWaitIn + " = :wait_in, " + item.SetSince
+		args[":waits"], args[":wait_in"], args[":since"] = v.Str(item.WaitKey(is.Reason, now.PK)), v.WaitIn(is), v.Millis(after.WaitSince)
+	}
+	if len(paths) > 0 {
+		update += " REMOVE " + strings.Join(paths, ", ")
+	}
+	in := w.amendment(now.PK, condition, update, args)
+	in.ExpressionAttributeNames = placeholders
+	return in
+}
+
+// misplaced reports whether the index shows another wait of a record than the record
+// has, as after a write of an earlier version of Samekey.
+func misplaced(it item.Map, r *store.Record) bool {
+	want, d := "", item.Decoder{It: it}
+	if cause := state.WaitOf(r).Reason; cause != state.NoReason {
+		want = item.WaitKey(cause, r.PK)
+	}
+	return d.Text(item.AttrWait, false) != want || r.WaitSince.IsZero() != (want == "")
+}
+
+// placeCondition is on a correction of the index. It doesn't ask for jobs, as
+// [ackCondition] does: a record that became stuck before its first job has none.
+//   - id: the key may have been used anew since the record was read.
+const placeCondition = "id = :id"
+
+// place has the index show a record's wait as it is. A record that was written since r
+// was read stays as it is.
+func (w jobWriter) place(ctx context.Context, r *store.Record) error {
+	_, _, err := w.amend(ctx, "place in the index", w.withWait(r, r.Clone(), nil, placeCondition, nil, make(map[string]string)))
+	return err
+}

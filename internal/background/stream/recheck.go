@@ -1,0 +1,37 @@
+package stream
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/redact"
+	"github.com/samekey/samekey/internal/state"
+)
+
+// oldImage is from which age on an image is no evidence that its jobs still wait: a
+// mapping that is made anew, or was off, shows a day of them.
+const oldImage = 5 * time.Minute
+
+// recheck reads the records of old images, by one read for each, and keeps the jobs that are
+// undelivered there. If a record is gone, a later stream record has its undelivered jobs. If
+// a record can't be read, its jobs are delivered again rather than never.
+func (d *Drain) recheck(ctx context.Context, todos []*todo) {
+	d.inParallel(todos, func(t *todo) {
+		if t.gone || t.time.IsZero() || time.Since(t.time) < oldImage {
+			return
+		}
+		now, err := d.jobs.table.Glance(ctx, t.image.PK)
+		if err != nil {
+			d.log.WarnContext(ctx, "can't look for delivered jobs", "record", redact.Record(t.image.PK), "error", err)
+			return
+		}
+		if now == nil || now.ID != t.image.ID {
+			now = &store.Record{PK: t.image.PK, ID: t.image.ID}
+		}
+		t.image, t.letGo = now, state.KeptForNothing(now)
+		over := func(j jobRef) bool { return !state.Pending(now, j.name) }
+		t.jobs, t.later = slices.DeleteFunc(t.jobs, over), slices.DeleteFunc(t.later, over)
+	})
+}
