@@ -21,7 +21,7 @@ type batcher struct {
 
 func (b *batcher) deliver(ctx context.Context, all []jobs.Delivery) []error {
 	r := newRound(b.service, &b.past, all)
-	held := make(map[string]bool)
+	failed := make(map[string]bool) // by group
 	left := make([]int, len(all))
 	for i := range left {
 		left[i] = i
@@ -29,9 +29,9 @@ func (b *batcher) deliver(ctx context.Context, all []jobs.Delivery) []error {
 	for len(left) > 0 {
 		var now []int
 		now, left = b.next(all, left)
-		b.send(ctx, all, b.release(all, now, held, r.errs), r)
+		b.send(ctx, all, b.free(all, now, failed, r.errs), r)
 		for _, i := range now {
-			held[all[i].Group] = r.errs[i] != nil // what is held back has an error
+			failed[all[i].Group] = r.errs[i] != nil // a job that is held back has an error
 		}
 	}
 	return r.verdicts()
@@ -56,26 +56,26 @@ func (b *batcher) next(all []jobs.Delivery, left []int) (now, later []int) {
 	return now, later
 }
 
-// release holds back deliveries after a failure of their group.
-func (b *batcher) release(all []jobs.Delivery, now []int, held map[string]bool, errs []error) []int {
+// free returns the deliveries whose group has not failed. It holds back the others.
+func (b *batcher) free(all []jobs.Delivery, now []int, failed map[string]bool, errs []error) []int {
 	if !b.ordered {
 		return now
 	}
-	var free []int
+	var left []int
 	for _, i := range now {
-		if held[all[i].Group] {
+		if failed[all[i].Group] {
 			errs[i] = errHeldBack
 		} else {
-			free = append(free, i)
+			left = append(left, i)
 		}
 	}
-	return free
+	return left
 }
 
 // send makes a call. If a delivery may be at fault for the call's error, each
 // delivery is sent alone to find out which.
 func (b *batcher) send(ctx context.Context, all []jobs.Delivery, now []int, r *round) {
-	if len(now) == 0 || r.over(ctx, now...) {
+	if len(now) == 0 || r.stops(ctx, now...) {
 		return
 	}
 	batch := make([]jobs.Delivery, len(now))

@@ -16,13 +16,6 @@ import (
 	"github.com/samekey/samekey/lambda"
 )
 
-// set records the result of the entry with an id, which is its number.
-func (r results) set(id *string, f *fault) {
-	if i, err := strconv.Atoi(aws.ToString(id)); err == nil && i >= 0 && i < len(r) {
-		r[i] = f
-	}
-}
-
 // unsendable replaces the characters of JSON that SQS accepts only if escaped.
 var unsendable = strings.NewReplacer("\uFFFE", `\ufffe`, "\uFFFF", `\uffff`)
 

@@ -20,17 +20,17 @@ var errNotJSON = &fault{ofJob, errors.New("its Args are not JSON")}
 
 func (o *oneByOne) deliver(ctx context.Context, batch []jobs.Delivery) []error {
 	r := newRound(o.service, &o.past, batch)
-	held := make(map[string]bool)
+	failed := make(map[string]bool)
 	for i, d := range batch {
 		switch {
-		case r.over(ctx, i):
-		case held[d.Group]:
+		case r.stops(ctx, i):
+		case failed[d.Group]:
 			r.errs[i] = errHeldBack
 		default:
 			f := o.call(ctx, d)
 			r.note(i, f)
 			r.down = f != nil && f.blame == ofSink
-			held[d.Group] = f != nil
+			failed[d.Group] = f != nil
 		}
 	}
 	return r.verdicts()

@@ -25,7 +25,11 @@ var _ QueueAPI = (*sqs.Client)(nil)
 // In a FIFO queue (its URL ends in ".fifo") the job's id is also the deduplication
 // id, and the job's group is the message group: after a failure the rest of the
 // group is held back.
-type Queue struct{ batcher }
+type Queue struct {
+	batcher
+	api QueueAPI
+	url string
+}
 
 // QueueOptions vary [NewQueue].
 type QueueOptions struct {
@@ -48,32 +52,37 @@ func NewQueue(api QueueAPI, url string, optFns ...func(*QueueOptions)) *Queue {
 	if api == nil || url == "" || fifo && opt.FairBy != nil {
 		panic("sink: NewQueue: api is nil, or url is empty, or a FIFO queue has FairBy") //nolint:forbidigo // a mistake in the program
 	}
-	attribute := func(dataType, value *string) types.MessageAttributeValue {
-		return types.MessageAttributeValue{DataType: dataType, StringValue: value}
-	}
-	return &Queue{messages(queues, fifo, opt.FairBy, func(ctx context.Context, batch []message) (results, error) {
-		in := &sqs.SendMessageBatchInput{QueueUrl: &url, Entries: make([]types.SendMessageBatchRequestEntry, len(batch))}
-		for i, m := range batch {
-			in.Entries[i] = types.SendMessageBatchRequestEntry{
-				Id: m.id, MessageBody: m.body, MessageAttributes: attributes(m, attribute), MessageDeduplicationId: m.dedup, MessageGroupId: m.group,
-			}
-		}
-		out, err := api.SendMessageBatch(ctx, in)
-		if err != nil {
-			return nil, err
-		}
-		errs := missing(len(batch))
-		for _, e := range out.Successful {
-			errs.set(e.Id, nil)
-		}
-		for _, e := range out.Failed {
-			errs.set(e.Id, entryFault(aws.ToString(e.Code), aws.ToString(e.Message), e.SenderFault))
-		}
-		return errs, nil
-	})}
+	q := &Queue{api: api, url: url}
+	q.batcher = messages(queues, fifo, opt.FairBy, q.sendMessages)
+	return q
 }
 
 // Deliver implements [jobs.Sink], ten jobs a call.
 func (q *Queue) Deliver(ctx context.Context, batch []jobs.Delivery) []error {
 	return q.deliver(ctx, batch)
+}
+
+// sendMessages sends some messages by one call.
+func (q *Queue) sendMessages(ctx context.Context, batch []message) (results, error) {
+	attribute := func(dataType, value *string) types.MessageAttributeValue {
+		return types.MessageAttributeValue{DataType: dataType, StringValue: value}
+	}
+	in := &sqs.SendMessageBatchInput{QueueUrl: &q.url, Entries: make([]types.SendMessageBatchRequestEntry, len(batch))}
+	for i, m := range batch {
+		in.Entries[i] = types.SendMessageBatchRequestEntry{
+			Id: m.id, MessageBody: m.body, MessageAttributes: attributes(m, attribute), MessageDeduplicationId: m.dedup, MessageGroupId: m.group,
+		}
+	}
+	out, err := q.api.SendMessageBatch(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	errs := missing(len(batch))
+	for _, e := range out.Successful {
+		errs.set(e.Id, nil)
+	}
+	for _, e := range out.Failed {
+		errs.set(e.Id, entryFault(aws.ToString(e.Code), aws.ToString(e.Message), e.SenderFault))
+	}
+	return errs, nil
 }

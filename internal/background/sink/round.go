@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/samekey/samekey/idem/jobs"
 )
@@ -48,9 +51,9 @@ var (
 	errNoSink   = fmt.Errorf("%w: the sink is unavailable to an earlier one", jobs.ErrHeldBack)
 )
 
-// over reports whether the round is over, and if so records that these deliveries
-// aren't tried. A sink that is down costs a call, not a call for each job.
-func (r *round) over(ctx context.Context, these ...int) bool {
+// stops reports whether the round tries no more deliveries. It then notes that these deliveries
+// aren't tried. A sink that is down costs one call, not a call for each job.
+func (r *round) stops(ctx context.Context, these ...int) bool {
 	var err error
 	switch {
 	case ctx.Err() != nil:
@@ -86,6 +89,13 @@ func (r *round) verdicts() []error {
 
 // results are the results of a call's entries, nil for accepted entries.
 type results []*fault
+
+// set records the result of the entry with an id, which is the entry's number.
+func (r results) set(id *string, f *fault) {
+	if i, err := strconv.Atoi(aws.ToString(id)); err == nil && i >= 0 && i < len(r) {
+		r[i] = f
+	}
+}
 
 var errUntold = errors.New("the answer doesn't tell")
 

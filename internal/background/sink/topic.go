@@ -20,7 +20,11 @@ var _ TopicAPI = (*sns.Client)(nil)
 
 // Topic publishes jobs to an SNS topic, in the form of [Queue]'s messages; a FIFO
 // topic (its ARN ends in ".fifo") in the form of a FIFO queue's.
-type Topic struct{ batcher }
+type Topic struct {
+	batcher
+	api TopicAPI
+	arn string
+}
 
 // TopicOptions vary [NewTopic].
 type TopicOptions struct {
@@ -40,32 +44,37 @@ func NewTopic(api TopicAPI, arn string, optFns ...func(*TopicOptions)) *Topic {
 	if api == nil || arn == "" || fifo && opt.FairBy != nil {
 		panic("sink: NewTopic: api is nil, or arn is empty, or a FIFO topic has FairBy") //nolint:forbidigo // a mistake in the program
 	}
-	attribute := func(dataType, value *string) types.MessageAttributeValue {
-		return types.MessageAttributeValue{DataType: dataType, StringValue: value}
-	}
-	return &Topic{messages(topics, fifo, opt.FairBy, func(ctx context.Context, batch []message) (results, error) {
-		in := &sns.PublishBatchInput{TopicArn: &arn, PublishBatchRequestEntries: make([]types.PublishBatchRequestEntry, len(batch))}
-		for i, m := range batch {
-			in.PublishBatchRequestEntries[i] = types.PublishBatchRequestEntry{
-				Id: m.id, Message: m.body, MessageAttributes: attributes(m, attribute), MessageDeduplicationId: m.dedup, MessageGroupId: m.group,
-			}
-		}
-		out, err := api.PublishBatch(ctx, in)
-		if err != nil {
-			return nil, err
-		}
-		errs := missing(len(batch))
-		for _, e := range out.Successful {
-			errs.set(e.Id, nil)
-		}
-		for _, e := range out.Failed {
-			errs.set(e.Id, entryFault(aws.ToString(e.Code), aws.ToString(e.Message), e.SenderFault))
-		}
-		return errs, nil
-	})}
+	t := &Topic{api: api, arn: arn}
+	t.batcher = messages(topics, fifo, opt.FairBy, t.publish)
+	return t
 }
 
 // Deliver implements [jobs.Sink], ten jobs a call.
 func (t *Topic) Deliver(ctx context.Context, batch []jobs.Delivery) []error {
 	return t.deliver(ctx, batch)
+}
+
+// publish publishes some messages by one call.
+func (t *Topic) publish(ctx context.Context, batch []message) (results, error) {
+	attribute := func(dataType, value *string) types.MessageAttributeValue {
+		return types.MessageAttributeValue{DataType: dataType, StringValue: value}
+	}
+	in := &sns.PublishBatchInput{TopicArn: &t.arn, PublishBatchRequestEntries: make([]types.PublishBatchRequestEntry, len(batch))}
+	for i, m := range batch {
+		in.PublishBatchRequestEntries[i] = types.PublishBatchRequestEntry{
+			Id: m.id, Message: m.body, MessageAttributes: attributes(m, attribute), MessageDeduplicationId: m.dedup, MessageGroupId: m.group,
+		}
+	}
+	out, err := t.api.PublishBatch(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	errs := missing(len(batch))
+	for _, e := range out.Successful {
+		errs.set(e.Id, nil)
+	}
+	for _, e := range out.Failed {
+		errs.set(e.Id, entryFault(aws.ToString(e.Code), aws.ToString(e.Message), e.SenderFault))
+	}
+	return errs, nil
 }
