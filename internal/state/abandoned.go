@@ -16,18 +16,19 @@ func Completable(r *store.Record) bool {
 	return r.State == store.Open && r.Keep == store.KeepOpen && r.Input != nil
 }
 
-// Unfinished reports whether an operation would be forgotten undone. A released
-// operation whose key was free is not unfinished: its client was told.
+// Unfinished reports whether work would be lost if the record expired. A released operation
+// with a free key is not unfinished: the client got an error.
 func Unfinished(r *store.Record) bool {
 	return r.State == store.Stuck || r.State == store.Open && !Freed(r)
 }
 
-// LeftUntil returns until when an operation without its request is left to its client,
-// whose retry brings the request again: for one retention after the last attempt.
+// LeftUntil returns the end of the time in which an operation without a stored request is left
+// to its client: one retention after the last attempt. The client's retry brings the request
+// again.
 func LeftUntil(r *store.Record) time.Time { return r.Run.Add(r.Retention) }
 
-// FoundBySweep judges an operation as a sweep does: an open operation is abandoned once it is
-// due, or overheld. since is when it became due.
+// FoundBySweep returns the reason for which a sweep reports an operation. An open operation is
+// abandoned once it is due, or overheld. since is the time at which it became due.
 func FoundBySweep(r *store.Record, now time.Time, grace time.Duration) (w Reason, since time.Time) {
 	since = Due(r, r.Run, grace)
 	overdue := now.After(since) || Overheld(r, now)
@@ -51,26 +52,26 @@ func FoundBySweep(r *store.Record, now time.Time, grace time.Duration) (w Reason
 // maxHold is longer than any attempt works.
 const maxHold = 24 * time.Hour
 
-// Overheld reports whether a lease ends so late that the clock of its attempt was
-// wrong. Such a lease makes no ticket: the sweep finds its operation.
+// Overheld reports whether a lease ends so late that the attempt's clock was wrong. Such a
+// lease makes no ticket: the sweep finds the operation.
 func Overheld(r *store.Record, now time.Time) bool { return WrongClock(r.Lease, now) }
 
-// WrongClock reports whether nobody can have set this end of a lease by a right clock.
+// WrongClock reports whether only a wrong clock can have set this end of a lease.
 func WrongClock(end, now time.Time) bool { return end.Sub(now) > maxHold }
 
-// KeepsRequest is for how long a stored request outlives the work on its operation, unless
-// its key is remembered for longer: for longer than people should need to settle a stuck
-// operation.
+// KeepsRequest is the time for which a stored request stays after the last work on the
+// operation, if the retention isn't longer. People should settle a stuck operation within that
+// time.
 const KeepsRequest = 30 * 24 * time.Hour
 
-// RequestOutlived reports whether nobody has decided about a stuck operation for so long
-// that the contents of its request must go.
+// RequestOutlived reports whether a stuck operation has waited for a decision for so long that
+// its stored request must be removed.
 func RequestOutlived(r *store.Record, now time.Time) bool {
 	return r.State == store.Stuck && r.Input != nil && now.Sub(r.Run) > max(r.Retention, KeepsRequest)
 }
 
-// Emptied returns held, which is stuck, without its stored request. Everything that
-// people decide by stays, and its client's retry brings the request again.
+// Emptied returns the stuck record held without its stored request. The facts that people need
+// for a decision stay. The client's retry brings the request again.
 func Emptied(held *store.Record) *store.Record {
 	r := *held
 	r.Input = nil

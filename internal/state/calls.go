@@ -14,21 +14,21 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// MayReach reports whether an operation may reach other systems; held is its
-// record (nil before its claim). Under a delivery's key the operation may not. If
-// the record was claimed before such keys were refused, its program may have
-// called already, and continues.
+// MayReach reports whether an operation may call other systems. held is the record, nil before
+// the claim. An operation under a delivery's key may not call, unless the record was claimed
+// before programs refused such keys: then a call may have been made already, and the operation
+// continues.
 func MayReach(deliveryKey bool, held *store.Record) bool {
 	return !deliveryKey || held != nil && !held.DeliveryKey
 }
 
-// AnyCall is the mark of calls with unknown names, in a record's Doubts: those of the next
-// phase that calls. The commit of any such phase ends it, so that a deploy may rename the
-// phase, or insert another.
+// AnyCall, in a record's Doubts, marks the unnamed calls of the next phase that calls. The
+// commit of any phase that calls ends the mark, so that a deploy may rename the phase, or
+// insert another.
 const AnyCall = "?"
 
-// MarkOf returns the mark that a holder leaves which vanishes in the phase. The mark of a
-// call that is never repeated has the phase's name: another phase doesn't end it.
+// MarkOf returns the mark that a holder leaves if it vanishes in the phase. The mark of a call
+// that is never repeated contains the phase's name, so that another phase doesn't end the mark.
 func MarkOf(phase string, repeats bool) string {
 	if repeats {
 		return AnyCall
@@ -36,15 +36,14 @@ func MarkOf(phase string, repeats bool) string {
 	return AnyCall + phase
 }
 
-// NeverRepeated reports whether a call of the phase may have been made that the program of then
-// never repeats.
+// NeverRepeated reports whether the phase may have made a call that must never be repeated.
 func NeverRepeated(r *store.Record, phase string) bool {
 	return slices.Contains(r.Doubts, AnyCall+phase)
 }
 
-// SentByAnother returns the phase that may have sent the call, if another phase than this one
-// may have, whose calls are never repeated: it has another name since, or another branch is
-// taken. "" without one.
+// SentByAnother returns another phase that may have sent the call and whose calls are never
+// repeated: the phase was renamed since, or the program took another branch. SentByAnother
+// returns "" if there is no such phase.
 func SentByAnother(r *store.Record, phase, call string) string {
 	if _, sent := r.Sent[call]; !sent {
 		return ""
@@ -60,12 +59,12 @@ func SentByAnother(r *store.Record, phase, call string) string {
 // Marks returns the marks that the commit of the phase ends.
 func Marks(phase string) []string { return []string{AnyCall, AnyCall + phase} }
 
-// OthersMark reports whether call is the mark of another phase than this one, whose calls
-// are never repeated.
+// OthersMark reports whether call is the mark of another phase, with calls that are never
+// repeated.
 func OthersMark(call, phase string) bool { return IsMark(call) && !slices.Contains(Marks(phase), call) }
 
-// InDoubt reports whether a call may have been made that the phase may have made: a mark of its
-// own, or any named call.
+// InDoubt reports whether the phase may have made a call that no phase records: r's Doubts hold
+// a mark of the phase, or any named call.
 func InDoubt(r *store.Record, phase string) bool {
 	return slices.ContainsFunc(r.Doubts, func(call string) bool { return !OthersMark(call, phase) })
 }
@@ -73,16 +72,16 @@ func InDoubt(r *store.Record, phase string) bool {
 // IsMark reports whether a name in Doubts is a mark. Names of calls are escaped.
 func IsMark(call string) bool { return strings.HasPrefix(call, AnyCall) }
 
-// vanished puts the call in doubt that the holder of held, which never came back, may have
-// begun, and may have sent until end.
+// vanished puts a call in doubt: the holder of held never came back, and may have sent the call
+// until end.
 func vanished(r, held *store.Record, end time.Time) {
 	if !held.Lease.IsZero() && held.Mark != "" {
 		doubt(r, With(held.Doubts, held.Mark), doubtSince(held), doubtUntil(held, end))
 	}
 }
 
-// doubt sets the calls that may have been made, the time of the first, and the last moment
-// at which one may have been sent. Between two attempts at r, no other call can have begun.
+// doubt sets the calls that may have been made, the time of the first call, and the last moment
+// at which a call may have been sent. Between two attempts at r, no other call can have begun.
 func doubt(r *store.Record, calls []string, since, until time.Time) {
 	if r.Doubts, r.DoubtSince, r.DoubtUntil = calls, since, until; len(calls) == 0 {
 		r.Doubts, r.DoubtSince, r.DoubtUntil, r.Sent = nil, time.Time{}, time.Time{}, nil
@@ -92,8 +91,8 @@ func doubt(r *store.Record, calls []string, since, until time.Time) {
 	}
 }
 
-// doubtSince returns the time from which the record's calls are in doubt,
-// assuming that those of its last attempt are. That attempt began no earlier.
+// doubtSince returns the time from which the record's calls are in doubt, assuming that calls
+// of the last attempt are in doubt. The last attempt began no earlier.
 func doubtSince(r *store.Record) time.Time {
 	if len(r.Doubts) > 0 {
 		return r.DoubtSince
@@ -101,8 +100,9 @@ func doubtSince(r *store.Record) time.Time {
 	return r.Run
 }
 
-// doubtUntil returns the last moment at which a call of r in doubt may have been sent, if
-// its last attempt may have sent one until end. Earlier attempts have ended before it began.
+// doubtUntil returns the last moment at which a call of r in doubt may have been sent. The last
+// attempt at r may have sent a call until end; earlier attempts ended before the last attempt
+// began.
 func doubtUntil(r *store.Record, end time.Time) time.Time {
 	return later(r.DoubtUntil, Millis(end))
 }
@@ -114,7 +114,7 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// Sending returns the union of sent and more. Sending changes neither map.
+// Sending returns the union of sent and more, and changes neither map.
 func Sending(sent, more map[string]string) map[string]string {
 	if len(more) == 0 {
 		return sent
@@ -134,12 +134,13 @@ func inDoubt(sent map[string]string, doubts []string) map[string]string {
 	return kept
 }
 
-// Skipped counts in [store.Record].Calls, for every service, the phases that
-// operators settled: their number of calls is unknown.
+// Skipped is the entry in [store.Record].Calls that counts, for every service, the phases that
+// operators settled: nobody knows how many calls such a phase made.
 const Skipped = "*"
 
-// unrecorded returns which of the calls that the holder of held may have made are in doubt:
-// no committed phase made them. One without a name needs a record that was written for it.
+// unrecorded returns the calls in doubt: the holder of held may have made them, and no
+// committed phase records them. A call without a name counts only if the record was written for
+// that call.
 func unrecorded(held *store.Record, calls []string) (doubts []string) {
 	for _, call := range calls {
 		switch {
@@ -149,14 +150,13 @@ func unrecorded(held *store.Record, calls []string) (doubts []string) {
 			doubts = append(doubts, call)
 		}
 	}
-	if len(doubts) > 0 && held.Mark != "" && held.Mark != AnyCall { // of a call that is never repeated, whatever the next program says
+	if len(doubts) > 0 && held.Mark != "" && held.Mark != AnyCall { // the call is never repeated, whatever the next program says
 		doubts = With(doubts, held.Mark)
 	}
 	return doubts
 }
 
-// tells reports whether a committed phase made this call, as named by
-// idem.Tx.Key.
+// tells reports whether a committed phase made this call. idem.Tx.Key gives calls their names.
 func tells(r *store.Record, call string) bool {
 	service, number, numbered := strings.Cut(call, "#")
 	if !numbered {
@@ -186,8 +186,7 @@ func counted(call string) string {
 	return cmp.Or(call[:strings.IndexByte(call, '#')+1], call)
 }
 
-// With returns calls with more, each call once; without returns calls without
-// some. Neither changes calls.
+// With returns the calls in calls and in more, each call once. With doesn't change calls.
 func With(calls []string, more ...string) []string {
 	all := slices.Concat(calls, more)
 	slices.Sort(all)

@@ -5,9 +5,9 @@
 // A transition touches neither Owner nor Ver: [Stamp] sets both, and the writer of the
 // record calls Stamp.
 //
-// The states and the transitions between them, as docs/inside/architecture.md draws them. The
-// labels are functions of this package, except for the ends of times, and for
-// let go, which is a write of the store:
+// The states and transitions, as docs/inside/architecture.md draws them. A label is a function
+// of this package, the end of a time ("the lease ends", "expires"), or "let go", a write of the
+// store:
 //
 //	[*] --> held: Claimed
 //	held --> held: Calling, CallingOnce, Advanced, IntentReplaced, Renewed

@@ -8,11 +8,11 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// JobID returns the id of a job: the same on every delivery, and different from
-// all others. name is the job's key in store.Record.Jobs.
+// JobID returns the id of a job: unique, and the same on every delivery. name is the job's key
+// in store.Record.Jobs.
 func JobID(operation, name string) string { return operation + "." + name }
 
-// Merged returns a with the jobs of b. Merged changes neither map.
+// Merged returns the jobs of a and b, and changes neither map.
 func Merged(a, b map[string]store.Job) map[string]store.Job {
 	if len(b) == 0 {
 		return a
@@ -36,15 +36,16 @@ func Pending(r *store.Record, name string) bool {
 // Later reports whether a job waits for its time.
 func Later(j store.Job, now time.Time) bool { return j.At.After(now) }
 
-// MayCancel reports whether a person may cancel a job: it has a time, and no drain has begun to
-// deliver it. No clock is asked: a job whose time is over waits too, as while the worker is off.
+// MayCancel reports whether a person may cancel a job: the job has a time, and no drain has
+// begun to deliver the job. MayCancel reads no clock: a job may wait after its time too, for
+// example while the worker is off.
 func MayCancel(r *store.Record, name string) bool {
 	j := r.Jobs[name]
 	return Pending(r, name) && !j.At.IsZero() && j.Begun.IsZero()
 }
 
-// Cancellable returns the jobs, of the named or of all, that a person may cancel, in the order of
-// their names.
+// Cancellable returns the jobs that a person may cancel, in the order of their names: of the
+// jobs in names, or of all jobs.
 func Cancellable(r *store.Record, names []string) (all []string) {
 	for name := range r.Jobs {
 		if MayCancel(r, name) && (len(names) == 0 || slices.Contains(names, name)) {
@@ -55,7 +56,7 @@ func Cancellable(r *store.Record, names []string) (all []string) {
 	return all
 }
 
-// LastJobs reports whether names are all jobs of a finished record: once they are
+// LastJobs reports whether names are all jobs of a finished record. Once these jobs are
 // delivered, the record need not be kept.
 func LastJobs(r *store.Record, names []string) bool {
 	if r.State != store.Done || len(r.Jobs) != len(names) {
@@ -70,13 +71,13 @@ func KeptForNothing(r *store.Record) bool {
 	return r.State == store.Done && r.Keep == store.KeepJobs && len(r.Jobs) == 0
 }
 
-// SameJobs reports whether two records have the same jobs, and the same of them are parked.
+// SameJobs reports whether two records have the same jobs and the same parked jobs.
 func SameJobs(a, b *store.Record) bool {
 	return maps.EqualFunc(a.Jobs, b.Jobs, func(a, b store.Job) bool { return (a.Failed == "") == (b.Failed == "") })
 }
 
-// DropsJobs reports whether a commit removes the undelivered jobs of its record, as the
-// write that forgets an operation does.
+// DropsJobs reports whether a commit removes the undelivered jobs of the record. The write that
+// forgets an operation does so.
 func DropsJobs(prev, next *store.Record) bool {
 	return Freed(next) && len(next.Jobs) == 0 && len(prev.Jobs) > 0
 }

@@ -11,25 +11,25 @@ type Verdict int
 
 // The verdicts.
 const (
-	Again    Verdict = iota // no record is in the way any more, or a freed one: claim again
+	Again    Verdict = iota // the record is gone, or was freed: claim again
 	Own                     // this attempt's own claim, whose acknowledgement was lost
 	Mismatch                // the key was used with another request
 	Replay                  // finished: give the stored answer
 	Stuck                   // waiting for an operator
 	InFlight                // held by another attempt
-	TooSoon                 // open, and its last attempt's answer was withheld a moment ago
+	TooSoon                 // open, and the last attempt's answer was withheld a moment ago
 	TakeOver                // open, and no attempt holds the record
 )
 
-// Judge decides about the record that refused a claim, for the claim, the
-// take-over and the read-first path. same reports whether the request is the one that
-// claimed the record. The order matters:
+// Judge decides about the record that refused a claim. The claim, the take-over and the
+// read-first path call Judge. same reports whether this request claimed the record. The order
+// matters:
 //
 //   - Own comes first, or a lost acknowledgement would lock the caller out;
 //   - Mismatch comes before InFlight, so that a wrong retry of a running request is
 //     reported and never takes a record over;
-//   - TooSoon comes after InFlight: while an attempt holds the record, its lease counts;
-//   - a record without Expires never expires: it is kept.
+//   - TooSoon comes after InFlight: while an attempt holds the record, the lease counts;
+//   - a record without Expires is kept: it never expires.
 func Judge(held *store.Record, me string, same bool, now time.Time) Verdict {
 	switch {
 	case held == nil || held.State == store.None:
@@ -59,6 +59,6 @@ func Corrupt(r *store.Record) bool {
 	return !known || r.State == store.Done && r.Response == nil
 }
 
-// Over reports whether t, in whole seconds as the table's TTL attribute, has
-// passed. The zero time never passes.
+// Over reports whether t has passed, in whole seconds like the table's TTL attribute. The zero
+// time never passes.
 func Over(t, now time.Time) bool { return !t.IsZero() && t.Unix() < now.Unix() }

@@ -14,7 +14,7 @@ const (
 	Fenced  Landing = iota // another attempt holds the record, or the record is gone: stop, write nothing
 	Landed                 // the record shows exactly this write
 	NotYet                 // the record is unchanged
-	Crossed                // the record is ours, but further than this write: decide from the record
+	Crossed                // the attempt holds the record, but a later write followed this one: decide from the record
 )
 
 // Land decides from the current record whether a write that should turn prev into
@@ -22,7 +22,7 @@ const (
 func Land(now, prev, next *store.Record, me string) Landing {
 	switch {
 	case now == nil || now.State == store.None || now.Owner != me:
-		// Before a take-over is applied, its nonce is not in the record.
+		// Before a take-over is applied, the record doesn't have the taker's nonce.
 		if now != nil && now.State != store.None && now.Owner == prev.Owner && now.Ver == prev.Ver {
 			return NotYet
 		}
@@ -38,21 +38,21 @@ func Land(now, prev, next *store.Record, me string) Landing {
 	}
 }
 
-// SameShape distinguishes a write of an attempt from an earlier write of the same
-// version that was reported as failed but landed after all. Contents may differ:
-// a repeated Atomic makes other contents, and then the stored contents count.
+// SameShape distinguishes an attempt's write from an earlier write with the same version that
+// was reported as failed and landed all the same. Contents may differ: a repeated Atomic makes
+// other contents, and then the stored contents count.
 func SameShape(a, b *store.Record) bool {
 	same := a.State == b.State && a.Lease.IsZero() == b.Lease.IsZero() && len(a.Phases) == len(b.Phases) &&
 		Kept(a) == Kept(b) && a.Mark == b.Mark && // a renewal is not the write before a call
-		slices.Equal(a.Doubts, b.Doubts) && LookedUpInVain(a) == LookedUpInVain(b) // nor before one that a look-up has not found
+		slices.Equal(a.Doubts, b.Doubts) && LookedUpInVain(a) == LookedUpInVain(b) // nor is the write before a call that a look-up has not found
 	for i := 0; same && i < len(a.Phases); i++ {
 		same = a.Phases[i].Name == b.Phases[i].Name && a.Phases[i].Intent == b.Phases[i].Intent
 	}
 	return same
 }
 
-// Renewal reports whether now is prev after a renewal and no other write: no
-// other write of a holder moves the end of its lease and leaves the phases.
+// Renewal reports whether now is prev after a renewal and no other write. Only a renewal moves
+// the end of a lease and leaves the phases.
 func Renewal(now, prev *store.Record) bool {
 	return now.Owner == prev.Owner && now.Ver == prev.Ver+1 && now.Lease.After(prev.Lease) && SameShape(now, prev)
 }

@@ -8,42 +8,43 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// A call in doubt whose provider is asked: whether to ask, and what follows.
+// This file decides whether to ask a provider about a call in doubt, and what follows.
 
-// Found is what a look-up came back with.
+// Found is the result of a look-up.
 type Found int
 
-// The finds.
+// The results.
 const (
 	FoundNothing       Found = iota // not known yet: an error
 	FoundMade                       // the call was made, and has a result
 	FoundNotMade                    // the provider knows no such call
-	FoundContradiction              // another call than was sent, or two of them
+	FoundContradiction              // the provider knows a call that differs from the call that was sent, or two calls
 )
 
 // Asking is a look-up of a call in doubt.
 type Asking struct {
 	Sent   time.Time     // the last moment at which a copy of the call may have been sent
-	Within time.Duration // the longest time of a copy on its way, and the longest lag of the look-up
+	Within time.Duration // the longest time until a sent copy shows in the look-up
 	Began  time.Time     // when the look-up began
 	Never  bool          // the call is never made again (idem.Remembers(0))
 	Found  Found
 }
 
-// Course is what follows from a look-up.
+// Course is the next step after a look-up.
 type Course int
 
 // The courses.
 const (
 	AskAgain  Course = iota // nothing is decided
-	UseResult               // what was found is the result of the phase
+	UseResult               // the look-up's result is the result of the phase
 	CallOnce                // no copy was made, and none is on its way: the call may be made
 	ToPeople                // only people may decide
 )
 
-// Decide returns what follows from a look-up, and whether it counts as a try. A provider that
-// knows no call proves nothing while a copy may be on its way, or the look-up behind: a call
-// made then would be a second one. No clock decides about a call that is never made again.
+// Decide returns the next step after a look-up, and whether the look-up counts as a try. "The
+// provider knows no such call" proves nothing while a copy may be on its way, or the look-up
+// may lag: a call made then could be the second. No clock decides about a call that is never
+// made again.
 func (a Asking) Decide() (c Course, counts bool) {
 	late := a.Began.After(a.Sent.Add(a.Within))
 	switch {
@@ -57,7 +58,7 @@ func (a Asking) Decide() (c Course, counts bool) {
 	return AskAgain, late
 }
 
-// Word returns what came back, for the record.
+// Word returns the result's name in the record.
 func (a Asking) Word() string {
 	switch c, _ := a.Decide(); {
 	case a.Found == FoundMade:
@@ -72,31 +73,32 @@ func (a Asking) Word() string {
 	return "unknown"
 }
 
-// Doubtful is a phase, and the call that it makes.
+// Doubtful is a phase and its call.
 type Doubtful struct {
 	Phase, Call string
-	Keyless     bool          // the call is never repeated with its key: its provider has none
-	Memory      time.Duration // for how long its provider remembers its key; 0: never repeat it
+	Keyless     bool          // the call has no key, so it is never repeated under one
+	Memory      time.Duration // how long the provider remembers the call's key; 0: never repeat the call
 }
 
 // Never reports whether the call is never made again, whatever a look-up says.
 func (d Doubtful) Never() bool { return d.Memory <= 0 }
 
-// Mark is the mark that the holder leaves if it vanishes in the call.
+// Mark returns the mark that the holder leaves if it vanishes in the call.
 func (d Doubtful) Mark() string { return MarkOf(d.Phase, !d.Never() && !d.Keyless) }
 
-// Calls are the names of the call in Doubts, which a commit of the phase ends.
+// Calls returns the names of the call in Doubts. A commit of the phase ends them.
 func (d Doubtful) Calls() []string { return append(Marks(d.Phase), d.Call) }
 
-// Begun reports whether an earlier attempt has recorded the begin of the call, as the next phase.
+// Begun reports whether the next phase in r is an intent: an earlier attempt's record that the
+// call begins.
 func (d Doubtful) Begun(r *store.Record) bool {
 	n := len(r.Phases)
 	return n > 0 && r.Phases[n-1].Intent && r.Phases[n-1].Name == d.Phase
 }
 
-// Asks reports whether the call is in doubt in a way that its provider has to be asked about,
-// or people: it may have been made, and isn't simply repeated under its key. No clock decides
-// about a call that is never repeated.
+// Asks reports whether the provider, or people, must be asked about the call: the call may have
+// been made, and can't simply be repeated under its key. No clock decides about a call that is
+// never repeated.
 func (d Doubtful) Asks(r *store.Record, now time.Time) bool {
 	if d.Begun(r) || NeverRepeated(r, d.Phase) {
 		return true
@@ -104,15 +106,15 @@ func (d Doubtful) Asks(r *store.Record, now time.Time) bool {
 	return InDoubt(r, d.Phase) && (d.Keyless || d.Never() || now.Sub(r.DoubtSince) >= d.Memory)
 }
 
-// Stranger returns a call in doubt that the look-up says nothing of: another one than the
-// phase's; "" without one.
+// Stranger returns a call in doubt that the look-up says nothing about, since another phase
+// made it. Stranger returns "" if there is no such call.
 func (d Doubtful) Stranger(r *store.Record) string {
 	for _, call := range r.Doubts {
 		if !IsMark(call) && call != d.Call {
 			return call
 		}
 	}
-	for _, call := range slices.Sorted(maps.Keys(r.Sent)) { // behind a mark, which names no call
+	for _, call := range slices.Sorted(maps.Keys(r.Sent)) { // a mark names no call: Sent has the name
 		if call != d.Call {
 			return call
 		}
@@ -120,8 +122,8 @@ func (d Doubtful) Stranger(r *store.Record) string {
 	return ""
 }
 
-// Sent returns the last moment at which a copy of the call may have been sent. r is held by an
-// attempt that has not called.
+// Sent returns the last moment at which a copy of the call may have been sent. The attempt that
+// holds r has not called.
 func (d Doubtful) Sent(r *store.Record) time.Time {
 	var until time.Time
 	if InDoubt(r, d.Phase) {
@@ -131,7 +133,7 @@ func (d Doubtful) Sent(r *store.Record) time.Time {
 		until = later(r.Asked.Sent, until)
 	}
 	if until.IsZero() {
-		return r.Run.Add(maxHold) // of an intent, whose holder may still be at work
+		return r.Run.Add(maxHold) // the holder that wrote the intent may still be at work
 	}
 	return until
 }
@@ -152,8 +154,8 @@ func Noted(held *store.Record, asked *store.Asked) *store.Record {
 	return &r
 }
 
-// CallingOnce returns held as it must be before a call that a look-up has not found: without
-// the doubt about it, and with the mark that the attempt leaves if it vanishes.
+// CallingOnce returns held in its form before a call that a look-up has not found: without the
+// doubt about the call, and with the mark that the attempt leaves if it vanishes.
 func (d Doubtful) CallingOnce(held *store.Record, sent map[string]string) *store.Record {
 	r := *held
 	if d.Begun(held) {
@@ -165,13 +167,13 @@ func (d Doubtful) CallingOnce(held *store.Record, sent map[string]string) *store
 	return Calling(&r, d.Mark(), sent)
 }
 
-// LookedUp is a look-up that has decided nothing, of a release.
+// LookedUp is a look-up that decided nothing, so that the attempt releases the record.
 type LookedUp struct {
 	Asked  *store.Asked
 	Counts bool // as a try
 }
 
-// on notes l in r, which is released. taken says that the take-over has counted a try.
+// on notes l in the released record r. taken says that the take-over has counted a try.
 func (l *LookedUp) on(r *store.Record, taken bool) {
 	r.Asked = l.Asked
 	switch {
@@ -182,11 +184,11 @@ func (l *LookedUp) on(r *store.Record, taken bool) {
 	}
 }
 
-// LookedUpInVain reports whether a call of r is in doubt whose look-up has decided nothing yet.
+// LookedUpInVain reports whether r has a call in doubt and the look-up has decided nothing yet.
 func LookedUpInVain(r *store.Record) bool { return r.Asked != nil && !r.Asked.Sent.IsZero() }
 
-// ended returns the note of a look-up once its doubt has ended, or another copy of the call
-// may be sent.
+// ended returns the note of a look-up after the doubt has ended, or when another copy of the
+// call may be sent.
 func ended(a *store.Asked) *store.Asked {
 	if a == nil || a.Sent.IsZero() {
 		return a

@@ -11,7 +11,8 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// ErrLives and its like say why people must not do a thing unless they ask for it.
+// Reasons to refuse an operator's command. A [Loss] that the operator accepts lifts ErrLives,
+// ErrJobs or ErrWork.
 var (
 	ErrLives   = errors.New("an attempt holds the record, and may be at work")
 	ErrJobs    = errors.New("the record has undelivered jobs")
@@ -21,9 +22,9 @@ var (
 	ErrErased  = errors.New("the record is already erased")
 )
 
-// LeaseEnded returns rec with the lease of an attempt ended by an operator: the
-// attempt will not come back. Its calls are in doubt, as after a take-over, and its
-// late writes are refused, since the writer's owner fences them.
+// LeaseEnded returns rec after an operator has ended an attempt's lease, because the attempt
+// will not come back. The attempt's calls are in doubt, as after a take-over. The new owner in
+// the record fences the attempt's late writes.
 func LeaseEnded(rec *store.Record, now time.Time, by string) (*store.Record, error) {
 	if rec.State != store.Open || rec.Lease.IsZero() || Over(rec.Expires, now) {
 		return nil, ErrNoLease
@@ -40,16 +41,17 @@ func LeaseEnded(rec *store.Record, now time.Time, by string) (*store.Record, err
 	return &r, nil
 }
 
-// Loss says which losses an operator accepts who forgets an operation.
+// Loss lists the losses that an operator accepts with forgetting an operation.
 type Loss struct {
 	Held bool // its attempt may be at work
 	Work bool // a finished operation, committed phases, and calls that may have been made
 	Jobs bool // jobs that are not delivered
 }
 
-// Forgotten returns rec with its key free, as an attempt frees it, and without its jobs:
-// from the record they would still be delivered. TTL removes the record later; until then
-// it tells who forgot it, and so does the record of the operation that replaces it.
+// Forgotten returns rec with a free key, as after an attempt frees it, and without jobs,
+// because the worker would still deliver the jobs of a record. TTL removes the record later.
+// Until then the record says who forgot the operation; the record of the key's next operation
+// says so too.
 func Forgotten(rec *store.Record, now time.Time, by string, accepted Loss) (*store.Record, error) {
 	unfinished := rec.State != store.Done
 	switch {
@@ -79,8 +81,8 @@ func Forgotten(rec *store.Record, now time.Time, by string, accepted Loss) (*sto
 
 func forgets(rec *store.Record) string { return "forget " + rec.ID }
 
-// ForgottenBy returns the decision that forgot the operation of a record; nil if no person
-// did.
+// ForgottenBy returns the decision by which a person forgot the operation of a record; nil if
+// there is none.
 func ForgottenBy(rec *store.Record) *store.Decision {
 	n := len(rec.Settled)
 	if n == 0 || !Freed(rec) || !strings.HasPrefix(rec.Settled[n-1].What, forgets(rec)) {
@@ -89,9 +91,9 @@ func ForgottenBy(rec *store.Record) *store.Decision {
 	return &rec.Settled[n-1]
 }
 
-// Erased returns rec without its caller, its answer and the texts of its errors. rec has
-// finished, or its key is free: TTL deletes late. The key of a finished one stays taken:
-// fingerprint and status are left.
+// Erased returns rec without its caller, its answer and the texts of its errors. rec must be
+// finished, or have a free key: TTL deletes such a record late. The key of a finished record
+// stays taken: fingerprint and status stay.
 func Erased(rec *store.Record, now time.Time, by string) (*store.Record, error) {
 	done := rec.State == store.Done
 	switch {
@@ -126,13 +128,13 @@ func answerKept(rec *store.Record) bool {
 	return rec.Overflow == nil || rec.Overflow.Count > 0
 }
 
-// AnswerGoes reports whether a commit removes the answer of a finished record, all but its
-// status. An answer that was not kept goes with its caller, to whom it is bound.
+// AnswerGoes reports whether a commit removes the answer of a finished record, except the
+// status. An answer that was not kept counts as removed if the commit removes the caller.
 func AnswerGoes(prev, next *store.Record) bool {
 	return prev.Response != nil && next.Response != nil && !answerKept(next) && (answerKept(prev) || prev.Scope != next.Scope)
 }
 
-// Lost says in words what a person loses who forgets rec.
+// Lost describes the losses from forgetting rec.
 func Lost(rec *store.Record, now time.Time) (all []string) {
 	if rec.State != store.Done && rec.Lease.After(now) {
 		all = append(all, "the attempt that holds the record, and may be at work (--lose-attempt)")

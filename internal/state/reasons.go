@@ -6,44 +6,44 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// Reason is why an operation doesn't go on by itself, or is listed for operators. Stores
-// keep it, in the index of what waits for people.
+// Reason says why an operation doesn't go on by itself, or why operators see it in a list.
+// Stores keep the reason in the index of records that wait for people.
 type Reason string
 
-// The reasons. If a record has several to wait for people, the first of them counts;
-// WaitOf and FoundBySweep decide which it has.
+// The reasons. If a record has several reasons to wait for people, the first in this order
+// counts. WaitOf and FoundBySweep find the reason of a record.
 const (
 	NoReason         Reason = ""           // finished, freed, or left to its client for now
-	ReasonUnknown    Reason = "unknown"    // stuck, and a call that no phase records may have been made: people find out
+	ReasonUnknown    Reason = "unknown"    // stuck, with a call in doubt: people find out whether it was made
 	ReasonStuck      Reason = "stuck"      // nobody goes on with it: people settle it
 	ReasonBlocked    Reason = "blocked"    // the program refuses to continue: people change the program, or settle it
 	ReasonParked     Reason = "parked"     // a job that can't be delivered: people redrive it
 	ReasonUnreadable Reason = "unreadable" // this program can't understand the record
 
 	ReasonOpen        Reason = "open"        // abandoned, with its request: the completer ends it
-	ReasonNoRequest   Reason = "no_request"  // abandoned, and its request wasn't stored: only the client can end it
+	ReasonNoRequest   Reason = "no_request"  // abandoned, without a stored request: only the client can end it
 	ReasonExpiring    Reason = "expiring"    // abandoned with nothing committed: it will be forgotten
 	ReasonUndelivered Reason = "undelivered" // a job has waited for too long
 	ReasonKept        Reason = "kept"        // finished and its jobs delivered, but still kept
 
-	// No list has these: their records are gone, and only hooks hear of them.
+	// No list has the next two: the records are gone, and only hooks report them.
 	ReasonExpiredOpen Reason = "expired_open" // was forgotten, or deleted, unfinished
-	ReasonJobLost     Reason = "job_lost"     // a parked job, or one before its time, that was forgotten, or deleted, with its record
+	ReasonJobLost     Reason = "job_lost"     // a parked job, or a later job before its time, was forgotten or deleted with its record
 )
 
-// Listing is how lists, metrics and the page tell a reason.
+// Listing describes a reason for lists, metrics and the page.
 type Listing struct {
 	Reason Reason   // in lists, filters and the index
 	Word   string   // on a row of the page
 	Says   string   // the same as a sentence
-	Verbs  []string // commands that end it; nil for a reason to wait for others than people
-	Metric string   // that counts it; "" for none
+	Verbs  []string // commands that end the wait; nil if nobody waits for people
+	Metric string   // the metric that counts the reason; "" for none
 	people bool
 }
 
-// Reasons are all of them. Those that people are waited for come first, in the order of
-// precedence: of several, the first counts. Tests hold package internal/background/stream, the page,
-// docs/operate/background.md and docs/operate/runbook.md to the list.
+// Reasons lists all reasons. The reasons to wait for people come first, by precedence: if a
+// record has several, the first counts. Tests compare package internal/background/stream, the
+// page, docs/operate/background.md and docs/operate/runbook.md with the list.
 var Reasons = []Listing{
 	{ReasonUnknown, "stuck", "stuck: a call is in doubt", []string{"settle"}, "WaitingUnknown", true},
 	{ReasonStuck, "stuck", "stuck: a person decides", []string{"retry", "settle"}, "WaitingStuck", true},
@@ -58,7 +58,7 @@ var Reasons = []Listing{
 	{ReasonKept, "kept", "done, but still kept", nil, "", false},
 }
 
-// ReasonNames returns the names of the reasons to wait for people, or of the others.
+// ReasonNames returns the names of the reasons to wait for people, or of all other reasons.
 func ReasonNames(people bool) (names []string) {
 	for _, r := range Reasons {
 		if r.people == people {
@@ -68,9 +68,9 @@ func ReasonNames(people bool) (names []string) {
 	return names
 }
 
-// Word names the state of a record at now for people, as the drawing of the states
-// does: held, abandoned, released, stuck, kept, replayable. No record, an
-// expired one and a freed key are "free".
+// Word returns the state of a record at now in the words of the package's state diagram: held,
+// abandoned, released, stuck, kept, replayable. A missing record, an expired record and a freed
+// key are "free".
 func Word(r *store.Record, now time.Time) string {
 	switch {
 	case r == nil || r.State == store.None || Free(r, now):

@@ -9,19 +9,19 @@ import (
 
 // Release describes the end of an attempt without an answer to store.
 type Release struct {
-	Calls   []string          // calls that this attempt may have made and has not recorded
+	Calls   []string          // calls that this attempt may have made and that no phase records
 	Sent    map[string]string // hashes of the data that Calls sent, if known
-	Refused bool              // the request need not be completed: its handler refused it, with a 4xx, or has failed too often
-	Answers bool              // the handler gave an answer that isn't stored: nobody hears it while the record stays kept
+	Refused bool              // the request need not be completed: the handler refused it with a 4xx, or failed too often
+	Answers bool              // the handler gave an answer that isn't stored: withheld while the record stays kept
 	Counted bool              // the attempt's take-over has counted the try
-	Refusal error             // why the program refuses to continue with the record; nil if it doesn't refuse
+	Refusal error             // why the program refuses to continue with the record; nil: it doesn't refuse
 	Why     string            // reason for people; "" keeps the record's reason
 	Look    *LookedUp         // a look-up that has decided nothing; nil without one
 }
 
-// Released returns held without a lease: free for a new request if that is safe,
-// otherwise ready for the next attempt. Run is set to now, since the operation is
-// left to its client from now on, however long the attempt took.
+// Released returns held without a lease: free for a new request if that is safe, otherwise
+// ready for the next attempt. Released sets Run to now: the time in which the operation is left
+// to its client begins at the attempt's end.
 func Released(held *store.Record, now time.Time, b Release) *store.Record {
 	r := *held
 	r.Lease, r.Run = time.Time{}, Millis(now)
@@ -34,11 +34,11 @@ func Released(held *store.Record, now time.Time, b Release) *store.Record {
 		r.Sent = Sending(held.Sent, b.Sent)
 	}
 	until := held.DoubtUntil
-	if len(calls) > 0 { // a copy may be sent until the lease ends: the attempt's process goes on
+	if len(calls) > 0 { // the attempt's process goes on, and may send a copy until the lease ends
 		until = doubtUntil(held, later(held.Lease, now))
 	}
 	doubt(&r, With(held.Doubts, calls...), doubtSince(held), until)
-	r.Sent = inDoubt(r.Sent, r.Doubts) // data that was not sent imposes nothing
+	r.Sent = inDoubt(r.Sent, r.Doubts) // hashes of data that was not sent bind nobody
 	if free(&r, b.Refused) {
 		frees(&r, now)
 	} else {
@@ -58,15 +58,14 @@ func Released(held *store.Record, now time.Time, b Release) *store.Record {
 	return &r
 }
 
-// Kept reports whether an open record must not be forgotten: a completer, a sweep or
-// people act on it without its client. An answer that isn't stored must not be told
-// before that has ended.
+// Kept reports whether an open record must not be forgotten: a completer, a sweep or people
+// will act on the record without the client. Until then an answer that isn't stored is
+// withheld.
 func Kept(r *store.Record) bool { return r.State == store.Open && r.Keep == store.KeepOpen }
 
-// Withheld returns the time from which another attempt at rec may run if the last one
-// ended with an answer that nobody heard: the same handler would give the same answer at
-// once. After a look-up that has decided nothing, it returns the time of the next one.
-// Otherwise it returns zero.
+// Withheld returns the time from which another attempt at rec may run after a withheld answer:
+// at once, the same handler would give the same answer. After a look-up that decided nothing,
+// Withheld returns the time of the next look-up. Otherwise it returns zero.
 func Withheld(rec *store.Record) (until time.Time) {
 	n := len(rec.Handovers)
 	if LookedUpInVain(rec) && Kept(rec) && rec.Lease.IsZero() {
@@ -78,27 +77,26 @@ func Withheld(rec *store.Record) (until time.Time) {
 	return rec.Run.Add(BackOff(withheldFor, rec.Tries))
 }
 
-// free reports whether a release may free the key: if nothing was done under it. No
-// phase is committed, and no call may have been made, neither by this attempt nor by an
-// earlier one: a take-over from an attempt that never came back has put its calls in
-// doubt. Otherwise the record stays, because committed work and derived keys depend on
-// it. A request that was stored with its claim is accepted: unless its handler refused
-// it, it must be completed.
+// free reports whether a release may free the key, because nothing was done under it: no phase
+// is committed, and no attempt may have made a call. (A take-over puts the calls of a vanished
+// attempt in doubt.) Otherwise the record stays, because committed work and derived keys depend
+// on the record. A request that was stored with the claim must be completed, unless the handler
+// refused the request.
 func free(r *store.Record, refused bool) bool {
 	return len(r.Doubts) == 0 && len(r.Phases) == 0 && len(r.Jobs) == 0 && (r.Input == nil || refused)
 }
 
-// freedFor is how long TTL leaves a freed record: longer than a copy of a claim is under
-// way, so that none finds the key without a record, and revives its operation.
+// freedFor is how long TTL leaves a freed record: longer than a copy of a claim can be on its
+// way. A late copy that found no record would revive the operation.
 const freedFor = 15 * time.Minute
 
-// frees makes the key of r free.
+// frees sets the key of r free.
 func frees(r *store.Record, now time.Time) {
 	r.Keep, r.Expires, r.Input, r.Mark, r.Blocked = store.KeepFreed, Seconds(now).Add(freedFor), nil, "", false
 }
 
-// Freed reports whether an attempt freed its key, or a person: the next claim replaces
-// the record.
+// Freed reports whether an attempt or a person freed the key of r: the next claim replaces the
+// record.
 func Freed(r *store.Record) bool { return r.Keep == store.KeepFreed }
 
 // Free reports whether the next operation may have the key of r: r has expired, or was

@@ -35,7 +35,7 @@ func (s *Settlement) decisions() (n int) {
 	return n
 }
 
-// again describes why the call may be made again.
+// again returns the reason why the call may be made again.
 func (s *Settlement) again() string {
 	if s.RiskTwice {
 		return riskOfTwice
@@ -49,9 +49,9 @@ func Settleable(rec *store.Record, s Settlement, now time.Time) bool {
 	return rec != nil && (rec.State == store.Stuck || s.Answer != nil && Abandoned(rec, now) || s.Result != nil && Decidable(rec, now) != nil)
 }
 
-// Decidable returns the call of which people may say what it came to; nil without one: a
-// call whose outcome is unknown, or whose result people gave, as long as no attempt can
-// have gone on from that to another call.
+// Decidable returns the call whose outcome people may record; nil if there is none. The outcome
+// of the call is unknown, or people have given the result and no attempt can have made another
+// call since.
 func Decidable(rec *store.Record, now time.Time) *store.Phase {
 	n := len(rec.Phases)
 	switch {
@@ -73,7 +73,7 @@ func Decidable(rec *store.Record, now time.Time) *store.Phase {
 	return nil
 }
 
-// resultOf is the decision that gives a phase's result.
+// resultOf returns the text of a decision that gives a phase's result.
 func resultOf(p *store.Phase) string { return "result of " + p.Name }
 
 const riskOfTwice = "risk of twice"
@@ -81,9 +81,9 @@ const riskOfTwice = "risk of twice"
 // maxSettled is how many operators' decisions a record keeps.
 const maxSettled = 10
 
-// Settled returns rec ready for another try, with the decision recorded. An error
-// explains why the decision doesn't fit. Run is set to now: a limit counted from
-// the last attempt must not undo the decision a minute later.
+// Settled returns rec ready for another try, with the decision recorded. An error says why the
+// decision doesn't fit. Settled sets Run to now, so that a limit counted from the last attempt
+// can't undo the decision a minute later.
 func Settled(rec *store.Record, s Settlement, now time.Time) (*store.Record, error) {
 	r := *rec
 	r.State, r.Tries, r.LastErr, r.Run, r.Blocked = store.Open, 0, "", Millis(now), false
@@ -102,7 +102,7 @@ func Settled(rec *store.Record, s Settlement, now time.Time) (*store.Record, err
 		return nil, errors.New("the operation has no call in doubt")
 	case s.Ask && rec.Input == nil:
 		return nil, errors.New("the request is not stored, so no completer can ask: wait for the client's retry, or decide")
-	case s.Ask: // the call stays in doubt, and what was sent when stays known
+	case s.Ask: // the call stays in doubt; the record keeps what was sent, and when
 		what = "ask"
 		if begun {
 			what += ": " + rec.Phases[n-1].Name
@@ -139,14 +139,14 @@ func Settled(rec *store.Record, s Settlement, now time.Time) (*store.Record, err
 	return &r, nil
 }
 
-// decided ends the doubts that a decision about a phase's call ends: all but the marks of
+// decided removes the doubts after a decision about a phase's call: all except the marks of
 // other phases.
 func decided(r *store.Record, phase string) {
 	kept := slices.DeleteFunc(slices.Clone(r.Doubts), func(call string) bool { return !OthersMark(call, phase) })
 	doubt(r, kept, r.DoubtSince, r.DoubtUntil)
 }
 
-// Decided returns the last decisions about rec, and one more.
+// Decided returns the last decisions about rec, and the new decision.
 func Decided(rec *store.Record, now time.Time, by, what, to string) []store.Decision {
 	all := append(slices.Clone(rec.Settled), store.Decision{
 		By: redact.Cut(by), At: Millis(now), What: redact.Cut(what), From: Word(rec, now), To: to,
@@ -154,12 +154,12 @@ func Decided(rec *store.Record, now time.Time, by, what, to string) []store.Deci
 	return Newest(all)
 }
 
-// Newest returns the decisions that a record keeps of all.
+// Newest returns the newest decisions, as many as a record keeps.
 func Newest(all []store.Decision) []store.Decision { return all[max(0, len(all)-maxSettled):] }
 
-// HasDecision looks in a record, as it is now, for the decision id about the record as it
-// was seen. Whether the decision was made isn't known if the record is gone, or another
-// operation's, or if so many people have decided since that the oldest decisions gave way.
+// HasDecision reports whether now, the current record, has the decision id about seen, an
+// earlier version. known is false if the record is gone, if it belongs to another operation, or
+// if newer decisions have displaced the oldest.
 func HasDecision(now, seen *store.Record, id string) (made, known bool) {
 	if now == nil {
 		return false, false

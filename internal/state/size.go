@@ -6,17 +6,16 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// Room is the part of a record's size that the phases and jobs of an open operation leave
-// free, in bytes. Take-overs and releases add to the record: names, reasons, times.
-// Without room they would all be refused, and nobody could finish the operation, nor give
-// it up.
+// Room is the number of bytes that phases and jobs must leave free in an open record.
+// Take-overs and releases add names, reasons and times to the record. Without room all of them
+// would be refused, and nobody could finish the operation or give it up.
 const Room = 16 << 10
 
 // number is the size of a small number in an item, with its place in a map.
 const number = 4
 
-// SizeOf returns the bytes of a record's phases, jobs and calls, and of its request and
-// answer without their bodies, if nothing is compressed.
+// SizeOf returns the size, without compression, of a record's phases, jobs and calls, and of
+// the request and answer without their bodies.
 func SizeOf(r *store.Record) (n int) {
 	headers := func(h http.Header) {
 		for name, values := range h {

@@ -7,7 +7,8 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// Taken returns held after a take-over. retention is that of the program that takes it.
+// Taken returns held after a take-over. retention is the retention of the program that takes
+// over.
 func Taken(held *store.Record, now, lease time.Time, retention time.Duration) *store.Record {
 	r := *held
 	r.Retention = retention
@@ -17,9 +18,9 @@ func Taken(held *store.Record, now, lease time.Time, retention time.Duration) *s
 	return &r
 }
 
-// TakenByClient returns held after a take-over by a client's retry, with the
-// retry's input and handler, whose name may have changed since. The tenant is that of
-// the claim: it is part of the key.
+// TakenByClient returns held after a take-over by a client's retry, with the retry's input and
+// handler. The handler's name may have changed since the claim. The tenant stays the claim's,
+// because the tenant is part of the key.
 func TakenByClient(held *store.Record, now, lease time.Time, retention time.Duration, in *store.Input, by store.HandlerID) *store.Record {
 	r := Taken(held, now, lease, retention)
 	r.Input, r.Handler = in, by
@@ -31,21 +32,21 @@ func TakenByClient(held *store.Record, now, lease time.Time, retention time.Dura
 	return r
 }
 
-// TakenUp returns held after a take-over by a completer or an operator. The
-// take-over itself counts the try, so that a try that dies is counted too.
+// TakenUp returns held after a take-over by a completer or an operator. The take-over counts
+// the try, so that a try that dies counts too.
 func TakenUp(held *store.Record, now, lease time.Time, retention time.Duration) *store.Record {
 	r := Taken(held, now, lease, retention)
 	r.Tries++
-	// Not cut to the last: a store's Take adds to the list without reading it, as
-	// often as a completer tries.
+	// The list is not shortened here: a store's Take appends to the list without reading it, at
+	// each try of a completer.
 	r.Handovers = append(slices.Clone(held.Handovers), store.Handover{At: Millis(now), Kind: HandoverCompleter})
 	return r
 }
 
 // The kinds of a [store.Handover].
 const (
-	HandoverRelease   = "release"   // an attempt ended without an answer, and gave the record back
-	HandoverWithheld  = "withheld"  // a release after an answer of the handler that nobody heard: it could not be stored, and the operation goes on
+	HandoverRelease   = "release"   // an attempt ended without an answer
+	HandoverWithheld  = "withheld"  // a release after a withheld answer: it could not be stored, and the operation goes on
 	HandoverRetry     = "retry"     // a client's retry took the record over
 	HandoverCompleter = "completer" // a completer took the record over
 )

@@ -8,7 +8,7 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// TicketFor returns a ticket for r as it is, due at once.
+// TicketFor returns a ticket for the current version of r, due at once.
 func TicketFor(r *store.Record) jobs.Ticket {
 	return jobs.Ticket{
 		PK: r.PK, Operation: r.ID, Owner: r.Owner, Ver: r.Ver, Released: r.Lease.IsZero(), Function: r.Handler.Function, Tenant: r.Tenant,
@@ -40,8 +40,8 @@ func Fits(rec *store.Record, owner string, ver int64, now time.Time) Refusal {
 	return Good
 }
 
-// MayTake decides about the take-over t of rec. Owner and version are checked
-// first: other facts about a record are only for bearers who know both.
+// MayTake decides whether t may take rec over. MayTake checks owner and version first: only a
+// bearer that knows both may learn other facts about the record.
 func MayTake(rec *store.Record, t store.Take) Refusal {
 	why := Fits(rec, t.Owner, t.Ver, t.Now)
 	switch {

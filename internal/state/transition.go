@@ -10,12 +10,12 @@ import (
 	"github.com/samekey/samekey/internal/base/redact"
 )
 
-// Retained returns a program's retention, in whole seconds as in an item.
+// Retained returns a program's retention rounded up to whole seconds, as items store it.
 func Retained(d time.Duration) time.Duration { return (d + time.Second - 1).Truncate(time.Second) }
 
-// Stamp makes next the write of owner that follows prev, or the claim if prev is
-// nil. Only Stamp decides Owner and Ver, which fence every write. (A store's Take
-// writes the same two by an expression.)
+// Stamp makes next the write of owner that follows prev, or the claim if prev is nil. Only
+// Stamp sets Owner and Ver, which fence every write. (A store's Take sets both by an
+// expression.)
 func Stamp(next, prev *store.Record, owner string) {
 	next.Owner, next.Ver = owner, 1
 	if prev != nil {
@@ -23,35 +23,34 @@ func Stamp(next, prev *store.Record, owner string) {
 	}
 }
 
-// Claimed returns the record of a new operation, with the retention of its program in r. If r
-// has Keep, its handler will make calls.
+// Claimed returns the record of a new operation. r holds the retention of the program, and Keep
+// if the handler will make calls.
 func Claimed(r store.Record, now time.Time, lease time.Time) *store.Record {
 	r.State = store.Open
 	r.Created, r.Run = Millis(now), Millis(now)
 	r.Lease = Millis(lease)
 	if r.Input != nil || r.Keep == store.KeepOpen {
-		r.Keep = store.KeepOpen // from the claim on: a completer may have to finish the operation, or people its call
+		r.Keep = store.KeepOpen // kept from the claim on: a completer may have to finish the operation, or people settle the call
 	} else {
 		r.Expires = claimExpiry(now, lease, r.Retention)
 	}
 	return &r
 }
 
-// Calling returns held as it must be before a call of its attempt, which sends sent: kept,
-// with the mark that the attempt leaves if it vanishes. A process that dies in the call
-// writes nothing afterwards: a key that expires then would let the next request call again
-// under another derived key, and an answer without the call would hide it.
+// Calling returns held in its form before a call of the attempt: kept, with sent and with the
+// mark that the attempt leaves if it vanishes. A process that dies in the call writes nothing
+// afterwards. If the key expired then, the next request would call again under another derived
+// key; an answer without the call would hide the call.
 func Calling(held *store.Record, mark string, sent map[string]string) *store.Record {
 	r := *held
 	r.Keep, r.Expires, r.Mark, r.Sent = store.KeepOpen, time.Time{}, mark, Sending(held.Sent, sent)
-	r.Asked = ended(held.Asked) // another copy follows: what a look-up says from now on isn't about the last one
+	r.Asked = ended(held.Asked) // another copy follows: a later look-up isn't about the earlier copy
 	return &r
 }
 
-// Advanced returns held with more phases, their jobs and the calls they made, or
-// held itself if there are no phases and jobs. From the first phase on the record
-// is kept: committed work must not be forgotten. The calls of a phase that calls have
-// its [Marks] among them.
+// Advanced returns held with more phases, their jobs and their calls, or held itself if there
+// are no phases and jobs. From the first phase on the record is kept: committed work must not
+// be forgotten. If a phase calls, calls contains the phase's [Marks].
 func Advanced(held *store.Record, now time.Time, phases []store.Phase, jobs map[string]store.Job, calls []string) *store.Record {
 	if len(phases)+len(jobs) == 0 {
 		return held
@@ -78,9 +77,8 @@ func Advanced(held *store.Record, now time.Time, phases []store.Phase, jobs map[
 	return &r
 }
 
-// IntentReplaced returns held with its last phase, an intent, replaced by phases:
-// none or one. Without a phase the call counts as not begun, and nothing else
-// changes.
+// IntentReplaced returns held with its last phase, an intent, replaced by phases: none or one
+// phase. Without a phase the call counts as not begun, and nothing else changes.
 func IntentReplaced(held *store.Record, now time.Time, phases []store.Phase, jobs map[string]store.Job, calls []string) *store.Record {
 	r := *held
 	r.Phases = held.Phases[:len(held.Phases)-1]
@@ -90,8 +88,8 @@ func IntentReplaced(held *store.Record, now time.Time, phases []store.Phase, job
 	return Advanced(&r, now, phases, jobs, calls)
 }
 
-// Renewed returns held with a later end of its lease, for a holder that still
-// works. A set Expires is renewed too, so that TTL can't delete a held record.
+// Renewed returns held with a later end of the lease, for a holder that still works. Renewed
+// also moves Expires, if it is set, so that TTL can't delete a held record.
 func Renewed(held *store.Record, now, lease time.Time) *store.Record {
 	r := *held
 	renew(&r, now, lease)
@@ -105,7 +103,7 @@ func renew(r *store.Record, now, lease time.Time) {
 	}
 }
 
-// Finished returns held with its response, which lasts for the retention of the program
+// Finished returns held with the response. The response lasts for the retention of the program
 // that last took held. Phases keep only their names; the input and the lease are removed.
 func Finished(held *store.Record, resp store.Response, now time.Time) *store.Record {
 	whole := &struct { // in one block
@@ -119,7 +117,7 @@ func Finished(held *store.Record, resp store.Response, now time.Time) *store.Rec
 		r.Phases[i] = store.Phase{Name: p.Name, At: p.At}
 	}
 	r.Doubts, r.DoubtSince, r.DoubtUntil, r.Sent, r.Asked = nil, time.Time{}, time.Time{}, nil, ended(held.Asked)
-	r.Retention = 0 // Expires and Until say it
+	r.Retention = 0 // Expires and Until hold the end
 	if until := Seconds(now.Add(held.Retention)); len(held.Jobs) > 0 {
 		r.Keep, r.Expires, r.Until = store.KeepJobs, time.Time{}, until
 		r.Run = Millis(now) // from now on the jobs are left to the drain
@@ -131,7 +129,7 @@ func Finished(held *store.Record, resp store.Response, now time.Time) *store.Rec
 	return r
 }
 
-// Lifetime returns the end of the key's answers; zero while that end is open.
+// Lifetime returns the time until which the key is answered; zero while that time is open.
 func Lifetime(r *store.Record) time.Time {
 	if !r.Until.IsZero() {
 		return r.Until
@@ -139,9 +137,9 @@ func Lifetime(r *store.Record) time.Time {
 	return r.Expires
 }
 
-// Buried returns held, which has expired or was freed. The write changes the owner, so
-// whoever held it can't write it any more. What has expired stays so for hosts whose
-// clocks are behind; a freed record is told without a clock.
+// Buried returns held, an expired or freed record, with a new owner, so that a former holder
+// can't write it any more. An expired record stays expired also for hosts whose clocks are
+// behind; a freed record is recognized without a clock.
 func Buried(held *store.Record, now time.Time) *store.Record {
 	r := *held
 	if end := Seconds(now).Add(-time.Minute); !Freed(held) && end.Before(r.Expires) {

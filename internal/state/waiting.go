@@ -6,8 +6,9 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// Wait says which decision of people a record waits for, and where it stands; the
-// zero Wait, for none. It holds no data of the request.
+// Wait says which decision of people a record waits for, and at which point the operation
+// stopped. The zero Wait means that the record waits for none. A Wait holds no data of the
+// request.
 type Wait struct {
 	Reason Reason
 	Phase  string // the recovery point, or the call with the unknown outcome; "" of a parked job
@@ -17,12 +18,12 @@ type Wait struct {
 	Tries  int    // its failed deliveries
 }
 
-// OfJobs reports whether only the jobs of a record decide if it waits: it is neither
-// stuck nor blocked.
+// OfJobs reports whether the record is neither stuck nor blocked: then only the jobs decide if
+// the record waits.
 func (w Wait) OfJobs() bool { return w.Reason == NoReason || w.Reason == ReasonParked }
 
-// WaitOf returns what a record waits for. Nothing but these facts of the record
-// decides: neither time nor lease, so only a write begins or ends a wait.
+// WaitOf returns the wait of a record. Time and lease don't matter, so only a write begins or
+// ends a wait.
 func WaitOf(r *store.Record) (w Wait) {
 	switch {
 	case r.State == store.Stuck && begunOrInDoubt(r):
@@ -54,8 +55,7 @@ func parked(r *store.Record) (w Wait) {
 	return w
 }
 
-// WaitFrom sets since when r waits, if it does: from now on, unless it has waited
-// before.
+// WaitFrom sets the time from which r waits: now, or the earlier time if r waited before.
 func WaitFrom(r *store.Record, now time.Time) {
 	switch {
 	case WaitOf(r).Reason == NoReason:
