@@ -152,7 +152,7 @@ func (o *checkOptions) register(fs *pflag.FlagSet) {
 	}
 	p := &o.options
 	fs.StringVar(&p.Contract, "contract", check.Default, "`CONTRACT` that decides the exit code: "+strings.Join(check.Contracts(), ", "))
-	fs.StringVar(&p.Prefix, "prefix", check.DefaultPrefix, "begin all keys with `TEXT`, by which an operator finds them")
+	fs.StringVar(&p.Prefix, "prefix", check.DefaultPrefix, "begin all keys with `TEXT`, so that an operator finds them")
 	fs.StringVar(&p.Name, "name", "", "use `TEXT` in all keys, after the prefix, as the name of this run (default: random)")
 	fs.IntVar(&p.Racers, "at-once", check.DefaultRacers, "number of requests to send at the same time")
 	fs.IntVar(&p.Requests, "requests", check.DefaultRequests, "maximum number of requests")

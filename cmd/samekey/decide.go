@@ -33,12 +33,11 @@ type decider struct {
 	rec *store.Record // as it was shown
 }
 
-// decision holds the parts in which these commands differ: the wish, and the check of
-// the flags.
+// decision holds what differs between these commands: the wish and the check of the flags.
 type decision struct {
 	check func() error
 	wish  func() records.Wish
-	hint  func(*store.Record) string // how the flags give what a refusal asks for; may be nil
+	hint  func(*store.Record) string // the flags to use after a refusal; may be nil
 }
 
 func newDecider(env environment, cmd *cobra.Command, names bool, d *decision) *decider {

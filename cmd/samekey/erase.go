@@ -29,7 +29,7 @@ type eraser struct {
 // erased is the report of erase.
 type erased struct {
 	Erased int `json:"erased"`
-	// Left are records of the caller that are not erased, and why.
+	// Left maps each record of the caller that is not erased to the reason.
 	Left map[string]string `json:"left"`
 	// Sealed is the number of records whose caller can't be read without the data keys.
 	// Unreadable is the number of records that this version can't read.

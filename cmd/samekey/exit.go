@@ -70,8 +70,8 @@ Exit codes:
 {{.}}
 {{end}}`
 
-// exitCodes adds the exit codes to a command's help and to docs/use/cli.md: the codes
-// of exitMeanings, of which own replaces some.
+// exitCodes adds the exit codes to a command's help and to docs/use/cli.md.
+// own adds codes to those of exitMeanings, or replaces them.
 func exitCodes(cmd *cobra.Command, own map[int]string) *cobra.Command {
 	all := exitMeanings()
 	maps.Copy(all, own)

@@ -49,7 +49,7 @@ func newFinder(op *operator, fs *pflag.FlagSet) *finder {
 	fs.StringVar(&f.route, "key-route", "", "`ROUTE` of the key under idem.ACP or idem.UCP: METHOD PATH")
 	fs.StringArrayVar(&f.services, "service", nil, "for a derived key: a `SERVICE` or SERVICE/STEP of tx.Key that an abandoned attempt may have called; may be repeated")
 	fs.DurationVar(&f.since, "since", 0, "search only records with an attempt in the last `TIME`, such as 2h")
-	fs.Float64Var(&f.pages, "pages", 8, "scan: pages of 1 MB to read a second; a page costs 128 read units")
+	fs.Float64Var(&f.pages, "pages", 8, "scan: 1-MB pages to read per second; a page costs 128 read units")
 	fs.IntVar(&f.segments, "segments", 8, "scan: parts of the table to read at once")
 	fs.BoolVar(&f.noScan, "no-scan", false, "search only the index: fail instead of scanning the table")
 	return f

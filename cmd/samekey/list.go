@@ -122,7 +122,7 @@ func (l *lister) register(env environment, fs *pflag.FlagSet) {
 	fs.BoolVar(&l.stats, "stats", false, "count the records by state, route and age")
 	fs.BoolVar(&l.needs, "fingerprints", false, "count the records that need each secret and scheme of fingerprints")
 	l.op.registerKeys(fs)
-	fs.Float64Var(&l.pages, "pages", 4, "scan: pages of 1 MB to read a second; a page costs 128 read units")
+	fs.Float64Var(&l.pages, "pages", 4, "scan: 1-MB pages to read per second; a page costs 128 read units")
 	fs.DurationVar(&l.grace, "grace", state.DefaultGrace, "scan: the completer's grace")
 }
 
@@ -311,7 +311,7 @@ func (l *lister) print(rep *listed) error {
 type place struct {
 	why                state.Reason
 	route, phase, kind string
-	err                string // the error of an entry beside a record, which has no place
+	err                string // the error of an entry beside a record; such an entry has no place
 }
 
 // outage groups the entries of one place, which usually have the same cause.

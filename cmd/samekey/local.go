@@ -67,7 +67,7 @@ func runLocal(ctx context.Context, env environment, opts stack.Options, uiPort i
 	running, err := stack.Start(ctx, opts)
 	if err != nil {
 		if ctx.Err() != nil {
-			return nil //nolint:nilerr // told to end while it started
+			return nil //nolint:nilerr // a signal ended the start
 		}
 		if _, missing := os.Stat(opts.Template); opts.Template == defaultTemplate && errors.Is(missing, fs.ErrNotExist) {
 			err = fmt.Errorf("no %s in this folder: change the folder, give --template FILE, or run samekey init", opts.Template)
@@ -116,7 +116,7 @@ func localPage(ctx context.Context, env environment, running *stack.Stack, port 
 	return ui.Listen(ctx, port, 0, source)
 }
 
-// noStream turns the error of a stack without a stream into the page's.
+// noStream returns ui.ErrNoStream for the error of a stack without a stream.
 func noStream(err error) error {
 	if errors.Is(err, stack.ErrNoStream) {
 		return ui.ErrNoStream

@@ -33,7 +33,7 @@ func (a *account) register(fs *pflag.FlagSet) {
 	fs.StringVar(&a.endpoint, "endpoint-url", "", "`URL` of DynamoDB, for a local database (default: AWS_ENDPOINT_URL_DYNAMODB)")
 }
 
-// registerPlace is register for a command that doesn't ask DynamoDB.
+// registerPlace registers the flags of a command that doesn't call DynamoDB.
 func (a *account) registerPlace(fs *pflag.FlagSet) {
 	fs.StringVar(&a.region, "region", "", "AWS `REGION` (default: AWS_REGION, then the profile's Region)")
 	fs.StringVar(&a.profile, "profile", "", "`PROFILE` of the AWS config files (default: AWS_PROFILE)")

@@ -2,5 +2,5 @@
 
 package main
 
-// interrupted works only on Linux; elsewhere the parent must have ended.
+// interrupted is always false: only Linux shows whether a process is dying.
 func interrupted(int) bool { return false }

@@ -15,7 +15,7 @@ func newReference(env environment) *cobra.Command {
 		Hidden: true,
 		Args:   takes(0, 0),
 		RunE: func(*cobra.Command, []string) error {
-			refer(env.stdout, newRoot(env)) // a tree that doesn't run has no commands for help
+			refer(env.stdout, newRoot(env)) // a tree that doesn't run has no help and completion commands
 			return nil
 		},
 	}

@@ -19,7 +19,7 @@ type scan struct {
 func newScan(env environment, fs *pflag.FlagSet) *scan {
 	s := &scan{progress: newProgress(env, fs)}
 	fs.IntVar(&s.opt.Segments, "segments", 4, "scan: parts of the table to read at once")
-	fs.Float64Var(&s.opt.PagesPerSecond, "pages", 10, "scan: pages of 1 MB to read a second; a page costs 128 read units")
+	fs.Float64Var(&s.opt.PagesPerSecond, "pages", 10, "scan: 1-MB pages to read per second; a page costs 128 read units")
 	return s
 }
 

@@ -140,7 +140,7 @@ func commerceChecks(t Template, opt Options) []examined {
 	if acp {
 		all = append(all,
 			examined{"request-id", "a replay and a request without a key, with `Request-Id`", "", 2, 0, 2, (*examination).requestID},
-			examined{"equality", "a creation with an added null, array and integers: spelled otherwise, without the null, with another order of the array", "", 5, 1, 5, (*examination).equality})
+			examined{"equality", "a creation with an added null, array and integers, then respelled, without the null, and with the array reordered", "", 5, 1, 5, (*examination).equality})
 	} else {
 		all = append(all, examined{"equality", "the same JSON in other bytes", "", 1, 0, 1, (*examination).bytes})
 	}
@@ -155,7 +155,7 @@ func commerceChecks(t Template, opt Options) []examined {
 		other = "give --other-caller-env"
 	}
 	all = append(all,
-		examined{"path", "one key for the update, completion and cancellation of two sessions each, and for a creation", "", 11, 11, 11, (*examination).paths},
+		examined{"path", "one key for a creation, two updates, two completions and two cancellations", "", 11, 11, 11, (*examination).paths},
 		examined{"caller", "the key from another caller", other, 1, 1, 1, (*examination).caller},
 		examined{"concurrent", "several requests with a new key at once, and again until the API answers", "", opt.Racers + settles, 1, opt.Racers + 1, (*examination).concurrent},
 		examined{"concurrent-complete", "several completions of a session at once, and again until the API answers", "", 1 + opt.Racers + settles, 2, opt.Racers + 2, (*examination).completions},
@@ -491,7 +491,7 @@ func spell(b []byte, v any) []byte {
 	case map[string]any:
 		b = append(b, "{ "...)
 		for i, name := range slices.Backward(slices.Sorted(maps.Keys(v))) {
-			quoted, _ := json.Marshal(name) // a text
+			quoted, _ := json.Marshal(name) // a string can always be encoded
 			b = append(append(b, quoted...), " : "...)
 			if b = spell(b, v[name]); i > 0 {
 				b = append(b, ", "...)
@@ -514,7 +514,7 @@ func spell(b []byte, v any) []byte {
 		}
 		return b
 	}
-	text, _ := json.Marshal(v) // of JSON
+	text, _ := json.Marshal(v) // v comes from JSON
 	return append(b, text...)
 }
 
@@ -524,7 +524,7 @@ func changed(body []byte, change func(any) bool) []byte {
 	if !change(v) {
 		return nil
 	}
-	text, _ := json.Marshal(v) // of JSON
+	text, _ := json.Marshal(v) // v comes from JSON
 	return text
 }
 

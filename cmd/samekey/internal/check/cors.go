@@ -16,7 +16,7 @@ func (e *examination) cors(ctx context.Context) error {
 		return err
 	}
 	method, header := a.header.Get("Access-Control-Allow-Methods"), a.header.Get("Access-Control-Allow-Headers")
-	simple := e.template.Method == http.MethodPost // methods that CORS allows unnamed
+	simple := e.template.Method == http.MethodPost // CORS allows POST without Access-Control-Allow-Methods
 	switch {
 	case !a.ok() || !e.allows(a):
 		e.breaks("cors-preflight", fmt.Sprintf("%d, Access-Control-Allow-Origin %q", a.status, a.header.Get("Access-Control-Allow-Origin")))

@@ -52,8 +52,8 @@ func (a *answer) busy() bool {
 // is reports whether a equals b.
 func (a *answer) is(b *answer) bool { return a.status == b.status && bytes.Equal(a.body, b.body) }
 
-// ran reports whether a looks as if its request was carried out: it isn't first, the
-// answer of an earlier request with the key.
+// ran reports whether a looks like the answer to a new run: it differs
+// from first, the answer to an earlier request with the key.
 func (a *answer) ran(first *answer) bool { return a.ok() && !bytes.Equal(a.body, first.body) }
 
 // replays reports whether a equals first, or is marked as a replay.
@@ -128,7 +128,7 @@ func (e *examination) request(ctx context.Context, c call) (*http.Request, error
 	return req, nil
 }
 
-// send is once with retries while the API answers 429 or 503.
+// send sends c by once, and again while the API answers 429 or 503.
 func (e *examination) send(ctx context.Context, c call) (*answer, error) {
 	const tries = 3
 	for i := 1; ; i++ {

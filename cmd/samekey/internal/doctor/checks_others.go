@@ -53,7 +53,7 @@ func otherChecks() []Check {
 		{
 			ID: "versions", Severity: Warning, Needs: []Source{Functions, Code}, find: versions,
 			Looks:  "the functions, the worker and this command have one version of Samekey",
-			Causes: "neighbouring releases share a table; with more between them, an older program refuses the records of a newer one (500, record_corrupt)",
+			Causes: "adjacent releases can share a table; over a larger gap, the older program refuses the records of the newer one (500, record_corrupt)",
 			Mend:   "build and deploy functions and worker at the version of go.mod, and run the command of that version",
 		},
 		{
@@ -125,7 +125,7 @@ func ofHooks() (all []string) {
 	return all
 }
 
-// CloudWatch lists the metrics of requests between these ages.
+// listedFrom and listedTo bound the ages of requests whose metrics CloudWatch lists.
 const (
 	listedFrom = time.Hour
 	listedTo   = 13 * 24 * time.Hour

@@ -84,7 +84,7 @@ func queueChecks() []Check {
 		},
 		{
 			ID: "queue-kept", Severity: Error, Needs: queues, find: queueKept,
-			Looks:  "a queue keeps a message for longer than all receives of the message can take",
+			Looks:  "a queue keeps a message for at least maxReceiveCount times the VisibilityTimeout",
 			Causes: "a message that fails is deleted before it becomes a dead letter",
 			Mend:   "MessageRetentionPeriod: 1209600",
 		},

@@ -26,7 +26,7 @@ func windowChecks() []Check {
 			ID: "retention-queue", Severity: Error, Needs: []Source{ScanTable, Functions, Mappings, Queues}, find: retentionQueue,
 			Looks:  "a function that reads a queue remembers a message for as long as the queue and its dead letters may deliver it again",
 			Causes: "a message that is delivered late, or redriven from the dead letters, is worked on twice",
-			Mend:   "o.Retention of the consumer at least the MessageRetentionPeriod of the queue and of its dead letters together (30 * 24 * time.Hour)",
+			Mend:   "in the consumer, o.Retention of at least the MessageRetentionPeriod of the queue and of its dead letters together (30 * 24 * time.Hour)",
 		},
 		{
 			ID: "provider-keys", Severity: Warning, Needs: []Source{Functions}, find: providerKeys,

@@ -37,7 +37,7 @@ func streamChecks() []Check {
 		{
 			ID: "stream-filters", Severity: Error, Needs: mappings, find: streamFilters,
 			Looks:  "the filters of the stream's mappings pass every record that the worker needs",
-			Causes: "jobs or abandoned requests of the records that are left out wait for the sweep; what TTL removed unfinished is not reported",
+			Causes: "jobs and abandoned requests of the other records wait for the sweep; unfinished records that TTL removed are not reported",
 			Mend:   "take WorkerStream's FilterCriteria from samekey.yaml",
 		},
 		{

@@ -35,7 +35,7 @@ func tableChecks() []Check {
 		{
 			ID: "table-replicas", Severity: Warning, Needs: table, find: tableReplicas,
 			Looks:  "the table has no replica in another Region",
-			Causes: "each Region may run a key once, and the workers of two Regions do everything twice; with strong consistency phases fail",
+			Causes: "each Region may run a key once, and the workers of two Regions do everything twice; with strong consistency, phases fail",
 			Mend:   "let one Region write (docs/operate/deploying.md)",
 		},
 		{
@@ -53,7 +53,7 @@ func tableChecks() []Check {
 		{
 			ID: "ttl-attribute", Severity: Error, Needs: []Source{DescribeTTL}, find: ttlAttribute,
 			Looks:  "TTL, if it is on, is on `exp_s`",
-			Causes: "DynamoDB deletes records that must be kept, or none: a retry of a deleted record runs again",
+			Causes: "DynamoDB deletes records that must be kept, or deletes no records; a retry of a deleted record runs again",
 			Mend:   "TimeToLiveSpecification: {AttributeName: exp_s, Enabled: true}; by hand: turn TTL off, wait an hour, turn it on for exp_s",
 		},
 		{

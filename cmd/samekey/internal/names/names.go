@@ -69,9 +69,9 @@ const (
 	Twice   Danger = "twice"   // a call that may have been made is made under another key
 )
 
-// Judge returns a phase or call of an open operation that the program lacks, and the
-// danger; "" if one of the handlers has all. A record doesn't name the handler's Go
-// function, so Judge tries all handlers.
+// Judge returns a phase or call of an open operation that the program lacks,
+// and the danger; "" if one handler has all phases and calls. A record
+// doesn't name the handler's Go function, so Judge tries all handlers.
 func (p *Program) Judge(r *store.Record) (d Danger, unknown string) {
 	if r.State == store.Done {
 		return "", ""

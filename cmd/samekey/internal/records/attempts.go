@@ -91,8 +91,8 @@ func ended(r *store.Record, all []Attempt, now time.Time) []Attempt {
 	return all
 }
 
-// settledBetween reports whether people settled the stuck operation in that time: then its
-// attempt gave up.
+// settledBetween reports whether a person settled the stuck operation
+// between two times. The attempt then gave up: it did not die.
 func settledBetween(r *store.Record, from, to time.Time) bool {
 	return slices.ContainsFunc(r.Settled, func(d store.Decision) bool {
 		return d.From == "stuck" && !d.At.Before(from) && !d.At.After(to)

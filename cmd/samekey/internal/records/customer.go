@@ -109,11 +109,11 @@ func (c Customer) Check(ctx context.Context) (err error) {
 	return err
 }
 
-// FindKey returns the records of the customer's key that can be found without a scan: of every caller
-// that the scope names, in the customer's namespace, without a namespace, and in the namespaces of
-// waiting operations; and among the waiting operations. A scope may be a bare subject, or "" for
-// callers under idem.OneScope. The newest come first. Other records, such as of a caller with an
-// issuer, need [Search].
+// FindKey returns the records of the customer's key that can be found without a scan.
+// It tries every caller that the scope may mean in the customer's namespace, then in
+// the namespaces of waiting operations, and compares the waiting operations. A scope
+// may be a bare subject, or "" for callers under idem.OneScope. The newest record
+// comes first. [Search] finds all records, also of a caller with an issuer.
 func FindKey(ctx context.Context, s store.Store, of Customer, waiting iter.Seq2[stream.Entry, error]) (found []*store.Record, _ error) {
 	c, tried := newComparer(of), make(map[string]bool)
 	try := func(namespace string) error {
@@ -205,8 +205,8 @@ func (c *comparer) compare(ctx context.Context, rec *store.Record) (is, known bo
 	return false, rec.Input != nil || c.Route != "" || !byPath(rec)
 }
 
-// byPath reports whether the scope of a record contains the request's path, which
-// neither the route nor a finished record has.
+// byPath reports whether the scope of a record contains the request's path.
+// The record's route is only a pattern, and a finished record has no request.
 func byPath(rec *store.Record) bool {
 	return (rec.Scheme == "func acp" || rec.Scheme == "func ucp") && strings.Contains(rec.Route, "{")
 }

@@ -117,9 +117,8 @@ type Cost struct {
 	// Writes is the number of writes by attempts and operators: exact, since each
 	// write counts in the record.
 	Writes int64 `json:"writes"`
-	// Bytes is the present size of the record. Units is the number of write units of
-	// Writes, if the record had this size each time and no write was part of a
-	// transaction. Both are estimates.
+	// Bytes is the present size of the record. Units estimates the write units of
+	// Writes: each write with this size, and outside a transaction. Both are estimates.
 	Bytes int   `json:"bytes_estimate"`
 	Units int64 `json:"write_units_estimate"`
 	// Note says what is not counted.

@@ -27,7 +27,7 @@ type StoryOptions struct {
 	Sealed string
 
 	// Listed are the entries of the operation in the list of sweeps ([stream.Listed]).
-	// ListedUnknown is the reason why they are unknown; "" if they are known.
+	// ListedUnknown is the reason why Listed is unknown; "" if Listed is known.
 	Listed        []stream.Entry
 	ListedUnknown string
 

@@ -51,7 +51,7 @@ func factsOf(e *records.Story) []Fact {
 	return facts
 }
 
-// The ends of attempts that the page shows as failures.
+// failedEnds are the ends of attempts that the page shows as failures.
 var failedEnds = map[string]bool{"died": true, "stuck": true}
 
 func spansOf(e *records.Story) (spans []Span) {

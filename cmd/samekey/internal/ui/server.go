@@ -262,7 +262,8 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request, do func(context.
 	reply(w, map[string]string{"said": said})
 }
 
-// decode reads the JSON of a request. A form can't send this type.
+// decode reads the JSON of a request. A form of another site can't send
+// the type application/json.
 func decode(w http.ResponseWriter, r *http.Request, into any) bool {
 	if r.Header.Get("Content-Type") != "application/json" {
 		refuse(w, http.StatusUnsupportedMediaType, "the body must be application/json")

@@ -13,8 +13,8 @@ type Source interface {
 	// Size returns the table's approximate size, so that the page can state the cost of
 	// reading all of it.
 	Size(ctx context.Context) (Size, error)
-	// Browse reads all records and calls see with each page of them. Calls of see don't
-	// overlap. It returns the first error, or ctx's.
+	// Browse reads all records and calls see with each page of them, one
+	// call after another. Browse returns the first error, or ctx's.
 	Browse(ctx context.Context, see func([]Row, Progress)) error
 	// Waiting returns the oldest rows of records that wait for people, limited to most,
 	// or ErrNoQuery if no query can find them.

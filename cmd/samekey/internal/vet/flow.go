@@ -16,8 +16,8 @@ import (
 	"github.com/samekey/samekey/cmd/samekey/internal/vet/lock"
 )
 
-// Program finds the handlers and engines of a package for a lock file: its result is a
-// [lock.Program]. It reports nothing.
+// Program finds the handlers and engines of a package for a lock file,
+// and has a [lock.Program] as result. It reports no findings.
 var Program = &analysis.Analyzer{
 	Name: "program", Doc: "list the phases of handlers, and the options of engines that decide what a key means",
 	Requires:   []*analysis.Analyzer{finder},
@@ -28,8 +28,9 @@ var Program = &analysis.Analyzer{
 	},
 }
 
-// stop is a phase on the way through a handler: its place in the handler's own body,
-// and its place in the called function.
+// stop is a phase on the way through a function. site is the place of the
+// phase, or of the call that leads to it, in the function's own body.
+// inner is the called function; nil for a phase of the function itself.
 type stop struct {
 	phase *phase
 	site  token.Pos

@@ -104,8 +104,8 @@ func (c *code) mentions(e, left ast.Expr) bool {
 	return yes
 }
 
-// assignedByPhase reports whether the phase's own statement assigns to v, as it does
-// to err: it overwrites the assignment in the function.
+// assignedByPhase reports whether the phase's own statement assigns to v, as to err.
+// That assignment overwrites an assignment in the phase's function.
 func (c *code) assignedByPhase(p *phase, v *types.Var) bool { return c.assigns(p.call, v) }
 
 // assigns reports whether the statement of a call assigns to v.

@@ -50,14 +50,14 @@ func (c *code) typeName(t types.Type) string {
 	})
 }
 
-// losses finds parts of a type that encoding/json omits, refuses, or can't decode
-// (back).
+// losses finds parts of a type that encoding/json omits or refuses and,
+// with back, parts that it can't decode.
 type losses struct {
 	back bool
 	seen map[types.Type]bool
 }
 
-// of returns the first such part, as a Go expression, and the reason.
+// of returns the first lost part, as a Go expression, and the reason.
 func (l losses) of(t types.Type, at string) (part, why string) {
 	t = types.Unalias(t)
 	if l.seen[t] {

@@ -33,8 +33,8 @@ func checkSafe(c *code) (all []finding) {
 	return all
 }
 
-// unquestioned names the call with an effect whose error is marked after no test but
-// err != nil; "" if the error has another source, or is tested.
+// unquestioned names the call with an effect whose error is marked without a
+// test other than err != nil; "" if the error has another source, or is tested.
 func (c *code) unquestioned(body *ast.BlockStmt, mark *ast.CallExpr) string {
 	arg := ast.Unparen(mark.Args[0])
 	if call, ok := arg.(*ast.CallExpr); ok {

@@ -30,8 +30,8 @@ type event struct {
 	effect *effect
 }
 
-// literals finds the literals that run in place: they are called, deferred, or passed
-// to a call, and have no phases (a handler has).
+// literals finds the function literals that run in place: a literal that is
+// called, deferred or passed to a call, unless it has phases, as a handler has.
 func (c *code) literals() {
 	direct := func(e ast.Expr) *ast.FuncLit {
 		lit, _ := ast.Unparen(e).(*ast.FuncLit)

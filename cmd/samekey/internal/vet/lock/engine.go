@@ -20,7 +20,7 @@ type Engine struct {
 // as it is known. Functions are hashed.
 type Meaning map[string]string
 
-// Options of a Meaning that list other meanings that the engine knows.
+// Options of a Meaning that list further meanings that the engine knows.
 const (
 	knownSchemes = "Fingerprint.Known"
 	former       = "Former" // "true" if the fields are known, such as "Former.Scope"
@@ -51,7 +51,7 @@ func (m Meaning) scopes() (claims string, knows []string) {
 	case "":
 		return present, []string{present}
 	case "true":
-		preset := "" // the same
+		preset := "" // the present preset
 		if m[formerPreset] != "" {
 			preset = former + "."
 		}
