@@ -27,27 +27,27 @@ import (
 	"github.com/samekey/samekey/internal/testkit/prove"
 )
 
-// alarmed is an alarm, the trouble that it is for, and the runbook's way out.
+// alarmed has the trouble behind an alarm, and the remedies in the runbook.
 type alarmed struct {
 	trouble func(*duty)
-	every   bool        // the trouble happens at each step, not once
-	mend    func(*duty) // what no command does: a program, a role, a sink; nil: nothing
-	after   func(*duty) // clients and the completer, after the commands
-	// says is what each command of the section prints in the trouble, and while it is
-	// ended. Those of Do are the remedies. A command that names PK ends a record of its own.
+	every   bool        // trouble happens at each step, not once
+	mend    func(*duty) // mends what no command can: a program, a role, a sink; may be nil
+	after   func(*duty) // what clients and the completer do after the commands
+	// says maps each command of the runbook's section to a part of its output. The commands
+	// under Do are the remedies. A command with PK ends the trouble of one record.
 	says map[string]string
-	logs []string // lines that function or worker have logged
-	soon bool     // the commands are typed 20 minutes after the trouble; the alarm lasts for a day
+	logs []string // lines in the log of function or worker
+	soon bool     // the commands run 20 minutes after the trouble; the alarm lasts for a day
 
-	by    time.Duration // after which the alarm fires at the latest
-	lasts time.Duration // for which it lasts at least
-	ends  time.Duration // after the mending
+	by    time.Duration // latest time at which the alarm fires
+	lasts time.Duration // least time for which the alarm lasts
+	ends  time.Duration // latest end of the alarm after the remedies
 
-	pks []string // the records, in the order of the commands that name PK
-	ref string   // a short name of a log line
+	pks []string // the records, in the order of the commands with PK
+	ref string   // the short name in a log line
 }
 
-// pay is the handler's usual work.
+// pay is a handler that works.
 func pay(ctx context.Context) (idem.Response, error) {
 	if _, err := idem.Atomic(ctx, "book", func(context.Context, *idem.Tx) (int, error) { return 1, nil }); err != nil {
 		return idem.Response{}, err
@@ -59,16 +59,16 @@ func withMail(ctx context.Context) (idem.Response, error) {
 	return idem.Response{Status: 201}, idem.Stage(ctx, idem.NewJob("mail", "to jane"))
 }
 
-// fails books, and fails.
+// failsAfterBooking commits a phase, and then fails.
 func failsAfterBooking(ctx context.Context) (idem.Response, error) {
 	_, err := idem.Atomic(ctx, "book", func(context.Context, *idem.Tx) (int, error) { return 1, nil })
 	return idem.Response{}, errors.Join(err, errTimeout)
 }
 
-// plain is a function that stores no requests.
+// plain returns a function that stores no requests.
 func (d *duty) plain() handling { return d.handler(&dutyOptions{function: "plain"}) }
 
-// left has requests of a function fail, and notes their records.
+// left sends requests that fail, and notes their records.
 func (d *duty) left(a *alarmed, h handling, body string, status, many int) {
 	d.Helper()
 	before := make(map[string]bool)
@@ -89,7 +89,7 @@ func (d *duty) left(a *alarmed, h handling, body string, status, many int) {
 	}
 }
 
-// again has the clients of the last so many keys send their requests again.
+// again sends the requests of the last keys again.
 func (d *duty) again(h handling, body string, statuses ...int) {
 	d.Helper()
 	for i, status := range statuses {
@@ -97,7 +97,7 @@ func (d *duty) again(h handling, body string, statuses ...int) {
 	}
 }
 
-// alarmTable has a row for each alarm of the stack.
+// alarmTable returns a row for each alarm of the stack.
 func alarmTable() map[string]*alarmed {
 	all := make(map[string]*alarmed)
 	row := func(name string, a *alarmed) *alarmed { all[name] = a; return a }
@@ -179,7 +179,7 @@ func alarmTable() map[string]*alarmed {
 		d.left(unreadable, d.plain(), "book", 500, 1)
 		good = d.put(unreadable.pks[0], func(it fakedynamo.Item) { it["v"] = &types.AttributeValueMemberN{Value: "99"} })
 	}
-	unreadable.mend = func(d *duty) { // from the backup
+	unreadable.mend = func(d *duty) { // as if restored from a backup
 		d.put(unreadable.pks[0], func(it fakedynamo.Item) { clear(it); maps.Copy(it, good) })
 		d.does["book"] = pay
 		d.again(d.plain(), "book", 201)
@@ -247,7 +247,7 @@ func alarmTable() map[string]*alarmed {
 			d.sink = errors.New("550 no such user")
 			gone := both.pks
 			d.left(&both, d.plain(), "mail", 201, 1)
-			d.pass(2 * time.Hour) // it is parked
+			d.pass(2 * time.Hour) // the job is parked
 			d.sink = nil
 			for _, pk := range append(gone, both.pks...) {
 				d.server.Locked(func(db *fakedynamo.DB) { db.Expire("records", pk) })
@@ -280,7 +280,7 @@ func alarmTable() map[string]*alarmed {
 		return d.handler(&dutyOptions{function: "renamed", engine: func(o *idem.Options) { o.Resumable = true }})
 	}
 	notMine.trouble = func(d *duty) {
-		d.account.Env("worker")["SAMEKEY_FUNCTIONS"] = "orders,renamed" // which isn't there by that name
+		d.account.Env("worker")["SAMEKEY_FUNCTIONS"] = "orders,renamed" // no function has the name renamed
 		d.does["book"] = failsAfterBooking
 		d.left(notMine, renamed(d), "book", 500, 1)
 		d.does["book"] = pay
@@ -318,7 +318,7 @@ func alarmTable() map[string]*alarmed {
 		every: true, by: 25 * time.Minute, lasts: time.Hour, ends: 30 * time.Minute,
 	})
 	failures.trouble = func(d *duty) {
-		if failures.pks == nil { // one of each
+		if failures.pks == nil { // a record of each kind
 			failures.pks = []string{d.finished(), d.finished()}
 			d.put(failures.pks[0], func(it fakedynamo.Item) { it["v"] = &types.AttributeValueMemberN{Value: "99"} })
 			d.put(failures.pks[1], func(it fakedynamo.Item) { it["fpk"] = &types.AttributeValueMemberS{Value: "lost"} })
@@ -379,7 +379,7 @@ func alarmTable() map[string]*alarmed {
 				d.does["mail"] = withMail
 				d.lost = name == "GivenUpLost"
 				clear(d.mails)
-				// The worker dies of each batch, and TTL removes one of two records.
+				// The worker dies at each batch, and TTL removes one of two records.
 				d.is("with a mail", d.send(d.plain(), d.newKey(), "mail"), 201)
 				var gone alarmed
 				d.left(&gone, d.plain(), "mail", 201, 1)
@@ -412,7 +412,7 @@ func alarmTable() map[string]*alarmed {
 			d.does["book"] = failsAfterBooking
 			d.left(a, d.app, "book", 500, 1)
 			d.sweeps = false
-			d.pass(step) // the ticket is made, and not due
+			d.pass(step) // the ticket exists and is not due
 			lose(d)
 		}
 		a.after = func(d *duty) { d.sweeps = true; d.pass(30 * time.Minute); d.again(d.app, "book", 201) }
@@ -420,7 +420,7 @@ func alarmTable() map[string]*alarmed {
 	tickets("Recursion", map[string]string{"samekey get REF": "the completer is late: see samekey list", "samekey sweep --function WORKER": "1 tickets made"},
 		20*time.Hour, 10*time.Hour, func(d *duty) {
 			for range 6 {
-				if !d.logged("not completed") { // its first try fails
+				if !d.logged("not completed") { // the first try fails
 					d.pass(step)
 				}
 			}
@@ -433,7 +433,7 @@ func alarmTable() map[string]*alarmed {
 	return all
 }
 
-// put changes an item of the table as somebody may by hand, and returns it as it was.
+// put changes an item of the table, as a person may by hand, and returns the former item.
 func (d *duty) put(pk string, change func(fakedynamo.Item)) (before fakedynamo.Item) {
 	d.Helper()
 	d.server.Locked(func(db *fakedynamo.DB) {
@@ -447,7 +447,7 @@ func (d *duty) put(pk string, change func(fakedynamo.Item)) (before fakedynamo.I
 	return before
 }
 
-// finished is the record of a new finished request.
+// finished makes a finished request, and returns its partition key.
 func (d *duty) finished() string {
 	d.Helper()
 	d.is("new", d.send(d.plain(), d.newKey(), "pay"), 201)
@@ -458,7 +458,7 @@ func (d *duty) finished() string {
 	return pk
 }
 
-// shortName is the record's in the last line of the log that says so.
+// shortName returns the short name of the record in the last log line that contains says.
 func (d *duty) shortName(says string) string {
 	d.Helper()
 	d.mu.Lock()
@@ -471,11 +471,11 @@ func (d *duty) shortName(says string) string {
 	return m[1]
 }
 
-// schedules sets a schedule of the worker's.
+// schedules sets the state of a worker's schedule.
 func (d *duty) schedules(task, state string) { d.account.Schedule(task)["State"] = state }
 
-// sectionOf is the commands of a section of the runbook: those to look with, and those to
-// act with.
+// sectionOf returns the commands of a section of the runbook: look has
+// those to look with, and do those to act with.
 func sectionOf(t *testing.T, page, section string) (look, do []string, logs []string) {
 	t.Helper()
 	_, text, ok := strings.Cut(page, "\n## "+section+"\n")
@@ -498,9 +498,9 @@ func sectionOf(t *testing.T, page, section string) (look, do []string, logs []st
 	return look, do, logs
 }
 
-// Each alarm begins with its trouble, lasts as long, and ends; each command of its section
-// of the runbook runs as it is printed, shows the trouble, or ends it. On a table of 10³
-// records, and with PROVE=all of 10⁶, which is filled once for all alarms.
+// Each alarm begins with its trouble, lasts as long as expected, and ends. Each command
+// of the alarm's section in the runbook runs as printed, and shows or ends the trouble.
+// The table has 10³ records, with PROVE=all also 10⁶; all alarms share one table.
 func TestEachAlarmAndItsWayOut(t *testing.T) {
 	raw, err := os.ReadFile(onCallPage)
 	if err != nil {
@@ -536,7 +536,7 @@ func TestEachAlarmAndItsWayOut(t *testing.T) {
 	}
 }
 
-// play plays an alarm's trouble to its end.
+// play plays an alarm's trouble from begin to end.
 func (d *duty) play(name string, a *alarmed, page string) {
 	d.Helper()
 	looks, does, lines := sectionOf(d.T, page, name)
@@ -615,8 +615,8 @@ func (d *duty) play(name string, a *alarmed, page string) {
 	}
 }
 
-// The runbook's table of how long an alarm lasts after the cure has each alarm once, with the
-// time after which its course has ended.
+// The runbook's table of the time that an alarm lasts after the remedy
+// has each alarm once, with the time that the alarm's test allows.
 func TestRunbookSaysHowLongAlarmsLast(t *testing.T) {
 	t.Parallel()
 	raw, err := os.ReadFile(onCallPage)
@@ -639,7 +639,7 @@ func TestRunbookSaysHowLongAlarmsLast(t *testing.T) {
 	want := make(map[string]time.Duration)
 	for name, a := range alarmTable() {
 		want[name] = a.ends
-		if a.ends > 5*time.Hour { // it lasts for a day
+		if a.ends > 5*time.Hour { // the alarm lasts for a day
 			want[name] += a.lasts
 		}
 	}
@@ -648,7 +648,7 @@ func TestRunbookSaysHowLongAlarmsLast(t *testing.T) {
 	}
 }
 
-// typed runs a command as the page has it.
+// typed runs a command of the page.
 func (d *duty) typed(name string, a *alarmed, command string, pks []string) {
 	d.Helper()
 	want, known := a.says[command]

@@ -22,7 +22,7 @@ import (
 
 const secret = "s3cret"
 
-// wrongAPI is the URL of an API with these faults.
+// wrongAPI returns the URL of an API with these faults.
 func wrongAPI(t *testing.T, faults ...string) (string, *checktest.Server) {
 	t.Helper()
 	api := checktest.Wrong(check.DefaultRacers, faults...)
@@ -31,7 +31,7 @@ func wrongAPI(t *testing.T, faults ...string) (string, *checktest.Server) {
 	return srv.URL + "/orders?token=" + secret, api
 }
 
-// whole are the flags of an examination that leaves nothing out.
+// whole returns the flags of an examination that makes every check.
 func whole(url string, more ...string) []string {
 	return append([]string{
 		"check", "-timeout=5m", "-total=10m", "-body", `{"item":"pizza"}`, "-other-body", `{"item":"pasta"}`, "-refused-body", `{}`,
@@ -85,7 +85,7 @@ func TestCheckJSON(t *testing.T) {
 	}
 }
 
-// Nothing is sent before somebody has agreed to the number that was told.
+// The command sends nothing before a person has agreed to the number of requests.
 func TestCheckAsks(t *testing.T) {
 	t.Parallel()
 	for typed, want := range map[string]struct {
@@ -143,7 +143,7 @@ func TestCheckCalledTheWrongWay(t *testing.T) {
 	}
 }
 
-// The request is made of flags, files and the environment.
+// The template comes from flags, files and the environment.
 func TestCheckFills(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "body.json")
@@ -171,7 +171,7 @@ func TestCheckFills(t *testing.T) {
 	}
 }
 
-// A report that nobody can read is none.
+// A report that can't be printed is an error.
 func TestCheckOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	for _, asJSON := range []bool{false, true} {
@@ -182,7 +182,7 @@ func TestCheckOnAFullDisk(t *testing.T) {
 	}
 }
 
-// An API that isn't examined to the end was not found right.
+// An examination that ends early is an error, even if it found no fault.
 func TestCheckNotToTheEnd(t *testing.T) {
 	t.Parallel()
 	var n atomic.Int32
@@ -200,7 +200,8 @@ func TestCheckNotToTheEnd(t *testing.T) {
 	}
 }
 
-// A merchant's checkout is examined by the contract of its protocol, with a column of its own.
+// The contract of a commerce protocol examines a merchant's checkout,
+// and its report has one column.
 func TestCheckOfAMerchant(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

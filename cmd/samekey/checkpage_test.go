@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The page's first command works as it is printed, but for the URL.
+// The page's first command works as printed, with another URL.
 func TestCheckAsThePageHasIt(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/use/check.md")
@@ -31,7 +31,7 @@ func TestCheckAsThePageHasIt(t *testing.T) {
 	}
 }
 
-// words splits a command of the shell's, with single quotes and continued lines.
+// words splits a shell command with single quotes and continued lines.
 func words(command string) (all []string) {
 	for _, m := range regexp.MustCompile(`'([^']*)'|([^\s\\']+)`).FindAllStringSubmatch(command, -1) {
 		all = append(all, m[1]+m[2])

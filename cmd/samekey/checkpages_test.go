@@ -16,7 +16,7 @@ import (
 	"github.com/samekey/samekey/internal/testkit/pagetest"
 )
 
-// checks: what samekey check sends.
+// checks lists the checks and requests of samekey check.
 func checks(*testing.T) string {
 	tb := pagetest.Table{Head: []string{"check", "sends", "needs"}}
 	for _, c := range check.Checks(check.Default) {
@@ -29,7 +29,7 @@ func checks(*testing.T) string {
 	return tb.String()
 }
 
-// rules: what it judges by, and where the contracts have it.
+// rules lists the rules, with the sections of the contracts.
 func rules(t *testing.T) string {
 	t.Helper()
 	tb := pagetest.Table{Head: []string{"rule", "demands", "Stripe", "IETF draft"}}
@@ -46,7 +46,7 @@ func rules(t *testing.T) string {
 	return tb.String()
 }
 
-// wrongServer: the ten faults of a server, and the report about it.
+// wrongServer shows the ten faults of a server, and the report about the server.
 func wrongServer(t *testing.T) string {
 	report := examined(t, checktest.Ten()...)
 	if report.Faults != 10 {
@@ -69,7 +69,7 @@ func wrongServer(t *testing.T) string {
 	return "```text\n" + strings.Join(shown, "\n\n") + "```\n"
 }
 
-// examined is a report about a server with faults, at orders.example.
+// examined returns a report about a server with faults, at orders.example.
 func examined(t *testing.T, faults ...string) *check.Report {
 	t.Helper()
 	srv := httptest.NewServer(checktest.Wrong(check.DefaultRacers, faults...))
@@ -95,7 +95,7 @@ func examined(t *testing.T, faults ...string) *check.Report {
 	return report
 }
 
-// The page's numbers are the program's.
+// The page has the program's numbers.
 func TestCheckPageNumbers(t *testing.T) {
 	t.Parallel()
 	page := strings.Join(strings.Fields(pagetest.Pages(t, "../..")["docs/use/check.md"]), " ")

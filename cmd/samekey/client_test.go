@@ -12,19 +12,20 @@ import (
 	"testing"
 )
 
-// signedAs are the access key and the region that a request was signed with.
+// signedAs matches the access key and the Region in a request's signature.
 var signedAs = regexp.MustCompile(`Credential=(\w+)/\d+/([\w-]+)/dynamodb/`)
 
-// bareAWS gives the test an environment that says nothing of AWS but where
-// DynamoDB is, and empty files. It returns the latter, and who signed each request.
+// bareAWS gives the test an environment without AWS settings except the
+// endpoint of DynamoDB, and empty config files. It returns the paths of
+// the files, and a function that returns who signed each request.
 func bareAWS(t *testing.T) (config, credentials string, signers func() []string) {
 	t.Helper()
 	for _, kv := range os.Environ() {
 		if name, _, _ := strings.Cut(kv, "="); strings.HasPrefix(name, "AWS_") {
-			t.Setenv(name, "") // an AWS_PROFILE or an endpoint of the developer's own
+			t.Setenv(name, "") // a developer may have set AWS_PROFILE or an endpoint
 		}
 	}
-	var mu sync.Mutex // the list asks side by side
+	var mu sync.Mutex // list sends its requests concurrently
 	var got []string
 	db := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if m := signedAs.FindStringSubmatch(r.Header.Get("Authorization")); m != nil {
@@ -50,12 +51,12 @@ func bareAWS(t *testing.T) (config, credentials string, signers func() []string)
 	}
 }
 
-// What reads from AWS takes its account and region as AWS's own tools do.
+// Commands find account and Region as AWS's own tools do.
 func TestOperatorFindsItsAccount(t *testing.T) {
 	for name, tt := range map[string]struct {
 		config, credentials string
 		env                 map[string]string
-		want                string // who signs; "" if nothing is sent
+		want                string // the signer; "" if nothing is sent
 		code                int
 		says                []string
 	}{

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Each shell's script asks the program, and bash can read its own.
+// Each shell's script asks the program, and bash can parse its script.
 func TestCompletionScripts(t *testing.T) {
 	t.Parallel()
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
@@ -25,7 +25,7 @@ func TestCompletionScripts(t *testing.T) {
 	}
 }
 
-// What the scripts ask is answered: commands, and flags with their texts.
+// The program answers the scripts with commands, and with flags and their texts.
 func TestCompletion(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

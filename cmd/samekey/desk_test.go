@@ -21,7 +21,7 @@ import (
 	"github.com/samekey/samekey/internal/testkit/leaktest"
 )
 
-// desk is a table, an application on it, and an operator's environment.
+// desk holds a table, an application on the table, and an operator's environment.
 type desk struct {
 	client *dynamodb.Client
 	store  *dynamo.Store
@@ -30,10 +30,10 @@ type desk struct {
 	keys   []string // derived keys that the provider got
 }
 
-// unhurried has a client wait for a slow machine's answers.
+// unhurried sets a client without timeouts, for a slow machine.
 func unhurried(o *dynamodb.Options) { o.HTTPClient = http.DefaultClient }
 
-// newDesk sets the process's environment, as the command's client reads that.
+// newDesk sets variables of the process's environment, since the command's client reads them.
 func newDesk(t *testing.T) *desk {
 	t.Helper()
 	db := dynamotest.Start(t)
@@ -63,7 +63,7 @@ func newDesk(t *testing.T) *desk {
 	}
 }
 
-// ok runs a command that must succeed, and returns what it prints.
+// ok runs a command that must succeed, and returns its output.
 func (d *desk) ok(t *testing.T, args ...string) string {
 	t.Helper()
 	code, stdout, stderr := call(t, d.env, args...)
@@ -73,7 +73,7 @@ func (d *desk) ok(t *testing.T, args ...string) string {
 	return stdout
 }
 
-// fails runs a command that must fail so, and say so.
+// fails checks a command's exit code and error.
 func (d *desk) fails(t *testing.T, code int, want string, args ...string) {
 	t.Helper()
 	got, stdout, stderr := call(t, d.env, args...)
@@ -86,10 +86,10 @@ var errTimeout = errors.New("timeout")
 
 const customersKey = "customers-key-8e03978e"
 
-// contents are in the records of a desk. Commands print them with --data only.
+// contents are texts in a desk's records that commands print only with --data.
 func contents() []string { return []string{"secret ride", "secret address", leaktest.Card} }
 
-// request is a customer's.
+// request returns the customer's request.
 func request() idem.Request {
 	return idem.Request{
 		Key: customersKey, Method: "POST", Path: "/rides", Route: "POST /rides", Body: []byte(`{"card":"` + leaktest.Card + `"}`),
@@ -97,8 +97,8 @@ func request() idem.Request {
 	}
 }
 
-// pay writes a ride, stages a mail, and calls a provider without keys; the first time
-// nobody knows what came of it.
+// pay writes a ride, stages a mail, and calls a provider that takes no
+// keys. The first call has an unknown outcome.
 func (d *desk) pay(ctx context.Context, calls *int) (idem.Result, error) {
 	return d.engine.Do(ctx, request(), func(ctx context.Context) (idem.Response, error) {
 		if _, err := idem.Atomic(ctx, "ride_created", func(_ context.Context, tx *idem.Tx) (string, error) {
@@ -118,7 +118,7 @@ func (d *desk) pay(ctx context.Context, calls *int) (idem.Result, error) {
 	})
 }
 
-// stuck is the record of a payment whose outcome is unknown.
+// stuck makes a payment with an unknown outcome, and returns its record.
 func (d *desk) stuck(t *testing.T) *store.Record {
 	t.Helper()
 	calls := 0
@@ -128,7 +128,7 @@ func (d *desk) stuck(t *testing.T) *store.Record {
 	return d.record(t)
 }
 
-// record is the customer's, by their key.
+// record returns the record of the customer's key.
 func (d *desk) record(t *testing.T) *store.Record {
 	t.Helper()
 	pk, err := (records.Customer{Namespace: "rides", Key: customersKey, Scope: "jwt:jane"}).PK(t.Context())
@@ -142,7 +142,7 @@ func (d *desk) record(t *testing.T) *store.Record {
 	return rec
 }
 
-// scrubs replace what differs from run to run.
+// scrubs replace texts that differ from run to run.
 var scrubs = []struct {
 	re *regexp.Regexp
 	to string

@@ -17,7 +17,7 @@ import (
 	"github.com/samekey/samekey/cmd/samekey/internal/doctor/doctortest"
 )
 
-// callAt runs a command on an account in memory, at the time of the bubble.
+// callAt runs a command on an account in memory, at the bubble's time.
 func callAt(t *testing.T, account aws.HTTPClient, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errOut bytes.Buffer
@@ -27,7 +27,7 @@ func callAt(t *testing.T, account aws.HTTPClient, args ...string) (code int, std
 	return code, out.String(), errOut.String()
 }
 
-// someAccount gives the SDK region and credentials, and nothing of this machine.
+// someAccount gives the SDK a Region and credentials, and none of this machine's settings.
 func someAccount(t *testing.T) {
 	t.Helper()
 	bareAWS(t)
@@ -36,7 +36,8 @@ func someAccount(t *testing.T) {
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "local")
 }
 
-// The report has each mistake with its consequence and its mend, and what was not checked.
+// The report has each mistake with its consequence and its mend, and the
+// checks that could not be made.
 func TestDoctorReports(t *testing.T) {
 	someAccount(t)
 	bad := func(w *doctortest.World) {
@@ -95,7 +96,8 @@ func TestDoctorWorstInputs(t *testing.T) {
 			t.Errorf("%v: code %d, %q, %q", tt.args, code, stdout, stderr)
 		}
 	}
-	// The stack's own table comes before the environment's; a report that nobody can read is none.
+	// The stack's own table wins over the environment's. A report that can't
+	// be printed is an error.
 	env := environment{stdout: io.Discard, stderr: io.Discard, now: time.Now, http: doctortest.Good(time.Now()), getenv: func(name string) string {
 		return map[string]string{"IDEM_TABLE": "nothing"}[name]
 	}}
@@ -108,7 +110,7 @@ func TestDoctorWorstInputs(t *testing.T) {
 			t.Errorf("%s: code %d, the disk is full", form, code)
 		}
 	}
-	// Without any right, nothing is good and nothing is wrong, which is said.
+	// Without any permission, the report has no good check and no mistake, and says so.
 	for _, tt := range []struct {
 		code   int
 		stderr string
@@ -123,7 +125,7 @@ func TestDoctorWorstInputs(t *testing.T) {
 	}
 }
 
-// The other services are those of the table's own place, or nobody asks them.
+// Other services are asked at the table's own place, or not at all.
 func TestOnlyTheTableIsAsked(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -143,8 +145,8 @@ func TestOnlyTheTableIsAsked(t *testing.T) {
 	}
 }
 
-// CI asks for answers: without a right it fails, though nothing is found. A flag that is
-// left out, and what a deployment doesn't have, is no such answer.
+// With --strict, a check without an answer of AWS fails the command. A
+// missing flag, or a missing part of a deployment, doesn't.
 func TestDoctorStrict(t *testing.T) {
 	someAccount(t)
 	for name, tt := range map[string]struct {
@@ -168,7 +170,7 @@ func TestDoctorStrict(t *testing.T) {
 	}
 }
 
-// refusing answers every request with an error of AWS.
+// refusing answers every request with an AWS error.
 type refusing struct{ code string }
 
 func (r refusing) Do(req *http.Request) (*http.Response, error) {
@@ -179,7 +181,7 @@ func (r refusing) Do(req *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// On a local database the table is examined, and nobody asks a real account for the rest.
+// With a local database, only the table is examined: no request goes to a real account.
 func TestDoctorOnDynamoDBLocal(t *testing.T) {
 	d := newDesk(t)
 	calls := 0
@@ -195,7 +197,7 @@ func TestDoctorOnDynamoDBLocal(t *testing.T) {
 	for _, f := range r.Findings {
 		wrong[f.Check] = true
 	}
-	// The desk's table has no TTL and no protection: the tests look at expired records.
+	// The desk's table has no TTL and no protection, since tests read expired records.
 	if code != 3 || len(wrong) > 3 || !wrong["ttl-off"] || !wrong["protection"] {
 		t.Errorf("code %d, %+v", code, r.Findings)
 	}

@@ -44,45 +44,45 @@ import (
 	"github.com/samekey/samekey/lambda/metrics"
 )
 
-// step is how often the stream is read, the queue polled, and what waits counted. In the
-// long waits of alarms that last for a day it is an hour, and sweeps are six apart.
+// step is the interval of reading the stream, polling the queue and counting waiting records.
+// In alarms that last for a day, a step is an hour, and a sweep runs every six hours.
 const step = 5 * time.Minute
 
-// duty is an application with table, stream, worker, queue and alarms, in the virtual time
-// of a bubble, and somebody on call with the command.
+// duty is an application with table, stream, worker, queue and alarms,
+// in the virtual time of a bubble, and an operator with the command.
 type duty struct {
 	*testing.T
 	server  *fakedynamo.Server
 	account *doctortest.World
-	fn      *role // the functions'
-	behind  *role // the worker's
+	fn      *role // the functions' role
+	behind  *role // the worker's role
 
 	handler func(*dutyOptions) handling
-	app     handling                                                // whose requests are stored
-	brief   handling                                                // which is tried twice only
+	app     handling                                                // stores its requests
+	brief   handling                                                // the completer tries its requests only twice
 	does    map[string]func(context.Context) (idem.Response, error) // by the request's body
-	invoked map[string]handling                                     // functions by their names
-	known   completer.Functions                                     // by the worker
+	invoked map[string]handling                                     // functions by name
+	known   completer.Functions                                     // functions that the worker knows
 	worker  metrics.Handler
 	queue   *ticketqueue.Queue
 
-	sink   error // what the sink of mails says
+	sink   error // the answer of the sink of mails
 	mails  map[string]int
 	bucket map[string][]byte
-	lost   bool // the bucket takes nothing
-	dies   bool // the worker, of each batch of the stream
+	lost   bool // the bucket refuses every object
+	dies   bool // the worker dies at each batch of the stream
 
-	changes []events.DynamoDBEventRecord // of the stream, not yet read
-	seen    int                          // how many there were
+	changes []events.DynamoDBEventRecord // records of the stream that the worker has not read
+	seen    int                          // number of records so far
 	away    bool                         // the worker doesn't read the stream
-	counts  bool                         // its schedules are on
+	counts  bool                         // the worker's schedules are on
 	sweeps  bool
-	each    func(*duty)   // happens at each step
-	pace    time.Duration // of the steps
+	each    func(*duty)   // runs at each step
+	pace    time.Duration // length of a step
 	keys    int
-	logs    *bytes.Buffer // of function and worker
+	logs    *bytes.Buffer // of functions and worker
 	emf     *bytes.Buffer
-	mu      sync.Mutex // data, logs and emf
+	mu      sync.Mutex // guards data, logs and emf
 	data    alarmtest.Data
 	alarms  map[string]alarmtest.Alarm
 }
@@ -91,17 +91,17 @@ type handling interface {
 	Invoke(ctx context.Context, payload []byte) ([]byte, error)
 }
 
-// dutyOptions are those of a function.
+// dutyOptions are the options of a function.
 type dutyOptions struct {
 	function string
 	engine   func(*idem.Options)
 }
 
-// role is the table for those with a role's rights.
+// role is the table as a role may use it.
 type role struct {
 	*fakedynamo.Server
 	mu     sync.Mutex
-	refuse func(op string) error // nil: nothing
+	refuse func(op string) error // nil: refuses nothing
 }
 
 func (r *role) set(refuse func(op string) error) {
@@ -154,7 +154,7 @@ func (r *role) Query(ctx context.Context, in *dynamodb.QueryInput, _ ...func(*dy
 	return r.Server.Query(ctx, in)
 }
 
-// Do implements aws.HTTPClient, for the command.
+// Do answers the command's requests. It implements aws.HTTPClient.
 func (r *role) Do(req *http.Request) (*http.Response, error) {
 	_, op, _ := strings.Cut(req.Header.Get("X-Amz-Target"), ".")
 	err := r.may(op)
@@ -171,7 +171,7 @@ func (r *role) Do(req *http.Request) (*http.Response, error) {
 	return r.Server.Do(req)
 }
 
-// refusingOps refuses some operations with a code.
+// refusingOps refuses some operations with an error code.
 func refusingOps(code string, ops ...string) func(string) error {
 	return func(op string) error {
 		if len(ops) == 0 || slices.Contains(ops, op) {
@@ -181,7 +181,7 @@ func refusingOps(code string, ops ...string) func(string) error {
 	}
 }
 
-// locked is a log that goroutines write.
+// locked is a log that goroutines may share.
 type locked struct {
 	d *duty
 	b *bytes.Buffer
@@ -193,8 +193,8 @@ func (l locked) Write(p []byte) (int, error) {
 	return l.b.Write(p)
 }
 
-// newDuty begins a duty. It must be called in a bubble, and the environment must have an
-// account ([someAccount]).
+// newDuty makes a duty. The caller must be in a bubble, and must have
+// set an account ([someAccount]).
 func newDuty(t *testing.T) *duty {
 	t.Helper()
 	d := &duty{
@@ -244,26 +244,26 @@ func newDuty(t *testing.T) *duty {
 			return d.sink
 		})}
 	}))
-	// A deployed schedule runs at once: the alarms on silence end with that.
+	// A deployed schedule runs at once, which ends the alarms on silence.
 	d.schedule("count")
 	d.schedule("sweep")
 	d.take()
 	return d
 }
 
-// deploy makes a function that the worker knows.
+// deploy adds a function that the worker knows.
 func (d *duty) deploy(name string, h handling) {
 	d.invoked[name] = h
 	maps.Copy(d.known, completer.Invoke(d, name))
 }
 
-// serve is the handler of every function: it does what the request's body names.
+// serve is the handler of all functions. The request's body names the work.
 func (d *duty) serve(ctx context.Context, ev events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
 	resp, err := d.does[strings.TrimRight(ev.Body, "0123456789 ")](ctx)
 	return events.APIGatewayV2HTTPResponse{StatusCode: resp.Status, Body: string(resp.Body)}, err
 }
 
-// send sends a request with a key, and returns the status that its client hears.
+// send sends a request with a key, and returns the status that the client gets.
 func (d *duty) send(h handling, key, body string) int {
 	d.Helper()
 	ev := events.APIGatewayV2HTTPRequest{
@@ -283,7 +283,7 @@ func (d *duty) send(h handling, key, body string) int {
 	return re.StatusCode
 }
 
-// is fails the test unless a request was answered so.
+// is fails the test unless the statuses are equal.
 func (d *duty) is(what string, got, want int) {
 	d.Helper()
 	if got != want {
@@ -305,29 +305,29 @@ func (d *duty) json(v any) []byte {
 	return b
 }
 
-// Invoke is Lambda's, for the worker.
+// Invoke invokes a function for the worker, like Lambda.
 func (d *duty) Invoke(ctx context.Context, in *awslambda.InvokeInput, _ ...func(*awslambda.Options)) (*awslambda.InvokeOutput, error) {
 	out, err := d.invoked[*in.FunctionName].Invoke(ctx, in.Payload)
 	if err != nil {
-		return &awslambda.InvokeOutput{FunctionError: aws.String("Unhandled"), Payload: []byte(err.Error())}, nil //nolint:nilerr // as Lambda tells it
+		return &awslambda.InvokeOutput{FunctionError: aws.String("Unhandled"), Payload: []byte(err.Error())}, nil //nolint:nilerr // like Lambda
 	}
 	return &awslambda.InvokeOutput{Payload: out}, nil
 }
 
-// Do is AWS, for the command: the table, Lambda's Invoke, and what the doctor asks for.
+// Do answers the command's calls of AWS: on the table, of Lambda's Invoke, and of doctor.
 func (d *duty) Do(req *http.Request) (*http.Response, error) {
 	target, op, _ := strings.Cut(req.Header.Get("X-Amz-Target"), ".")
 	switch {
 	case strings.HasSuffix(req.URL.Path, "/invocations"):
 		return lambdaRuns{func(_ context.Context, payload []byte) ([]byte, error) { return d.invoke(payload) }}.Do(req)
 	case target == "DynamoDB_20120810" && !strings.HasPrefix(op, "Describe"):
-		return d.fn.Do(req) // whose rights the operator shares
+		return d.fn.Do(req) // the operator has the functions' permissions
 	}
 	d.account.Now = time.Now()
 	return d.account.Do(req)
 }
 
-// changed is the table's stream, with the filters of samekey.yaml.
+// changed adds a change to the table's stream, if it passes the filters of samekey.yaml.
 func (d *duty) changed(c fakedynamo.Change) {
 	pk, _ := cmpItem(c)["pk"].(*types.AttributeValueMemberS)
 	if pk == nil || !strings.HasPrefix(pk.Value, "v1#") {
@@ -335,7 +335,7 @@ func (d *duty) changed(c fakedynamo.Change) {
 	}
 	d.seen++
 	r := streamimage.Record(c.Old, c.New, c.Time, fmt.Sprint(d.seen))
-	if c.New == nil { // only TTL removes records here
+	if c.New == nil { // only TTL removes records in these tests
 		r.UserIdentity = streamimage.ByTTL()
 	}
 	d.changes = append(d.changes, r)
@@ -348,7 +348,7 @@ func cmpItem(c fakedynamo.Change) fakedynamo.Item {
 	return c.Old
 }
 
-// pass lets the time pass.
+// pass moves the time forward, step by step.
 func (d *duty) pass(long time.Duration) {
 	d.Helper()
 	for end := time.Now().Add(long); time.Now().Before(end); {
@@ -359,7 +359,7 @@ func (d *duty) pass(long time.Duration) {
 		}
 		if !d.away {
 			d.readStream()
-			_ = d.queue.Deliver(func(ev events.SQSEvent) ([]byte, error) { return d.invoke(d.json(ev)) }) // the batch comes again
+			_ = d.queue.Deliver(func(ev events.SQSEvent) ([]byte, error) { return d.invoke(d.json(ev)) }) // a failed batch comes again
 		}
 		if d.counts {
 			d.schedule("count")
@@ -376,14 +376,13 @@ func (d *duty) pass(long time.Duration) {
 	}
 }
 
-// schedule has a schedule start the worker.
+// schedule runs the worker like one of its schedules.
 func (d *duty) schedule(task string) {
 	d.Helper()
 	_, _ = d.invoke(d.json(map[string]string{"source": "aws.scheduler", "task": task})) // Lambda counts errors
 }
 
-// invoke runs the worker for its timeout, as Lambda does, which counts invocations that
-// fail.
+// invoke runs the worker with its timeout, and counts failed invocations, like Lambda.
 func (d *duty) invoke(payload []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(d.Context()), 2*time.Minute)
 	defer cancel()
@@ -396,7 +395,7 @@ func (d *duty) invoke(payload []byte) ([]byte, error) {
 	return out, err
 }
 
-// metric is a value of the metric that an alarm on one of AWS's services is on.
+// metric adds a value of an AWS service's metric to the data of an alarm.
 func (d *duty) metric(alarm string, value float64) {
 	a := d.alarms[alarm+"Alarm"]
 	d.mu.Lock()
@@ -404,7 +403,7 @@ func (d *duty) metric(alarm string, value float64) {
 	d.data.Add(a.Metrics()[0], time.Now(), value)
 }
 
-// readStream hands what the stream has to the worker, and after ten tries to the bucket.
+// readStream hands the stream's records to the worker, and after ten tries to the bucket.
 func (d *duty) readStream() {
 	d.Helper()
 	var batch []events.DynamoDBEventRecord
@@ -440,7 +439,7 @@ func (d *duty) readStream() {
 	}
 }
 
-// giveUp puts a batch into the bucket, as Lambda does.
+// giveUp puts a batch into the bucket, like Lambda.
 func (d *duty) giveUp(payload []byte) {
 	if d.lost {
 		d.metric("GivenUpLost", 1)
@@ -450,7 +449,7 @@ func (d *duty) giveUp(payload []byte) {
 	d.metric("GivenUp", 1)
 }
 
-// take reads the metrics since the last time.
+// take reads the metrics that were written since the last call.
 func (d *duty) take() {
 	d.Helper()
 	d.mu.Lock()
@@ -461,7 +460,7 @@ func (d *duty) take() {
 	d.emf.Reset()
 }
 
-// crowd fills the table with finished records.
+// crowd adds finished records to the table.
 func (d *duty) crowd(many int) {
 	d.Helper()
 	d.is("one of many", d.send(d.app, "one", "pay"), 201)
@@ -481,7 +480,8 @@ func (d *duty) crowd(many int) {
 	})
 }
 
-// records are those that somebody has to do something about.
+// records returns the unfinished records, those with undelivered jobs,
+// and those that wait for people.
 func (d *duty) records() (all []*store.Record) {
 	d.Helper()
 	in := &dynamodb.ScanInput{
@@ -507,14 +507,14 @@ func (d *duty) records() (all []*store.Record) {
 	return all
 }
 
-// logged reports whether a line of the log says so.
+// logged reports whether the log has a line with this text.
 func (d *duty) logged(line string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return strings.Contains(d.logs.String(), line)
 }
 
-// call runs the command as it is typed.
+// call runs a command as a person types it.
 func (d *duty) call(typed string, words []string) (code int, out string) {
 	d.Helper()
 	var stdout, stderr bytes.Buffer
@@ -525,7 +525,7 @@ func (d *duty) call(typed string, words []string) (code int, out string) {
 	return code, stdout.String() + stderr.String()
 }
 
-// aws is AWS's own command, for the few lines of it that pages have.
+// aws imitates the aws command, for the few lines of it on the pages.
 func (d *duty) aws(words []string) error {
 	switch strings.Join(words, " ") {
 	case "s3 sync s3://failed-bucket failed":

@@ -24,16 +24,16 @@ import (
 	"github.com/samekey/samekey/internal/testkit/storetest"
 )
 
-// of is a request of a caller; its answers hold the words secret and its name.
+// of returns a request of a caller. Its answer contains the word secret and the caller's name.
 func of(caller, key string) idem.Request {
 	r := request()
 	r.Key, r.Identity.Subject = key, caller
 	return r
 }
 
-// What a person's finished requests have left goes: in the records, beside them and
-// sealed. The keys stay taken, others' records stay whole, and what isn't finished stays
-// until somebody decides.
+// erase removes what the finished requests of a person left: in records,
+// in other items, and sealed. The keys stay taken. Records of others
+// stay unchanged, and so do unfinished requests until a person decides.
 func TestErase(t *testing.T) {
 	for name, sealed := range map[string]bool{"plain": false, "sealed": true} {
 		t.Run(name, func(t *testing.T) {
@@ -126,7 +126,7 @@ func TestErase(t *testing.T) {
 	d.fails(t, 2, "give --caller SCOPE", "erase")
 }
 
-// An operation that isn't finished, or that somebody has written since, isn't erased.
+// erase leaves an operation that isn't finished, or that was written after it was shown.
 func TestEraseOnlyWhatIsAsSeen(t *testing.T) {
 	t.Parallel()
 	mem := &idem.MemoryStore{}
@@ -162,8 +162,8 @@ func TestEraseOnlyWhatIsAsSeen(t *testing.T) {
 	}
 }
 
-// A person is found by the subject alone, in every form of a scope and in every namespace, as
-// are expired records; who isn't there is exit code 3.
+// erase finds a person by the subject alone, in every form of a scope, in every
+// namespace, and in expired records. Without a record it ends with exit code 3.
 func TestEraseEveryForm(t *testing.T) {
 	d := newDesk(t)
 	finish := func(namespace string, change func(*idem.Request), opts ...func(*idem.Options)) {
@@ -203,7 +203,7 @@ func TestEraseEveryForm(t *testing.T) {
 	}
 }
 
-// expire has the records of a namespace end an hour ago, as TTL leaves them for days.
+// expire sets the end of a namespace's records to an hour ago: TTL removes them only after days.
 func (d *desk) expire(t *testing.T, namespace string) {
 	t.Helper()
 	table := d.env["IDEM_TABLE"]
@@ -219,8 +219,9 @@ func (d *desk) expire(t *testing.T, namespace string) {
 	}
 }
 
-// A key is found under a scope with an issuer, as its header had it, by the provider's key of a
-// finished operation, and in a sealed table; what couldn't be compared is not "not there".
+// get finds a key under a scope with an issuer, as the client's header had
+// it, by the provider's key of a finished operation, and in a sealed table.
+// It never reports "not found" for records that it couldn't compare.
 func TestGetFindsWhatIsThere(t *testing.T) {
 	d := newDesk(t)
 	d.sealed(t)
@@ -260,7 +261,8 @@ func TestGetFindsWhatIsThere(t *testing.T) {
 	}
 }
 
-// A filter that leaves something out says so, and a redrive of a namespace stays in it.
+// A list with filters counts the entries that it leaves out. A redrive
+// with a namespace stays in the namespace.
 func TestFiltersTell(t *testing.T) {
 	d := newDesk(t)
 	rec := d.stuck(t)

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// One dash before the name of a flag is as good as two, but not before a value.
+// One dash before the name of a flag works like two; a value with a dash is unchanged.
 func TestOneDash(t *testing.T) {
 	t.Parallel()
 	root := newRoot(environment{getenv: func(string) string { return "" }})
@@ -36,7 +36,7 @@ func TestOneDash(t *testing.T) {
 	}
 }
 
-// Every command tells its exit codes, and says shortly in the same way what it does.
+// The help of every command has the exit codes, and a short text in a uniform style.
 func TestEveryCommandTellsItsExitCodes(t *testing.T) {
 	t.Parallel()
 	root := newRoot(environment{getenv: func(string) string { return "" }})
@@ -62,8 +62,8 @@ func TestEveryCommandTellsItsExitCodes(t *testing.T) {
 	all(root)
 }
 
-// What a table of records shows comes from anywhere: no cell ends its line, moves the
-// cursor or colours what follows.
+// Texts from a table may come from anyone: no cell ends its line, moves
+// the cursor or changes colours.
 func TestTablesArePrintable(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
@@ -76,7 +76,7 @@ func TestTablesArePrintable(t *testing.T) {
 	}
 }
 
-// codeOf is the exit code of an error that has one.
+// codeOf returns the exit code of an error.
 func codeOf(err error) int {
 	if e, ok := errors.AsType[*exitError](err); ok {
 		return e.code

@@ -14,11 +14,11 @@ import (
 	"github.com/samekey/samekey/internal/testkit/hostiletest"
 )
 
-// Commands that print nothing of a table; the page has a test of its own.
+// tableless are commands that print no texts of a table, and ui, whose page has its own test.
 var tableless = []string{"init", "local", "stack", "check", "vet", "ui", "doctor", "sweep", "reference", "help", "completion"}
 
-// Whoever writes to a table commands no terminal and no shell of those who look at it: each
-// command runs over records of each state that are hostile in every text.
+// Texts from a table can't command the terminal or the shell of an operator:
+// each command runs over records of each state with hostile texts everywhere.
 func TestHostileRecords(t *testing.T) {
 	d := newDesk(t)
 	now := time.Now().Add(-time.Minute)
@@ -48,7 +48,7 @@ func TestHostileRecords(t *testing.T) {
 			t.Errorf("no run of %s over hostile records", cmd.Name())
 		}
 	}
-	// Those that change records come last.
+	// Commands that change records come last.
 	for _, name := range []string{"get", "list", "stats", "names", "release", "redrive", "cancel", "forget", "settle", "retry", "erase"} {
 		for _, args := range commands[name] {
 			var out, errs bytes.Buffer
@@ -65,7 +65,7 @@ func TestHostileRecords(t *testing.T) {
 	}
 }
 
-// A command that get prints names the record to a shell, whatever its key is.
+// A command that get prints quotes the record's key for a shell, whatever the key is.
 func TestPrintedCommandsAreQuoted(t *testing.T) {
 	d := newDesk(t)
 	now := time.Now().Add(-time.Minute)

@@ -13,7 +13,7 @@ import (
 func TestInitTellsWhatItDid(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
-	// The module has all already, so that no registry is asked.
+	// The module has all requirements already, so that no registry is asked.
 	localtest.Write(t, filepath.Join(dir, "go.mod"), "module example.com/orders\n\ngo 1.26.0\n\nrequire github.com/samekey/samekey v0.0.0\n\n"+
 		"tool (\n\tgithub.com/samekey/samekey/cmd/samekey\n\tgithub.com/samekey/samekey/cmd/samekey-worker\n)\n")
 	localtest.Write(t, filepath.Join(dir, "Makefile"), "all:\n")
@@ -35,7 +35,7 @@ func TestInitTellsWhatItDid(t *testing.T) {
 	}
 }
 
-// What was written, completed and left alone is told, and what to do next.
+// init prints what it wrote, completed and left alone, and what to do next.
 func TestTellInit(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
@@ -70,7 +70,7 @@ func TestBadInit(t *testing.T) {
 	}
 }
 
-// A module gets the release that made its files; a checkout has none.
+// A release writes its own version into the module; a build of a checkout writes "latest".
 func TestReleased(t *testing.T) {
 	t.Parallel()
 	for is, want := range map[string]string{"v1.2.3": "v1.2.3", "v1.2.3+dirty": "latest", "(devel)": "latest", versionIn(nil): "latest"} {

@@ -25,7 +25,7 @@ func phase(names ...string) object {
 	return object{"L": all}
 }
 
-// crowd is a table with records of every kind.
+// crowd returns a world whose table has records of every kind.
 func crowd() *doctortest.World {
 	w := doctortest.Good(time.Now())
 	add := func(state string, more object) {
@@ -52,7 +52,7 @@ func crowd() *doctortest.World {
 	return w
 }
 
-// Names and counts are told of the whole table, or of a sample.
+// vet --open and list --stats read the whole table, or a sample.
 func TestNamesAndStats(t *testing.T) {
 	someAccount(t)
 	for name, tt := range map[string]struct {
@@ -99,7 +99,7 @@ func TestInspectWorstInputs(t *testing.T) {
 	const locks = "../../examples/samekey.lock"
 	for _, tt := range []struct {
 		args   []string
-		refuse string // operation, and how
+		refuse string // operation and error code
 		code   int
 		stderr string
 	}{
@@ -111,7 +111,7 @@ func TestInspectWorstInputs(t *testing.T) {
 		{[]string{"vet", "--open", "--lock", locks, "--table", "nothing"}, "", 1, "no table nothing at "},
 		{[]string{"vet", "--open", "--lock", locks, "--table", "records"}, "DynamoDB.Scan AccessDeniedException", 1, "AccessDeniedException"},
 		{[]string{"vet", "--open", "--lock", locks, "--table", "records"}, "DynamoDB.Scan ProvisionedThroughputExceededException", 1, "ProvisionedThroughputExceededException"},
-		{[]string{"get", "--table", "records", "AAAAAAAAAAAAAAAAAAAAAAAAAA"}, "DynamoDB.Scan AccessDeniedException", 1, "AccessDeniedException"}, // not: there is none
+		{[]string{"get", "--table", "records", "AAAAAAAAAAAAAAAAAAAAAAAAAA"}, "DynamoDB.Scan AccessDeniedException", 1, "AccessDeniedException"}, // not: no record
 		{[]string{"list", "--stats"}, "", 2, "no table: set"},
 		{[]string{"list", "--stats", "--table", "nothing"}, "", 1, "no table nothing at "},
 		{[]string{"list", "--stats", "--table", "records", "--segments", "0"}, "", 2, "--segments"},
@@ -129,7 +129,7 @@ func TestInspectWorstInputs(t *testing.T) {
 			}
 		})
 	}
-	// A record of another layout is counted, and a build can't be said to fit it.
+	// Records of another layout are counted as unreadable, so the build isn't said to fit.
 	synctest.Test(t, func(t *testing.T) {
 		w := doctortest.Good(time.Now())
 		w.Items[2]["v"] = object{"N": "3"}
@@ -144,7 +144,7 @@ func TestInspectWorstInputs(t *testing.T) {
 	})
 }
 
-// safeBuffer is written to and read at once.
+// safeBuffer is a buffer that may be read while it is written.
 type safeBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -162,7 +162,7 @@ func (s *safeBuffer) String() string {
 	return s.b.String()
 }
 
-// waitFor waits until something is true, with a deadline for a machine that hangs.
+// waitFor waits until is returns true, with a deadline for a machine that hangs.
 func waitFor(t *testing.T, what string, is func() bool, seen func() string) {
 	t.Helper()
 	deadline := time.After(10 * time.Minute)
@@ -177,7 +177,7 @@ func waitFor(t *testing.T, what string, is func() bool, seen func() string) {
 	}
 }
 
-// onlyPlace reports whether a command has said nothing beside the table's place.
+// onlyPlace reports whether a command has printed only the table's place.
 func onlyPlace(stderr string) bool {
 	return strings.HasPrefix(stderr, "table records") && strings.Count(stderr, "\n") == 1
 }

@@ -133,7 +133,8 @@ Resources:
         Env: {Type: HttpApi, Properties: {Path: /env, Method: GET}}
 `
 
-// A stack has a page about its records, and none about others; without a page or somebody who knows of it, it ends.
+// The stack has a page if its table has records' key. The command fails
+// if the page's port is taken or its address can't be printed.
 func TestLocalServesAPage(t *testing.T) {
 	db := dynamotest.Start(t)
 	bareAWS(t)
@@ -152,7 +153,7 @@ func TestLocalServesAPage(t *testing.T) {
 		template, port string
 		out            io.Writer
 		code           int
-		says           string // "": it gets ready, and ends when it is told to
+		says           string // "": the command gets ready, and ends when ctx does
 		page           bool
 	}{
 		"records":            {nil, template, "0", nil, 0, "", true},
@@ -214,19 +215,19 @@ func TestLocalServesAPage(t *testing.T) {
 	}
 }
 
-// The whole program with a database of its own: told to end, and killed.
+// The whole program, with a database of its own, leaves nothing behind after a signal or a kill.
 func TestNothingIsLeftBehind(t *testing.T) {
-	dynamotest.Start(t) // or a skip that says why
+	dynamotest.Start(t) // skips without DynamoDB Local
 	if err := os.WriteFile(filepath.Join(stackDir, "template.yaml"), []byte(template), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, tt := range []struct {
 		signal syscall.Signal
-		want   string // how it ends
+		want   string // how the program ends
 	}{
 		{syscall.SIGTERM, "exit status 0"},
 		{syscall.SIGINT, "exit status 0"},
-		{syscall.SIGHUP, "exit status 0"}, // the terminal is closed
+		{syscall.SIGHUP, "exit status 0"}, // closing the terminal sends SIGHUP
 		{syscall.SIGKILL, "signal: killed"},
 	} {
 		t.Run(tt.signal.String(), func(t *testing.T) {
@@ -316,8 +317,8 @@ func endLocal(t *testing.T, signal syscall.Signal, want string) {
 	}
 }
 
-// clean leaves out the caller's database, how its tests share it, and credentials, and what a make that
-// runs these tests tells the makes below it.
+// clean leaves out variables about the caller's database, how tests
+// share it, credentials, and a make around the tests.
 func clean(env []string) []string {
 	return slices.DeleteFunc(env, func(kv string) bool {
 		return strings.HasPrefix(kv, "AWS_") || strings.HasPrefix(kv, "LOCAL_") || strings.HasPrefix(kv, "DYNAMOTEST_SEPARATE=") || servers.OfMake(kv)

@@ -19,11 +19,11 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// lossy loses the answer of the first update, after others have done then: the operator's
-// write was applied, and its repeat is refused.
+// lossy applies the operator's first update, calls then, in which others
+// may write, and loses the answer. DynamoDB refuses the SDK's repeat.
 type lossy struct {
-	then func() // nil once it was done
-	drop bool   // the update itself is lost
+	then func() // nil once it was called
+	drop bool   // don't apply the update
 }
 
 func (l *lossy) Do(req *http.Request) (*http.Response, error) {
@@ -43,7 +43,7 @@ func (l *lossy) Do(req *http.Request) (*http.Response, error) {
 	return nil, errors.New("connection reset by peer")
 }
 
-// decided runs a command whose first update has no answer, while others do then.
+// decided runs a command on l, which loses the answer to its first update.
 func (d *desk) decided(t *testing.T, l *lossy, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errOut strings.Builder
@@ -56,8 +56,8 @@ func (d *desk) decided(t *testing.T, l *lossy, args ...string) (code int, stdout
 	return code, out.String(), errOut.String()
 }
 
-// A decision that was made is reported as made, although the answer to its write was lost
-// and somebody else wrote the record before the repeat.
+// A command reports a decision as made even if the answer to its write
+// was lost, and another operator wrote the record before the repeat.
 func TestDecisionWhoseAnswerWasLost(t *testing.T) {
 	goesOn := func(t *testing.T, d *desk) {
 		t.Helper()
@@ -70,8 +70,8 @@ func TestDecisionWhoseAnswerWasLost(t *testing.T) {
 		begin func(t *testing.T, d *desk)
 		args  []string
 		then  func(t *testing.T, d *desk)
-		what  string // begin of the decision
-		by    string // another operator who decides meanwhile
+		what  string // how the decision begins
+		by    string // another operator, who decides meanwhile
 	}{
 		"settle, and the client goes on": {stuckly, []string{"settle", "--not-made"}, goesOn, "not made", ""},
 		"settle, and another operator answers": {
@@ -153,8 +153,8 @@ func TestDecisionWhoseAnswerWasLost(t *testing.T) {
 	}
 }
 
-// A decision that was not made, since somebody else was faster, is reported so; one of
-// which the record can't tell any more is said to be unknown.
+// A command reports a decision as not made if another operator was
+// faster, and as unknown if the record can no longer show it.
 func TestDecisionWithoutAnAnswer(t *testing.T) {
 	const unknown = "the change may have been made: look at the record again"
 	for name, tt := range map[string]struct {
@@ -221,14 +221,14 @@ func TestDecisionWithoutAnAnswer(t *testing.T) {
 
 func stuckly(t *testing.T, d *desk) { t.Helper(); d.stuck(t) }
 
-// held is a record that an attempt holds which never comes back.
+// held returns the record as held by an attempt that died.
 func held(rec *store.Record) *store.Record {
 	next := rec.Clone()
 	next.Owner, next.Ver, next.Lease = "dead", rec.Ver+1, time.Now().Add(time.Hour).Truncate(time.Millisecond)
 	return next
 }
 
-// parkedly has a job parked.
+// parkedly makes a record with a parked job.
 func parkedly(t *testing.T, d *desk) {
 	t.Helper()
 	if _, err := d.engine.Do(t.Context(), request(), func(ctx context.Context) (idem.Response, error) {
@@ -244,7 +244,7 @@ func (d *desk) park(t *testing.T) {
 	d.drain(t, jobs.SinkFunc(func(context.Context, jobs.Delivery) error { return errors.New("550 no such user") }))
 }
 
-// drain has a sweep deliver the jobs of the table.
+// drain delivers the table's jobs by a sweep.
 func (d *desk) drain(t *testing.T, sink jobs.Sink) {
 	t.Helper()
 	if _, err := stream.NewSweep(d.client, d.store, func(o *stream.SweepOptions) {
@@ -255,7 +255,7 @@ func (d *desk) drain(t *testing.T, sink jobs.Sink) {
 	}
 }
 
-// replace has another operation take the key, as after the end of the record.
+// replace gives the key to another operation, as after the record has expired.
 func (d *desk) replace(t *testing.T) {
 	t.Helper()
 	table := d.env["IDEM_TABLE"]

@@ -15,7 +15,7 @@ import (
 	"github.com/samekey/samekey/internal/testkit/leaktest"
 )
 
-// Made by TestMain: the program, and a folder with a template and a function.
+// TestMain makes the program, and a folder with a template and a function.
 var samekey, stackDir string
 
 func TestMain(m *testing.M) { os.Exit(mainOf(m)) }
@@ -34,7 +34,7 @@ func mainOf(m *testing.M) int {
 		if dir, err = os.MkdirTemp("", "samekey"); err != nil {
 			panic(err)
 		}
-		defer os.RemoveAll(dir) //nolint:errcheck // a test's folder
+		defer os.RemoveAll(dir) //nolint:errcheck // a folder of the tests
 	}
 	samekey, stackDir = filepath.Join(dir, "samekey"), dir
 	if _, err := os.Stat(filepath.Join(dir, "world")); err != nil {
@@ -43,13 +43,13 @@ func mainOf(m *testing.M) int {
 	return dynamotest.Main(m)
 }
 
-// envBuilt is a folder for the programs of these tests, which stay there for the next run.
+// envBuilt names a folder for the programs of these tests, which the next run uses again.
 const envBuilt = "SAMEKEY_BUILT"
 
-// envProgram makes these tests the program itself, which needs no build of its own.
+// envProgram makes the test binary run as samekey, so that tests need no build of samekey.
 const envProgram = "SAMEKEY_PROGRAM"
 
-// buildAll makes the programs of these tests, world last.
+// buildAll builds the programs of these tests, world last.
 func buildAll(dir string) {
 	self, err := os.Executable()
 	if err != nil {
@@ -67,7 +67,7 @@ func buildAll(dir string) {
 	}
 }
 
-// Where the standard error is a terminal, a command may write over its own line.
+// On a terminal, a command may overwrite its own line.
 func TestTerminal(t *testing.T) {
 	t.Parallel()
 	file, err1 := os.Create(filepath.Join(t.TempDir(), "log"))
@@ -80,7 +80,7 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
-// A command without arguments takes none.
+// A command without parameters refuses arguments.
 func TestNoArguments(t *testing.T) {
 	t.Parallel()
 	for name := range strings.FieldsSeq("doctor init local reference ui") {
@@ -96,7 +96,7 @@ func call(t *testing.T, env map[string]string, args ...string) (code int, stdout
 	return callWith(t, "", env, args...)
 }
 
-// callWith is call, with what somebody types.
+// callWith is call with standard input.
 func callWith(t *testing.T, typed string, env map[string]string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errOut bytes.Buffer
@@ -104,7 +104,7 @@ func callWith(t *testing.T, typed string, env map[string]string, args ...string)
 		stdin: strings.NewReader(typed), stdout: &out, stderr: &errOut, getenv: func(name string) string { return env[name] },
 	}, args)
 	if !slices.Contains(args, "--data") {
-		// Whatever a command says, contents and keys of customers are not in it.
+		// No command prints contents or keys of customers.
 		if found := leaktest.Find([][]byte{out.Bytes(), errOut.Bytes()}, append(contents(), customersKey)...); len(found) != 0 {
 			t.Errorf("%v prints %q", args, found)
 		}

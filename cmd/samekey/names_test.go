@@ -11,7 +11,8 @@ import (
 	"github.com/samekey/samekey/internal/testkit/localtest"
 )
 
-// A build with one handler is one; records that nobody understands, and others' items, aren't said to fit it.
+// names counts the handlers of a build, and doesn't count unreadable
+// records and foreign items as fitting.
 func TestNamesOfASmallBuild(t *testing.T) {
 	someAccount(t)
 	file := filepath.Join(t.TempDir(), "samekey.lock")

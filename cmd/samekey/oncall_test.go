@@ -16,12 +16,12 @@ import (
 
 const onCallPage = "../../docs/operate/runbook.md"
 
-// noTickets is a queue of tickets that nothing reaches.
+// noTickets is a queue that loses all tickets.
 type noTickets struct{ completer.QueueAPI }
 
-// The walk of the guide for people on call: a provider is broken for good, the alarm
-// fires, the page's commands explain and settle the request, its client's retry gets
-// that answer, and the alarm ends.
+// This test follows the guide for people on call: a provider fails for
+// good, the alarm fires, the page's commands explain and settle the
+// request, the client's retry gets the settled answer, and the alarm ends.
 func TestOnCallWalk(t *testing.T) {
 	d := newDesk(t)
 	var log bytes.Buffer
@@ -32,8 +32,8 @@ func TestOnCallWalk(t *testing.T) {
 		t.Fatal(err)
 	}
 	var data alarmtest.Data
-	// alarm counts what waits, as the worker's schedule does, and returns the alarm's
-	// state at the count of these minutes.
+	// alarm counts the waiting records at these minutes, like the worker's
+	// schedule, and returns the alarm's state.
 	begun := time.Now()
 	alarm := func(minute time.Duration) alarmtest.State {
 		t.Helper()
@@ -73,8 +73,8 @@ func TestOnCallWalk(t *testing.T) {
 	}
 }
 
-// followPage runs the commands of a page's console blocks, and holds the page to what
-// they print. With -update it writes that into the page.
+// followPage runs the commands in a page's console blocks, and compares their
+// output with the page. With -update it writes the output into the page.
 func (d *desk) followPage(t *testing.T, path string) {
 	t.Helper()
 	raw, err := os.ReadFile(path)
@@ -112,7 +112,7 @@ func (d *desk) followPage(t *testing.T, path string) {
 	}
 }
 
-// commandWords splits a command at its spaces, outside of single quotes.
+// commandWords splits a command at spaces outside of single quotes.
 func commandWords(command string) (all []string) {
 	for i, part := range strings.Split(command, "'") {
 		if i%2 == 1 {

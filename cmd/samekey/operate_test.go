@@ -23,8 +23,7 @@ import (
 	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
-// A record is found by everything that a person may have in hand, and the customer's
-// key is not in what is printed.
+// get finds a record by every name that a person may have, and doesn't print the customer's key.
 func TestGetByEverything(t *testing.T) {
 	d := newDesk(t)
 	rec := d.stuck(t)
@@ -53,7 +52,7 @@ func TestGetByEverything(t *testing.T) {
 	says(t, "get --data", d.ok(t, "get", "--data", rec.PK), `"secret ride"`, `"secret address"`)
 	says(t, "list", scrubbed(d.ok(t, "list")), `unknown  1  DURATION  0  POST /rides  charge_created  v1#rides#HASH  the outcome of phase "charge_created" is unknown: timeout`)
 	says(t, "list --json", scrubbed(d.ok(t, "list", "--json")), `"reason": "unknown",`, `"pk": "v1#rides#HASH",`, `"phase": "charge_created",`, `"complete": true`)
-	// A key in doubt of a released record isn't in the index: the scan finds it.
+	// A derived key in doubt of a released record isn't in the index; a scan finds it.
 	d.fails(t, 1, "not found in the index", "get", "--no-scan", "AAAAAAAAAAAAAAAAAAAAAAAAAA")
 	d.fails(t, 3, "no record matches", "get", "--pages", "1000", "AAAAAAAAAAAAAAAAAAAAAAAAAA")
 	d.fails(t, 3, "no record matches", "get", "--pages", "1000", "--since", "1ms", "AAAAAAAA")
@@ -65,7 +64,7 @@ func TestGetByEverything(t *testing.T) {
 	d.fails(t, 2, "is not a partition key", "get", "nonsense\x1b[2J")
 }
 
-// A call with an unknown outcome: it was made, or it was not.
+// A call with an unknown outcome is settled as made, or as not made.
 func TestSettleACall(t *testing.T) {
 	for name, tt := range map[string]struct {
 		flags  []string
@@ -101,7 +100,7 @@ func TestSettleACall(t *testing.T) {
 	}
 }
 
-// What can't be undone is shown as the program will see it, and done only after a yes.
+// A decision that can't be undone is shown as the program will see it, and made only after a yes.
 func TestSettleAnswerAsks(t *testing.T) {
 	d, calls := newDesk(t), 1
 	pk := d.stuck(t).PK
@@ -151,13 +150,13 @@ func TestSettleAnswerAsks(t *testing.T) {
 	says(t, "get of a settled one", scrubbed(d.ok(t, "get", pk)), "Done: retries get 410.", "a person gave the answer", "TIME  jane  answer 410  stuck  done")
 }
 
-// What people wait for beside a record's own state: a command shows it, and a command ends it.
+// One command shows each entry beside a record, and another command ends it.
 func TestListedBesideTheRecord(t *testing.T) {
 	hours := time.Duration(0)
 	sweep := func(t *testing.T, d *desk, sink jobs.Sink) {
 		t.Helper()
 		hours += 2
-		_, _ = stream.NewSweep(d.client, d.store, func(o *stream.SweepOptions) { // an error says that jobs wait on
+		_, _ = stream.NewSweep(d.client, d.store, func(o *stream.SweepOptions) { // the error says that jobs are waiting
 			o.PagesPerSecond, o.Drain, o.Now = 1000, stream.NewDrain(d.store, sink), func() time.Time { return time.Now().Add(hours * time.Hour) }
 		}).Run(t.Context())
 	}
@@ -227,8 +226,8 @@ func TestListedBesideTheRecord(t *testing.T) {
 	})
 }
 
-// An answer of people holds for as long as one of the function that the operation is of,
-// which no flag needs to say: a retry after a day doesn't run.
+// An answer that a person gives is kept as long as the function's own
+// answers, without a flag: a retry after a day doesn't run.
 func TestSettledAnswerHoldsAsTheFunctionsOwn(t *testing.T) {
 	d, calls := newDesk(t), 0
 	const retention = 720 * time.Hour
@@ -248,7 +247,7 @@ func TestSettledAnswerHoldsAsTheFunctionsOwn(t *testing.T) {
 	if _, err := pay(0); !errors.Is(err, idem.ErrStuck) {
 		t.Fatal(err)
 	}
-	d.ok(t, "settle", "--yes", "--answer", "200", "--body", `{"id":"ch_1"}`, d.record(t).PK) // docs/operate/runbook.md
+	d.ok(t, "settle", "--yes", "--answer", "200", "--body", `{"id":"ch_1"}`, d.record(t).PK) // as in docs/operate/runbook.md
 	for _, after := range []time.Duration{25 * time.Hour, retention - time.Minute} {
 		if res, err := pay(after); err != nil || !res.Replayed || string(res.Body) != `{"id":"ch_1"}` {
 			t.Errorf("after %v: %+v, %v", after, res, err)
@@ -259,7 +258,7 @@ func TestSettledAnswerHoldsAsTheFunctionsOwn(t *testing.T) {
 	}
 }
 
-// meanwhile is a person whose answer comes after somebody else's write.
+// meanwhile answers a question only after another writer has changed the record.
 type meanwhile struct {
 	do    func()
 	typed io.Reader
@@ -273,7 +272,7 @@ func (m *meanwhile) Read(p []byte) (int, error) {
 	return m.typed.Read(p)
 }
 
-// A record that moved while the person thought is left alone, by every command.
+// Every command leaves a record alone that changed before the person's yes.
 func TestMovedRecordsAreRefused(t *testing.T) {
 	for name, args := range map[string][]string{
 		"settle": {"settle", "--answer", "410"}, "forget": {"forget", "--lose-work", "--lose-jobs"}, "not made": {"settle", "--not-made"},
@@ -297,8 +296,8 @@ func TestMovedRecordsAreRefused(t *testing.T) {
 	}
 }
 
-// A dead attempt's lease is given back, and the client's retry goes on at once; the
-// attempt itself can write nothing more.
+// release ends a dead attempt's lease: the client's retry continues at
+// once, and the dead attempt can write nothing more.
 func TestRelease(t *testing.T) {
 	d := newDesk(t)
 	runs := 0
@@ -329,8 +328,7 @@ func TestRelease(t *testing.T) {
 	}
 }
 
-// A key is freed only with the losses that were agreed to, and a request with it runs
-// anew.
+// forget frees a key only with the flags of all losses; the next request with the key runs anew.
 func TestForget(t *testing.T) {
 	d, calls := newDesk(t), 1
 	rec := d.stuck(t)
@@ -355,8 +353,8 @@ func TestForget(t *testing.T) {
 	}
 }
 
-// A record under a key that somebody wrote by hand is of no namespace: nobody decides
-// about it, and no command stumbles over it.
+// A record with a hand-written key has no namespace: commands refuse
+// decisions about it, and erase lists it.
 func TestKeyWithoutNamespace(t *testing.T) {
 	for _, pk := range []string{"by-hand", "v1#my rides#k", "v1#" + strings.Repeat("n", 65) + "#k"} {
 		t.Run(pk, func(t *testing.T) { keyWithoutNamespace(t, pk) })
@@ -386,7 +384,7 @@ func keyWithoutNamespace(t *testing.T, pk string) {
 	}
 }
 
-// A stuck operation without an unknown call is tried again.
+// retry opens a stuck operation without a call in doubt.
 func TestRetry(t *testing.T) {
 	d := newDesk(t)
 	fails := true
@@ -413,7 +411,7 @@ func TestRetry(t *testing.T) {
 	}
 }
 
-// Parked jobs are handed out again, with the decision in the record.
+// redrive delivers parked jobs again, and the record keeps the decision.
 func TestRedrive(t *testing.T) {
 	d := newDesk(t)
 	if _, err := d.engine.Do(t.Context(), request(), func(ctx context.Context) (idem.Response, error) {
@@ -451,7 +449,7 @@ func TestRedrive(t *testing.T) {
 	}
 }
 
-// A job before its time is shown, and cancelled: it alone, with the decision in the record.
+// cancel removes a later job, and no other job; the record keeps the decision.
 func TestCancel(t *testing.T) {
 	d := newDesk(t)
 	if _, err := d.engine.Do(t.Context(), request(), func(ctx context.Context) (idem.Response, error) {
@@ -482,7 +480,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// refuses is a sink that refuses each job for a reason of its own.
+// refuses is a sink that refuses jobs.
 type refuses func(jobs.Delivery) error
 
 func (r refuses) Deliver(_ context.Context, batch []jobs.Delivery) (errs []error) {
@@ -492,7 +490,7 @@ func (r refuses) Deliver(_ context.Context, batch []jobs.Delivery) (errs []error
 	return errs
 }
 
-// A job that is parked while the person thinks was not shown: it stays parked.
+// A job that was parked after the command showed its change stays parked.
 func TestRedriveHandsOutOnlyWhatWasShown(t *testing.T) {
 	d := newDesk(t)
 	if _, err := d.engine.Do(t.Context(), request(), func(ctx context.Context) (idem.Response, error) {
@@ -528,7 +526,7 @@ func TestRedriveHandsOutOnlyWhatWasShown(t *testing.T) {
 	}
 }
 
-// A short name that is also the name of a namespace finds no record of the namespace.
+// A short name that is also a namespace's name finds no other record of that namespace.
 func TestOnlyWhatWasAskedForIsFound(t *testing.T) {
 	d := newDesk(t)
 	d.engine = idem.New(d.store, callertest.Anybody, func(o *idem.Options) { o.Namespace = "checkout" })

@@ -33,7 +33,7 @@ func TestDying(t *testing.T) {
 	}
 }
 
-// make passes no SIGINT on, and when it is killed it can't.
+// make doesn't pass SIGINT on, and can't when it is killed.
 func TestWithParentEndsWithMake(t *testing.T) {
 	if _, err := exec.LookPath("make"); err != nil {
 		t.Skip("there is no make here")
@@ -53,11 +53,10 @@ Resources:
 			t.Fatal(err)
 		}
 	}
-	t.Setenv("MAKELEVEL", "1") // as below `make test`, whoever runs this
+	t.Setenv("MAKELEVEL", "1") // as below `make test`
 	t.Setenv("MAKEFLAGS", "w")
-	// Under nohup a hangup would be ignored by all that is started here, and so would an
-	// interrupt in a script's background; a signal that is caught is one of its own again
-	// after exec.
+	// Under nohup all child processes would ignore SIGHUP, and in the background of
+	// a script SIGINT. After exec, a caught signal has its default action again.
 	ignored := make(chan os.Signal, 1)
 	signal.Notify(ignored, syscall.SIGHUP, syscall.SIGINT)
 	t.Cleanup(func() { signal.Stop(ignored) })
@@ -73,7 +72,7 @@ Resources:
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
-			t.Cleanup(func() { // what a failed test left
+			t.Cleanup(func() { // processes that a failed test left behind
 				_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 				_ = cmd.Wait()
 			})
@@ -87,7 +86,7 @@ Resources:
 			ended := make(chan struct{})
 			go func() {
 				defer close(ended)
-				_, _ = stdout.ReadByte() // samekey holds it open
+				_, _ = stdout.ReadByte() // samekey holds the pipe open
 			}()
 			localtest.Eventually(t, "samekey ends", func() bool {
 				select {

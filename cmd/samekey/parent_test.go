@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A parent that blocks its signals for a moment, as each fork of Python does, ends nothing;
-// one that goes on to does, as does one that has ended.
+// A parent that blocks its signals for a moment, as in each fork of Python, ends
+// nothing. A parent that blocks them for longer, or has ended, ends the context.
 func TestParentThatForks(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

@@ -9,7 +9,7 @@ import (
 	"github.com/samekey/samekey/internal/testkit/pagetest"
 )
 
-// The blocks of pages that are about the command are made by the command.
+// The command prints the parts of the pages that describe it.
 func TestPagesAboutTheCommand(t *testing.T) {
 	t.Parallel()
 	pagetest.Blocks(t, "../..", *update, map[string]func(*testing.T) string{
@@ -19,7 +19,7 @@ func TestPagesAboutTheCommand(t *testing.T) {
 	})
 }
 
-// printed is what the program says of its commands.
+// printed returns what the program prints about its commands.
 func printed(t *testing.T) string {
 	t.Helper()
 	var stdout strings.Builder
@@ -30,7 +30,7 @@ func printed(t *testing.T) string {
 	return stdout.String()
 }
 
-// The help shows which commands a developer needs, and which an operator does.
+// The help separates the commands for developers from those for operators.
 func TestHelpByPurpose(t *testing.T) {
 	t.Parallel()
 	_, out, _ := call(t, nil, "--help")
@@ -42,7 +42,7 @@ func TestHelpByPurpose(t *testing.T) {
 	}
 }
 
-// docs/operate/doctor.md names each right that an examination takes.
+// docs/operate/doctor.md names each permission that an examination needs.
 func TestDoctorsRights(t *testing.T) {
 	t.Parallel()
 	_, section, _ := strings.Cut(pagetest.Pages(t, "../..")["docs/operate/doctor.md"], "\n## Permissions\n")

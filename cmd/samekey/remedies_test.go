@@ -20,16 +20,16 @@ import (
 	"github.com/samekey/samekey/lambda/metrics"
 )
 
-// booked commits a phase under a name, and ends with err.
+// booked commits a phase with this name, and ends with err.
 func (d *desk) booked(t *testing.T, name string, err error) {
 	t.Helper()
-	_, _ = d.engine.Do(t.Context(), request(), func(ctx context.Context) (idem.Response, error) { // the record shows what came of it
+	_, _ = d.engine.Do(t.Context(), request(), func(ctx context.Context) (idem.Response, error) { // the caller looks at the record
 		_, perr := idem.Atomic(ctx, name, func(context.Context, *idem.Tx) (int, error) { return 1, nil })
 		return idem.Response{Status: 201}, errors.Join(perr, err)
 	})
 }
 
-// troubles make what each alarm on waiting records is for.
+// troubles make the troubles behind each alarm on waiting records.
 var troubles = map[string]func(*testing.T, *desk){
 	"WaitingUnknown": func(t *testing.T, d *desk) { d.stuck(t) },
 	"WaitingStuck": func(t *testing.T, d *desk) {
@@ -58,8 +58,8 @@ var troubles = map[string]func(*testing.T, *desk){
 	},
 }
 
-// Each command that the runbook gives against what waits for people, typed as it is
-// printed, ends the alarm that it is printed for.
+// Each command that the runbook gives for waiting records, typed as
+// printed, ends the alarm of its section.
 func TestRemediesAsPrinted(t *testing.T) {
 	raw, err := os.ReadFile(onCallPage)
 	if err != nil {

@@ -25,7 +25,7 @@ import (
 	"github.com/samekey/samekey/internal/local/eventsource"
 )
 
-// lambdaRuns is a Lambda with one function.
+// lambdaRuns is a Lambda service with one function.
 type lambdaRuns struct {
 	fn func(ctx context.Context, payload []byte) ([]byte, error)
 }
@@ -45,7 +45,7 @@ func (l lambdaRuns) Do(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// staged is a finished record with a job, in the form of a stream's images.
+// staged returns a finished record with a job, in the form of the stream's images.
 func (d *desk) staged(t *testing.T, key, job string) string {
 	t.Helper()
 	req := request()
@@ -71,8 +71,8 @@ func (d *desk) staged(t *testing.T, key, job string) string {
 	return string(raw)
 }
 
-// What TTL removed is handed to the worker again, which delivers it; a record that fails
-// holds up none of the others. What the table has is the sweep's.
+// The worker gets the records that TTL removed, and delivers their jobs. A record that fails
+// doesn't delay the others. Records that are still in the table are left to the sweep.
 func TestResend(t *testing.T) {
 	d := newDesk(t)
 	inTable, gone, failing, byHand := d.staged(t, "k-in-table", "mail"), d.staged(t, "k-gone", "mail"), d.staged(t, "k-failing", "fax"), d.staged(t, "k-by-hand", "mail")
@@ -141,7 +141,7 @@ func TestResendWorstInputs(t *testing.T) {
 		args []string
 		aws  lambdaRuns
 		code int
-		want string // FILE is the file's path
+		want string // FILE stands for the file's path
 	}{
 		"no worker named":  {[]string{good}, says("", nil), 2, "samekey redrive: --removed needs --function WORKER and at least one FILE\n"},
 		"no file named":    {[]string{"--function", "w"}, says("", nil), 2, "samekey redrive: --removed needs --function WORKER and at least one FILE\n"},

@@ -11,7 +11,7 @@ var update = flag.Bool("update", false, "write what commands print into pages")
 
 var spaces = regexp.MustCompile(` {2,}`)
 
-// says holds a text to its parts. The columns of tables are two spaces apart.
+// says checks that a text contains the parts. Columns of tables are two spaces apart.
 func says(t *testing.T, what, got string, parts ...string) {
 	t.Helper()
 	got = spaces.ReplaceAllString(got, "  ")

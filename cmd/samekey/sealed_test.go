@@ -25,7 +25,8 @@ import (
 	"github.com/samekey/samekey/seal/program"
 )
 
-// This test's binary is the program of --keys-from, if the variable says how it plays.
+// With this variable, the test's binary is the program of --keys-from.
+// The value names what the program does.
 const envKeys = "SAMEKEY_TEST_KEYS"
 
 func playKeys(play string) int {
@@ -56,7 +57,7 @@ func deskKeys() seal.Provider {
 	return p
 }
 
-// sealed has the application encrypt, from now on.
+// sealed makes the application encrypt from now on.
 func (d *desk) sealed(t *testing.T) {
 	t.Helper()
 	s, err := dynamo.New(d.client, d.env["IDEM_TABLE"], func(o *dynamo.Options) { o.Seal = seal.New(deskKeys()) })
@@ -66,7 +67,7 @@ func (d *desk) sealed(t *testing.T) {
 	d.store, d.engine = s, idem.New(s, callertest.Anybody, func(o *idem.Options) { o.Namespace = "rides" })
 }
 
-// keys gives the commands a program for data keys.
+// keysFrom gives the commands a program for data keys.
 func (d *desk) keysFrom(t *testing.T, play string) {
 	t.Helper()
 	t.Setenv(envKeys, play)
@@ -86,8 +87,8 @@ func (d *desk) items(t *testing.T) []map[string]types.AttributeValue {
 var values = cmpopts.IgnoreUnexported(types.AttributeValueMemberS{}, types.AttributeValueMemberN{}, types.AttributeValueMemberB{},
 	types.AttributeValueMemberM{}, types.AttributeValueMemberL{}, types.AttributeValueMemberBOOL{})
 
-// Without the permission on the keys, the commands say so, show everything that isn't
-// sealed, and decide everything that needs no contents.
+// Without the permission on the keys, the commands show everything that isn't
+// sealed, say what is sealed, and make every decision that needs no contents.
 func TestSealedRecordsWithoutPermission(t *testing.T) {
 	for name, begin := range map[string]func(d *desk){
 		"no keys": func(*desk) {},
@@ -137,7 +138,7 @@ func TestSealedRecordsWithoutPermission(t *testing.T) {
 	}
 }
 
-// With the permission, the commands read and settle sealed records as plain ones.
+// With the permission, the commands read and settle sealed records like plain records.
 func TestSealedRecordsWithPermission(t *testing.T) {
 	d := newDesk(t)
 	d.sealed(t)
@@ -157,8 +158,8 @@ func TestSealedRecordsWithPermission(t *testing.T) {
 	d.fails(t, 2, "--keys-from there-is-no-such-program", "get", rec.PK)
 }
 
-// An answer to a record that isn't sealed yet is sealed with a new data key: if there is
-// none, nothing is written.
+// An answer to an unsealed record is sealed with a new data key. Without
+// a data key, nothing is written.
 func TestSettlingAPlainRecordNeedsADataKey(t *testing.T) {
 	d := newDesk(t)
 	rec := d.stuck(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/samekey/samekey/internal/testkit/localtest"
 )
 
-// The first difference is that of a line, also of one that isn't there.
+// The first difference may be a line that only one text has.
 func TestFirstDifference(t *testing.T) {
 	t.Parallel()
 	for _, tt := range [][3]string{
@@ -27,7 +27,7 @@ func TestFirstDifference(t *testing.T) {
 	}
 }
 
-// The file is written once, left alone if it differs, and compared without being touched.
+// The command writes the file once, leaves a different file alone, and compares without writing.
 func TestStackIsWrittenAndCompared(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if err := os.Symlink(filepath.Join("not", "there"), "link"); err != nil {
@@ -51,7 +51,7 @@ func TestStackIsWrittenAndCompared(t *testing.T) {
 	stack("", 0, "wrote samekey.yaml")
 	is("samekey.yaml", deploy.Nested())
 	stack("--check", 0, "samekey.yaml is up to date")
-	localtest.Write(t, "samekey.yaml", strings.ReplaceAll(deploy.Nested(), "\n", "\r\n")) // by git
+	localtest.Write(t, "samekey.yaml", strings.ReplaceAll(deploy.Nested(), "\n", "\r\n")) // as git writes it on Windows
 	stack("", 0, "samekey.yaml is up to date")
 	const changed = "Description: mine\n"
 	localtest.Write(t, "samekey.yaml", changed)
@@ -64,7 +64,7 @@ func TestStackIsWrittenAndCompared(t *testing.T) {
 	is("samekey.yaml", deploy.Standalone())
 	stack("--terraform", 0, "wrote samekey.tf")
 	is("samekey.tf", deploy.Terraform())
-	stack("--terraform samekey/main.tf", 0, "wrote samekey/main.tf") // a folder that isn't there
+	stack("--terraform samekey/main.tf", 0, "wrote samekey/main.tf") // the folder doesn't exist
 	is("samekey/main.tf", deploy.Terraform())
 	stack("--standalone --terraform", 2, "give --standalone or --terraform, not both")
 	stack("--check --update", 2, "give --check or --update, not both")

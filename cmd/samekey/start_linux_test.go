@@ -12,9 +12,9 @@ import (
 	"github.com/samekey/samekey/dynamo/dynamotest"
 )
 
-// A signal that comes before the stack is up, whatever it is doing then.
+// A signal during the start of a stack leaves nothing behind, whenever it comes.
 func TestNothingIsLeftOfAStart(t *testing.T) {
-	dynamotest.Start(t) // or a skip that says why
+	dynamotest.Start(t) // skips without DynamoDB Local
 	if err := os.WriteFile(filepath.Join(stackDir, "start.yaml"), []byte(template), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func TestNothingIsLeftOfAStart(t *testing.T) {
 	}
 }
 
-// withVariable returns the processes that have a variable in their environment.
+// withVariable returns the processes with this variable in their environment.
 func withVariable(t *testing.T, variable string) []string {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/environ")

@@ -13,10 +13,10 @@ import (
 	"github.com/samekey/samekey/internal/background/stream"
 )
 
-// lambdaSays is a Lambda whose function gives one answer.
+// lambdaSays is a Lambda service whose function always gives the same answer.
 type lambdaSays struct {
 	answer, fault string
-	err           error // of the connection
+	err           error // an error of the connection
 	got           []string
 }
 
@@ -33,8 +33,8 @@ func (a *lambdaSays) Do(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// The command does nothing of its own: the worker has sinks, queue and cursor. One of its
-// own used the worker's cursor, emptied its list of failures and delivered nothing.
+// sweep invokes the worker, which has sinks, queue and cursor. A sweep in the command
+// itself once used the worker's cursor, emptied the list of failures and delivered nothing.
 func TestSweepIsTheWorkers(t *testing.T) {
 	bareAWS(t)
 	t.Setenv("AWS_REGION", "us-east-1")
@@ -45,7 +45,7 @@ func TestSweepIsTheWorkers(t *testing.T) {
 		lambdaSays
 		args []string
 		code int
-		want string // behind the function's name
+		want string // after the function's name
 	}{
 		"swept": {lambdaSays{answer: report}, nil, 0, "7 items seen, 3 jobs delivered, 2 tickets made, 0 operations stuck, 1 records let go; whole table seen: true\n" +
 			"2 skipped: stream and completer may still handle them; sweep again after 2026-11-26 09:15:01 UTC\nundelivered: 3\n"},
@@ -87,7 +87,7 @@ func TestSweepIsTheWorkers(t *testing.T) {
 	}
 }
 
-// asJSON is the report of a sweep as the command prints it.
+// asJSON returns the report of a sweep as the command prints it.
 func asJSON(t *testing.T, report string) string {
 	t.Helper()
 	var r stream.Report

@@ -43,20 +43,20 @@ type shown struct {
 	want string
 }
 
-// terminal is a desk whose table is in memory.
+// terminal is a desk with a table in memory.
 type terminal struct {
 	*testing.T
 	*desk
-	as   *role     // the operator's
-	out  io.Writer // nil is the terminal
-	slow bool      // each answer takes a second, and progress is a line that is written over
+	as   *role     // the operator's role
+	out  io.Writer // nil: the terminal
+	slow bool      // each answer takes a second, and a command overwrites its line of progress
 }
 
-// random is what differs from run to run, although the time doesn't: operations, requests, and
-// segments in any order; the pauses before retries are random, too.
+// random matches what differs from run to run although the time is the same: ids
+// of operations and requests, the order of segments, and pauses before retries.
 var random = regexp.MustCompile(`\b[A-Z2-7]{26}\b|RequestID: [\w-]*|segment \d|\.\d+Z\b|since [\d-]+ [\d:]+ UTC`)
 
-// onTerminal plays at a terminal, in a bubble.
+// onTerminal runs play with a terminal, in a bubble of synctest.
 func onTerminal(t *testing.T, play func(*terminal)) {
 	t.Helper()
 	someAccount(t)
@@ -77,27 +77,27 @@ func onTerminal(t *testing.T, play func(*terminal)) {
 	})
 }
 
-// of has operations be of a namespace from now on.
+// of sets the namespace of the next operations.
 func (s *terminal) of(namespace string) {
 	s.engine = idem.New(s.store, callertest.Anybody, func(o *idem.Options) { o.Namespace, o.Logger = namespace, slog.New(slog.DiscardHandler) })
 }
 
 var inHand = regexp.MustCompile(`REF|ID|SHORT|DERIVED`)
 
-// run runs a command, in which REF, ID, SHORT and DERIVED name the record of the customer's key,
-// and holds it to an exit code and parts of what it shows.
+// run runs a command, and checks its exit code and parts of its output. In
+// args, REF, ID, SHORT and DERIVED stand for names of the customer's record.
 func (s *terminal) run(args string, code int, want ...string) {
 	s.Helper()
 	s.asked(strings.NewReader(""), args, code, want...)
 }
 
-// asked is run, with what a person types.
+// asked is run with standard input.
 func (s *terminal) asked(typed io.Reader, args string, code int, want ...string) {
 	s.Helper()
 	s.until(s.Context(), typed, args, code, want...)
 }
 
-// until is asked, and ends with ctx.
+// until is asked with a context that may end.
 func (s *terminal) until(ctx context.Context, typed io.Reader, args string, code int, want ...string) {
 	s.Helper()
 	words := args
@@ -114,7 +114,7 @@ func (s *terminal) until(ctx context.Context, typed io.Reader, args string, code
 	if s.slow {
 		env.http, env.terminal = slowly{s.as}, true
 	}
-	log.SetOutput(&stderr) // of slog's default logger, to which no command has anything to say
+	log.SetOutput(&stderr) // the output of slog's default logger; commands write nothing to it
 	defer log.SetOutput(os.Stderr)
 	if got := run(ctx, env, strings.Fields(words)); got != code {
 		s.Errorf("samekey %s: exit code %d, want %d", args, got, code)
@@ -122,15 +122,15 @@ func (s *terminal) until(ctx context.Context, typed io.Reader, args string, code
 	says(s.T, "samekey "+args, random.ReplaceAllString(stderr.String()+stdout.String(), "SOME"), want...)
 }
 
-// slowly is a line that each answer needs a second for.
+// slowly delays each answer by a second.
 type slowly struct{ aws.HTTPClient }
 
 func (s slowly) Do(req *http.Request) (*http.Response, error) {
-	<-time.After(time.Second) // of the bubble
+	<-time.After(time.Second) // the bubble's time
 	return s.HTTPClient.Do(req)
 }
 
-// afterCalls fails an operation after so many calls.
+// afterCalls fails an operation after n calls.
 func afterCalls(n int64, op string, err error) func(string) error {
 	var calls atomic.Int64
 	return func(got string) error {
@@ -152,7 +152,7 @@ func (s *terminal) put(pk string, it fakedynamo.Item) {
 	})
 }
 
-// answered is an operation of a caller that is done, with these jobs.
+// answered makes a finished operation of a caller, with these jobs.
 func (s *terminal) answered(caller, key string, staged ...idem.Job) {
 	s.Helper()
 	if _, err := s.engine.Do(s.Context(), of(caller, key), func(ctx context.Context) (idem.Response, error) {
@@ -167,7 +167,7 @@ func (s *terminal) change(change func(fakedynamo.Item)) {
 	s.as.Locked(func(db *fakedynamo.DB) { change(db.Item("records", db.Last("records"))) })
 }
 
-// What decisions show: the change, the question, and why one is refused.
+// A decision shows the change and the question, or the reason for a refusal.
 func TestDecisionsOnATerminal(t *testing.T) {
 	onTerminal(t, func(s *terminal) {
 		s.stuck(s.T)
@@ -228,7 +228,7 @@ func TestDecisionsOnATerminal(t *testing.T) {
 	})
 }
 
-// What erase shows of records of all kinds, and of writes that fail.
+// erase handles records of all kinds, and writes that fail.
 func TestEraseOnATerminal(t *testing.T) {
 	onTerminal(t, func(s *terminal) {
 		s.run("erase --caller jwt:jane", 3, "no record of jwt:jane: 0 records were compared")
@@ -268,7 +268,7 @@ func TestEraseOnATerminal(t *testing.T) {
 			"2 of jwt:jane",
 			`"jwt:jane": 2`)
 		s.as.set(func(op string) error {
-			if op == "GetItem" { // of what has no caller
+			if op == "GetItem" { // the read of an item without a caller
 				s.as.Locked(func(db *fakedynamo.DB) { db.Expire("records", db.Last("records")) })
 			}
 			return nil
@@ -280,8 +280,8 @@ func TestEraseOnATerminal(t *testing.T) {
 	})
 }
 
-// Filters hand out what they match in the whole table, and say how much that is; a record
-// that another hand has changed holds up none of the others.
+// A redrive with filters selects jobs in the whole table, and prints their
+// number. A record that changed meanwhile doesn't delay the other records.
 func TestRedriveOnATerminal(t *testing.T) {
 	onTerminal(t, func(s *terminal) {
 		s.run("redrive --all --yes", 3, "no parked job matches")
@@ -293,7 +293,7 @@ func TestRedriveOnATerminal(t *testing.T) {
 			s.drain(s.T, refuses(func(job jobs.Delivery) error { return errors.New("550 no such " + job.Kind) }))
 		}
 		park()
-		time.Sleep(time.Hour) // of the bubble
+		time.Sleep(time.Hour) // the bubble's time
 		for _, c := range []shown{
 			{"--all REF", 2, "a filter needs --by or USER, and excludes a record; --older must not be negative"},
 			{"--all --key k", 2, "a filter needs --by or USER, and excludes a record; --older must not be negative"},
@@ -354,7 +354,7 @@ func TestRedriveOnATerminal(t *testing.T) {
 	})
 }
 
-// What get shows of a story with everything in it, and of one with nothing.
+// get prints a story with all parts, and a story with none.
 func TestPrintStory(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -400,7 +400,7 @@ func TestPrintStory(t *testing.T) {
 	}
 }
 
-// A record is looked for as far as the flags let, at the price that is told.
+// The search for a record goes as far as the flags permit, and a scan prints its cost first.
 func TestFindOnATerminal(t *testing.T) {
 	onTerminal(t, func(s *terminal) {
 		for _, c := range []shown{
@@ -458,8 +458,8 @@ func TestFindOnATerminal(t *testing.T) {
 	})
 }
 
-// What the index no longer has is found by a scan: by its operation, its short name, a key that
-// a provider got, and a customer's key in its namespace alone.
+// A scan finds a record that has left the index: by operation, short
+// name, a provider's key, or the customer's key, in one namespace.
 func TestScansOnATerminal(t *testing.T) {
 	onTerminal(t, func(s *terminal) {
 		s.stuck(s.T)
@@ -472,7 +472,7 @@ func TestScansOnATerminal(t *testing.T) {
 		if _, err := s.pay(s.Context(), &calls); err != nil {
 			s.Fatal(err)
 		}
-		time.Sleep(2 * time.Hour) // of the bubble
+		time.Sleep(2 * time.Hour) // the bubble's time
 		for _, c := range []shown{
 			{"ID", 1, "no attempt holds the record"},
 			{"SHORT", 1, "no attempt holds the record"},
@@ -508,7 +508,7 @@ func TestScansOnATerminal(t *testing.T) {
 	})
 }
 
-// What waits is counted whole and told by reason, place and age, as far as the flags ask.
+// list counts all entries, and groups them by reason, place and age, as the flags say.
 func TestListOnATerminal(t *testing.T) {
 	onTerminal(t, func(s *terminal) {
 		for _, c := range []shown{
@@ -525,8 +525,8 @@ func TestListOnATerminal(t *testing.T) {
 			s.run("list "+c.args, c.code, c.want)
 		}
 		s.stuck(s.T)
-		time.Sleep(time.Minute + time.Second)                     // of the bubble
-		for _, key := range []string{"a-key", "b-key", "c-key"} { // one by one, which gives them an order
+		time.Sleep(time.Minute + time.Second)                     // the bubble's time
+		for _, key := range []string{"a-key", "b-key", "c-key"} { // one by one, for a fixed order
 			s.answered("jane", key, idem.NewJob("mail", key), idem.NewJob("fax", key))
 			s.drain(s.T, refuses(func(job jobs.Delivery) error { return errors.New("550 no such " + job.Kind) }))
 			time.Sleep(time.Minute)
@@ -559,7 +559,8 @@ func TestListOnATerminal(t *testing.T) {
 	})
 }
 
-// A list that ends early says so, and shows what it has got; a slow one shows how far it is.
+// A list that ends early prints its entries and says that it is
+// incomplete. A slow list shows its progress.
 func TestListThatEndsEarly(t *testing.T) {
 	onTerminal(t, func(s *terminal) {
 		ctx, cancel := context.WithCancel(s.Context())
@@ -575,12 +576,12 @@ func TestListThatEndsEarly(t *testing.T) {
 		s.stuck(s.T)
 		var one fakedynamo.Item
 		s.change(func(it fakedynamo.Item) { one = it })
-		for i := range 26 { // in the same partition of the index
+		for i := range 26 { // all in one partition of the index
 			next := maps.Clone(one)
 			next["wait_ms"] = &types.AttributeValueMemberN{Value: strconv.FormatInt(time.Now().UnixMilli()-int64(i), 10)}
 			s.put(fmt.Sprintf("v1#rides#%02d", i), next)
 		}
-		const partitions = 8 // of a reason
+		const partitions = 8 // partitions of a reason
 		s.as.set(afterCalls(partitions, "Query", refusingOps("AccessDeniedException")("Query")))
 		s.run("list --reason unknown", 1,
 			"dynamo: waiting: the store refuses the call: operation error DynamoDB: Query, https response error")
@@ -593,7 +594,7 @@ func TestListThatEndsEarly(t *testing.T) {
 	})
 }
 
-// An answer of people is one that a handler could give; each flag says one thing alone.
+// settle accepts only an answer that a handler could give, and only one kind of decision.
 func TestSettlements(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "body")
@@ -630,12 +631,12 @@ func TestSettlements(t *testing.T) {
 	}
 }
 
-// full is a disk that takes nothing more.
+// full is a writer on a full disk.
 type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, errors.New("no space left") }
 
-// A command that can't print what it has done doesn't end as if it had.
+// A command whose output can't be written fails.
 func TestOutputsThatFail(t *testing.T) {
 	onTerminal(t, func(s *terminal) {
 		s.stuck(s.T)
@@ -668,7 +669,7 @@ func TestOutputsThatFail(t *testing.T) {
 	})
 }
 
-// A stuck operation is opened, and erasing reads no record of another caller.
+// retry opens a stuck operation, and erase loads no record of another caller.
 func TestMoreOnATerminal(t *testing.T) {
 	onTerminal(t, func(s *terminal) {
 		if _, err := s.engine.Do(s.Context(), request(), func(ctx context.Context) (idem.Response, error) {
@@ -693,8 +694,8 @@ func TestMoreOnATerminal(t *testing.T) {
 	})
 }
 
-// What is sealed is said to be, and erased, settled and opened with the keys alone, which the
-// program is asked for in the account of the flags.
+// Commands say what is sealed. They erase, settle and open it only with the
+// keys, which the program of --keys-from gets from the account of the flags.
 func TestSealedOnATerminal(t *testing.T) {
 	onTerminal(t, func(s *terminal) {
 		config := filepath.Join(s.TempDir(), "config")
@@ -744,8 +745,8 @@ func TestSealedOnATerminal(t *testing.T) {
 	})
 }
 
-// A table with others' items is no table on which nothing waits; what a sweep writes about
-// itself is neither.
+// A command never reports that nothing waits on a table with foreign
+// items only, or with a sweep's own items only.
 func TestOthersItemsOnATerminal(t *testing.T) {
 	onTerminal(t, func(s *terminal) {
 		s.run("list --table a!b", 2, `dynamo: New: "a!b" is not the name or ARN of a table`)
@@ -771,12 +772,12 @@ func TestOthersItemsOnATerminal(t *testing.T) {
 		s.run("erase --caller jwt:jane --segments 1 --dry-run", 0,
 			"Records to erase: 1. Their keys stay taken until they expire; retries get")
 		s.as.set(nil)
-		s.put("samekey", fakedynamo.Item{"v": &types.AttributeValueMemberN{Value: "1"}}) // a record, whatever its key is
+		s.put("samekey", fakedynamo.Item{"v": &types.AttributeValueMemberN{Value: "1"}}) // a record by its layout, whatever its key
 		s.run("list", 0, "nothing waits for people")
 	})
 }
 
-// The progress of a scan is a line a second, or one that is written over.
+// Progress takes a line a second, or overwrites a single line.
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {

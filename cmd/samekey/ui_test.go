@@ -11,7 +11,7 @@ import (
 	"github.com/samekey/samekey/internal/testkit/fakedynamo"
 )
 
-// The page is served to this machine alone.
+// The page listens only on 127.0.0.1.
 func TestAddressOfThePage(t *testing.T) {
 	t.Parallel()
 	const only = ": the page listens only on 127.0.0.1, such as 127.0.0.1:3004; from another machine, use an SSH tunnel"
@@ -34,7 +34,7 @@ func TestAddressOfThePage(t *testing.T) {
 	}
 }
 
-// The page is served by the operator's name until the command is ended.
+// samekey ui serves the page, with the operator's name, until the command ends.
 func TestUIServesAPage(t *testing.T) {
 	someAccount(t)
 	t.Setenv("AWS_ENDPOINT_URL_DYNAMODB", "")

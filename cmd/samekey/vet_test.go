@@ -58,7 +58,7 @@ func TestVetRefusesWrongCalls(t *testing.T) {
 	}
 }
 
-// hintless is what the command notes besides its hints, which are no findings.
+// hintless returns the notes of the command without its hints, which are not findings.
 func hintless(stderr string) string {
 	var b strings.Builder
 	for line := range strings.Lines(stderr) {
@@ -71,7 +71,8 @@ func hintless(stderr string) string {
 
 const oneFound = "samekey vet: 1 findings; docs/use/vet.md explains the rules\n"
 
-// What isn't looked at stays in the file as it is, unless its package is gone.
+// --update leaves packages that were not loaded unchanged in the file,
+// and removes packages that no longer exist.
 func TestVetKeepsOtherPackages(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "samekey.lock")
@@ -104,7 +105,7 @@ func TestVetKeepsOtherPackages(t *testing.T) {
 	}
 }
 
-// A package that can't be compiled now is there: its engines and handlers stay in the file.
+// A package that doesn't compile still exists: its engines and handlers stay in the file.
 func TestVetKeepsBrokenPackages(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "samekey.lock")
@@ -118,7 +119,8 @@ func TestVetKeepsBrokenPackages(t *testing.T) {
 	}
 }
 
-// A file is named from the present folder, if it is below it; all packages below it are meant.
+// A file below the current folder is named relative to it. Without
+// arguments, vet examines all packages below the folder.
 func TestVetFromHere(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "samekey.lock")
 	t.Chdir(vetEngines)
@@ -141,8 +143,8 @@ func TestVetFromHere(t *testing.T) {
 	}
 }
 
-// The handlers of a package, with their parts, wrappers and branches, and its engines, as
-// the file has them that -update writes.
+// --update writes the handlers of a package, with their parts, wrappers
+// and branches, and its engines.
 func TestVetWritesTheLockFile(t *testing.T) {
 	t.Parallel()
 	for _, folder := range []string{vetHandlers, vetEngines} {
@@ -172,8 +174,8 @@ func TestVetWritesTheLockFile(t *testing.T) {
 	}
 }
 
-// A new phase in a branch that doesn't come to the old phases is survived, wherever
-// it stands in the source.
+// Operations survive a new phase in a branch that doesn't lead to the
+// old phases, wherever the branch is in the source.
 func TestVetKnowsBranches(t *testing.T) {
 	t.Parallel()
 	was, err := os.ReadFile(vetHandlers + "/samekey.lock")
@@ -197,7 +199,7 @@ func TestVetKnowsBranches(t *testing.T) {
 	}
 }
 
-// A change of what a key means fails, and nothing is written.
+// A change of what a key means fails, and --update then writes nothing.
 func TestVetComparesMeanings(t *testing.T) {
 	t.Parallel()
 	was, err := os.ReadFile(vetEngines + "/samekey.lock")
@@ -224,7 +226,7 @@ func TestVetComparesMeanings(t *testing.T) {
 	}
 }
 
-// A change that open operations don't survive fails, and nothing is written.
+// A change that open operations don't survive fails, and --update then writes nothing.
 func TestVetComparesWithTheLockFile(t *testing.T) {
 	was, err := os.ReadFile(vetHandlers + "/samekey.lock")
 	if err != nil {
@@ -257,7 +259,7 @@ func TestVetComparesWithTheLockFile(t *testing.T) {
 	}
 }
 
-// The program is a tool of go vet: it answers the go command, and finds the same.
+// The program works as a tool of go vet: it answers the go command and has the same findings.
 func TestVetAsAToolOfGoVet(t *testing.T) {
 	t.Parallel()
 	vet := func(pkg string) (string, error) {
@@ -273,7 +275,7 @@ func TestVetAsAToolOfGoVet(t *testing.T) {
 	}
 }
 
-// The go command asks the tool for its version and flags, and gives it a file.
+// The go command asks the tool for its version and flags, and then passes a file.
 func TestVetToolAnswers(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]string{"-V=full": " version ", "-flags": `"Name": "keys"`, "nowhere.cfg": "nowhere.cfg: no such file", "": "Usage:\n  samekey\n"} {

@@ -19,7 +19,7 @@ import (
 	"github.com/samekey/samekey/dynamo"
 )
 
-// onEveryTable are commands that say something of a whole table.
+// onEveryTable returns commands that report on a whole table.
 func onEveryTable() [][]string {
 	return [][]string{
 		{"list"},
@@ -33,8 +33,8 @@ func onEveryTable() [][]string {
 	}
 }
 
-// A table that isn't Samekey's is no table on which nothing waits: neither one of another
-// layout, nor one with the same key.
+// A command never reports that nothing waits if the table isn't
+// Samekey's: whether the key is another, or only the items are.
 func TestTableOfAnother(t *testing.T) {
 	d := newDesk(t)
 	for name, in := range map[string]*dynamodb.CreateTableInput{
@@ -59,7 +59,7 @@ func TestTableOfAnother(t *testing.T) {
 			for _, it := range []map[string]types.AttributeValue{
 				{"id": &types.AttributeValueMemberN{Value: "7"}, "pk": &types.AttributeValueMemberS{Value: "customer 7"}, "st": &types.AttributeValueMemberS{Value: "open"}},
 				{"id": &types.AttributeValueMemberN{Value: "8"}, "pk": &types.AttributeValueMemberS{Value: "customer 8"}},
-				{"id": &types.AttributeValueMemberN{Value: "9"}, "pk": &types.AttributeValueMemberS{Value: "samekey#sweep#"}, "v": &types.AttributeValueMemberN{Value: "1"}}, // a sweep's place
+				{"id": &types.AttributeValueMemberN{Value: "9"}, "pk": &types.AttributeValueMemberS{Value: "samekey#sweep#"}, "v": &types.AttributeValueMemberN{Value: "1"}}, // an item of a sweep
 			} {
 				if _, err := d.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: it}); err != nil {
 					t.Fatal(err)
@@ -74,8 +74,8 @@ func TestTableOfAnother(t *testing.T) {
 	}
 }
 
-// Every command says first which table it is about, also as the last thing before it asks;
-// a table that is missing takes one sentence.
+// Every command first names its table, also before a question. A missing
+// table takes one sentence.
 func TestEveryCommandNamesItsTable(t *testing.T) {
 	d := newDesk(t)
 	rec := d.stuck(t)
@@ -99,8 +99,8 @@ func TestEveryCommandNamesItsTable(t *testing.T) {
 	}
 }
 
-// The account is the table's own; who may not describe the table is told that it is
-// unknown, and may go on.
+// The account is the table's own. Without permission to describe the
+// table, the account is unknown, and the command continues.
 func TestAccountOfTheTable(t *testing.T) {
 	bareAWS(t)
 	t.Setenv("AWS_REGION", "eu-west-1")
@@ -111,7 +111,7 @@ func TestAccountOfTheTable(t *testing.T) {
 	const place, unknown, not = "table records, Region eu-west-1, account 123456789012", "table records, Region eu-west-1, account unknown", "the table's partition key is not pk, so the table has no Samekey records: is this the right table? "
 	for describe, want := range map[string]struct {
 		code int
-		says string // but for nothing waits for people
+		says string // besides the sentence that nothing waits for people
 	}{
 		`{"Table":{` + arn + `,"KeySchema":[{"AttributeName":"pk"}]}}`: {0, place + "\n"},
 		`{"Table":{"TableArn":"records"}}`:                             {0, unknown + "\n"},
@@ -136,7 +136,7 @@ func TestAccountOfTheTable(t *testing.T) {
 	}
 }
 
-// A scan tells its price before it begins, if the table's size is known.
+// A scan prints its cost before it begins, if the table's size is known.
 func TestScansTellTheirPrice(t *testing.T) {
 	t.Parallel()
 	for describe, want := range map[string]string{
@@ -155,8 +155,7 @@ func TestScansTellTheirPrice(t *testing.T) {
 	}
 }
 
-// A page of 1 MB may come by a slow line: a command waits longer for it than a function does
-// for its record.
+// Commands wait longer for a page of 1 MB than functions wait for a record: the line may be slow.
 func TestPagesMayTakeTheirTime(t *testing.T) {
 	someAccount(t)
 	op := &operator{account: account{env: environment{getenv: func(string) string { return "" }}}, table: "records"}
@@ -172,7 +171,8 @@ func TestPagesMayTakeTheirTime(t *testing.T) {
 	}
 }
 
-// answering is a service without what waits, which describes the table or refuses to.
+// answering is a DynamoDB whose queries find nothing, and which
+// describes the table or refuses to.
 type answering struct{ describe string }
 
 func (a answering) Do(req *http.Request) (*http.Response, error) {

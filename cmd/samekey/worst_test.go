@@ -16,7 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// everyCommand are calls of the commands on a table that reach it.
+// everyCommand returns calls of all commands on a table, which reach the table.
 func everyCommand() [][]string {
 	const pk = "v1#rides#VgytXNOpVgytXNOpVgytXNOpVgytXNOpVgytXNOpVg0"
 	return [][]string{
@@ -34,8 +34,8 @@ func everyCommand() [][]string {
 	}
 }
 
-// The worst inputs of every command: no table, no rights, a throttled table. The
-// error of the service is told, nothing is said to be empty, and no key is shown.
+// Commands handle the worst inputs: no table, no permissions, a throttled table.
+// They print the service's error, never call a table empty, and print no key.
 func TestWorstInputs(t *testing.T) {
 	bareAWS(t)
 	t.Setenv("AWS_REGION", "us-east-1")
@@ -49,7 +49,7 @@ func TestWorstInputs(t *testing.T) {
 				getenv: func(n string) string { return map[string]string{"IDEM_TABLE": "records", "USER": "jane"}[n] },
 			}
 			var got int
-			synctest.Test(t, func(t *testing.T) { got = run(t.Context(), env, args) }) // the SDK's pauses take no time
+			synctest.Test(t, func(t *testing.T) { got = run(t.Context(), env, args) }) // the SDK's pauses pass in the bubble's time
 			want := code
 			if code == "ResourceNotFoundException" {
 				want = "no table records at "
@@ -66,7 +66,7 @@ func TestWorstInputs(t *testing.T) {
 	}
 }
 
-// A record of another layout, or of another namespace, is not half understood.
+// Commands refuse records of another layout, and of another namespace.
 func TestUnknownLayout(t *testing.T) {
 	d := newDesk(t)
 	pk := d.stuck(t).PK
@@ -86,7 +86,7 @@ func TestUnknownLayout(t *testing.T) {
 	}
 }
 
-// paging is a table of 100,000 records that wait, in pages.
+// paging is a table of waiting records, which are read in pages.
 type paging struct{ items, page int }
 
 func (p paging) Do(req *http.Request) (*http.Response, error) {
@@ -134,7 +134,7 @@ func (p paging) Do(req *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// index says that the table has no index.
+// index describes a table without the index.
 func (r refusing) index(req *http.Request) (*http.Response, error) {
 	resp, err := r.Do(req)
 	resp.Body = io.NopCloser(strings.NewReader(`{"__type":"com.amazonaws#` + r.code + `","message":"The table does not have the specified index: waiting"}`))
@@ -151,12 +151,12 @@ func waiting(segment, i int) any {
 	}
 }
 
-// An outage leaves one row, however many operations it has stopped and rows are printed.
+// An outage takes one row, whatever the number of its operations and of printed rows.
 func TestAnOutageIsOneRow(t *testing.T) {
 	for name, tt := range map[string]struct {
 		args []string
 		rows int
-		want string // at the beginning of each row
+		want string // how each row begins
 	}{
 		"folded":           {nil, 1, "stuck  1000  "},
 		"with the least":   {[]string{"--max", "1"}, 1, "stuck  1000  "},

@@ -26,7 +26,7 @@ func TestPluginHasTheRules(t *testing.T) {
 	}
 }
 
-// golangci-lint prints the name of a rule before its message.
+// golangci-lint itself prints the name of a rule before the message.
 func TestMessagesHaveNoPrefix(t *testing.T) {
 	t.Parallel()
 	rule := &analysis.Analyzer{Name: "rule", Run: func(pass *analysis.Pass) (any, error) {
