@@ -51,8 +51,8 @@ func (m *Meter) Cost() store.Cost {
 
 type meterKey struct{}
 
-// With returns a context in which m counts the calls. The Meter of an outer context
-// doesn't count them.
+// With returns a context in which m counts the calls. The Meter of an outer context doesn't
+// count these calls.
 func With(ctx context.Context, m *Meter) context.Context {
 	return context.WithValue(ctx, meterKey{}, m)
 }

@@ -21,12 +21,11 @@
 //
 // # Like Lambda
 //
-// Streams: shards are read in order, parents before children, across rollovers.
-// Filters come before batching; size, window and 6 MB limit a batch. A failed batch
-// is retried from its checkpoint, bisected if configured, up to the retry limit or
-// the age of its records; then it goes to the destination, and the next batch
-// follows. A function that could not be invoked, because it is throttled, uses up no
-// retries.
+// Streams: shards are read in order, parents before children, across rollovers. Filters
+// come before batching; size, window and 6 MB limit a batch. A failed batch is retried from
+// its checkpoint, and bisected if configured, up to the retry limit or the age of its
+// records. Then the batch goes to the destination, and the next batch follows. A throttled
+// invocation uses up no retries.
 //
 // Queues: the successful part of a batch is deleted; the rest is left to the
 // visibility timeout and the queue's redrive policy. A FIFO queue keeps the order

@@ -12,10 +12,9 @@ const (
 	RecordAgeExceeded      = "RecordAgeExceeded"
 )
 
-// Failure is the message that Lambda sends to the on-failure destination of a
-// stream: where to find the records of a batch that was given up. The JSON forms of
-// the structs are Lambda's; [Failure.Message] and [Failure.Object] make the
-// documents.
+// Failure is the message that Lambda sends to the on-failure destination of a stream. It
+// says where to find the records of a batch that was given up. The structs have Lambda's
+// JSON forms; [Failure.Message] and [Failure.Object] make the documents.
 type Failure struct {
 	RequestContext FailureRequest `json:"requestContext"`
 	// ResponseContext is nil for records that became too old before a try.
@@ -29,8 +28,8 @@ type Failure struct {
 
 // FailureRequest is the last failed invocation.
 type FailureRequest struct {
-	// RequestID is the invocation's if the function failed with an error, otherwise
-	// invented.
+	// RequestID is the id of the invocation if the function failed with an error, and
+	// otherwise a random id.
 	RequestID   string `json:"requestId"`
 	FunctionARN string `json:"functionArn"`
 	Condition   string `json:"condition"`
@@ -38,7 +37,7 @@ type FailureRequest struct {
 	ApproximateInvokeCount int `json:"approximateInvokeCount"`
 }
 
-// FailureResponse is the result of that invocation.
+// FailureResponse is the result of the last failed invocation.
 type FailureResponse struct {
 	StatusCode      int    `json:"statusCode"`
 	ExecutedVersion string `json:"executedVersion"`

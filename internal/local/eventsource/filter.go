@@ -14,15 +14,15 @@ import (
 // decodeJSON.
 type filters []pattern
 
-// pattern holds the conditions on an object: all of its fields must match, and for
-// each of its ors at least one alternative.
+// pattern holds the conditions on an object: all fields must match, and at least one
+// alternative of each of the ors.
 type pattern struct {
 	fields map[string]field
 	ors    [][]pattern
 }
 
-// field holds the conditions on a key: either a pattern for the object below, or
-// rules of which the value must fulfil at least one.
+// field holds the conditions on a key: either a pattern for the object below the key, or
+// rules. The value must fulfil at least one rule.
 type field struct {
 	below *pattern
 	rules []rule
@@ -52,8 +52,8 @@ func parseFilters(sources []string) (filters, error) {
 }
 
 // Match reports whether a mapping with these patterns in its FilterCriteria delivers a
-// record of its source: if one of them fits, or if there are none. The error says which
-// pattern, or that record, can't be read.
+// record of its source: a pattern matches, or there are no patterns. The error names the
+// pattern that can't be read, or says that the record can't be read.
 func Match(patterns []string, record []byte) (bool, error) {
 	parsed, err := parseFilters(patterns)
 	if err != nil {

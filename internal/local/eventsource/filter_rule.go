@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// rule is one value or operator of a field. It is given the leaves found there,
-// none if the field is missing, and is fulfilled if one of them is right.
+// rule is one value or operator of a field. match gets the leaves at the field; no leaves
+// if the field is missing. A rule is fulfilled if one leaf is right.
 type rule interface{ match(leaves []any) bool }
 
 type (
@@ -19,11 +19,11 @@ type (
 	equal struct{ want any }
 	// text is a leaf that is a string with some property.
 	text func(string) bool
-	// anythingBut is a leaf that is none of these.
+	// anythingBut is a leaf that equals no value in the list.
 	anythingBut []any
 	// numeric is a leaf that is a number within bounds.
 	numeric []bound
-	// exists is whether there is any leaf.
+	// exists says whether there must be a leaf.
 	exists bool
 )
 
@@ -73,8 +73,8 @@ func (b bound) holds(value *big.Rat) bool {
 	}
 }
 
-// rational returns the exact value of a number of moderate size; the far ends
-// of what JSON can write, such as 1e999999999, would fill the memory.
+// rational returns the exact value of a number of moderate size. The exact value of a
+// number such as 1e999999999, which is valid JSON, would fill the memory.
 func rational(n json.Number) (*big.Rat, bool) {
 	if f, err := n.Float64(); err != nil || f != 0 && (f > 1e30 || f < -1e30 || f > -1e-30 && f < 1e-30) {
 		return nil, false

@@ -1,7 +1,7 @@
 package eventsource
 
-// Hooks are called as the source works; any may be nil. The source's own goroutines
-// call them, several at once, and wait until they return.
+// Hooks are called as the source works; any hook may be nil. The source's own goroutines
+// call hooks, several at once, and wait until the hooks return.
 type Hooks struct {
 	// Invoked is called after each invocation, with any result.
 	Invoked func(Invocation)
@@ -11,22 +11,21 @@ type Hooks struct {
 	// Discarded is called for each batch of a stream that was given up, before
 	// it goes to the destination.
 	Discarded func(Failure)
-	// Error is called with errors outside of the function: the source couldn't be
-	// read, a message not deleted, a destination not reached. They don't end the
-	// source.
+	// Error is called with errors outside of the function: the source couldn't be read, a
+	// message not deleted, a destination not reached. These errors don't end the source.
 	Error func(error)
 }
 
 // Invocation describes a call of the function.
 type Invocation struct {
-	// Records is the number of its records; 0 for a schedule.
+	// Records is the number of records or messages; 0 for a schedule.
 	Records int
-	// Failed is how many of them come again, or have been given up: all if Err is
-	// set, otherwise the reported record and all later ones (stream) or the reported
-	// ones (queue).
+	// Failed is how many records or messages come again, or have been given up. If Err is
+	// set, all have failed. Otherwise a stream fails the reported record and all later
+	// records, and a queue fails the reported messages.
 	Failed int
-	// Err is why the invocation as a whole failed, nil otherwise: the function's
-	// error, an answer that doesn't name its failed records properly, or the reason
-	// why the function couldn't be invoked.
+	// Err is why the invocation as a whole failed; otherwise nil. It is the function's
+	// error, an answer that doesn't name its failed records properly, or the reason why the
+	// function couldn't be invoked.
 	Err error
 }

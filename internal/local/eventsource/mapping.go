@@ -14,10 +14,10 @@ type Mapping struct {
 	gate   gate
 }
 
-// Pause stops the source like disabling a mapping, but at once: after Pause returns
-// no invocation begins. A running invocation is not interrupted, and its result
-// counts. A paused stream keeps its place; a paused queue gives back its messages,
-// which counts as a receive. Pause of a paused source does nothing.
+// Pause stops the source like a disabled mapping, but at once: after Pause returns, no
+// invocation begins. A running invocation is not interrupted, and its result counts. A
+// paused stream keeps its place. A paused queue gives back its messages, and each counts as
+// received. Pause of a paused source does nothing.
 func (m *Mapping) Pause() { m.gate.close() }
 
 // Resume continues a paused source where it stopped.
@@ -26,9 +26,10 @@ func (m *Mapping) Resume() { m.gate.open() }
 // Paused reports whether the source is paused.
 func (m *Mapping) Paused() bool { return m.gate.closed() }
 
-// Close ends the source and returns when all its goroutines have ended. It doesn't
-// wait for a running invocation, whose result is lost: the batch comes again when
-// the source is started anew. Close may be called more than once and returns nil.
+// Close ends the source and returns when all goroutines of the source have ended. Close
+// doesn't wait for a running invocation. The invocation's result is lost: a source that is
+// started anew delivers the batch again. Close may be called more than once and returns
+// nil.
 func (m *Mapping) Close() error {
 	m.cancel()
 	m.wg.Wait()

@@ -52,8 +52,8 @@ func (o observer) discarded(ctx context.Context, f Failure) {
 	}
 }
 
-// failed tells of an error of the source's surroundings, unless it is only that
-// ctx has ended.
+// failed reports an error outside of the function, unless the error is only that ctx has
+// ended.
 func (o observer) failed(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		return

@@ -32,28 +32,28 @@ const (
 type Queue struct {
 	// Function is invoked with batches.
 	Function lambdarun.Invoker
-	// FunctionName is its name in the lineage of messages. A message that a chain of its
-	// invocations has sent 16 times is a loop: the function doesn't get it. Default: none is.
+	// FunctionName is the function's name in the lineage of messages. A message that a
+	// chain of the function's invocations has sent 16 times is a loop: the function doesn't
+	// get the message. Without a name, no message is a loop.
 	FunctionName string
-	// Dropped gets the body of such a message before it is deleted, for the queue's dead
-	// letters; nil is skipped.
+	// Dropped gets the body of a message that is a loop, before the message is deleted, for
+	// the queue's dead letters. nil is skipped.
 	Dropped func(ctx context.Context, body string) error
 	// API reads the queue.
 	API QueueAPI
 	// URL is the queue's address for the API.
 	URL string
-	// ARN is passed to the function. A name that ends in ".fifo" makes it a FIFO
-	// queue.
+	// ARN is passed to the function. A queue whose ARN ends in ".fifo" is a FIFO queue.
 	ARN string
 
-	// BatchSize is the largest number of messages of an invocation, 1 to 10000,
-	// above 10 only with a window, and not for a FIFO queue. Default 10.
+	// BatchSize is the largest number of messages of an invocation, 1 to 10000. More than
+	// 10 need a window, and a standard queue. Default 10.
 	BatchSize int
 	// MaximumBatchingWindow is how long to wait for a full batch, from its first
 	// message on, up to 5 min; FIFO queues have none. Default 0: no wait.
 	MaximumBatchingWindow time.Duration
-	// Filters are the patterns of the filter criteria; a message that matches none
-	// of them is deleted. Without filters every message is delivered.
+	// Filters are the patterns of the filter criteria. A message that matches no pattern is
+	// deleted. Without filters every message is delivered.
 	Filters []string
 	// ReportBatchItemFailures is the function response type of that name.
 	ReportBatchItemFailures bool
@@ -61,9 +61,9 @@ type Queue struct {
 	// Default 5, Lambda's initial number of pollers.
 	MaximumConcurrency int
 
-	// PollEvery is the pause after a read without messages, itself a long poll of a
-	// second, and after a failed read, where it grows up to fifty times. Default 100
-	// ms.
+	// PollEvery is the pause after a read without messages, and after a failed read. A read
+	// without messages is itself a long poll of a second. After failed reads the pause
+	// grows up to fifty times. Default 100 ms.
 	PollEvery time.Duration
 	// Hooks are called as the source works.
 	Hooks Hooks

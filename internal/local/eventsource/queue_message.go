@@ -12,7 +12,7 @@ import (
 type message struct {
 	id, handle string
 	body       string
-	trace      string // the trace header of who sent it
+	trace      string // the trace header of the sender
 	json       []byte // the record as the event has it
 }
 
@@ -69,7 +69,7 @@ func (f filters) wants(m message) bool {
 	if len(f) == 0 {
 		return true
 	}
-	v, _ := decodeJSON(m.json) // we made it
+	v, _ := decodeJSON(m.json) // always JSON: json was encoded here
 	record, _ := v.(map[string]any)
 	body, err := decodeJSON([]byte(m.body))
 	plain := err != nil
@@ -79,10 +79,9 @@ func (f filters) wants(m message) bool {
 	return slices.ContainsFunc(f, func(p pattern) bool { return p.wants(record, body, plain) })
 }
 
-// wants is match for a message and its body. A pattern for the body that is an
-// object is for bodies in JSON, one that is an array for plain text; a body of the
-// other kind matches neither. A pattern without body looks at the rest only. The
-// same goes for each of the alternatives.
+// wants is match for a message and its body. A pattern for the body that is an object
+// matches JSON bodies only. A pattern that is an array matches plain text only. A pattern
+// without a body matches the other fields only. The same rules apply to each alternative.
 func (p pattern) wants(record map[string]any, body any, plain bool) bool {
 	for key, field := range p.fields {
 		value, present := record[key]

@@ -61,8 +61,8 @@ func (r *queueRun) read(ctx context.Context) {
 	}
 }
 
-// gather receives messages until there are enough for a batch or the window is
-// over, and before that when a call fails or the source is paused.
+// gather receives messages until there are enough for a batch or the window is over. It
+// stops earlier when a call fails or the source is paused.
 func (r *queueRun) gather(ctx context.Context) ([]message, error) {
 	var batch []message
 	var due time.Time
@@ -92,7 +92,7 @@ func (r *queueRun) gather(ctx context.Context) ([]message, error) {
 	}
 }
 
-// receive returns messages that match a filter, and deletes the others.
+// receive returns messages that match a filter, and deletes the other messages.
 func (r *queueRun) receive(ctx context.Context, limit int, wait time.Duration) ([]message, error) {
 	out, err := r.API.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
 		QueueUrl:                    aws.String(r.URL),
@@ -117,9 +117,9 @@ func (r *queueRun) receive(ctx context.Context, limit int, wait time.Duration) (
 	return wanted, nil
 }
 
-// deliver invokes the function with as many messages as fit into an event, and
-// deletes those that succeeded. It gives back the rest; failed messages wait for the
-// visibility timeout.
+// deliver invokes the function with as many messages as fit into an event, and deletes the
+// messages that succeeded. It gives back the messages that did not fit. Failed messages
+// wait for the visibility timeout.
 func (r *queueRun) deliver(ctx context.Context, batch []message) {
 	if r.mapping.gate.closed() {
 		r.giveBack(ctx, batch)
@@ -148,8 +148,8 @@ func (r *queueRun) deliver(ctx context.Context, batch []message) {
 	}
 }
 
-// endLoops returns the messages that aren't the function's own in a loop, as Lambda does, and
-// deletes the others.
+// endLoops deletes the messages that are a loop of the function, as Lambda does, and
+// returns the other messages.
 func (r *queueRun) endLoops(ctx context.Context, batch []message) []message {
 	if r.FunctionName == "" {
 		return batch
@@ -176,7 +176,7 @@ func (r *queueRun) invoke(ctx context.Context, batch []message) (failed []int, r
 	all := make([]int, 0, len(batch))
 	ids := make([]string, 0, len(batch))
 	records := make([][]byte, 0, len(batch))
-	eldest := batch[0].trace // the chain of the batch is its longest
+	eldest := batch[0].trace // a batch continues the longest chain of its messages
 	for i, m := range batch {
 		all, ids, records = append(all, i), append(ids, m.id), append(records, m.json)
 		if lambdarun.Lineage(m.trace, r.FunctionName) > lambdarun.Lineage(eldest, r.FunctionName) {
@@ -199,7 +199,7 @@ func (r *queueRun) invoke(ctx context.Context, batch []message) (failed []int, r
 	return failed, true, nil
 }
 
-// fitting returns how many messages fit into an event; at least one.
+// fitting returns how many messages fit into an event: at least one message.
 func fitting(batch []message) int {
 	bytes := 0
 	for n, m := range batch {

@@ -10,7 +10,7 @@ import (
 	"github.com/samekey/samekey/internal/servers/lambdarun"
 )
 
-// Schedule invokes a function by the clock. Function is required, and Expression or
+// Schedule invokes a function by the clock. Function is required, and either Expression or
 // Every.
 type Schedule struct {
 	// Function is invoked with Input.
@@ -25,8 +25,7 @@ type Schedule struct {
 	Expression string
 	// Timezone is the IANA name of the zone of cron and at. Default UTC.
 	Timezone string
-	// Every, if positive, replaces Expression, which must be valid nevertheless if
-	// it is set.
+	// Every, if positive, replaces Expression. An Expression must be valid even then.
 	Every time.Duration
 	// Input is the payload. Default: the event of EventBridge Scheduler or, with
 	// Rule, of an EventBridge rule.
@@ -43,8 +42,8 @@ type Schedule struct {
 	Logger *slog.Logger
 }
 
-// Timer is a running [Schedule]. Runs that are due while it is paused are skipped;
-// Tick works even then.
+// Timer is a running [Schedule]. Runs that are due during a pause are skipped; Tick works
+// even then.
 type Timer struct {
 	*Mapping
 	schedule Schedule
@@ -113,8 +112,8 @@ func (t *Timer) watch(ctx context.Context, next func(time.Time) (time.Time, bool
 	}
 }
 
-// Tick invokes the function now, even if other runs are active, and returns when it
-// has answered, with the function's error, or when ctx ends.
+// Tick invokes the function now, even if other runs are active. Tick returns the function's
+// error when the function has answered, or returns when ctx ends.
 func (t *Timer) Tick(ctx context.Context) error {
 	if err := t.run(ctx, t.schedule.Function, time.Now()); err != nil {
 		return fmt.Errorf("eventsource: tick %s: %w", t.schedule.Name, err)

@@ -12,8 +12,8 @@ const (
 	scheduleRegion  = "us-east-1"
 )
 
-// scheduledEvent is the payload of a schedule without an input. Detail is an object
-// from a rule, and from EventBridge Scheduler a string with one in it.
+// scheduledEvent is the payload of a schedule without an input. Detail is an object in the
+// event of a rule, and a string that holds an object in the event of EventBridge Scheduler.
 type scheduledEvent struct {
 	Version    string   `json:"version"`
 	ID         string   `json:"id"`
@@ -26,8 +26,7 @@ type scheduledEvent struct {
 	Detail     any      `json:"detail"`
 }
 
-// payload returns what the function gets for the run that is due at the given
-// time.
+// payload returns the function's input for the run that is due at the given time.
 func (s Schedule) payload(at time.Time) []byte {
 	if s.Input != nil {
 		return s.Input

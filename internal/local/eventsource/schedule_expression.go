@@ -63,7 +63,7 @@ func parseRate(s string, rule bool) (func(time.Time) (time.Time, bool), error) {
 	return every(time.Duration(n) * length), nil
 }
 
-// parseAt reads the one time of a schedule.
+// parseAt reads the time of a schedule that runs once.
 func parseAt(s string, zone *time.Location) (func(time.Time) (time.Time, bool), error) {
 	at, err := time.ParseInLocation("2006-01-02T15:04:05", s, zone)
 	if err != nil {
@@ -98,8 +98,8 @@ func parseCron(s string, zone *time.Location) (func(time.Time) (time.Time, bool)
 	}, nil
 }
 
-// weekdays turns AWS's days of the week, 1 to 7 from Sunday on, into gronx's, 0 to 6.
-// Steps and the number after # aren't days.
+// weekdays turns AWS's days of the week, 1 to 7 from Sunday on, into gronx's days, 0 to 6.
+// Steps, and the number after #, stay unchanged.
 func weekdays(field string) (string, error) {
 	var out strings.Builder
 	for i, c := range field {

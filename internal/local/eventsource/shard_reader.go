@@ -13,8 +13,8 @@ import (
 // readLimit is the most records that GetRecords returns.
 const readLimit = 1000
 
-// shardReader reads a shard from beginning to end. It remembers its place by the
-// sequence number of the last record, since iterators expire.
+// shardReader reads a shard from beginning to end. Since iterators expire, it remembers its
+// place by the sequence number of the last record.
 type shardReader struct {
 	api     StreamAPI
 	arn, id string
@@ -27,9 +27,8 @@ type shardReader struct {
 	rewound  bool   // the iterator was taken at the oldest record, and no new record has been read since
 }
 
-// read returns the next records, or none if there aren't any yet. end says that the
-// shard is closed and has no more records. After an error the next call continues at
-// the same place.
+// read returns the next records, if there are any yet. end says that the shard is closed
+// and has no more records. After an error the next call continues at the same place.
 func (r *shardReader) read(ctx context.Context) (records []types.Record, end bool, err error) {
 	// Try again at once if an iterator has become invalid; after a second failure
 	// wait.

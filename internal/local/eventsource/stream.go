@@ -58,16 +58,16 @@ type Stream struct {
 	// MaximumBatchingWindow is how long to wait for a full batch, from its first
 	// record on, up to 5 min. Default 0: no wait.
 	MaximumBatchingWindow time.Duration
-	// Filters are the patterns of the filter criteria; a record that matches none of
-	// them is dropped. Without filters every record is delivered.
+	// Filters are the patterns of the filter criteria. A record that matches no pattern is
+	// dropped. Without filters every record is delivered.
 	Filters []string
 	// ReportBatchItemFailures is the function response type of that name.
 	ReportBatchItemFailures bool
 	// BisectBatchOnFunctionError splits a batch in two when the function fails.
 	// Splitting uses up no retries.
 	BisectBatchOnFunctionError bool
-	// MaximumRetryAttempts is how often a batch is retried, 0 to 10000. nil, the
-	// default, and -1 mean until its records expire.
+	// MaximumRetryAttempts is how often a batch is retried, 0 to 10000. With nil, the
+	// default, or -1 a batch is retried until its records expire.
 	MaximumRetryAttempts *int
 	// MaximumRecordAge is how old a record may be when the function is invoked.
 	// 0, the default, and negative values mean the stream's 24 h.
@@ -80,8 +80,8 @@ type Stream struct {
 	// destination.
 	OnFailure func(context.Context, Failure) error
 
-	// PollEvery is the pause after a read without records, and after a failed read,
-	// where it grows up to fifty times. Default 100 ms.
+	// PollEvery is the pause after a read without records, and after a failed read. After
+	// failed reads the pause grows up to fifty times. Default 100 ms.
 	PollEvery time.Duration
 	// Hooks are called as the source works.
 	Hooks Hooks
@@ -90,8 +90,8 @@ type Stream struct {
 	Logger *slog.Logger
 }
 
-// Start checks the description, looks up the stream and begins to read it. The error
-// names the wrong field, or is the reason why the stream can't be described; later
+// Start checks the description, looks up the stream and begins to read the stream. The
+// error names the wrong field, or is the reason why the stream can't be described. Later
 // failures of the endpoint don't end the source. The source ends when ctx does.
 func (s Stream) Start(ctx context.Context) (*Mapping, error) {
 	run, err := s.prepare()

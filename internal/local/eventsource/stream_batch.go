@@ -19,7 +19,7 @@ func (b *streamBatch) add(r streamRecord) {
 	b.records = append(b.records, r)
 }
 
-// next removes and returns a batch; nil if none is due. With all, every record is
+// next removes and returns a batch; nil if no batch is due. If all is true, every record is
 // due.
 func (b *streamBatch) next(all bool) []streamRecord {
 	n, full := b.fit()

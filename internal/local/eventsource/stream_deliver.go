@@ -18,12 +18,12 @@ type attempt struct {
 	requestID  string // if known
 }
 
-// deliver passes a batch to the function until each of its records is done or given
-// up. It returns false if ctx ended before that.
+// deliver passes a batch to the function until each record is done or given up. It returns
+// false if ctx ended before.
 //
-// A retry has the same records. If the function reports that only some records
-// failed, the rest is a new batch with all retries. Each half of a bisected batch is
-// a new batch, too.
+// A retry has the same records. If the function reports that only some records failed, the
+// rest is a new batch with all its retries. Each half of a bisected batch is also a new
+// batch.
 func (r *streamRun) deliver(ctx context.Context, shard string, records []streamRecord) bool {
 	var last attempt // the last attempt in which the function ran
 	invoked := 0     // how often the function got exactly these records

@@ -32,7 +32,7 @@ type streamRecordJSON struct {
 	EventSourceARN string            `json:"eventSourceARN"`
 }
 
-// userIdentityJSON is lower-case in the event, where the API has capitals.
+// userIdentityJSON has lower-case names in the event, and capitalized names in the API.
 type userIdentityJSON struct {
 	Type        string `json:"type"`
 	PrincipalID string `json:"principalId"`
@@ -93,8 +93,8 @@ func plainMap(image map[string]types.AttributeValue) map[string]any {
 	return plain
 }
 
-// plainValue returns a value as {"S": "text"} and the like; encoding/json
-// writes a []byte as base64.
+// plainValue returns a value in the form {"S": "text"}. encoding/json writes a []byte as
+// base64.
 func plainValue(value types.AttributeValue) map[string]any {
 	switch v := value.(type) {
 	case *types.AttributeValueMemberS:
@@ -140,12 +140,12 @@ func marshal(v any) []byte {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// The bytes of an event besides its records and the commas between them.
+// The bytes of an event before and after the records.
 const (
 	eventHead = `{"Records":[`
 	eventTail = `]}`
-	// maxEventBytes is the largest total of records in an invocation, whose limit is 6
-	// MB.
+	// maxEventBytes is the largest total of records in an invocation, whose payload may
+	// have 6 MB.
 	maxEventBytes = lambdarun.MaxRequestBytes - len(eventHead) - len(eventTail)
 )
 
@@ -154,7 +154,7 @@ func event(records [][]byte) []byte {
 	return []byte(eventHead + string(bytes.Join(records, []byte(","))) + eventTail)
 }
 
-// later reports whether sequence number a comes after b. They are decimal
+// later reports whether sequence number a comes after b. Sequence numbers are decimal
 // numbers of up to forty digits.
 func later(a, b string) bool {
 	a, b = strings.TrimLeft(a, "0"), strings.TrimLeft(b, "0")

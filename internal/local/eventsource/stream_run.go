@@ -23,8 +23,8 @@ type streamRun struct {
 	ended    chan struct{}           // a shard has ended
 }
 
-// locate lists the shards for the first time and, for LATEST, takes the place in
-// each, so that records written after Start are read.
+// locate lists the shards for the first time. For LATEST it takes the place in each shard,
+// so that records written after Start are read.
 func (r *streamRun) locate(ctx context.Context) error {
 	var err error
 	if r.shards, err = r.describe(ctx); err != nil {

@@ -11,13 +11,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 )
 
-// describeEvery is the interval of looks for new shards. The end of a shard causes a
-// look, too.
+// describeEvery is the interval between two looks for new shards. The end of a shard also
+// causes a look.
 const describeEvery = time.Second
 
-// shardTree knows the shards of a stream, and which may be read: each shard once, and
-// a child only after its parent is read to the end, so that the records of an item
-// stay in order across a split.
+// shardTree knows the shards of a stream, and decides which may be read. Each shard is read
+// once, and a child only after its parent is read to the end, so that the records of an
+// item stay in order across a split.
 type shardTree struct {
 	mu      sync.Mutex
 	parents map[string]string // parents of the shards of the last listing; "" without a parent
@@ -39,16 +39,16 @@ func (t *shardTree) list(shards []types.Shard) []string {
 	}
 	for id := range t.done {
 		if _, listed := t.parents[id]; !listed {
-			delete(t.done, id) // the shard is gone and no shard's parent
+			delete(t.done, id) // the shard is no longer listed
 			delete(t.started, id)
 		}
 	}
 	return t.ready(shards)
 }
 
-// ready returns the shards that can be started, in the order of the listing, and
-// marks them as started. A shard waits for its parent, unless the parent is no longer
-// listed and so has no records.
+// ready returns the shards that can be started, in the order of the listing, and marks them
+// as started. A shard waits for its parent while the parent is listed. A parent that is no
+// longer listed has no records.
 func (t *shardTree) ready(shards []types.Shard) []string {
 	var ids []string
 	for _, s := range shards {
@@ -64,7 +64,7 @@ func (t *shardTree) ready(shards []types.Shard) []string {
 	return ids
 }
 
-// finish records that a shard has been read to the end and all of it delivered.
+// finish records that a shard has been read to the end and all its records delivered.
 func (t *shardTree) finish(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

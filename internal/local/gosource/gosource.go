@@ -111,9 +111,9 @@ func (l listed) own() bool {
 	return !l.Standard && l.Module != nil && (l.Module.Main || l.Module.Replace != nil && l.Module.Replace.Version == "")
 }
 
-// Inputs finds the source files of the program that people edit: in the main module,
-// and in modules that a replace takes from a folder. The error says that there is no
-// such program, or quotes the go command.
+// Inputs finds the source files of the program that people edit. They are in the main
+// module, and in modules that a replace takes from a folder. The error says that there is
+// no such program, or quotes the go command.
 func (p Package) Inputs(ctx context.Context) (Inputs, error) {
 	cmd := exec.CommandContext(ctx, "go", "list", "-deps", "-tags="+lambdarun.Tags,
 		"-json=Dir,Name,ImportPath,DepOnly,Standard,EmbedFiles,Module", p.Path)
@@ -178,8 +178,8 @@ type FileStamp struct {
 	Changed time.Time
 }
 
-// Stamp returns the state of the files, including files that were added to their
-// folders since. It omits tests.
+// Stamp returns the state of the files, and of files that were added to their folders
+// since. Stamp omits tests.
 func (in Inputs) Stamp() Stamp {
 	s := make(Stamp)
 	for _, dir := range in.packages {
@@ -203,7 +203,7 @@ func (in Inputs) StampModules() Stamp {
 			hidden := d != nil && path != module && (strings.HasPrefix(d.Name(), ".") || d.Name() == "node_modules")
 			switch {
 			case err != nil:
-				return nil //nolint:nilerr // what can't be read is left out
+				return nil //nolint:nilerr // an unreadable file is left out
 			case d.IsDir() && hidden:
 				return filepath.SkipDir
 			case !d.IsDir() && isSource(d.Name()):
@@ -219,7 +219,7 @@ func isSource(name string) bool {
 	return strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go") || strings.HasSuffix(name, ".s")
 }
 
-// File adds a file's state. A missing file has none.
+// File adds a file's state. It adds nothing for a missing file.
 func (s Stamp) File(path string) {
 	if info, err := os.Stat(path); err == nil && !info.IsDir() {
 		s[path] = FileStamp{info.Size(), info.ModTime()}

@@ -19,7 +19,7 @@ type Event struct {
 
 // RouteEvent is a route of an API.
 type RouteEvent struct {
-	API  string // logical id; if the event names no API, of the API that SAM makes
+	API  string // logical id; the id of the API that SAM makes if the event names no API
 	REST bool
 	// Key is the route's key as API Gateway writes it: "POST /rides", "ANY
 	// /{proxy+}" or, for HTTP APIs, "$default".

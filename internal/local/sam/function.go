@@ -70,8 +70,8 @@ func (a *Async) read(p *props) {
 	a.OnFailure = destination(p)
 }
 
-// functionProperties are the properties that are read, or have no meaning on one
-// machine.
+// functionProperties are the properties that this package reads, and the properties without
+// meaning on one machine.
 var functionProperties = []string{
 	"AssumeRolePolicyDocument", "Architectures", "AutoPublishAlias", "AutoPublishAliasAllProperties", "AutoPublishCodeSha256",
 	"CapacityProviderConfig", "Code", "CodeSigningConfigArn", "CodeUri", "DeploymentPreference", "Description", "Environment", "EphemeralStorage", "EventInvokeConfig",
@@ -80,8 +80,8 @@ var functionProperties = []string{
 	"RuntimeManagementConfig", "SnapStart", "SourceKMSKeyArn", "Tags", "TenancyConfig", "Timeout", "Tracing", "TracingConfig", "VersionDescription", "VpcConfig",
 }
 
-// Functions returns the template's functions in its order; then those of nested
-// templates.
+// Functions returns the template's functions in the template's order, and after them the
+// functions of nested templates.
 func (t *Template) Functions() ([]Function, error) {
 	var out []Function
 	var errs []error
@@ -150,9 +150,9 @@ func (t *Template) function(r resource) (Function, error) {
 }
 
 // code finds the binary and the files beside it. If the template names the Go package, or
-// tells sam build that CodeUri is a Go package, the binary is built from source; if sam build
-// would deploy CodeUri unchanged, the files are those of CodeUri. Otherwise the binary is in
-// CodeUri or, if another tool builds it, in the output folder of sam build.
+// tells sam build that CodeUri is a Go package, the binary is built from source. If sam
+// build would deploy CodeUri unchanged, the files are CodeUri's files. Otherwise the binary
+// is in CodeUri or, if another tool builds the binary, in the output folder of sam build.
 func (t *Template) code(f *Function, p *props, r resource) {
 	code := "CodeUri"
 	if r.kind == typeLambda {

@@ -25,8 +25,8 @@ var meaningless = []string{
 	"AWS::SNS::TopicPolicy", "AWS::SQS::QueuePolicy", "AWS::ApiGateway::Account", "AWS::S3::Bucket", "AWS::XRay::",
 }
 
-// Ignored lists the resources that have an effect in AWS and none here, for a notice
-// to the user.
+// Ignored lists the resources that have an effect in AWS but not here, for a notice to the
+// user.
 func (t *Template) Ignored() []Resource {
 	var out []Resource
 	for in := range t.all() {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// The APIs that SAM makes for events that name none.
+// The APIs that SAM makes for events that name no API.
 const (
 	implicitHTTP = "ServerlessHttpApi"
 	implicitREST = "ServerlessRestApi"
@@ -78,8 +78,8 @@ func (t *Template) missing(name string) error {
 	return fmt.Errorf("there is no parameter or resource %s", name)
 }
 
-// nameProperty maps a type to the property with the resource's name. Ref and
-// attributes of other types are errors, since their values are unknown.
+// nameProperty maps a type to the property with the resource's name. Ref and attributes of
+// types that aren't in the map are errors, since their values are unknown.
 var nameProperty = map[string]string{
 	typeFunction: "FunctionName", typeLambda: "FunctionName", typeTable: "TableName", typeSimpleTable: "TableName", typeQueue: "QueueName",
 	typeSchedule:                           "Name",

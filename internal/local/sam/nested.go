@@ -69,8 +69,8 @@ func (t *Template) checkInputs() error {
 	return nil
 }
 
-// value resolves the resource's value of a parameter, and reports whether there is
-// one.
+// value resolves the resource's value of a parameter, and reports whether the resource has
+// a value.
 func (in nesting) value(input *yaml.Node) (string, bool, error) {
 	v, err := in.parent.value(input)
 	if err != nil {
@@ -136,8 +136,8 @@ func (t *Template) full(id string) string {
 	return t.in.parent.full(t.in.id) + "." + id
 }
 
-// later returns a placeholder for a value that Set will set, if a condition is being
-// evaluated: the placeholder is not empty, and equals nothing. Otherwise it returns
+// later is called for a value that Set will set. While a condition is evaluated, later
+// returns a placeholder, which is not empty and equals nothing. Otherwise later returns
 // err, since the value is unknown.
 func (t *Template) later(kind, id string, err error) (any, error) {
 	if t.judged > 0 {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// checkParameters refuses values for parameters that the template doesn't have or
-// doesn't allow. A parameter without a value is an error only where it is used.
+// checkParameters refuses parameters that the template doesn't have, and values that it
+// doesn't allow. A parameter without a value is an error only at its use.
 func (t *Template) checkParameters() error {
 	declared := child(t.root, "Parameters")
 	for _, name := range sortedKeys(t.opts.Parameters) {
@@ -21,7 +21,7 @@ func (t *Template) checkParameters() error {
 	return nil
 }
 
-// parameter returns the value of a parameter: a string, or a list of them.
+// parameter returns the value of a parameter: a string, or a list of strings.
 func (t *Template) parameter(name string) (any, error) {
 	n := child(child(t.root, "Parameters"), name)
 	kind := "String"

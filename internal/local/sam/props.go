@@ -12,7 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// props reads the properties of a mapping, one at a time: it resolves only properties
+// props reads the properties of a mapping, one at a time, and resolves only the properties
 // that are read. It collects errors.
 type props struct {
 	t    *Template
@@ -104,7 +104,7 @@ func (p *props) strs(name string) []string {
 	return list
 }
 
-// integer returns a whole number, and whether there is one.
+// integer returns a whole number; false if the property is missing or isn't a whole number.
 func (p *props) integer(name string) (int, bool) {
 	s := p.str(name)
 	if s == "" {
@@ -129,7 +129,7 @@ func (p *props) seconds(name string) time.Duration {
 	return time.Duration(p.number(name)) * time.Second
 }
 
-// boolean returns true only for true; a text is taken as CloudFormation does.
+// boolean returns true only for true, or for a text that CloudFormation takes as true.
 func (p *props) boolean(name string) bool {
 	yes, err := p.t.isTrue(child(p.node, name))
 	if err != nil {
@@ -162,7 +162,7 @@ func (t *Template) isTrue(n *yaml.Node) (bool, error) {
 	return false, fmt.Errorf("%v is neither true nor false", v)
 }
 
-// mapping returns the properties in a property; none if it is missing.
+// mapping returns the properties in a property; no properties if the property is missing.
 func (p *props) mapping(name string) *props {
 	return p.enter(name, child(p.node, name), yaml.MappingNode)
 }

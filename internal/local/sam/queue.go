@@ -17,7 +17,7 @@ type Queue struct {
 	Redrive    *Redrive // nil for none
 }
 
-// Redrive is the redrive policy: where messages go that were received too often.
+// Redrive is the redrive policy: messages that were received too often go to Queue.
 type Redrive struct {
 	Queue           string // logical id of the dead-letter queue
 	MaxReceiveCount int
@@ -29,8 +29,8 @@ var queueAttributes = []string{
 	"MessageRetentionPeriod", "ReceiveMessageWaitTimeSeconds", "VisibilityTimeout",
 }
 
-// Queues returns the template's queues in its order; then those of nested
-// templates.
+// Queues returns the template's queues in the template's order, and after them the queues
+// of nested templates.
 func (t *Template) Queues() ([]Queue, error) {
 	var out []Queue
 	var errs []error

@@ -16,8 +16,8 @@ type number string
 // noValue is the value of AWS::NoValue; a list or mapping drops it.
 type noValue struct{}
 
-// resolved is value for a property that is used here: a dynamic reference is an
-// error, since CloudFormation would read it from a service.
+// resolved is value for a property that this package uses: a dynamic reference is an error,
+// since CloudFormation would read the reference from a service.
 func (t *Template) resolved(n *yaml.Node) (any, error) {
 	v, err := t.value(n)
 	if err != nil {
@@ -98,8 +98,8 @@ func scalar(n *yaml.Node) any {
 }
 
 // settle replaces n by the branch of Fn::If, or by the list or mapping that another
-// function returns, and doesn't resolve the contents. It returns nil for AWS::NoValue
-// and null.
+// function returns. It doesn't resolve the contents. It returns nil for AWS::NoValue and
+// null.
 func (t *Template) settle(n *yaml.Node) (*yaml.Node, error) {
 	for n != nil {
 		name, arg, ok := intrinsic(n)

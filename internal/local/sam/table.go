@@ -9,9 +9,9 @@ type Table struct {
 	Key        []Key
 	Global     []Index
 	Local      []Index
-	// StreamView is the view type of the stream; "" is no stream.
+	// StreamView is the view type of the stream; "" without a stream.
 	StreamView string
-	// TTL is the attribute of the time to live; "" is none.
+	// TTL is the attribute of the time to live; "" without one.
 	TTL string
 }
 
@@ -29,8 +29,8 @@ type Index struct {
 	NonKey     []string
 }
 
-// Tables returns the template's tables in its order; then those of nested
-// templates.
+// Tables returns the template's tables in the template's order, and after them the tables
+// of nested templates.
 func (t *Template) Tables() ([]Table, error) {
 	var out []Table
 	var errs []error

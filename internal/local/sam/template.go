@@ -21,11 +21,11 @@ type Options struct {
 	Region string
 	// AccountID is AWS::AccountId. Default "123456789012".
 	AccountID string
-	// Parameters are values for the template's parameters, in place of their
-	// defaults. A name that the template doesn't have is an error of Load.
+	// Parameters are values for the template's parameters, in place of the defaults. A name
+	// that the template doesn't have is an error of Load.
 	Parameters map[string]string
-	// Environment holds variables that replace those of every function. The template's
-	// value of such a variable isn't resolved.
+	// Environment holds variables that replace the variables of every function. The
+	// template's value of a replaced variable isn't resolved.
 	Environment map[string]string
 }
 
@@ -185,8 +185,8 @@ type Resource struct {
 	Line     int
 }
 
-// Resources lists the resources whose condition is true, in the template's
-// order; then those of nested templates.
+// Resources lists the resources whose condition is true in the template's order, and after
+// them the resources of nested templates.
 func (t *Template) Resources() []Resource {
 	var out []Resource
 	for in := range t.all() {

@@ -12,8 +12,8 @@ import (
 // maxDepth limits the depth of a template, since an alias may contain itself.
 const maxDepth = 100
 
-// parse reads YAML, or JSON, into a tree in which the short forms of intrinsic
-// functions are long ones, and aliases and merge keys are expanded.
+// parse reads YAML or JSON into a tree. In the tree, intrinsic functions have their long
+// forms, and aliases and merge keys are expanded.
 func parse(data []byte) (*yaml.Node, error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(data, &doc); err != nil {
@@ -110,7 +110,7 @@ func child(n *yaml.Node, name string) *yaml.Node {
 	return nil
 }
 
-// entries ranges over a mapping in order; over nothing if n is no mapping.
+// entries ranges over a mapping in order. It yields nothing if n is no mapping.
 func entries(n *yaml.Node) iter.Seq2[string, *yaml.Node] {
 	return func(yield func(string, *yaml.Node) bool) {
 		if n == nil || n.Kind != yaml.MappingNode {

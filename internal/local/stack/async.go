@@ -11,11 +11,11 @@ import (
 	"github.com/samekey/samekey/internal/servers/lambdarun"
 )
 
-// asyncInvoker runs asynchronous invocations like Lambda: it retries a failed
-// invocation as often as the function's configuration says, and then sends it to the
-// OnFailure destination. It retries a throttled invocation until it is too old. The
-// pauses are Lambda's divided by 300: 0.2 s and 0.4 s in place of one minute and two.
-// After the death of a process a pause is longer than the process's lease.
+// asyncInvoker runs asynchronous invocations like Lambda. It retries a failed invocation as
+// often as the function's configuration says, and then sends the invocation to the
+// OnFailure destination. It retries a throttled invocation until the invocation is too old.
+// The pauses are Lambda's divided by 300: 0.2 s and 0.4 s in place of one minute and two
+// minutes. After the death of a process a pause is longer than the process's lease.
 type asyncInvoker struct {
 	ctx   context.Context //nolint:containedctx // of the stack: it ends what runs in the background
 	pause time.Duration
@@ -48,7 +48,7 @@ type asyncFunction struct {
 
 var _ lambdarun.Invoker = asyncFunction{}
 
-// Invoke returns the error of the last try; there is no answer.
+// Invoke returns the error of the last try. It returns no answer.
 func (a asyncFunction) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	return nil, a.async.run(ctx, a.f, payload)
 }

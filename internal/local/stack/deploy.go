@@ -131,8 +131,8 @@ func (s *Stack) enter(ctx context.Context, d *deployment) {
 	}
 }
 
-// redeploy replaces the running template by the current template, and returns it.
-// After an error the running template stays; new tables and queues stay, too.
+// redeploy replaces the running template by the current template, and returns the current
+// template. After an error the running template stays; new tables and queues stay, too.
 func (s *Stack) redeploy(ctx context.Context) (*sam.Template, error) {
 	template, err := s.readTemplate(ctx)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/samekey/samekey/internal/servers/lambdarun"
 )
 
-// ErrNoStream is matched by the error of [Stack.Follow] if the table has no stream.
+// ErrNoStream matches the error of [Stack.Follow] if the table has no stream.
 var ErrNoStream = errors.New("the table has no stream")
 
 // Database returns a client of the stack's database; nil for a template without tables.
@@ -23,9 +23,9 @@ func (s *Stack) Database() *dynamodb.Client {
 	return s.db.client
 }
 
-// Follow calls changed with the partition keys of items of [Ready.Table] that are
-// written after it has called started, until ctx ends. Calls don't overlap for a shard. The functions
-// that read the stream don't notice.
+// Follow calls started, and then calls changed with the partition keys of items of
+// [Ready.Table] that are written from then on, until ctx ends. Calls for one shard don't
+// overlap. Follow has no effect on the functions that read the stream.
 func (s *Stack) Follow(ctx context.Context, started func(), changed func(pks []string)) error {
 	table, err := s.db.client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &s.ready.Table})
 	if err != nil {

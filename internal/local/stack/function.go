@@ -16,8 +16,8 @@ import (
 	"github.com/samekey/samekey/internal/servers/lambdarun"
 )
 
-// defaultConcurrency is how many processes a function may have, unless the
-// template reserves a number. An account has 1000, a laptop hasn't.
+// defaultConcurrency is how many processes a function may have, unless the template
+// reserves a number. An account in AWS has 1000, too many for a laptop.
 const defaultConcurrency = 50
 
 // function is a running function of the template.
@@ -62,8 +62,8 @@ func (s *Stack) overridden(def sam.Function) sam.Function {
 	return def
 }
 
-// functionEnviron returns a function's variables. The template's variables win over
-// those of the stack, and overrides win over both.
+// functionEnviron returns a function's variables. The template's variables win over the
+// stack's variables, and overrides win over both.
 func (s *Stack) functionEnviron(def sam.Function) []string {
 	env := append(s.environ(s.servers.invoke.url), s.proxy.environ(s.servers.invoke.url)...)
 	for _, name := range slices.Sorted(maps.Keys(def.Environment)) {
@@ -103,7 +103,7 @@ func startFunction(ctx context.Context, def sam.Function, env []string, l *logs,
 	return f, nil
 }
 
-// tell writes an error to the logs that may have several lines, such as a compiler's.
+// tell writes an error that may have several lines, such as a compiler's, to the logs.
 func (f *function) tell(err error) { fmt.Fprintln(f.out, err) }
 
 // Invoke counts the invocation and logs errors like Lambda: the function itself
@@ -123,7 +123,7 @@ func (f *function) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	return out, err
 }
 
-// pause stops the function's event sources, resume lets them go on.
+// pause stops the function's event sources; resume starts them again.
 func (f *function) pause() {
 	for _, m := range f.sources() {
 		m.Pause()

@@ -73,8 +73,8 @@ func (fr *gateway) at(id string) string {
 	return ""
 }
 
-// main returns the path of the API in the ready line: the first HTTP API or, without
-// one, the first API.
+// main returns the path of the API in the ready line: the first HTTP API, or else the first
+// API.
 func (fr *gateway) main() string {
 	for _, m := range fr.mounts {
 		if !m.rest {

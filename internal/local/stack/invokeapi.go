@@ -95,7 +95,7 @@ func (a *invokeAPI) invoke(w http.ResponseWriter, r *http.Request) {
 	case "", "RequestResponse":
 		a.respond(ctx, w, f, payload)
 	case "Event":
-		if !a.async.invoke(f, tenant, trace, payload) { //nolint:contextcheck // it outlives its request
+		if !a.async.invoke(f, tenant, trace, payload) { //nolint:contextcheck // the invocation outlives the request
 			writeError(w, http.StatusInternalServerError, "ServiceException", map[string]string{"Type": "Service", "Message": "the stack is ending"})
 			return
 		}

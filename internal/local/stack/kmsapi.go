@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// kmsAPI stands in for the two calls of AWS KMS that a sealer makes. It derives each key
-// from the ARN, so that records of an earlier start can be opened; it keeps no secret.
+// kmsAPI stands in for the two calls of AWS KMS that a sealer makes. It keeps no secret: it
+// derives each key from the ARN, so that records of an earlier start can be opened.
 type kmsAPI struct{ next http.Handler }
 
 type kmsCall struct {

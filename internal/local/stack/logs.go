@@ -34,7 +34,7 @@ func (l *logs) logger() *slog.Logger {
 	}))
 }
 
-// says returns a function that writes plain lines, in addition to the logger's.
+// says returns a function that writes plain lines besides the logger's lines.
 func (l *logs) says() func(format string, args ...any) {
 	w := l.prefixed("samekey")
 	return func(format string, args ...any) { fmt.Fprintf(w, format+"\n", args...) }

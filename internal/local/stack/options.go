@@ -23,7 +23,7 @@ type Options struct {
 	StackName string
 	// Parameters are values for the template's parameters.
 	Parameters map[string]string
-	// Environment holds variables for all functions, which win over all others.
+	// Environment holds variables for all functions. They win over all other variables.
 	Environment map[string]string
 	// Processes start along with the stack. In the values of Parameters and
 	// Environment, {NAME} is replaced by the URL of a process.
@@ -33,9 +33,8 @@ type Options struct {
 	// TTL turns on the time to live of the tables: DynamoDB Local then deletes
 	// expired items within about a second, while AWS takes days.
 	TTL bool
-	// Watch rebuilds and restarts changed parts while the stack runs: functions
-	// whose Go packages or bootstraps change, and everything that a change of the
-	// template replaces.
+	// Watch rebuilds and restarts changed parts while the stack runs: functions whose Go
+	// packages or bootstraps change, and all parts that a changed template replaces.
 	Watch bool
 	// Metrics keeps the functions' metrics, which are lines of JSON, in Logs.
 	Metrics bool
@@ -52,9 +51,9 @@ type Process struct {
 	Name string
 	// Command is the program and its arguments.
 	Command []string
-	// URL is the process's address; the stack is ready when it answers. Port 0 means
-	// any free port, which the process reads from the variable LOCAL_<NAME>_PORT.
-	// "": the stack doesn't wait for the process.
+	// URL is the process's address; the stack is ready when the process answers there. Port
+	// 0 means any free port: the process reads the port from the variable
+	// LOCAL_<NAME>_PORT. Without a URL the stack doesn't wait for the process.
 	URL string
 
 	port net.Listener // holds the port until the process is started
@@ -116,11 +115,11 @@ func ReadOverrides(getenv func(string) string) (Overrides, error) {
 	return o, errors.Join(errs...)
 }
 
-// reserved are the keys of the ready line that no process can have.
+// reserved are the keys of the ready line that the stack itself uses.
 var reserved = []string{"ready", "api", "apis", "control", "dynamodb", "lambda", "sqs", "table", "ui"}
 
-// withDefaults returns o with defaults for zero fields, chosen ports of the
-// processes, and the processes' URLs in the values.
+// withDefaults returns o with defaults for zero fields, chosen ports for the processes, and
+// the processes' URLs in the values.
 func (o Options) withDefaults(ctx context.Context) (Options, error) {
 	if o.Template == "" {
 		o.Template = "template.yaml"

@@ -19,9 +19,9 @@ import (
 // processGrace is how long a process may take to end when asked.
 const processGrace = 3 * time.Second
 
-// choosePort replaces port 0 of the URL by a free port. It checks that any other port
-// is free, since another process on the port would be mistaken for this process. It
-// holds the port until the process is started, seconds later.
+// choosePort replaces port 0 of the URL by a free port. It checks that any other port is
+// free: otherwise another process on the port would be mistaken for this process. It holds
+// the port until the process is started, seconds later.
 func (p *Process) choosePort(ctx context.Context) error {
 	if p.URL == "" {
 		return nil
@@ -89,8 +89,8 @@ func (s *Stack) watch(ctx context.Context, name string, run *servers.Process) {
 	}
 }
 
-// startProcess starts a process. On systems that allow it (Linux), the process
-// doesn't outlive this one, even if this one is killed.
+// startProcess starts a process. On Linux the started process ends with this process, even
+// if this process is killed.
 func startProcess(p Process, env []string, output io.Writer) (*servers.Process, error) {
 	cmd := exec.Command(p.Command[0], p.Command[1:]...) //nolint:noctx // it is asked to end before it is killed
 	cmd.Env, cmd.Stdout, cmd.Stderr = env, output, output

@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// proxy is the functions' HTTPS_PROXY. It refuses connections to AWS, which SDKs make
-// that don't know AWS_ENDPOINT_URL, and connects to other hosts. Requests other than
-// CONNECT go to next.
+// proxy is the functions' HTTPS_PROXY. It refuses connections to AWS, which SDKs make if
+// they don't know AWS_ENDPOINT_URL. It connects to other hosts. Requests other than CONNECT
+// go to next.
 type proxy struct {
 	ended <-chan struct{}   // ends the connections
 	allow map[string]string // the values of --env: endpoints of AWS in them are allowed
@@ -44,7 +44,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadGateway)
 		return
 	}
-	in, _, err := http.NewResponseController(w).Hijack() // a client sends nothing before it is told that it is connected
+	in, _, err := http.NewResponseController(w).Hijack() // a client sends nothing before the answer to CONNECT
 	if err != nil {
 		_ = out.Close()
 		return

@@ -7,22 +7,23 @@ import (
 
 // Ready holds the addresses of a running stack.
 type Ready struct {
-	API     string // base URL of the first HTTP API or, without one, of the first API
+	API     string // base URL of the first HTTP API, or else of the first API
 	Control string
-	// DynamoDB is "" for a template without tables, SQS for one without queues.
+	// DynamoDB is "" for a template without tables. SQS is "" for a template without
+	// queues.
 	DynamoDB, SQS string
 	// Lambda is the endpoint of the Invoke API.
 	Lambda string
-	// Table is the name of the first table with TTL and a stream; without one, of the
-	// first table with a stream; otherwise of the first table.
+	// Table is the name of the first table with TTL and a stream, or else of the first
+	// table with a stream, or else of the first table.
 	Table string
 	// Records says that Table has the key of records: pk, and no sort key.
 	Records bool
-	// UI is the link to the page about the table, with its token; "" without a page.
+	// UI is the link to the page about the table, with the page's token; "" without a page.
 	UI string
 	// APIs are the base URLs of all APIs, by logical id.
 	APIs map[string]string
-	// Processes are the URLs of the processes that have one.
+	// Processes are the processes that have a URL.
 	Processes []Process
 }
 

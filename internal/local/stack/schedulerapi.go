@@ -14,8 +14,8 @@ import (
 )
 
 // schedulerAPI stands in for EventBridge Scheduler. It takes schedules that send one
-// message to a queue of the stack, as the worker makes them for later jobs. When the stack
-// ends, schedules are lost.
+// message to a queue of the stack: the worker makes such schedules for later jobs. When the
+// stack ends, schedules are lost.
 type schedulerAPI struct {
 	ctx context.Context //nolint:containedctx // of the stack: it ends what waits
 	arn string          // ARN of the schedules' group: arn:aws:scheduler:REGION:ACCOUNT:schedule/default
@@ -30,7 +30,7 @@ type schedulerAPI struct {
 // scheduleNames matches the names that Scheduler accepts.
 var scheduleNames = regexp.MustCompile(`^[0-9A-Za-z_.-]{1,64}$`)
 
-// create is CreateSchedule.
+// create answers a CreateSchedule call.
 func (a *schedulerAPI) create(w http.ResponseWriter, r *http.Request) {
 	var in struct {
 		ScheduleExpression, ScheduleExpressionTimezone, ActionAfterCompletion string
@@ -101,7 +101,7 @@ func (a *schedulerAPI) serves(q *queues) {
 	}
 }
 
-// queue returns the URL of a queue, and a client; "" without one.
+// queue returns the URL of a queue, and a client; "" if no queue has the ARN.
 func (a *schedulerAPI) queue(arn string) (string, *sqs.Client) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -35,8 +35,8 @@ func listen(ctx context.Context, port int) (*server, error) {
 	return s, nil
 }
 
-// swap is a handler that can be replaced while it serves; running requests stay with
-// the old handler. Set a handler before the first request.
+// swap is a handler that can be replaced while it serves. Running requests stay with the
+// old handler. Set a handler before the first request.
 type swap struct{ now atomic.Pointer[http.Handler] }
 
 func (s *swap) set(h http.Handler) { s.now.Store(&h) }

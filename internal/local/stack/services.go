@@ -9,8 +9,8 @@ import (
 	"github.com/samekey/samekey/internal/local/sam"
 )
 
-// startServices starts the database and the queue server at the same time, if the
-// template needs them and they don't run yet, and makes the tables and queues.
+// startServices starts the database and the queue server at the same time, if the template
+// needs them and they don't run yet. It makes the tables and queues.
 func (s *Stack) startServices(ctx context.Context, t *sam.Template) error {
 	tables, err := t.Tables()
 	if err != nil {

@@ -1,5 +1,5 @@
-// Command fn is every function of the tests' template: what it does, it is told
-// by ROLE.
+// Command fn is every function of the tests' template. The variable ROLE says what the
+// function does.
 package main
 
 import (
@@ -61,8 +61,8 @@ func authorizer(_ context.Context, ev events.APIGatewayV2CustomAuthorizerV2Reque
 	}, nil
 }
 
-// api writes an item for POST, hangs for /slow, and for GET /env says what it
-// finds in its environment. For GET /aws it turns to AWS itself.
+// api writes an item for POST, hangs for /slow, and answers GET /env with its environment.
+// For GET /aws it calls AWS itself.
 func api(ctx context.Context, ev events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
 	switch ev.RouteKey {
 	case "GET /env":
@@ -87,7 +87,7 @@ func api(ctx context.Context, ev events.APIGatewayV2HTTPRequest) (events.APIGate
 	return events.APIGatewayV2HTTPResponse{StatusCode: 201, Body: who}, err
 }
 
-// rest returns what a REST API tells of a request.
+// rest returns what a REST API says about a request.
 func rest(_ context.Context, ev events.APIGatewayProxyRequest) (events.APIGatewayProxyResponse, error) {
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(ev.Headers)) {
@@ -101,7 +101,7 @@ func rest(_ context.Context, ev events.APIGatewayProxyRequest) (events.APIGatewa
 	return events.APIGatewayProxyResponse{StatusCode: 200, Body: string(body)}, err
 }
 
-// stream sends the key of each new item to the queue; "poison" it can't bear.
+// stream sends the key of each new item to the queue, and fails at the item "poison".
 func stream(ctx context.Context, ev events.DynamoDBEvent) (events.DynamoDBEventResponse, error) {
 	client := sqs.New(sqs.Options{
 		BaseEndpoint: aws.String(os.Getenv("AWS_ENDPOINT_URL_SQS")), Region: os.Getenv("AWS_REGION"),
@@ -126,7 +126,7 @@ func stream(ctx context.Context, ev events.DynamoDBEvent) (events.DynamoDBEventR
 	return out, nil
 }
 
-// worker writes down what it got from the queue.
+// worker writes down each message from the queue.
 func worker(ctx context.Context, ev events.SQSEvent) error {
 	for _, m := range ev.Records {
 		if err := put(ctx, "done#"+m.Body, m.EventSource); err != nil {
@@ -136,8 +136,8 @@ func worker(ctx context.Context, ev events.SQSEvent) error {
 	return nil
 }
 
-// timer invokes the function of its environment: once and waits, once and
-// doesn't.
+// timer invokes the function that its environment names: once it waits for the answer, and
+// once it doesn't.
 func timer(ctx context.Context) error {
 	client := lambda.New(lambda.Options{
 		BaseEndpoint: aws.String(os.Getenv("AWS_ENDPOINT_URL_LAMBDA")), Region: os.Getenv("AWS_REGION"),
@@ -157,7 +157,7 @@ func timer(ctx context.Context) error {
 	return nil
 }
 
-// flaky writes its mark if it has one, or fails if told to.
+// flaky writes its mark if it has one, or fails if the event says so.
 func flaky(ctx context.Context, ev struct {
 	Mark string `json:"mark"`
 	Fail string `json:"fail"`
@@ -172,7 +172,7 @@ func flaky(ctx context.Context, ev struct {
 	return "hello " + ev.Mark, put(ctx, "mark#"+ev.Mark, "flaky")
 }
 
-// tenant says for whom it was invoked, and in which process.
+// tenant returns the tenant of the invocation, and the process.
 func tenant(ctx context.Context) (string, error) {
 	lc, ok := lambdacontext.FromContext(ctx)
 	if !ok {

@@ -32,7 +32,7 @@ func main() {
 	awslambda.Start(hurried{lambda.Wrap(engine, lambda.HTTPAPI, handle)})
 }
 
-// hurried gives operations a short lease, in processes that nothing but --watch kills.
+// hurried gives operations a short lease. Only --watch kills the processes.
 type hurried struct{ awslambda.Handler }
 
 func (h hurried) Invoke(ctx context.Context, payload []byte) ([]byte, error) {

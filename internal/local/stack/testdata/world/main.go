@@ -1,5 +1,5 @@
-// Command world is a program that runs along with a stack: it answers with what
-// it was told, and takes its time to end if it has an argument.
+// Command world is a program that runs along with a stack: it answers with its process id
+// and the address of the Invoke API, and ends slowly if it has an argument.
 package main
 
 import (
