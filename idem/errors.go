@@ -17,22 +17,22 @@ var (
 	// ErrKeyInvalid matches errors from a key that is empty, too long, sent twice or
 	// not visible ASCII.
 	ErrKeyInvalid = errors.New("idempotency key is invalid")
-	// ErrScope matches errors from a request whose caller nobody names: see
-	// [Options.Scope].
+	// ErrScope matches errors from a request without a known caller: see [Options.Scope].
 	ErrScope = errors.New("scope is unknown")
-	// ErrRequest matches errors from a request that can't be decoded, such as a body
-	// that isn't base64, or compared ([Fingerprint.Func]), and whose key is not known.
+	// ErrRequest matches errors from a request with an unknown key that can't be decoded,
+	// such as a body that isn't base64, or can't be compared ([Fingerprint.Func]).
 	ErrRequest = errors.New("request can't be decoded")
-	// ErrTooLarge matches errors from a request body over the limit whose key is not known.
+	// ErrTooLarge matches errors from a request with an unknown key whose body is over the
+	// limit.
 	ErrTooLarge = errors.New("request body is too large")
 	// ErrMismatch matches errors from a key that was first used with another request.
 	ErrMismatch = errors.New("idempotency key was first used with another request")
 	// ErrInFlight matches errors from a request while another attempt holds its key.
 	ErrInFlight = errors.New("a request with this idempotency key is in flight")
-	// ErrUnfinished matches errors in place of an answer that the handler gave and the
-	// engine neither stores nor passes on, because the operation goes on: after
-	// committed phases, a call that may have been made, or a stored request
-	// ([Options.Resumable]). An answer that ends the operation is made by [Respond].
+	// ErrUnfinished matches errors in place of a handler's answer that the engine neither
+	// stores nor passes on, because the operation goes on: after committed phases, after a
+	// call that may have been made, or with a stored request ([Options.Resumable]).
+	// [Respond] makes an answer that ends the operation.
 	ErrUnfinished = errors.New("the request is not finished")
 	// ErrStuck matches errors from a key that waits for an operator.
 	ErrStuck = errors.New("the request with this idempotency key is stuck")
@@ -54,11 +54,12 @@ var (
 	// ErrUnavailable matches errors from a store that is unreachable or refuses a
 	// call.
 	ErrUnavailable = errors.New("store is unavailable")
-	// ErrIncomparable matches errors from a record whose fingerprint was made by a
-	// scheme or keyed with a secret that this program doesn't know ([Fingerprint.Known],
-	// [Fingerprint.Secrets]), and from a request with a known key whose content can't be
-	// read or compared ([Request.Unread], [Fingerprint.Func]). Whether the request is the
-	// record's own is unknown, so it neither runs nor counts as another request.
+	// ErrIncomparable matches errors from a record whose fingerprint was made by a scheme or
+	// keyed with a secret that this program doesn't know ([Fingerprint.Known],
+	// [Fingerprint.Secrets]). It also matches errors from a request with a known key whose
+	// content can't be read or compared ([Request.Unread], [Fingerprint.Func]). The record
+	// may or may not belong to the request, so the request neither runs nor counts as
+	// another request.
 	ErrIncomparable = errors.New("the record's fingerprint can't be compared")
 
 	// ErrPhaseOrder matches errors from a handler whose phases differ from the
@@ -67,8 +68,8 @@ var (
 	ErrPhaseOrder = errors.New("phases out of order")
 	// ErrPhaseFailed matches errors from a phase after a failed phase.
 	ErrPhaseFailed = errors.New("an earlier phase has failed")
-	// ErrResult matches errors from a result or an answer that can't be stored
-	// unchanged, or not read again.
+	// ErrResult matches errors from a result or an answer that can't be stored unchanged or
+	// can't be read back.
 	ErrResult = errors.New("the result doesn't fit")
 	// ErrWrite matches errors from a write or a job that can't be committed; nothing
 	// was sent.
@@ -82,8 +83,8 @@ var (
 	// ErrLookUp matches errors from a phase whose look-up doesn't fit ([LookUp]): a mistake in
 	// the program, found before the call.
 	ErrLookUp = errors.New("the look-up doesn't fit its phase")
-	// ErrContradiction is for a look-up ([LookUp]) that finds something else than was sent:
-	// another amount, or two charges for one key. The operation is then stuck.
+	// ErrContradiction is for a look-up ([LookUp]) that finds something other than what was
+	// sent: another amount, or two charges for one key. The operation is then stuck.
 	ErrContradiction = errors.New("the look-up contradicts what was sent")
 	// ErrDeliveryKey matches errors from a phase that must not run under a key that
 	// names only a delivery ([Request.DeliveryKey]); nothing was called or written.
@@ -135,7 +136,7 @@ var (
 )
 
 // recordUnread is the error of a request that is refused although its record could not be
-// read. So the answer says nothing of the operation.
+// read. So the answer says nothing about the operation.
 type recordUnread struct{ err error }
 
 func (u *recordUnread) Error() string { return u.err.Error() }
@@ -149,9 +150,8 @@ func (h *handlerError) Error() string { return h.err.Error() }
 
 func (h *handlerError) Unwrap() error { return h.err }
 
-// panicked is a handler's panic as an error. It unwraps to nothing, since the
-// value of a panic is not the handler's answer. The error's text goes to the log
-// and into the record.
+// panicked is the error of a handler's panic. It unwraps to nothing, since the value of a
+// panic is not the handler's answer. The error's text goes to the log and into the record.
 type panicked struct{ value any }
 
 func (p *panicked) Error() string { return "handler " + redact.Panic(p.value) }

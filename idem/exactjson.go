@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// exactJSON returns the form of a body in which two bodies are equal exactly if their JSON
-// values are: the order of members, white space and escapes don't count; names, texts and
-// the order of arrays do; null is not absent; numbers are equal by their exact value, so
-// that 1.0 is 1 and 2^53+1 is not 2^53. A body without such a form is an error that may be
-// shown: repeated members (in any case), more or less than one value, invalid UTF-8, half of a surrogate
-// pair, more than 200 levels or 1 MiB.
+// exactJSON returns the form of a body. Two bodies have the same form exactly if their JSON
+// values are equal: the order of members, white space and escapes don't count; names, texts
+// and the order of arrays do; null differs from an absent member; numbers are compared by
+// their exact value, so 1.0 equals 1 and 2^53+1 differs from 2^53. The error says why a
+// body has no form, and may be shown: repeated members (in any case), more or less than one
+// value, invalid UTF-8, half of a surrogate pair, more than 200 levels or 1 MiB.
 //
 // The time is proportional to the body's size, whatever its numbers are: no number is
 // expanded.
@@ -28,8 +28,8 @@ func exactJSON(body []byte) ([]byte, error) {
 	return formOf(body, true)
 }
 
-// halfSurrogate reports whether a text of a valid JSON value has a surrogate that is no half
-// of a pair. Decoders put the same character in place of all of them.
+// halfSurrogate reports whether a text of a valid JSON value has half of a surrogate pair.
+// Decoders put the same character in place of every such half.
 func halfSurrogate(body []byte) bool {
 	high := false // the escape just before was the first half of a pair
 	for i := 0; i < len(body); i++ {
@@ -78,7 +78,7 @@ func appendDecimal(b []byte, number string) []byte {
 	return appendSum(b, exponent, len(digits)-len(significant)-len(fraction))
 }
 
-// appendSum appends an integer of any length, plus n.
+// appendSum appends the sum of n and an integer of any length.
 func appendSum(b []byte, integer string, n int) []byte {
 	negative := strings.HasPrefix(integer, "-")
 	integer = strings.TrimLeft(strings.TrimLeft(integer, "+-"), "0")

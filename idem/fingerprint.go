@@ -16,14 +16,13 @@ import (
 	"github.com/samekey/samekey/internal/base/retrysign"
 )
 
-// Fingerprint defines which requests count as the same. The zero value covers
-// method, path, query and the bytes of the body, by SHA-256. The boundary of a
-// multipart form doesn't count. The host counts, as a part of the path, if the
-// pattern of the route names one.
+// Fingerprint defines which requests count as the same. The zero value covers method, path,
+// query and the bytes of the body, by SHA-256. The boundary of a multipart form doesn't
+// count. If the route's pattern names a host, the host counts as a part of the path.
 //
 // The fingerprint never covers the key, credentials, tracing headers or counts of retries:
-// a caller may repeat the same request with a fresh token. Who the caller is, decides the
-// scope ([Options.Scope]).
+// a caller may repeat the same request with a fresh token. The scope decides who the caller
+// is ([Options.Scope]).
 type Fingerprint struct {
 	// Headers are additional request headers to cover, such as a header that selects
 	// an account. Credentials, tracing headers, counts of retries and the key are refused.
@@ -36,40 +35,41 @@ type Fingerprint struct {
 	CanonicalJSON bool
 
 	// Secrets key the fingerprint by HMAC-SHA-256, since a bare hash at rest lets an
-	// attacker guess bodies with little entropy. The
-	// first secret keys new records; the others only compare. All functions must
-	// know a secret before one of them uses it: add a new secret as the last, deploy,
-	// then move it to the front. If there is no secret yet, the zero Secret holds the
-	// first place meanwhile: new records are not keyed. Remove an old secret when no
-	// record needs it ("samekey list --fingerprints"). A retry of a request whose record
-	// was made under an unknown secret is refused by ErrIncomparable until a function
-	// that knows it gets the retry. Records from before the first secret still match.
+	// attacker guess bodies with little entropy. The first secret keys new records; the
+	// others only compare. All functions must know a secret before one of them uses it: add
+	// a new secret as the last, deploy, then move it to the front. To add the very first
+	// secret, put the zero Secret in the first place meanwhile: new records are not keyed.
+	// Remove an old secret when no record needs it ("samekey list --fingerprints"). A retry
+	// of a request whose record was made under an unknown secret is refused by
+	// ErrIncomparable until a function that knows the secret gets the retry. Records from
+	// before the first secret still match.
 	Secrets []Secret
 
-	// Func, if set, replaces all fields above except Secrets: equal bytes mean the
-	// same request. Method and path distinguish the routes of an engine: without them,
-	// equal keys of two routes are one operation, unless [Options.Scope] returns the route. An error refuses the request: by ErrRequest if its key is not known, and
-	// by ErrIncomparable if its record is not of a Known scheme. Func must not change the request. Func serves every handler of
-	// the engine, and decides itself whether to use [Request.Same].
+	// Func, if set, replaces all fields above except Secrets: equal bytes mean the same
+	// request. Method and path distinguish the routes of an engine: without them, equal keys
+	// of two routes are one operation, unless [Options.Scope] returns the route. An error of
+	// Func refuses the request: by ErrRequest if the request's key is not known, by
+	// ErrIncomparable if the record's scheme is not in Known. Func must not change the
+	// request. Func serves every handler of the engine, and decides itself whether to use
+	// [Request.Same].
 	Func func(r *Request) ([]byte, error)
-	// FuncName names what Func compares, in records: give Func another name whenever
-	// it makes other bytes of a request. New refuses a Func without a FuncName. At most
-	// 64 visible ASCII characters.
+	// FuncName names, in records, what Func compares: give Func another name whenever Func
+	// makes other bytes of a request. New refuses a Func without a FuncName. At most 64
+	// visible ASCII characters.
 	FuncName string
 
-	// Known are other fingerprints, former or coming, that records may have been made
-	// by: they only compare. A record names its scheme, which is all fields but
-	// Secrets, unless it is the default. A retry of a request under another scheme is
-	// compared by the record's scheme, and refused by ErrIncomparable if it is neither
-	// this one nor Known. So a fingerprint is changed in two releases: the first adds
-	// the coming one to Known; the second uses it, and has the former one in Known.
-	// Remove a former one when no record needs it ("samekey list --fingerprints"). New
-	// refuses a Known of a Known, and Secrets there: those of this Fingerprint count.
+	// Known are former or coming fingerprints that records may have: they only compare. A
+	// record names its scheme, which is all fields but Secrets, unless the scheme is the
+	// default. A retry under another scheme is compared by the record's scheme, and refused
+	// by ErrIncomparable if that scheme is neither this Fingerprint's nor in Known. So
+	// change a fingerprint in two releases: the first adds the coming fingerprint to Known;
+	// the second uses it, and has the former fingerprint in Known. Remove a former
+	// fingerprint when no record needs it ("samekey list --fingerprints"). New refuses Known
+	// and Secrets inside of Known: the Secrets of this Fingerprint count.
 	Known []Fingerprint
 }
 
-// Secret is a key for fingerprints. The zero Secret, as the first of several, is
-// none.
+// Secret is a key for fingerprints. The zero Secret, as the first of several, means no key.
 type Secret struct {
 	ID  string // stored with each record; not empty
 	Key []byte // at least 16 bytes
@@ -81,9 +81,9 @@ var neverFingerprinted = []string{
 	"Authorization", "Cookie", "Idempotency-Key", "Traceparent", "Tracestate", "X-Amzn-Trace-Id", "X-Request-Id",
 }
 
-// scheme names the parts that count, and how; "" for the default. Records store the
-// name, so it never changes for the same fields. A Func that passes over fields has its
-// own name only.
+// scheme names the parts that count, and how they count; "" for the default. Records store
+// the name, so it never changes for the same fields. With a Func the name has only
+// FuncName.
 func (f *Fingerprint) scheme() string {
 	if f.Func != nil {
 		return "func " + f.FuncName
@@ -98,7 +98,7 @@ func (f *Fingerprint) scheme() string {
 	return strings.Join(parts, " ")
 }
 
-// known returns the fingerprint of a scheme: f or one that f knows; nil if there is
+// known returns the fingerprint of a scheme: f or a fingerprint in f.Known; nil if there is
 // none.
 func (f *Fingerprint) known(scheme string) *Fingerprint {
 	if f.scheme() == scheme {
@@ -206,7 +206,7 @@ func (f *Fingerprint) digest(r *Request) (sum [sha256.Size]byte, err error) {
 	return digestOf(small, body), nil
 }
 
-// appendTagged appends a part that may be left out: the tag says which one it is.
+// appendTagged appends an optional part: the tag says which part.
 func appendTagged(b []byte, tag byte, part string) []byte {
 	return appendPart(append(b, tag), part)
 }
@@ -217,7 +217,7 @@ func appendPart[T string | []byte](buf []byte, part T) []byte {
 	return append(buf, part...)
 }
 
-// digestOf hashes small and then body, which is not copied: it may have megabytes.
+// digestOf hashes small and then body. body may have megabytes, and is not copied.
 func digestOf(small, body []byte) (sum [sha256.Size]byte) {
 	if len(body) <= cap(small)-len(small) {
 		return sha256.Sum256(append(small, body...))
@@ -245,9 +245,9 @@ func (f *Fingerprint) sign(digest [sha256.Size]byte) (fp [sha256.Size]byte, secr
 	return keyed(f.Secrets[0].Key, digest), f.Secrets[0].ID
 }
 
-// matches reports whether held was made from r, by the scheme and the secret that
-// held names. If one of them isn't configured, the answer is unknown and must cause
-// neither a replay nor a mismatch, whose advice is a new key: ErrIncomparable.
+// matches reports whether held was made from r, by the scheme and the secret that held
+// names. If the scheme or the secret isn't configured, the error is ErrIncomparable: a
+// replay could be another request's answer, and a mismatch would advise a new key.
 func (f *Fingerprint) matches(held *store.Record, r *Request) (bool, error) {
 	scheme, secret := held.Scheme, held.Secret
 	by := f.known(scheme)
@@ -270,8 +270,8 @@ func (f *Fingerprint) matches(held *store.Record, r *Request) (bool, error) {
 	return hmac.Equal([]byte(held.Fingerprint), want[:]), nil
 }
 
-// canonicalQuery returns one form for a query that some gateways deliver decoded
-// and others raw. Values of one name keep their order.
+// canonicalQuery returns the same form for a query that some gateways deliver decoded and
+// others raw. Values of one name keep their order.
 func canonicalQuery(raw string) string {
 	if raw == "" {
 		return ""
@@ -299,8 +299,8 @@ func canonicalQuery(raw string) string {
 	return canonical
 }
 
-// mediaType returns the Content-Type, and the part of it before its parameters in lower
-// case; empty without one, or with two.
+// mediaType returns the Content-Type, and the Content-Type in lower case without
+// parameters. Both are empty without a Content-Type, or with two.
 func mediaType(h http.Header) (contentType, media string) {
 	values := headerValues(h, "Content-Type")
 	if len(values) != 1 {

@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// Former is how the scopes of an earlier release were found. A change of scope, such as
-// a new authorizer, another [Options.Scope] or preset, would make the
-// retry of an earlier request a new operation, whose work is done twice. So it takes two
-// releases, of which each runs beside its neighbours:
+// Former describes how an earlier release found scopes. A change of scope, such as a new
+// authorizer, another [Options.Scope] or preset, would make the retry of an earlier request
+// a new operation: its work would be done twice. So the change takes two releases. Each may
+// run beside the release before it:
 //
 //  1. [Options] has the new scope, and Former the former one with Claims. Keys are
 //     claimed under the former scope, as before, unless they are known under the new one.
@@ -20,37 +20,40 @@ import (
 //     [Options.Retention] has passed since.
 //
 // A roll-back goes back one release. The program from before release 1 doesn't look under
-// the new scope: it comes back when no record from release 2 is open, or an answer.
+// the new scope: roll back to that program only when no record from release 2 is open or
+// has an answer.
 //
 // A request whose key is known under the other scope is the same operation: it is
 // replayed, refused or continued there, and [Op.Caller] is that record's. A claim is one
 // transaction of two items instead of one write: four write units instead of one. The
 // function needs the permission dynamodb:ConditionCheckItem.
 //
-// The fields describe the former release; the zero Former is the verified
-// [Request.Identity]. A caller that nobody names under the other scope has no record
-// there, and claims as if there were no Former. Namespace is that of Options.
+// The fields describe the former release; the zero Former stands for the verified
+// [Request.Identity]. A request without a caller under the other scope has no record there,
+// and claims as if there were no Former. Both scopes use the Namespace of Options.
 type Former struct {
-	// Claims says that keys are still claimed under the former scope: the first of the
-	// two releases.
+	// Claims says that keys are still claimed under the former scope. Set Claims in the
+	// first of the two releases.
 	Claims bool
 	// Scope is the former [Options.Scope].
 	Scope func(ctx context.Context, r *Request) (string, error)
-	// OneScope says that all callers were one ([OneScope]), also those who have a
-	// verified identity now. OneScope keeps verified callers apart, so the authorizer is
-	// deployed after the first release, and callers who had an identity before take no
-	// part in the change: their routes need an engine without Former.
+	// OneScope says that the former release had one scope for all callers ([OneScope]), also
+	// for callers who have a verified identity now. The option [OneScope] keeps verified
+	// callers apart, so deploy the authorizer after the first release. Callers who had an
+	// identity before take no part in the change: their routes need an engine without
+	// Former.
 	OneScope bool
 	// Preset is the former preset, such as [ACP], or a function that sets the former
-	// Fingerprint, Methods and MinKey. A function that sets nothing is the default contract.
-	// The preset's scope and fingerprint change in the two releases: the engine adds the
-	// former fingerprint to [Fingerprint.Known]. Until the third release, the engine accepts
-	// keys and methods that either preset accepts. With a method of the former preset alone,
-	// a request without a key passes. Default: the preset did not change.
+	// Fingerprint, Methods and MinKey. A function that sets nothing stands for the default
+	// contract. The preset's scope and fingerprint change in the two releases: the engine
+	// adds the former fingerprint to [Fingerprint.Known]. Until the third release, the
+	// engine accepts keys and methods that either preset accepts. With a method that only
+	// the former preset has, a request without a key passes. Default: the preset did not
+	// change.
 	Preset func(*Options)
 }
 
-// validate reports what can't have been, or can't change.
+// validate returns an error for a former release, or a change, that isn't possible.
 func (f *Former) validate(o *Options) error {
 	if f == nil {
 		return nil

@@ -55,9 +55,9 @@ func FormKey(field string) func(*Request) (string, error) {
 	}
 }
 
-// formParts returns the content of a multipart form without its boundary, which
-// differs in each submission: the header and the body of each part, each after
-// its length. ok is false for a body that is none.
+// formParts returns the content of a multipart form: the header and the body of each part,
+// each after its length. The boundary is left out, since it differs in each submission. ok
+// is false for a body that is no multipart form.
 func formParts(contentType string, body []byte) (form []byte, ok bool) {
 	_, params, err := mime.ParseMediaType(contentType)
 	if err != nil || params["boundary"] == "" {

@@ -47,13 +47,13 @@ func (e *Engine) AddHandler(name string) error {
 	return nil
 }
 
-// AddOperation registers a handler of a kind, such as the handlers of messages, whose keys
-// only its name keeps apart from those of other handlers ([Request.Operation]).
-// AddOperation is for adapters, at cold start. It returns an error if two handlers would
-// share their keys, and each take the other's work for its own: this engine has a handler
-// of this kind and name already, or the name is empty, and another engine with the same
-// Namespace has a handler of this kind without a name, as far as the store can tell. An
-// engine in [ModeOff] accepts any name.
+// AddOperation registers a handler of a kind, such as the handlers of messages. Only the
+// handler's name keeps its keys apart from the keys of other handlers
+// ([Request.Operation]). AddOperation is for adapters, at cold start. It returns an error
+// if two handlers would share their keys, and take each other's work for their own: this
+// engine has a handler of this kind and name already; or the name is empty and, as far as
+// the store can tell, another engine with the same Namespace has a handler of this kind
+// without a name. An engine in [ModeOff] accepts any name.
 func (e *Engine) AddOperation(kind, name string) error {
 	if e.core.opt.Mode == ModeOff {
 		return nil
@@ -74,10 +74,10 @@ func (e *Engine) AddOperation(kind, name string) error {
 	return nil
 }
 
-// AddSource registers a source that may repeat a request for as long as keeps.
-// AddSource is for adapters, at cold start. If the engine forgets the key
-// earlier, a late delivery runs a second time: AddSource logs a warning. Zero means
-// unknown: no warning.
+// AddSource registers a source that may repeat a request for as long as keeps; zero means
+// unknown. AddSource is for adapters, at cold start. If the engine forgets a key earlier
+// than the source, a late delivery runs a second time: AddSource logs a warning. If keeps
+// is zero, AddSource logs none.
 func (e *Engine) AddSource(name string, keeps time.Duration) {
 	if known := e.core.opt.Retention; known < keeps && e.core.opt.Mode != ModeOff {
 		e.core.log.Warn("a late delivery would be carried out a second time: the source keeps a record for longer than Options.Retention; "+
@@ -86,8 +86,8 @@ func (e *Engine) AddSource(name string, keeps time.Duration) {
 	}
 }
 
-// unnamedElsewhere asks the store, which all engines of a process share, whether
-// another engine has a handler without a name in the group among.
+// unnamedElsewhere asks the store whether another engine has a handler without a name in
+// the group among. All engines of a process share the store.
 func unnamedElsewhere(in store.Store, among string) bool {
 	s, ok := in.(interface{ AddUnnamed(among string) int })
 	return ok && s.AddUnnamed(among) > 1

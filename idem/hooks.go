@@ -43,15 +43,15 @@ type Hooks struct {
 	Stuck       func(context.Context, Event) // an operation got stuck: an operator has to settle it
 	Blocked     func(context.Context, Event) // the program refuses to continue the operation, on each try: people have to correct the program or the record
 	LeaseLost   func(context.Context, Event) // another attempt overtook this attempt
-	Unstored    func(context.Context, Event) // the handler's answer could not be stored, and was given: a retry may run again
+	Unstored    func(context.Context, Event) // the handler's answer was given but could not be stored: a retry may run again
 	Refused     func(context.Context, Event) // refused before the record was read, or stuck, or expired
 	Failed      func(context.Context, Event) // the store failed, or a record is corrupt
 	Unprotected func(context.Context, Event) // the handler ran without protection: ModeOpen while the store can't be reached (Err), or a request with a key in ModeOff
 	Observed    func(context.Context, Event) // ModeObserve: Err is the outcome that the request would have had
 
-	// Ended is called once for each request, and each try of a completer, that ran or
-	// was refused under a key, after its other hooks, also if its handler panics. A
-	// request that passed without a key, or was only observed, has no Summary.
+	// Ended is called once for each request under a key that ran or was refused, and for
+	// each try of a completer. Ended comes after the other hooks, also if the handler
+	// panics. A request that passed without a key, or was only observed, has no Summary.
 	Ended func(context.Context, Summary)
 }
 
@@ -67,15 +67,15 @@ type Summary struct {
 	Duration time.Duration // from Begun to the answer
 	Err      error         // the engine's refusal or the handler's error; else nil
 
-	// Happened holds the events of the request in order, as their hooks were told.
+	// Happened holds the request's events in the order of their hooks.
 	Happened []Event
 
-	// Cost is what the request used of the store, as far as the store counts
-	// ([meter.Meter]). Operations nested in this one have their own.
+	// Cost is the request's use of the store, if the store counts it ([meter.Meter]).
+	// Operations nested in this operation have a Cost of their own.
 	Cost store.Cost
 }
 
-// happening is the name of a hook of events.
+// happening is the name of an event's hook.
 type happening string
 
 const (
@@ -106,7 +106,7 @@ type (
 	}
 )
 
-// named returns the hooks of events with their names: all hooks but Ended.
+// named returns all hooks but Ended, with their names.
 func (h *Hooks) named() []hookOf {
 	return []hookOf{
 		{evClaimed, &h.Claimed},
@@ -138,8 +138,8 @@ func (h *Hooks) byName() map[happening]eventHook {
 	return set
 }
 
-// Join returns Hooks that call all of the given hooks, in order. A hook that none of
-// them has stays nil.
+// Join returns Hooks that call all of the given hooks, in order. A hook that is nil in all
+// of them stays nil.
 func Join(all ...Hooks) Hooks {
 	var joined Hooks
 	for _, h := range all {

@@ -19,13 +19,13 @@ var secretInput = []string{
 	"Dpop", "X-Payment", "Payment-Signature", KeyHeader,
 }
 
-// inputOf returns the part of r that a repeated run needs, without its key: of its
-// headers the Content-Type and headers.
+// inputOf returns the part of r that a repeated run needs, without the key. Of r.Header it
+// keeps the Content-Type and the names in headers.
 func inputOf(r *Request, headers []string) *store.Input {
 	in := &store.Input{
 		Method: r.Method, Path: r.Path, Query: inText(withoutTokens(r.Query)), Identity: r.Identity, Snapshot: r.Snapshot, Body: r.Body,
 	}
-	if host := patternHost(r); host != "" { // by which a router finds the route again
+	if host := patternHost(r); host != "" { // a router finds the route by the host
 		in.Header = http.Header{"Host": {host}}
 	}
 	for _, name := range slices.Concat([]string{"Content-Type"}, headers) {
@@ -49,8 +49,8 @@ func withoutTokens(query string) string {
 	return strings.Join(left, "&")
 }
 
-// inText returns a query whose parameters are the same, and which a text can hold: a
-// client may send bytes in it that are no UTF-8.
+// inText returns a query with the same parameters that a text can hold: a client may send
+// bytes that aren't UTF-8.
 func inText(query string) string {
 	if utf8.ValidString(query) {
 		return query
@@ -66,9 +66,8 @@ func inText(query string) string {
 	return b.String()
 }
 
-// maxStoredHead is the limit for the rest of a stored request
-// ([Options.Resumable]) besides its body ([Options.MaxRequest]), in bytes. A
-// larger request is refused before the claim.
+// maxStoredHead is the limit for a stored request ([Options.Resumable]) without its body
+// ([Options.MaxRequest]), in bytes. A larger request is refused before the claim.
 const maxStoredHead = 64 << 10
 
 // storable refuses a request that can't be stored: its record would be

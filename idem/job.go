@@ -21,17 +21,17 @@ type Job = store.Job
 // acknowledgement grows with the record's size.
 const maxJobs = 50
 
-// maxKind is how long a kind may be: EventBridge takes no longer detail type.
+// maxKind is the length of the longest kind: EventBridge takes no longer detail type.
 const maxKind = 128
 
-// maxArgs is the size of a job's Args that every sink takes beside the job's id, kind and
+// maxArgs is the largest size of Args that every sink takes beside the job's id, kind and
 // trace: SNS and Step Functions take 256 KiB. A job that its sink refuses would wait for
 // people for ever.
 const maxArgs = 250 << 10
 
-// argsSize returns the size of args in the larger of the forms in which sinks send them: as
-// they are, with two characters that SQS takes only if escaped, or compact in an event's
-// JSON, which escapes the characters of HTML.
+// argsSize returns the larger size of args in the two forms that sinks send: as they are,
+// with escapes for two characters that SQS refuses; or compact in an event's JSON, with
+// escapes for the characters of HTML.
 func argsSize(args []byte) int {
 	if len(args) <= maxArgs/6 { // no character has an escape of more than six times its bytes
 		return len(args)
@@ -41,8 +41,8 @@ func argsSize(args []byte) int {
 	return max(len(event), len(args)+escape*(bytes.Count(args, []byte("\ufffe"))+bytes.Count(args, []byte("\uffff"))))
 }
 
-// due returns j with its time as the record has it. A time that is past is none: the
-// job is like any other.
+// due returns j with its time as the record has it. A time in the past is dropped: the job
+// is like any other.
 func (c *core) due(j Job) (Job, error) {
 	now, retention := c.opt.Now(), c.opt.Retention
 	switch {

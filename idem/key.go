@@ -15,8 +15,8 @@ import (
 const KeyHeader = "Idempotency-Key"
 
 // parseKey returns the key in the values of the key header. The common bare form
-// (8e03978e…) and the RFC 9651 string of the IETF draft ("8e03978e…") are the
-// same key; echo is the key in its form, without parameters.
+// (8e03978e…) and the RFC 9651 string of the IETF draft ("8e03978e…") are the same key;
+// echo is the key in the form that the client sent, without parameters.
 //
 // Without a value the error is ErrKeyMissing. The error is ErrKeyInvalid for two
 // values or an unquoted comma (HTTP APIs join two headers with a comma), an empty

@@ -25,14 +25,15 @@ type lease struct {
 	quit, done chan struct{} // nil before the first renewal
 }
 
-// loses ends the handler's context: another attempt has taken over.
+// loses ends the handler's context because another attempt has taken over.
 func (l *lease) loses() {
 	if l.lost != nil {
 		l.lost(ErrLeaseLost)
 	}
 }
 
-// unkeep ends the renewals: none is in progress after unkeep, which may be called again.
+// unkeep ends the renewals, and returns when none is in progress. unkeep may be called
+// again.
 func (l *lease) unkeep() {
 	if l.timer == nil || l.timer.Stop() {
 		return
@@ -50,7 +51,7 @@ func (l *lease) unkeep() {
 	}
 }
 
-// begin returns false if the handler has ended.
+// begin begins the renewals. It returns false if the handler has ended.
 func (l *lease) begin() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -10,10 +10,10 @@ import (
 	"github.com/samekey/samekey/internal/base/redact"
 )
 
-// Log returns hooks that log: a line for each request when it ends, and with the level
-// Debug one for each event as it happens. The level of a request's line is Error if
-// people have to act (stuck, blocked, unprotected or unstored operations, a failing
-// store), Warn if it was refused for good, taken over or overtaken, or if its handler
+// Log returns hooks that log a line for each request when it ends and, with the level
+// Debug, a line for each event as it happens. The level of a request's line is Error if
+// people have to act (stuck, blocked, unprotected or unstored operations, a failing store),
+// Warn if the request was refused for good, taken over or overtaken, or if its handler
 // failed, and Info otherwise.
 //
 // The lines name the record by its short hash, and never have a key, body, answer,

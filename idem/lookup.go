@@ -15,7 +15,7 @@ import (
 	"github.com/samekey/samekey/internal/trace"
 )
 
-// Found is what a look-up found: see [LookUp]. The zero Found is no answer.
+// Found says what a look-up found: see [LookUp]. The zero Found means no answer.
 type Found int
 
 // The answers of a look-up.
@@ -24,7 +24,7 @@ const (
 	NotMade                  // the provider knows no such call
 )
 
-// Call is a call that may have been made, for its look-up ([LookUp]).
+// Call describes a call that may have been made, for a look-up ([LookUp]).
 type Call struct {
 	// Service and Step name the call, as [Sends] and [Tx.Key] do.
 	Service string
@@ -38,9 +38,9 @@ type Call struct {
 	First, Last time.Time
 }
 
-// LookUp lets a phase ask its provider for the outcome of a call that may have been made. ask
-// runs instead of the phase's function where an attempt may not repeat the call: after a
-// [NotIdempotent] call, or once the provider may have forgotten the key ([Remembers]).
+// LookUp lets a phase ask its provider for the outcome of a call that may have been made.
+// ask runs instead of the phase's function where an attempt may not repeat the call: after
+// a [NotIdempotent] call, or once the provider may have forgotten the key ([Remembers]).
 // Without LookUp such an operation is stuck. ask returns
 //
 //   - Made and the phase's result, which is committed: the handler goes on;
@@ -54,16 +54,16 @@ type Call struct {
 //
 // While nothing is decided, the client gets 503 with Retry-After, which grows, and a
 // completer asks again with its back-off. Only asks that begin after within count as tries
-// ([Options.MaxTries]): the completer's, or, without a stored request, one of the client's in
-// each pause of such a back-off.
+// ([Options.MaxTries]): each of a completer's asks, and, without a stored request, a
+// client's first ask in each pause of such a back-off.
 //
-// within is the longest time that a copy of the call may be on its way, a paused process
-// included, plus the longest time by which the look-up may be behind, plus the difference of
-// the hosts' clocks. Zero means 15 minutes. If within is too short, the call may be made twice.
+// within is the sum of three times: how long a copy of the call may be on its way, a paused
+// process included; how far the look-up may be behind; and how far the hosts' clocks may
+// differ. Zero means 15 minutes. If within is too short, the call may be made twice.
 //
-// A phase with a look-up makes one call, which one [Sends] declares: another key is refused
-// ([ErrKeyReused]). T is the result's type of the phase, or the phase fails ([ErrLookUp]). ask must
-// have no effect; it may run many times.
+// A phase with a look-up makes one call, and declares it with one [Sends]: another key is
+// refused ([ErrKeyReused]). T must be the result's type of the phase, or the phase fails
+// ([ErrLookUp]). ask must have no effect; it may run many times.
 func LookUp[T any](ask func(ctx context.Context, c Call) (T, Found, error), within time.Duration) PhaseOption {
 	l := &lookUp{result: reflect.TypeFor[T](), within: cmp.Or(max(within, 0), defaults.Within)}
 	if ask != nil {
@@ -86,7 +86,7 @@ type lookUp struct {
 	result reflect.Type
 }
 
-// fits refuses a look-up that doesn't fit its phase, on the first run as on any other.
+// fits refuses a look-up that doesn't fit its phase, on every run.
 func (p *phaseRun) fits() error {
 	l := p.step.lookUp
 	switch {
@@ -141,8 +141,8 @@ func (p *phaseRun) lookUp(ctx context.Context, sent map[string]string) (raw []by
 		raw, err = p.found(ctx, d, note, raw)
 		return raw, true, err
 	case state.CallOnce:
-		// The write is refused if another attempt has taken over, or people have decided: it
-		// may have called since the look-up.
+		// The write is refused if another attempt has taken over, or people have decided: the
+		// call may have been made since the look-up.
 		_, err := p.run.write(ctx, trace.Commit, func(base *store.Record) *store.Record {
 			return d.CallingOnce(state.Noted(base, note), sent)
 		}, nil)
@@ -165,8 +165,9 @@ func (p *phaseRun) lookUp(ctx context.Context, sent map[string]string) (raw []by
 	return nil, true, p.asksLater(ctx, d, &state.LookedUp{Asked: note, Counts: counts}, text)
 }
 
-// paced reports whether a look-up may count as a try: a completer's, or, without a stored
-// request, the first in its pause. A client that polls leaves nothing to people.
+// paced reports whether a look-up may count as a try: each look-up of a completer, or,
+// without a stored request, the first look-up in its pause. So a client that polls can't
+// use up the tries.
 func (p *phaseRun) paced(rec *store.Record, now time.Time) bool {
 	if p.run.ask.unattended || rec.Input != nil {
 		return p.run.ask.unattended
@@ -182,7 +183,7 @@ func firstOf(rec *store.Record) time.Time {
 	return rec.Created
 }
 
-// asks runs the look-up, and sets what it found. why is its error.
+// asks runs the look-up, and sets in a what the look-up found. why is the look-up's error.
 func (p *phaseRun) asks(ctx context.Context, a *state.Asking, c Call) (raw []byte, why error) {
 	ctx, sp := p.run.watch.step(ctx, trace.Call, p.step.name)
 	end := errPanic
@@ -225,7 +226,8 @@ func (p *phaseRun) markLookUpStuck(ctx context.Context, d state.Doubtful, note *
 	return p.run.stick(ctx, why, func(base *store.Record) *store.Record { return p.leaves(base, d, note) })
 }
 
-// leaves returns base for people: with the phase as a call that has begun, and the note.
+// leaves returns base as people get it: with the phase as a call that has begun, and the
+// note.
 func (p *phaseRun) leaves(base *store.Record, d state.Doubtful, note *store.Asked) *store.Record {
 	if note != nil {
 		base = state.Noted(base, note)
@@ -236,8 +238,8 @@ func (p *phaseRun) leaves(base *store.Record, d state.Doubtful, note *store.Aske
 	return state.Advanced(base, p.run.ask.core.opt.Now(), []store.Phase{p.step.begins()}, nil, nil)
 }
 
-// asksLater ends the run without a decision: the next attempt asks again. A look-up that has
-// counted as the last of the tries leaves the operation to people.
+// asksLater ends the run without a decision: the next attempt asks again. After a look-up
+// that counted as the last try, the operation is left to people.
 func (p *phaseRun) asksLater(ctx context.Context, d state.Doubtful, l *state.LookedUp, why string) error {
 	r, opt := p.run, &p.run.ask.core.opt
 	b := state.Release{Look: l, Why: why, Counted: r.ask.unattended}

@@ -85,8 +85,8 @@ func (m *MemoryStore) Records() map[string]*store.Record {
 	return all
 }
 
-// apply asks the user's writes themselves whether they can be committed, and m.Apply
-// whether it takes them, and adds them to m.writes.
+// apply asks each of the user's writes whether it can be committed, asks m.Apply whether to
+// accept the writes, and adds the writes to m.writes.
 func (m *MemoryStore) apply(writes []Write) error {
 	if len(writes) == 0 {
 		return nil
@@ -182,7 +182,8 @@ func unchanged(r, seen *store.Record) bool {
 }
 
 // fits refuses a record that is too large; the size of its item is estimated. A write of
-// phases, jobs or an answer leaves room for a take-over, and for why a job is parked.
+// phases, jobs or an answer must leave room for a take-over, and for the reason why a job
+// is parked.
 func fits(old, r *store.Record) error {
 	limit := maxRecord
 	more := len(r.Phases)+len(r.Jobs) > len(old.Phases)+len(old.Jobs) || r.Response != nil && old.Response == nil

@@ -15,8 +15,8 @@ import (
 )
 
 // Middleware makes next safe to retry under net/http, by the same contract as
-// [Engine.Serve]. Requests on which the engine doesn't act reach next unchanged;
-// their answers say so if they carry a key (Idempotency-Status).
+// [Engine.Serve]. Requests on which the engine doesn't act reach next unchanged. If such a
+// request carries a key, its answer says so (Idempotency-Status).
 //
 // Other requests are buffered both ways: next reads the whole body from memory,
 // and its answer is sent after it is stored. So next can't flush, hijack or send
@@ -24,8 +24,8 @@ import (
 // is logged and answered with 500 like an error, except http.ErrAbortHandler,
 // which frees the key and continues.
 //
-// A handler must not keep working after it returns: its answer is the key's
-// answer. So put an http.TimeoutHandler outside of Middleware, never inside.
+// A handler must not keep working after it returns, because its answer is the key's answer.
+// So put an http.TimeoutHandler outside of Middleware, never inside.
 //
 // [Options.Scope] finds the caller, with the request's context: identify the caller
 // in a middleware before this middleware. Without Options.Scope a keyed request is
@@ -65,8 +65,8 @@ type middleware struct {
 	next   http.Handler
 }
 
-// pass serves a request without a record. If a phase of next is refused, so is the request,
-// unless its answer has begun.
+// pass serves a request without a record. If a phase of next is refused, the request is
+// refused too, unless its answer has begun.
 func (m middleware) pass(w http.ResponseWriter, r *http.Request) {
 	req := httpRequest(r, nil)
 	if m.engine.core.opt.hasKey(r.Header) {
@@ -84,7 +84,7 @@ func (m middleware) pass(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// phaseless answers in place of a handler one of whose phases was refused.
+// phaseless answers in place of a handler with a refused phase.
 type phaseless struct {
 	http.ResponseWriter
 
@@ -182,8 +182,8 @@ func removeFiles(r *http.Request) {
 	}
 }
 
-// mostRead is the largest body that Middleware reads: of a Resumable request also what is
-// not stored, since its key may be known.
+// mostRead is the largest body that Middleware reads. For a Resumable request, it may be
+// larger than what is stored, since the key may be known.
 func (o *Options) mostRead() int64 {
 	if o.Resumable {
 		return int64(max(o.MaxRequest, defaults.MaxRequest))
@@ -213,8 +213,8 @@ func readBefore(r *http.Request, body []byte) error {
 	return nil
 }
 
-// write sends r. Values of Vary from an outer middleware are kept. What an outer
-// engine has said of the key, which it left to this engine, isn't.
+// write sends r. Values of Vary from an outer middleware are kept. Idempotency-Status from
+// an outer engine is removed: that engine left the key to this engine.
 func write(w http.ResponseWriter, r Response) {
 	delete(w.Header(), statusHeader)
 	outer := w.Header()[varyHeader]

@@ -14,10 +14,10 @@ const (
 	// keeps records, and only reports the outcome that the request would have had
 	// ([Hooks.Observed], log): the first stage of a retrofit.
 	ModeObserve
-	// ModeOpen is ModeEnforce, but runs the handler without protection while the store
-	// can't be reached, instead of answering 503: a retry may run it again. A store that
-	// refuses the call for certain (access denied, no such table) counts as reached. So does
-	// a store that can't get its encryption key: the record may hold an answer.
+	// ModeOpen is ModeEnforce, but runs the handler without protection while the store can't
+	// be reached, instead of answering 503: a retry may run the handler again. A store that
+	// certainly refuses the call (access denied, no such table) counts as reached. So does a
+	// store that can't get its encryption key: the record may hold an answer.
 	ModeOpen
 	// ModeOff runs each handler without protection and never calls the store, which may
 	// then be nil.

@@ -9,7 +9,7 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// Op is the operation in which a handler runs.
+// Op describes the operation in which a handler runs.
 type Op struct {
 	run       *run
 	takenOver bool
@@ -17,18 +17,18 @@ type Op struct {
 	over      atomic.Bool // the handler has returned; its context may still be in use
 }
 
-// ID is the operation's server-made id. The id is the same for every attempt. The key has a
-// new id once it is free again: it has expired, or an attempt has failed before its first
-// phase, and the request isn't stored. The id is safe to log.
+// ID is the operation's server-made id. The id is the same for every attempt. The key gets
+// a new id once it is free again: when it has expired, or when an attempt has failed before
+// its first phase and the request isn't stored. The id is safe to log.
 func (o *Op) ID() string { return o.run.record().ID }
 
 // TakenOver reports whether an earlier attempt began this operation and abandoned it, and
 // this attempt, of a client or a completer, has taken it over.
 func (o *Op) TakenOver() bool { return o.takenOver }
 
-// Caller is whose operation this is, in every attempt, also a completer's: the
-// request that a completer runs has no header that names its caller. The tenant is
-// not part of the Caller.
+// Caller returns the operation's caller, the same in every attempt. A completer's attempt
+// has the Caller too, although the completer's request has no header that names the caller.
+// The tenant is not part of the Caller.
 //
 // Subject is what [Options.Scope] or [Request.Scope] returned if Kind is "program",
 // a verified subject if Kind is a kind of [Request.Identity], the source of events

@@ -18,15 +18,15 @@ import (
 // Settlement allows another try. Answer, Result, NotMade, RiskTwice and Ask exclude
 // each other: Settle refuses two of them.
 type Settlement struct {
-	// Answer ends a stuck operation, or an open operation that no attempt holds.
-	// Later requests replay the answer, for the retention of the program that last
-	// took the operation, as its record has it. Staged jobs are still delivered.
+	// Answer ends a stuck operation, or an open operation that no attempt holds. Later
+	// requests replay the answer, for the retention in the record: the retention of the
+	// program that last took the operation. Staged jobs are still delivered.
 	Answer *Response
 
-	// Result is the result, as JSON, of the call with an unknown outcome (a
-	// [NotIdempotent] phase, or a phase whose provider may have forgotten its key,
-	// see [Remembers]). NotMade means that the call had no effect. Such an operation
-	// needs Result, NotMade, RiskTwice or Ask for another try.
+	// Result is the result, as JSON, of the call with an unknown outcome: of a
+	// [NotIdempotent] phase, or of a phase whose provider may have forgotten the key
+	// ([Remembers]). NotMade means that the call had no effect. An operation with such a
+	// call needs Result, NotMade, RiskTwice or Ask for another try.
 	Result  json.RawMessage
 	NotMade bool
 
@@ -34,14 +34,13 @@ type Settlement struct {
 	// effect may then happen twice.
 	RiskTwice bool
 
-	// Ask lets a completer take up an operation with a call in doubt, whose phase looks the
-	// call up ([LookUp]). In a program whose phase has no look-up, the operation is stuck
-	// again. Ask needs a stored request.
+	// Ask lets a completer take up an operation with a call in doubt and look the call up
+	// ([LookUp]). If the program's phase has no look-up, the operation is stuck again. Ask
+	// needs a stored request.
 	Ask bool
 
-	// Seen is a ticket for the record as the operator saw the record. If the record
-	// has been written since, Settle refuses the decision. The zero Ticket accepts
-	// the record as it is.
+	// Seen is a ticket for the record that the operator saw. If the record has been written
+	// since, Settle refuses the decision. The zero Ticket accepts the record as it is.
 	Seen jobs.Ticket
 
 	// By names the operator, for the record: at most 256 bytes, "" if unknown.
@@ -137,7 +136,7 @@ func (e *Engine) Erase(ctx context.Context, seen jobs.Ticket, by string) error {
 	})
 }
 
-// fitting is a change that an operator's decision makes, or why it doesn't fit the record.
+// fitting returns next, or wraps err: why an operator's decision doesn't fit the record.
 func fitting(next *store.Record, err error) (*store.Record, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", jobs.ErrMoved, err)
@@ -145,8 +144,8 @@ func fitting(next *store.Record, err error) (*store.Record, error) {
 	return next, nil
 }
 
-// decide writes an operator's decision, which next makes of the record, if the record is as
-// seen; nil accepts any.
+// decide writes an operator's decision if the record is as seen; a nil seen accepts any
+// record. next makes the record with the decision.
 func (e *core) decide(ctx context.Context, op, pk string, seen *jobs.Ticket, next func(*store.Record, time.Time) (*store.Record, error)) error {
 	a, err := e.unattended(ctx, pk)
 	if err != nil {
@@ -161,7 +160,7 @@ func (e *core) decide(ctx context.Context, op, pk string, seen *jobs.Ticket, nex
 		if nerr != nil {
 			return fail(op, pk, nerr)
 		}
-		to.Settled[len(to.Settled)-1].ID = a.ask.owner // by which it is found again
+		to.Settled[len(to.Settled)-1].ID = a.ask.owner // the decision is found again by this id
 		// This attempt's owner fences a late write of the attempt that holds the record.
 		held, _, werr := a.writer().write(ctx, change{prev: rec, next: to, rerun: true}, a.times.end, maxRounds)
 		if werr != nil {
@@ -185,9 +184,9 @@ func (e *core) decide(ctx context.Context, op, pk string, seen *jobs.Ticket, nex
 	return err
 }
 
-// readsClosed is reads for a change that may need no contents: if they are sealed, and
-// can't be opened, it returns the record without them. The store refuses a write that
-// needs them.
+// readsClosed is reads for a change that may need no contents. If the contents are sealed
+// and can't be opened, readsClosed returns the record without them. The store refuses a
+// write that needs the contents.
 func (a *attempt) readsClosed(ctx context.Context, until time.Time) (*store.Record, error) {
 	rec, err := a.writer().read(ctx, a.ask.home.pk, until)
 	if err != nil && (rec == nil || !errors.Is(err, store.ErrSealed)) {
@@ -196,10 +195,10 @@ func (a *attempt) readsClosed(ctx context.Context, until time.Time) (*store.Reco
 	return rec, nil
 }
 
-// MarkStuck marks an abandoned operation as stuck if nobody can complete the
-// operation, because its request is not stored. If nothing was done under its key,
-// MarkStuck frees the key instead, and returns [jobs.ErrMoved]. Errors are those of
-// [Engine.Resume], but any process may mark another handler's operation.
+// MarkStuck marks an abandoned operation as stuck if nobody can complete it, because its
+// request is not stored. If nothing was done under the key, MarkStuck frees the key
+// instead, and returns [jobs.ErrMoved]. Errors are those of [Engine.Resume], except that
+// any process may mark another handler's operation.
 func (e *Engine) MarkStuck(ctx context.Context, t jobs.Ticket, why string) error {
 	a, rec, err := e.core.pickUp(ctx, t)
 	if err != nil {
@@ -234,8 +233,8 @@ func (e *core) pickUp(ctx context.Context, t jobs.Ticket) (*attempt, *store.Reco
 	return a, a.took(rec), nil
 }
 
-// takeTicket takes the record over to mark it as stuck, and counts the try. Any program may do
-// that, so the retention stays.
+// takeTicket takes the record over to mark it as stuck, and counts the try. Any program may
+// call takeTicket, so it keeps the record's retention.
 func (a *attempt) takeTicket(ctx context.Context, rec *store.Record) (*store.Record, error) {
 	now := a.core.opt.Now()
 	next := state.TakenUp(rec, now, a.times.leaseEnd(now), rec.Retention)
