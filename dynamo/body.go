@@ -15,15 +15,15 @@ import (
 const (
 	chunkSize = 390 << 10 // an item holds 400 KB, names included
 
-	// companionsOutlive is how long companions stay after their record has expired:
-	// TTL deletes both late and in no order.
+	// companionsOutlive is how long companions stay after their record has expired: TTL deletes
+	// records and companions late, and in any order.
 	companionsOutlive = 7 * 24 * time.Hour
 )
 
-// encodeBody makes the resp attribute of r, which must have a Response. A body over
-// the inline limit goes to companions, which encodeBody writes once, before the
-// write that refers to them. r.Overflow records their place, and the same record
-// comes again if that write fails.
+// encodeBody makes the resp attribute of r, which must have a Response. encodeBody writes a
+// body over the inline limit to companions, once, before the write that refers to them.
+// r.Overflow records the place of the companions. If that write fails, the caller passes the
+// same record again.
 func (s *Store) encodeBody(ctx context.Context, v *item.Values, r *store.Record) (item.Value, error) {
 	if n := len(r.Response.Body); n > item.MaxStored {
 		return nil, tooLarge("body", n)
@@ -51,9 +51,9 @@ func tooLarge(what string, n int) error {
 	return fmt.Errorf("dynamo: write %s: %w: %d bytes, at most %d", what, store.ErrTooLarge, n, item.MaxStored)
 }
 
-// putCompanions writes body in chunks under the owner's nonce, so a worker that lost
-// its lease can't change the winner's body, and under numbers that this process
-// never uses again, so a late write of an earlier try can't either.
+// putCompanions writes body in chunks. The chunks' keys contain the owner's nonce, so that a
+// worker that lost its lease can't change the winner's body. Their numbers are used once in
+// this process, so that a late write of an earlier try can't change the body either.
 func (s *Store) putCompanions(ctx context.Context, r *store.Record, body []byte, box *item.Box) error {
 	if err := s.putChunks(ctx, r.PK, r.Overflow, body, state.Lifetime(r).Add(companionsOutlive), box); err != nil {
 		// Whether or not chunks were written, the record was not changed.
@@ -71,8 +71,8 @@ func (s *Store) overflow(owner string, body, packed []byte, zipped bool, box *it
 	}
 }
 
-// LoadBody implements [store.BodyLoader] by a strongly consistent read for every 3 MiB of
-// the stored form, or, if the role doesn't allow BatchGetItem, for every 390 KiB.
+// LoadBody implements [store.BodyLoader]. It makes one strongly consistent read for every 3 MiB
+// of the stored form, or for every 390 KiB if the role doesn't allow BatchGetItem.
 func (s *Store) LoadBody(ctx context.Context, r *store.Record) (err error) {
 	if r.Overflow != nil && r.Response != nil {
 		r.Response.Body, err = s.readBody(ctx, r, r.Overflow)
@@ -122,21 +122,21 @@ func (s *Store) readBody(ctx context.Context, r *store.Record, o *store.Overflow
 
 const (
 	unit     = 1024 // bytes of a write unit
-	packFrom = 400  // bytes from which compression is tried: a record has about 600 others
+	packFrom = 400  // bytes from which compression is tried: the rest of a record has about 600
 
 	bodyMore   = 2   // bytes of a body's name and entry
 	zippedMore = 3   // bytes of the mark of a compressed body
-	sealedMore = 256 // at most so much is added by encryption
+	sealedMore = 256 // the most bytes that encryption adds
 )
 
-// pack returns the body of r's attribute name as it is stored: compressed only if that
-// saves a write unit, since compression takes time at each answer and at each replay.
-// head makes the attribute without its body.
+// pack returns the stored form of the body in r's attribute name. pack compresses only if that
+// saves a write unit, since compression takes time at each answer and each replay. head makes
+// the attribute without its body.
 func (s *Store) pack(body []byte, r *store.Record, box *item.Box, name string, head func(*item.Values) item.Value) (packed []byte, zipped bool) {
 	if len(body) < packFrom {
 		return body, false
 	}
-	size, more := 0, 0 // companions hold nothing else
+	size, more := 0, 0 // a companion holds only its part of the body
 	if len(body) <= s.inline {
 		size = bodyMore + s.around(r, name, head)
 		if units(size+len(body)) <= 1 {
@@ -154,7 +154,7 @@ func (s *Store) pack(body []byte, r *store.Record, box *item.Box, name string, h
 
 func units(size int) int { return (size + unit - 1) / unit }
 
-// around returns how much of r's item is not the body, before encryption.
+// around returns the size of r's item without the body, before encryption.
 func (s *Store) around(r *store.Record, name string, head func(*item.Values) item.Value) int {
 	var v item.Values // without a box: the size doesn't justify encryption
 	it := v.Encode(r, nil)

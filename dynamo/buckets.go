@@ -17,9 +17,9 @@ import (
 	"github.com/samekey/samekey/internal/item"
 )
 
-// Buckets are buckets of tokens that all processes share: [quota.Options.Shared]. A
-// lease is one UpdateItem of one write unit; it is two if the bucket is in use by
-// others and this process doesn't know that yet. They are safe for concurrent use.
+// Buckets are token buckets that all processes share, for [quota.Options.Shared]. A lease takes
+// one UpdateItem of one write unit, or two if other processes use the bucket and this process
+// doesn't know that yet. Buckets are safe for concurrent use.
 type Buckets struct {
 	api   API
 	table string
@@ -27,26 +27,25 @@ type Buckets struct {
 
 var _ quota.Shared = (*Buckets)(nil)
 
-// Buckets returns the shared buckets in the store's table. They need no more
-// permissions than the store. Their items have no st, so that no stream filter,
-// drain, completer or sweep takes them for records.
+// Buckets returns the shared buckets in the store's table. Buckets need no more permissions
+// than the store. A bucket's item has no attribute st, so that no stream filter, drain,
+// completer or sweep takes the item for a record.
 func (s *Store) Buckets() *Buckets { return &Buckets{api: s.api, table: s.table} }
 
-// A bucket is an item with the time at which it is full, and its own time: the latest
-// clock that has leased from it. Both are in microseconds.
+// A bucket is an item with two times in microseconds: the time at which the bucket is full, and
+// the bucket's own time, the latest time at which a process leased from it.
 const (
 	bucketPrefix = "samekey#quota#"
 	attrFull     = "full_us"
 	attrAt       = "at_us"
 
-	// atCondition: no clock sets the bucket's time back, or tokens would come in twice.
+	// atCondition: no process sets the bucket's own time back, or tokens would come in twice.
 	atCondition = " AND (attribute_not_exists(at_us) OR at_us <= :now)"
-	// fullCondition: of two processes that find a full bucket, one takes the first lot.
+	// fullCondition: if two processes find a full bucket, only one takes the first lot.
 	fullCondition = "(attribute_not_exists(pk) OR full_us <= :now)" + atCondition
-	// usedCondition: two lots at once both count, and together never more than the
-	// bucket holds.
+	// usedCondition: two concurrent lots both count, and never take more than the bucket holds.
 	usedCondition = "full_us BETWEEN :now AND :most" + atCondition
-	// wrongCondition: of two processes that mend a bucket, one does.
+	// wrongCondition: if two processes repair a bucket, only one succeeds.
 	wrongCondition = "full_us = :seen"
 
 	fullSet = "SET full_us = :full, at_us = :now, exp_s = :exp"
@@ -54,10 +53,10 @@ const (
 )
 
 const (
-	// leaseRounds is how often a lease is sent while others take lots too.
+	// leaseRounds is how often a lease is sent while other processes take lots too.
 	leaseRounds = 4
-	// maxSkew is how far clocks may differ. A bucket whose time no clock explains was
-	// written by a wrong clock, and is taken for full.
+	// maxSkew is how far clocks may differ. A bucket's time that lies further ahead comes from
+	// a wrong clock: the bucket counts as full.
 	maxSkew = 5 * time.Minute
 	// bucketLasts is how long the item of a full bucket remains.
 	bucketLasts = time.Hour
@@ -65,8 +64,8 @@ const (
 
 // Lease implements [quota.Shared].
 //
-// A process whose clock is ahead gets the tokens of that time too early, once. It has
-// moved the bucket's time, by which the others lease from then on.
+// A process with a clock that is ahead gets some tokens too early, once: its lease moves the
+// bucket's own time, and other processes lease by the moved time from then on.
 func (b *Buckets) Lease(ctx context.Context, l quota.Lot) (quota.Leased, error) {
 	pk := bucketPrefix + l.Bucket
 	want, seen, own := l.Tokens, l.Full.UnixMicro(), l.Now.UnixMicro() // a zero time is long ago
@@ -115,8 +114,8 @@ type bucketUpdate struct {
 	exp            int64
 }
 
-// send sends an update. It returns when the bucket is full after it, or, if it was
-// refused, the times that refused it; 0 without an item.
+// send sends an update. It returns the time at which the bucket is full after the update. If
+// the condition refuses the update, send returns the item's times; 0 without an item.
 func (b *Buckets) send(ctx context.Context, pk string, u bucketUpdate) (full, at int64, applied bool, err error) {
 	var v item.Values
 	args := item.Map{":exp": v.Num(u.exp / 1e6)}
@@ -160,8 +159,8 @@ func timeOf(it item.Map, name string) (int64, error) {
 	return us, nil
 }
 
-// costOf returns the microseconds in which n tokens come in, rounded up: those of all in
-// just the time in which the bucket fills up.
+// costOf returns the microseconds in which n tokens come in, rounded up. All tokens of the
+// bucket come in within exactly the time in which the bucket fills up.
 func costOf(l quota.Lot, n int64) int64 {
 	cost, rest := scaled(l.Fill.Microseconds(), n, l.Size)
 	if rest {
@@ -183,8 +182,8 @@ func tokensIn(l quota.Lot, room int64) int64 {
 	return n
 }
 
-// scaled returns a*b/of, and whether a rest is left. a is at most of, or b is. A float64 would
-// be off by one now and then, and a condition by a microsecond.
+// scaled returns a*b/of, and whether a remainder is left. a or b is at most of. With float64
+// the result would sometimes be off by one, and a condition off by a microsecond.
 func scaled(a, b, of int64) (n int64, rest bool) {
 	hi, lo := bits.Mul64(uint64(a), uint64(b))
 	q, r := bits.Div64(hi, lo, uint64(of))

@@ -21,7 +21,7 @@ import (
 
 const (
 	maxBatch   = 25 // items in a BatchWriteItem
-	atOnce     = 8  // companions in a call: the SDK takes up to four times their bytes, beside the body
+	atOnce     = 8  // companions in a call: beside the body, the SDK takes up to four times their bytes
 	readRounds = 6  // how often a partly returned batch is read again
 	dropRounds = 3  // how often a partly deleted batch is deleted again
 )
@@ -65,8 +65,8 @@ func (s *Store) putChunks(ctx context.Context, pk string, over *store.Overflow, 
 
 var errThrottled = errors.New("a part of a batch was left out: throttled")
 
-// write sends a batch of items, and returns the rest. A single item needs no right
-// to batches.
+// write sends a batch of items, and returns the items that the service left undone. A single
+// item needs no right to batches.
 func (s *Store) write(ctx context.Context, todo []types.WriteRequest) (left []types.WriteRequest, err error) {
 	if len(todo) > 1 && !s.noBatches.writes.Load() {
 		out, err := s.api.BatchWriteItem(ctx, &dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{s.table: todo}})
@@ -85,8 +85,8 @@ func (s *Store) write(ctx context.Context, todo []types.WriteRequest) (left []ty
 	return nil, nil
 }
 
-// batches says which batches a role has refused: the right to BatchGetItem is no right to
-// delete, as that to BatchWriteItem is.
+// batches records whether the role lacks the right to batched reads or to batched writes. The
+// two are separate, since BatchWriteItem includes the right to delete.
 type batches struct{ reads, writes atomic.Bool }
 
 // batch returns how many companions are sent at once.
@@ -97,9 +97,9 @@ func (s *Store) batch() int {
 	return atOnce
 }
 
-// denied reports whether the role doesn't allow batches, and remembers that. The
-// right to BatchWriteItem includes deleting, so roles may lack it; companions are
-// then sent item by item.
+// denied reports whether the role doesn't allow batches, and remembers a refusal. The right to
+// BatchWriteItem includes deleting, so roles may lack that right; then the store sends
+// companions item by item.
 func denied(err error, remembers *atomic.Bool) bool {
 	if item.AccessDenied(err) {
 		remembers.Store(true)
@@ -108,8 +108,8 @@ func denied(err error, remembers *atomic.Bool) bool {
 	return false
 }
 
-// getChunks reads the companions from one number to before another by their keys, strongly
-// consistent. The answer lacks missing companions.
+// getChunks reads the companions with the numbers from from to before to, strongly consistent.
+// The result lacks missing companions.
 func (s *Store) getChunks(ctx context.Context, pk string, o *store.Overflow, from, to int) (map[string]item.Map, error) {
 	found := make(map[string]item.Map, to-from)
 	keys := make([]item.Map, 0, to-from)

@@ -11,9 +11,9 @@ import (
 	"github.com/samekey/samekey/internal/item"
 )
 
-// Claim implements [store.Store] by one conditional PutItem, or by one
-// TransactWriteItems if another record is beside it. A stored request over the inline limit is written to separate items after the claim is won, so that refused
-// claims don't pay for it.
+// Claim implements [store.Store] by one conditional PutItem, or by one TransactWriteItems if
+// the key has another record beside the new one. Claim writes a stored request over the inline
+// limit to separate items after the claim is won, so that refused claims don't pay for it.
 func (s *Store) Claim(ctx context.Context, c store.Claim) (*store.Record, error) {
 	v := new(claim)
 	var err error
@@ -62,12 +62,13 @@ type claim struct {
 	in dynamodb.PutItemInput
 }
 
-// seen has the values of [seenCondition].
+// seen returns the values of [seenCondition].
 func seen(v *item.Values, r *store.Record) item.Map {
 	return item.Map{":owner": v.Str(r.Owner), ":ver": v.Num(r.Ver)}
 }
 
-// besides checks the key's other record while its scope changes; nil without one.
+// besides returns the check of the key's other record while the scope of keys changes; nil if
+// there is no other record.
 func (s *Store) besides(v *item.Values, c store.Claim) *types.ConditionCheck {
 	if c.Beside == "" {
 		return nil
@@ -82,8 +83,8 @@ func (s *Store) besides(v *item.Values, c store.Claim) *types.ConditionCheck {
 	return check
 }
 
-// sendPut sends a claim, alone or in one transaction with the check of the record beside
-// it and the user's writes.
+// sendPut sends a claim, alone or in one transaction with the user's writes and the check of
+// the key's other record.
 func (s *Store) sendPut(ctx context.Context, put *dynamodb.PutItemInput, beside *types.ConditionCheck) (*store.Record, error) {
 	if beside != nil {
 		record := []types.TransactWriteItem{{Put: &types.Put{

@@ -14,17 +14,16 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// Commit implements [store.Store] by one conditional UpdateItem, after the
-// companions of a large body, or by one TransactWriteItems if the commit has writes
-// of the user. Commit never puts the whole item, so attributes unknown to this
-// program stay.
+// Commit implements [store.Store] by one conditional UpdateItem, or by one TransactWriteItems
+// if the commit has writes of the user. Companions of a large body are written first. Commit
+// never puts the whole item, so attributes unknown to this program stay.
 func (s *Store) Commit(ctx context.Context, c store.Commit) (*store.Record, error) {
 	mine, err := s.fold(c.Writes)
 	if err != nil {
 		return nil, err
 	}
 	if o := c.Prev.Overflow; o != nil && state.AnswerGoes(c.Prev, c.Next) {
-		// First the companions: afterwards no record would name them.
+		// Drop the companions first: afterwards no record would name them.
 		if err := s.dropChunks(ctx, c.Prev.PK, o); err != nil {
 			return nil, fmt.Errorf("dynamo: remove body: %w", err)
 		}
@@ -46,12 +45,13 @@ func (s *Store) Commit(ctx context.Context, c store.Commit) (*store.Record, erro
 	return held, err
 }
 
-// waitRounds is how often a commit is sent because jobs were parked or redriven
-// meanwhile. Both are rare.
+// waitRounds is how often a commit is sent if jobs are parked or redriven meanwhile, which is
+// rare.
 const waitRounds = 5
 
-// withJobs returns c with the jobs and decisions of held, the record that refused c. It
-// returns false if another attempt has written the record: then they are not the reason.
+// withJobs returns c with the jobs and decisions of held, the record that refused c. It returns
+// false if another attempt has written the record: then jobs and decisions are not the reason
+// of the refusal.
 func withJobs(c store.Commit, held *store.Record) (store.Commit, bool) {
 	if held == nil || held.Owner != c.Prev.Owner || held.Ver != c.Prev.Ver {
 		return c, false

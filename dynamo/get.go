@@ -27,16 +27,16 @@ type Getter interface {
 // in an expression.
 const maxRead = 140
 
-// Get reads an item with a strongly consistent read into out, a pointer to a struct
-// or map. The phase commits only if the item is then unchanged; otherwise an
-// [idem.Atomic] runs again, on fresh reads. So two phases that read each other's
-// items never both commit.
+// Get reads an item with a strongly consistent read into out, a pointer to a struct or map. The
+// phase commits only if the item is still unchanged at the commit; otherwise an [idem.Atomic]
+// runs again, on fresh reads. So if two phases each write an item that the other has read, at
+// most one commits.
 //
-// on names the attributes to compare, for example a version; by default all
-// attributes that were read, and the absence of the struct's other fields. A name
-// that neither the item nor the struct has is an error. At most 140 attributes can
-// be compared: name some of a larger item. found is false if there is no item: then
-// the phase commits only if the item is still missing, and out is unchanged.
+// on names the attributes to compare, for example a version. Default: all attributes that were
+// read, and the absence of the struct's other fields. A name that neither the item nor the
+// struct has is an error. At most 140 attributes can be compared: for a larger item, name at
+// most 140. found is false if there is no item: then out is unchanged, and the phase commits
+// only if the item is still missing.
 //
 // db is the client or a fake. key is a struct or map of the key's attributes.
 func Get(ctx context.Context, tx *idem.Tx, db Getter, table string, key, out any, on ...string) (found bool, err error) {
@@ -86,7 +86,7 @@ func Get(ctx context.Context, tx *idem.Tx, db Getter, table string, key, out any
 	return len(res.Item) > 0, nil
 }
 
-// asRead returns the check that an item is unchanged; nil in read means a missing
+// asRead returns the check that an item is unchanged. A nil value in read means a missing
 // attribute.
 func asRead(table string, key, read item.Map, found bool) *Write {
 	w := &Write{verb: "check", table: table, key: key, read: read, found: found, names: make(map[string]string), values: make(item.Map)}
@@ -145,8 +145,8 @@ func fields(t reflect.Type) []string {
 	return names
 }
 
-// tagged reports whether a field is promoted from an embedded struct with its own
-// name: then the field is no attribute of the item.
+// tagged reports whether a field is promoted from an embedded struct that has a name in its
+// tag: then the field is no attribute of the item.
 func tagged(t reflect.Type, index []int) bool {
 	for _, i := range index[:len(index)-1] {
 		f := t.Field(i)
@@ -160,7 +160,7 @@ func tagged(t reflect.Type, index []int) bool {
 	return false
 }
 
-// still reports whether the read attributes of an item are unchanged.
+// still reports whether the attributes that Get read are unchanged in now.
 func (w *Write) still(now item.Map) bool {
 	for name, v := range w.read {
 		if !sameValue(now[name], v) {

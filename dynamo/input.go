@@ -11,11 +11,11 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// Circle with commit.go: a commit tends the companions of the request that it
-// replaces, and tending reads the record if the commit's outcome is unknown.
+// This file and commit.go call each other: a commit calls tendInput for the companions of a
+// replaced request, and tendInput reads the record if the commit's outcome is unknown.
 
-// encodeInput makes the req attribute. A body over the inline limit is returned as
-// large, to write after the claim is won.
+// encodeInput makes the req attribute. It returns a body over the inline limit as large, to be
+// written after the claim is won.
 func (s *Store) encodeInput(v *item.Values, r *store.Record) (req item.Value, large []byte) {
 	in := r.Input
 	body, zipped := s.pack(in.Body, r, v.Box, item.AttrRequest, func(v *item.Values) item.Value {
@@ -28,8 +28,8 @@ func (s *Store) encodeInput(v *item.Values, r *store.Record) (req item.Value, la
 	return v.Input(in, nil, body, zipped), nil
 }
 
-// inputAgain makes the req attribute of a request that is stored: its body stays where it
-// is.
+// inputAgain makes the req attribute of a request that is already stored. The body stays at its
+// place.
 func (s *Store) inputAgain(v *item.Values, r *store.Record) item.Value {
 	in := r.Input
 	if in.Overflow != nil {
@@ -41,12 +41,12 @@ func (s *Store) inputAgain(v *item.Values, r *store.Record) item.Value {
 	return v.Input(in, nil, body, zipped)
 }
 
-// keepInput writes the body of a stored request beside its record, after the claim,
-// so that a refused claim doesn't pay for it. held and err are the claim's result.
+// keepInput writes the body of a stored request to companions, after the claim, so that a
+// refused claim doesn't pay for the body. held and err are the claim's result.
 //
-// If the write fails, or the process dies first, the claim stands: this attempt has
-// its request, and the client's retry supplies the request again. Until then no
-// completer can complete the operation.
+// If the write fails, or the process dies before it, the claim stands: this attempt has the
+// request, and the client's retry brings the request again. Until that retry no completer can
+// complete the operation.
 func (s *Store) keepInput(ctx context.Context, next, held *store.Record, err error, large []byte) (*store.Record, error) {
 	if errors.Is(err, store.ErrUnknown) {
 		// The applied copy of the claim, if any, decides where its request belongs.
@@ -68,7 +68,7 @@ func (s *Store) keepInput(ctx context.Context, next, held *store.Record, err err
 	return held, nil
 }
 
-// putInput takes half of the remaining time: the other half is the handler's.
+// putInput may take half of the remaining time; the other half is for the handler.
 func (s *Store) putInput(ctx context.Context, pk string, into *store.Overflow, large []byte, box *item.Box) {
 	if d, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
@@ -78,16 +78,17 @@ func (s *Store) putInput(ctx context.Context, pk string, into *store.Overflow, l
 	_ = s.putChunks(ctx, pk, into, large, time.Now().Add(state.KeepsRequest), box)
 }
 
-// missing returns o with none of its companions written.
+// missing returns o with all companions marked as not written.
 func missing(o *store.Overflow) *store.Overflow {
 	again := *o
 	again.Missing = o.Count
 	return &again
 }
 
-// tendInput tends the companions of c.Prev's request after c, whose result is held
-// and err. It removes companions that no record refers to any more, and writes them
-// again if a client's retry, which has taken over, brings the request.
+// tendInput deletes or rewrites the companions of c.Prev's request after commit c. held and err
+// are the result of c. tendInput deletes companions to which no record refers any more. If a
+// client's retry has taken over and brings the request, tendInput writes missing companions
+// again.
 func (s *Store) tendInput(ctx context.Context, c store.Commit, held *store.Record, err error) (*store.Record, error) {
 	over := c.Prev.Input.Overflow
 	supplied := c.Next.Input != nil && len(c.Prev.Input.Body) == 0 && len(c.Next.Input.Body) > 0

@@ -17,8 +17,8 @@ import (
 
 const maxAttempts = 6
 
-// retryer soon repeats attempts that may succeed: the SDK's retryer starts at 1 s,
-// and treats a torn answer as final.
+// retryer repeats failed attempts soon, and also after a torn answer. The SDK's retryer starts
+// at 1 s, and treats a torn answer as final.
 type retryer struct{ *retry.Standard }
 
 func newRetryer() aws.RetryerV2 {
@@ -32,9 +32,9 @@ func newRetryer() aws.RetryerV2 {
 	})}
 }
 
-// told decides by the table of the service's answers: what was refused for good is not
-// sent again; what was throttled is, a transaction too. It comes first, since the SDK's own
-// checks cost a tenth of a replay's processor time.
+// told decides by the table of the service's answers: a request that was refused for good is
+// not sent again; a throttled request is sent again, a transaction too. told comes first, since
+// the SDK's own checks cost a tenth of a replay's processor time.
 func told(err error) aws.Ternary {
 	switch item.FaultOf(err) {
 	case "", store.Denied, store.Invalid:
@@ -46,7 +46,7 @@ func told(err error) aws.Ternary {
 	return aws.UnknownTernary
 }
 
-// torn finds an answer that was cut off: the write may have been applied.
+// torn decides about an answer that was cut off: the service may have applied the write.
 func torn(err error) aws.Ternary {
 	if _, ok := errors.AsType[*smithy.DeserializationError](err); ok {
 		return aws.TrueTernary

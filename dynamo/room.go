@@ -9,7 +9,7 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// nothing is the record before a claim.
+// nothing stands for the record before a claim.
 var nothing store.Record
 
 // headers is the room for the headers of an answer.
@@ -17,13 +17,15 @@ const headers = 4 << 10
 
 var _ store.Sizer = (*Store)(nil)
 
-// Fits implements [store.Sizer]: next leaves room for an answer in its record, too.
+// Fits implements [store.Sizer]. It also checks that next leaves room for an answer in the
+// record.
 func (s *Store) Fits(prev, next *store.Record) error {
 	return leaves(prev, next, item.NewBox(item.SealOf(next).Key(), next), nil, state.Room+s.inline+headers)
 }
 
-// leavesRoom refuses a write of phases or jobs after which a take-over may not fit, or why
-// a job is parked (state.Room). answer is next's, encoded.
+// leavesRoom refuses a write of phases or jobs that leaves too little room (state.Room): later
+// a take-over, or the reason of a parked job, might not fit. answer is the encoded answer of
+// next.
 func leavesRoom(prev, next *store.Record, box *item.Box, answer item.Value) error {
 	return leaves(prev, next, box, answer, state.Room)
 }
@@ -33,7 +35,7 @@ func leaves(prev, next *store.Record, box *item.Box, answer item.Value, room int
 	if next.State != store.Open && len(next.Jobs) == 0 || !hasContents(prev, next) || atMost(next) <= maxItem-room {
 		return nil
 	}
-	v := item.Values{Box: box} // contents are stored compressed: only the item tells its size
+	v := item.Values{Box: box} // contents are stored compressed: only the encoded item shows the size
 	it := v.Encode(next, answer)
 	if in := next.Input; in != nil {
 		it[item.AttrRequest] = v.Input(in, in.Overflow, nil, false)
@@ -45,7 +47,7 @@ func leaves(prev, next *store.Record, box *item.Box, answer item.Value, room int
 	return nil
 }
 
-// inlined returns the size of a stored request's body in the record, at most.
+// inlined returns the largest size of a stored request's body in the record.
 func inlined(in *store.Input) int {
 	if in == nil || in.Overflow != nil {
 		return 0

@@ -11,12 +11,12 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// A record has one data key for life. Its claim writes the wrapped key, and the
-// record in memory holds the open one (Record.Seal), so that from the claim to the
-// answer no write needs the provider.
+// A record has one data key for life. The claim writes the wrapped key, and the record in
+// memory holds the open key (Record.Seal), so that no write from the claim to the answer needs
+// the provider.
 
-// newBox seals a new record under the sealer's data key, which it notes in r. Without
-// a data key nothing may be claimed: the answer could not be stored.
+// newBox returns the box of a new record under the sealer's data key, and notes the data key in
+// r. Without a data key nothing may be claimed, because the answer could not be stored.
 func (s *Store) newBox(ctx context.Context, r *store.Record) (*item.Box, error) {
 	if s.sealer == nil {
 		return nil, nil
@@ -32,13 +32,13 @@ func (s *Store) newBox(ctx context.Context, r *store.Record) (*item.Box, error) 
 	return item.NewBox(key, r), nil
 }
 
-// openBox gives u the data key of the contents that it writes. A take-over needs the key
-// though it may write none: an attempt that could not store its answer must not begin. What an
-// operator decides takes no lease.
+// openBox gives u the data key of the contents that u writes. A take-over needs the data key
+// even if it writes no contents: an attempt that could not store its answer must not begin. An
+// operator's decision without contents needs no data key: it takes no lease.
 func (s *Store) openBox(ctx context.Context, u *update, prev, next *store.Record) (err error) {
 	takes := next.Owner != prev.Owner && !next.Lease.IsZero()
 	if takes || hasContents(prev, next) {
-		if item.SealOf(prev).Closed() { // what was read closed would be written empty
+		if item.SealOf(prev).Closed() { // contents that were not opened would be written empty
 			return fmt.Errorf("dynamo: commit: %w: the record was read without its contents", store.ErrSealed)
 		}
 		if u.Box, err = s.boxFor(ctx, next); err != nil {
@@ -51,14 +51,14 @@ func (s *Store) openBox(ctx context.Context, u *update, prev, next *store.Record
 	return nil
 }
 
-// boxFor returns the box of a record that exists, and notes its data key in next.
+// boxFor returns the box of an existing record, and notes the record's data key in next.
 func (s *Store) boxFor(ctx context.Context, next *store.Record) (*item.Box, error) {
 	sl := item.SealOf(next)
 	switch {
 	case sl == nil:
 		return s.newBox(ctx, next)
 	case sl.Key() == nil && s.sealer == nil:
-		return nil, nil // nothing of the record is sealed yet, and this program can't
+		return nil, nil // nothing of the record is sealed yet, and this program can't seal
 	}
 	sl, err := sl.Opened(ctx, s.sealer)
 	if err != nil {
@@ -81,21 +81,23 @@ func hasContents(prev, next *store.Record) bool {
 	return !slices.EqualFunc(prev.Phases, next.Phases, item.SamePhase) || answers(prev, next)
 }
 
-// answers reports whether a commit writes an answer: the first one, or what is left of it.
+// answers reports whether a commit writes an answer: the first answer, or the rest of an erased
+// answer.
 func answers(prev, next *store.Record) bool {
 	return next.Response != nil && prev.Response == nil || state.AnswerGoes(prev, next)
 }
 
-// movesSealed reports whether a commit hands sealed contents to another handler. They
-// are bound to it, so the commit seals them anew: all but args, which are bound to the
-// tenant only. A record with jobs keeps its tenant.
+// movesSealed reports whether a commit hands sealed contents to another handler. Sealed
+// contents are bound to their handler, so the commit seals them anew. Args are bound to the
+// tenant only, and a record with jobs keeps its tenant.
 func movesSealed(prev, next *store.Record) bool {
 	return item.SealOf(prev) != nil && (next.Handler != prev.Handler || next.Tenant != prev.Tenant)
 }
 
-// unsealed opens the record that has refused a write. mine are the records of the
-// write: their data key is at hand, so that a lost answer shows without the provider.
-// If the contents can't be opened, the write's outcome is unknown to the caller.
+// unsealed opens held, the record that refused a write. mine are the records of the write:
+// their data key is at hand, so that unsealed recognizes an own write, whose answer was lost,
+// without the provider. If the contents can't be opened, the write's outcome is unknown to the
+// caller.
 func (s *Store) unsealed(ctx context.Context, held *store.Record, err error, mine ...*store.Record) (*store.Record, error) {
 	if err != nil || held == nil {
 		return held, err

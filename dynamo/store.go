@@ -43,7 +43,7 @@ type Store struct {
 	region     string
 	companions atomic.Int64 // numbers of companions used so far
 	unnamed    unnamed.Handlers
-	noBatches  batches // what the role doesn't allow
+	noBatches  batches // batches that the role doesn't allow
 	sealer     *seal.Sealer
 }
 
@@ -58,13 +58,12 @@ type Options struct {
 	// Hooks are called with the store's calls, for metrics and traces.
 	Hooks Hooks
 	// Units asks DynamoDB for the capacity units of each call, for Hooks and for
-	// [idem.Summary]. It costs no units, but some bytes of each answer.
+	// [idem.Summary]. Units cost no capacity, but add some bytes to each answer.
 	Units bool
 
-	// Seal encrypts the contents of records: requests, results, args of jobs, answers
-	// and scopes. A claim needs a data key: without one it is refused, and nothing is
-	// written. nil: contents are stored plain, and sealed records can't be read
-	// ([store.ErrSealed]).
+	// Seal encrypts the contents of records: requests, results, args of jobs, answers and
+	// scopes. A claim without a data key is refused, and nothing is written. nil: contents are
+	// stored plain, and sealed records can't be read ([store.ErrSealed]).
 	Seal *seal.Sealer
 }
 
@@ -73,8 +72,8 @@ const (
 	maxInline     = 64 << 10
 )
 
-// tableName reports whether s follows the service's rule for names; the ARN of a
-// table is valid too. A regular expression would be most of a cold start's work.
+// tableName reports whether s follows the service's rule for names; the ARN of a table is valid
+// too. A regular expression would take most of a cold start's time.
 func tableName(s string) bool {
 	name, arn := strings.CutPrefix(s, "arn:")
 	odd := strings.ContainsFunc(name, func(c rune) bool {
@@ -84,8 +83,8 @@ func tableName(s string) bool {
 	return !odd && (arn && name != "" || !arn && len(s) >= 3 && len(s) <= 255)
 }
 
-// New returns a store on table, which needs the layout of CreateTableInput. New
-// makes no calls: a missing table shows with the first request.
+// New returns a store on table. The table needs the layout of CreateTableInput. New makes no
+// calls: a missing table shows at the first request.
 func New(api API, table string, optFns ...func(*Options)) (*Store, error) {
 	opt := Options{Inline: defaultInline}
 	for _, fn := range optFns {
@@ -118,8 +117,8 @@ func (s *Store) Load(ctx context.Context, pk string) (*store.Record, error) {
 	return r, item.Unseal(ctx, s.sealer, r)
 }
 
-// AddUnnamed counts a handler without a name in a group, such as a namespace, and
-// returns the group's number of handlers on this store. [idem.Engine.AddHandler] and
+// AddUnnamed counts a handler without a name in a group, such as a namespace, and returns the
+// number of such handlers in the group on this store. [idem.Engine.AddHandler] and
 // [idem.Engine.AddOperation] use it.
 func (s *Store) AddUnnamed(among string) int { return s.unnamed.Add(among) }
 

@@ -14,9 +14,9 @@ import (
 	"github.com/samekey/samekey/internal/item"
 )
 
-// CreateTableInput returns the table's definition, equal to samekey.yaml's (a test
-// compares them). Deletion protection, point-in-time recovery and encryption are in
-// the template only. TTL, on exp_s, needs another call, which [CreateTable] makes.
+// CreateTableInput returns the table's definition, as in samekey.yaml (a test compares the
+// two). Only the template has deletion protection, point-in-time recovery and encryption. TTL
+// on exp_s needs another call, which [CreateTable] makes.
 func CreateTableInput(table string) *dynamodb.CreateTableInput {
 	return &dynamodb.CreateTableInput{
 		TableName: &table,

@@ -19,13 +19,12 @@ import (
 
 var _ store.Taker = (*Store)(nil)
 
-// Take implements [store.Taker] by one conditional UpdateItem, whose answer is the
-// record with its stored request. Take refuses four cases, which one expression can't
-// handle:
-//   - the holder never came back, and may have begun a call;
+// Take implements [store.Taker] by one conditional UpdateItem. The answer is the record with
+// its stored request. Take refuses four cases that one expression can't handle:
+//   - the holder vanished, and may have begun a call;
 //   - the ticket is wrong about whether the holder came back;
 //   - the program encrypts, and the stored request isn't encrypted;
-//   - there are more names of handlers than an expression takes.
+//   - there are more names of handlers than an expression can hold.
 func (s *Store) Take(ctx context.Context, t store.Take) (*store.Record, bool, error) {
 	var v item.Values
 	args := item.Map{
@@ -78,9 +77,9 @@ func (s *Store) Take(ctx context.Context, t store.Take) (*store.Record, bool, er
 	return rec, true, nil
 }
 
-// untake gives a record back whose contents the taker can't open, and doesn't count
-// its try: otherwise tries would run out while a key can't be had, and no try could
-// tell. If the write fails, the record waits for the end of the lease.
+// untake releases a record whose contents the taker can't open, and takes the try back.
+// Otherwise the tries would run out while the data key can't be had. If the write of untake
+// fails, the record waits for the end of the lease.
 func (s *Store) untake(ctx context.Context, rec *store.Record, why error) {
 	if !errors.Is(why, store.ErrSealed) {
 		return
@@ -114,9 +113,9 @@ func lasts(v *item.Values, t store.Take, args item.Map) string {
 	return ", " + item.AttrRetain + " = " + arg
 }
 
-// handlers returns a condition that is true of the records of these handlers,
-// grouped by function, since there are more names than functions. Without handlers
-// it is always false.
+// handlers returns a condition that is true of records of these handlers. The names are grouped
+// by function, since there are more names than functions. Without handlers the condition is
+// always false.
 func handlers(v *item.Values, all []store.HandlerID, args item.Map) string {
 	functions := make(map[string][]string)
 	var order []string
@@ -160,7 +159,8 @@ func handlerNames(v *item.Values, n string, names []string, args item.Map) strin
 	return strings.Join(or, " OR ")
 }
 
-// equals returns a condition on an attribute, which items lack if it is empty.
+// equals returns a condition that an attribute has the value s. Items lack an attribute with an
+// empty value.
 func equals(v *item.Values, name, placeholder, s string, args item.Map) string {
 	if s == "" {
 		return "attribute_not_exists(" + name + ")"

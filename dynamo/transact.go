@@ -18,7 +18,7 @@ import (
 	"github.com/samekey/samekey/internal/item"
 )
 
-// The limits of a transaction, checked before anything is sent, because the
+// The limits of a transaction. The store checks them before it sends anything, because the
 // service's errors say less.
 const (
 	maxItems       = 100 // including the record
@@ -26,9 +26,9 @@ const (
 	maxItem        = 400 << 10
 )
 
-// transact writes the record and the user's items, all or none. record is the record's
-// part, and the check of the record beside it. sent holds the values of the record's
-// part, to compute its size.
+// transact writes the record and the user's items, all or none. record holds the write of the
+// record and the check of the key's other record. sent holds the values in record, to compute
+// the size.
 func (s *Store) transact(ctx context.Context, record []types.TransactWriteItem, sent item.Map, mine []*Write) (*store.Record, error) {
 	if err := checkSize(sent, mine); err != nil {
 		return nil, err
@@ -37,15 +37,15 @@ func (s *Store) transact(ctx context.Context, record []types.TransactWriteItem, 
 	for _, w := range mine {
 		items = append(items, w.transactItem())
 	}
-	// The SDK sets the token: a new one for each call, the same if it sends the same
-	// bytes again. Correctness doesn't need it; owner and version ensure that.
+	// The SDK sets the token: a new token for each call, and the same token if the SDK sends
+	// the same bytes again. Correctness doesn't depend on the token, but on owner and version.
 	_, err := s.api.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: items})
 	if err == nil {
 		return nil, nil
 	}
 	if item.Invalid(err) {
-		// The record's own part is never at fault: the mistake is an expression that
-		// can't be parsed, a reserved word, or two writes on the same item.
+		// The record's part is never at fault. The mistake is in the user's writes: an
+		// expression that can't be parsed, a reserved word, or two writes on the same item.
 		return nil, fmt.Errorf("dynamo: %w: %w", store.ErrWrite, err)
 	}
 	cancelled, ok := errors.AsType[*types.TransactionCanceledException](err)
@@ -55,11 +55,12 @@ func (s *Store) transact(ctx context.Context, record []types.TransactWriteItem, 
 	return why(cancelled.CancellationReasons, len(record), mine, err)
 }
 
-// why reads the reasons of a cancelled transaction, which wrote nothing. The reasons of
-// the records, the first ones, come first, since after a lost answer the user's own
-// conditions are false too; then items that have changed since they were read, which no
-// further try can help; then reasons that pass ([item.Passes]); then conditions. A conflict
-// at the record itself goes before the record beside it, which may be another's request.
+// why reads the reasons of a cancelled transaction, which wrote nothing. It returns the first
+// of these. First come the reasons of the records, since after a lost answer the user's
+// conditions are false too. Then come items that have changed since Get read them: no further
+// try of this write can succeed. Then come reasons that pass ([item.Passes]), and then
+// conditions. A conflict at the record itself comes before a conflict at the key's other
+// record, which may belong to another request.
 func why(reasons []types.CancellationReason, records int, mine []*Write, err error) (*store.Record, error) {
 	for _, r := range reasons[:records] {
 		code := aws.ToString(r.Code)
@@ -101,8 +102,8 @@ func why(reasons []types.CancellationReason, records int, mine []*Write, err err
 	return nil, fmt.Errorf("dynamo: transaction: %w: %w", store.ErrConflict, err)
 }
 
-// fold combines the user's writes to one write for each item, as DynamoDB requires.
-// A Get of an item becomes part of the condition of the write on it.
+// fold combines the user's writes to one write for each item, as DynamoDB requires. A Get of an
+// item becomes part of the condition of the write on that item.
 func (s *Store) fold(writes []store.Write) ([]*Write, error) {
 	for _, one := range writes {
 		if w, ok := one.(*Write); ok && plainName(w.table) == plainName(s.table) {
@@ -113,9 +114,9 @@ func (s *Store) fold(writes []store.Write) ([]*Write, error) {
 	return joined(writes)
 }
 
-// CheckCommit implements [store.CommitChecker]: it finds mistakes in writes that
-// commit together, without calls to the table. It finds two puts on the same item
-// only if they are equal, since a put doesn't tell which attributes are the key.
+// CheckCommit implements [store.CommitChecker]: it finds mistakes in writes that commit
+// together, without calls to the table. It finds two puts on the same item only if the puts are
+// equal, since a put doesn't say which attributes are the key.
 func (w *Write) CheckCommit(all []store.Write) error {
 	mine, err := joined(all)
 	if err != nil {
@@ -149,7 +150,7 @@ func joined(writes []store.Write) ([]*Write, error) {
 	return out, nil
 }
 
-// plainName returns the name of a table that may be given by its ARN.
+// plainName returns the name of a table. The argument may be an ARN.
 func plainName(table string) string {
 	if _, name, ok := strings.Cut(table, ":table/"); ok {
 		return name
@@ -157,8 +158,8 @@ func plainName(table string) string {
 	return table
 }
 
-// sameItem compares keys. A put holds its key among its other attributes, without
-// telling which they are; the key of the other write does.
+// sameItem compares keys. A put doesn't say which of its attributes are the key; the key of the
+// other write says so.
 func sameItem(a, b *Write) bool {
 	switch {
 	case plainName(a.table) != plainName(b.table):
@@ -169,7 +170,7 @@ func sameItem(a, b *Write) bool {
 		return contains(b.item, a.key)
 	case b.key != nil:
 		return contains(a.item, b.key)
-	default: // two puts: the service finds those that differ
+	default: // two puts that differ: the service finds them
 		return sameValue(&types.AttributeValueMemberM{Value: a.item}, &types.AttributeValueMemberM{Value: b.item})
 	}
 }
@@ -183,8 +184,7 @@ func contains(it, key item.Map) bool {
 	return true
 }
 
-// merge combines two writes on the same item, of which at least one is the check of
-// a Get.
+// merge combines two writes on the same item. At least one of them is the check of a Get.
 func merge(a, b *Write) (*Write, error) {
 	if a.read != nil && a.verb == "check" {
 		a, b = b, a // b is the check
@@ -212,7 +212,7 @@ func merge(a, b *Write) (*Write, error) {
 	return &w, nil
 }
 
-// disagree reports whether an attribute was read as two values.
+// disagree reports whether two reads found different values of an attribute.
 func disagree(a, b item.Map) bool {
 	for name, v := range a {
 		if other, there := b[name]; there && !sameValue(v, other) {
@@ -222,8 +222,8 @@ func disagree(a, b item.Map) bool {
 	return false
 }
 
-// transactItem returns the write in the service's form. A refused write returns the
-// item, which shows what changed.
+// transactItem returns the write in the service's form. If the service refuses the write, the
+// answer contains the item, which shows the change.
 func (w *Write) transactItem() types.TransactWriteItem {
 	const allOld = types.ReturnValuesOnConditionCheckFailureAllOld
 	names, values := w.names, w.values
@@ -260,8 +260,8 @@ func (w *Write) transactItem() types.TransactWriteItem {
 	}
 }
 
-// checkSize checks a transaction against the service's limits, as far as they can be
-// known: the item of an update may be larger than its expression.
+// checkSize checks a transaction against the service's limits, as far as the sizes are known:
+// the item of an update may be larger than the update's expression.
 func checkSize(record item.Map, mine []*Write) error {
 	if n := len(mine) + 1; n > maxItems {
 		return fmt.Errorf("dynamo: %w: %d items in one commit, with the record: at most %d; divide the phase", store.ErrWrite, n, maxItems)

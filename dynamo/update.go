@@ -21,7 +21,7 @@ type update struct {
 	names  map[string]string
 	args   item.Map
 
-	condition string // holderCondition, and more where a write depends on jobs
+	condition string // holderCondition, and further conditions if the write depends on jobs
 
 	in       dynamodb.UpdateItemInput // in the same block
 	expr     string                   // the expression
@@ -32,8 +32,7 @@ type update struct {
 // assignment sets the attribute at path to the value of an expression.
 type assignment struct{ path, value string }
 
-// update builds the expression that turns c.Prev into c.Next: the fields that differ, and
-// those that are written in a way of their own.
+// update builds the expression that turns c.Prev into c.Next.
 func (s *Store) update(ctx context.Context, c store.Commit) (*update, error) {
 	prev, next := c.Prev, c.Next
 	u := &update{names: ownerName, args: make(item.Map, 8), condition: holderCondition}
@@ -60,7 +59,8 @@ func (s *Store) update(ctx context.Context, c store.Commit) (*update, error) {
 	return u, nil
 }
 
-// holder is on every write: of a late copy of it, holderCondition is false.
+// holder adds owner, version and holderCondition to every write. For a late copy of the write,
+// holderCondition is false.
 func (u *update) holder(prev, next *store.Record) {
 	u.args[":owner"], u.args[":ver"] = u.Str(prev.Owner), u.Num(prev.Ver)
 	u.put(item.AttrVer, ":ver1", u.Num(next.Ver))
@@ -69,8 +69,8 @@ func (u *update) holder(prev, next *store.Record) {
 	}
 }
 
-// fields sets or removes the fields that differ: an attribute that a write of another
-// program has changed meanwhile stays. Results that go to another handler are sealed anew.
+// fields sets or removes only the fields that differ, so that an attribute that another program
+// has changed meanwhile stays. fields seals results anew that move to another handler.
 func (u *update) fields(prev, next *store.Record, moved bool) {
 	for i := range item.Fields {
 		f := &item.Fields[i]
@@ -90,8 +90,8 @@ func (u *update) fields(prev, next *store.Record, moved bool) {
 	}
 }
 
-// decided adds a decision to the list, rather than write the list: a redrive adds its
-// own without raising ver, and it must not be lost.
+// decided appends a decision to the list instead of writing the list. A redrive appends a
+// decision without raising ver, and that decision must not be lost.
 func (u *update) decided(prev, next []store.Decision) {
 	n := len(prev)
 	switch {
@@ -99,19 +99,18 @@ func (u *update) decided(prev, next []store.Decision) {
 	case len(next) == n+1 && slices.EqualFunc(prev, next[:n], store.Decision.Equal):
 		u.set = append(u.set, assignment{item.AttrSettled, "list_append(if_not_exists(" + item.AttrSettled + ", :none), :settled)"})
 		u.args[":none"], u.args[":settled"] = u.Settled(nil), u.Settled(next[n:])
-	default: // the oldest gave way
+	default: // the list was full, and the oldest decision is dropped
 		u.put(item.AttrSettled, ":settled", u.Settled(next))
 		u.condition += item.HoldDecisions(prev, u.args)
 	}
 }
 
-// addJobs writes the jobs that next has more than prev.
-//   - Beside earlier jobs it sets single entries, never the map: a job that was
-//     acknowledged since prev was read must not come back.
-//   - Without earlier jobs it sets the map, which may not be there yet. Only a holder's
-//     write adds jobs, and it raises ver; acknowledgements only remove jobs. So under
-//     holderCondition a record that was read without jobs has none, and the map takes
-//     no job's place.
+// addJobs writes the jobs of next that prev lacks.
+//   - If prev has jobs, addJobs sets single entries, never the map: a job that was acknowledged
+//     since prev was read must not come back.
+//   - If prev has no jobs, addJobs sets the map, which may not exist yet. Only a holder's write
+//     adds jobs and raises ver; acknowledgements only remove jobs. So under holderCondition the
+//     record still has no jobs, and the map overwrites none.
 func (u *update) addJobs(prev, next map[string]store.Job) {
 	switch {
 	case len(next) == 0:
@@ -140,11 +139,11 @@ func (u *update) dropJobs(prev, next *store.Record) {
 	u.args[":jobs"] = u.Num(int64(len(prev.Jobs)))
 }
 
-// wait sets or removes the attributes of the index of what waits for people, if a
-// commit begins, changes or ends a wait. A good request's commits do neither.
+// wait sets or removes the attributes of the index of records that wait for people, if a commit
+// begins, changes or ends a wait. A request without trouble makes no such commit.
 //
-// A parked job keeps a record in the index too. So if the wait after the commit depends
-// on the jobs, the commit is conditional on them ([item.HoldJobs]).
+// A parked job keeps a record in the index too. So if the wait after the commit depends on the
+// jobs, the commit has a condition on the jobs ([item.HoldJobs]).
 func (u *update) wait(prev, next *store.Record) {
 	was, is := state.WaitOf(prev), state.WaitOf(next)
 	if was == is && prev.WaitSince.Equal(next.WaitSince) && !state.DropsJobs(prev, next) {
@@ -155,7 +154,7 @@ func (u *update) wait(prev, next *store.Record) {
 	} else {
 		u.put(item.AttrWait, ":wait", u.Str(item.WaitKey(is.Reason, next.PK)))
 		u.put(item.AttrWaitIn, ":wait_in", u.WaitIn(is))
-		u.set = append(u.set, assignment{item.AttrSince, item.FirstSince}) // a job may have been parked since prev was read: since then the record waits
+		u.set = append(u.set, assignment{item.AttrSince, item.FirstSince}) // a job may have been parked since prev was read: the record waits from then on
 		u.args[":since"] = u.Millis(next.WaitSince)
 	}
 	if is.OfJobs() {
@@ -164,8 +163,8 @@ func (u *update) wait(prev, next *store.Record) {
 	}
 }
 
-// request seals the stored request anew for another handler, and removes it with the
-// answer: no input is at rest after that.
+// request seals the stored request anew for another handler. When the answer is written,
+// request removes the stored request, so that no input stays at rest.
 func (s *Store) request(u *update, prev, next *store.Record, moved bool) {
 	switch {
 	case moved && next.Input != nil:

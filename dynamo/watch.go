@@ -19,12 +19,12 @@ import (
 	"github.com/samekey/samekey/internal/meter"
 )
 
-// Hooks are called as a [Store] works. Nil hooks are skipped, and cost nothing.
-// Calls may be concurrent; hooks must neither block nor panic.
+// A [Store] calls Hooks as it works. Nil hooks are skipped, and cost nothing. Calls may be
+// concurrent; hooks must neither block nor panic.
 type Hooks struct {
-	// Called is called after each call to DynamoDB: those of requests, and those of
-	// drain and sweep about single records. (A sweep scans by its own client.)
-	// The calls of a request are also summed in [idem.Summary].Cost.
+	// Called is called after each call to DynamoDB: the calls of requests, and the calls of
+	// drain and sweep about single records. (A sweep scans with another client.) The calls of a
+	// request are also summed in [idem.Summary].Cost.
 	Called func(context.Context, store.Call)
 }
 
@@ -37,21 +37,21 @@ func Join(all ...Hooks) Hooks {
 	return joined
 }
 
-// watched is an API that tells of its calls, to the hooks and to the context's Meter.
+// watched is an API that reports its calls to the hooks and to the context's Meter.
 type watched struct {
 	API
 	hooks Hooks
 	units bool
 }
 
-// call is a call under way.
+// call is a call in progress.
 type call struct {
 	store.Call
 	meter *meter.Meter
 }
 
-// watch makes a call, and tells of it if anybody asks. asks is the field of the
-// call's input that asks for its units, and cost reads the output.
+// watch makes a call, and reports the call if there are hooks or a Meter. asks is the field of
+// the call's input that requests the units. cost reads the units from the output.
 func watch[O any](
 	ctx context.Context, w *watched, op string, asks *types.ReturnConsumedCapacity, send func() (*O, error), cost func(*call, *O),
 ) (*O, error) {
@@ -80,19 +80,18 @@ func watch[O any](
 func (w *watched) failed(c *call, err error) {
 	c.Err, c.Fault = err, item.FaultOf(err)
 	if strings.HasPrefix(c.Op, "Batch") && item.AccessDenied(err) {
-		c.Fault = "" // roles lack the right on purpose: the store goes on item by item
+		c.Fault = "" // some roles lack the right on purpose: the store continues item by item
 	}
 	if last, ok := errors.AsType[*retry.MaxAttemptsError](err); ok {
 		c.Retries = last.Attempt - 1
 	}
 	if refused, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok && w.units {
-		// The exception has no units, though the refused write costs those of the item.
+		// The exception has no units, although the refused write costs the units of the item.
 		c.WriteUnits = float64(max((itemsize.Of(refused.Item)+1023)/1024, 1))
 	}
 }
 
-// sent notes the client's retries of a call that succeeded in the end, and returns
-// the units of the call.
+// sent notes the client's retries before a call succeeded, and returns the units of the call.
 func (c *call) sent(meta middleware.Metadata, used ...types.ConsumedCapacity) (units float64) {
 	if attempts, ok := retry.GetAttemptResults(meta); ok {
 		c.Retries = max(len(attempts.Results)-1, 0)

@@ -18,16 +18,15 @@ import (
 	"github.com/samekey/samekey/internal/item"
 )
 
-// Args are the placeholders of an expression: "#n" stands for the name of an
-// attribute (a string), ":v" for a value of any type that has a form in DynamoDB.
+// Args are the placeholders of an expression: "#n" stands for the name of an attribute (a
+// string), ":v" for a value of any type that DynamoDB can store.
 type Args = map[string]any
 
-// Write is one of the program's own writes, for [idem.Tx.Write]. It commits with the phase,
-// or not at all. Make a Write with [Put], [Update], [Delete], [Check] or [Raw]. Err
-// returns a mistake in the Write, which fails the phase before anything is sent.
+// Write is a write of the program itself, for [idem.Tx.Write]. A Write commits with the phase,
+// or not at all. Make a Write with [Put], [Update], [Delete], [Check] or [Raw]. Err returns a
+// mistake in the Write, which fails the phase before anything is sent.
 //
-// Commits refuse writes on the table of the records themselves, and more than one
-// write on an item.
+// A commit refuses writes on the table of the records, and more than one write on an item.
 type Write struct {
 	verb   string // put, update, delete, check
 	table  string
@@ -45,15 +44,15 @@ type Write struct {
 
 var _ store.CommitChecker = (*Write)(nil)
 
-// Put writes the whole item, a struct or map with a form in DynamoDB.
+// Put writes the whole item v, a struct or map that DynamoDB can store.
 func Put(table string, v any) *Write {
 	w := &Write{verb: "put", table: table}
 	w.item, w.err = marshalItem(v)
 	return w
 }
 
-// Update changes the item with the given key, a struct or map of only the key's
-// attributes, by an update expression.
+// Update changes the item with the given key by an update expression. key is a struct or map of
+// only the key's attributes.
 func Update(table string, key any, expr string, args ...Args) *Write {
 	w := &Write{verb: "update", table: table, update: expr}
 	w.key, w.err = marshalItem(key)
@@ -102,9 +101,8 @@ func Raw(t types.TransactWriteItem) *Write {
 	return w
 }
 
-// If adds a condition to the write and returns the write. If the condition is false,
-// nothing of the phase commits and the phase fails with [store.ErrCondition]. All
-// added conditions must hold.
+// If adds a condition to the write and returns the write. All added conditions must hold:
+// otherwise nothing of the phase commits, and the phase fails with [store.ErrCondition].
 func (w *Write) If(cond string, args ...Args) *Write {
 	if w.raw != nil {
 		w.fail(errors.New("a Raw write takes no further condition"))
@@ -190,7 +188,7 @@ func (w *Write) Err() error {
 	return nil
 }
 
-// placeholders reports a placeholder without a meaning, or in no expression:
+// placeholders returns an error if a placeholder has no value, or if no expression uses it:
 // DynamoDB refuses both.
 func (w *Write) placeholders() error {
 	exprs, names, values := []string{w.update, w.cond}, w.names, w.values
@@ -244,8 +242,8 @@ func rawParts(t *types.TransactWriteItem) (exprs []string, names map[string]stri
 	}
 }
 
-// String implements [store.Write]: verb, table, item or key, and expressions with
-// their placeholders filled in, attributes in the order of their names.
+// String implements [store.Write]. The string has the verb, the table, the item or key, and the
+// expressions with their placeholders filled in. Attributes are in the order of their names.
 func (w *Write) String() string {
 	it := w.item
 	if it == nil {
@@ -270,7 +268,7 @@ func prefixed(prefix, s string) string {
 	return prefix + s
 }
 
-// filled replaces placeholders, the longest first: :a is the start of :ab.
+// filled replaces placeholders, the longest first, because :a is the start of :ab.
 func (w *Write) filled(expr string) string {
 	byLength := func(names []string) []string {
 		sort.Slice(names, func(i, j int) bool { return len(names[i]) > len(names[j]) })

@@ -46,8 +46,8 @@ func startLocal(ctx context.Context, java, dir string) (*servers.Found, error) {
 	return found, nil
 }
 
-// firstRequest shows that the database does more than answer: it loads its
-// native library for the first request only, and may fail to.
+// firstRequest checks that the database works: it loads its native library only at the first
+// request, and the load may fail.
 func firstRequest(ctx context.Context, endpoint string) error {
 	db := &DB{Endpoint: endpoint}
 	defer func() { _ = db.Close() }() // only its connections
@@ -59,11 +59,12 @@ func firstRequest(ctx context.Context, endpoint string) error {
 	return nil
 }
 
-// localCommand runs in dir and names its files relative to it: neither the
-// class path nor LD_PRELOAD can hold every path that a home folder may have.
+// localCommand runs in dir and names files relative to dir: the class path and LD_PRELOAD can't
+// hold every path of a home folder.
 func localCommand(java, dir, tmp string, port int, env []string) *exec.Cmd {
 	cmd := exec.Command(java,
-		// A quick start, and room for young objects: the database of a test is small, its requests are many.
+		// Start quickly, with room for young objects: a test has a small database and many
+		// requests.
 		"-Xms256m", "-Xmn128m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData",
 		"-Djava.io.tmpdir="+tmp, "-Djava.net.preferIPv4Stack=true",
 		"-Djava.library.path=lib", "-Dsqlite4java.library.path=lib",

@@ -24,20 +24,20 @@
 // The cache is the folder samekey in [os.UserCacheDir], or DYNAMOTEST_CACHE.
 // REQUIRE_DYNAMODB=1 makes [Start] fail a test instead of skipping it.
 //
-// The command ddblocal, in a folder of this package, does the same for any
-// other command, which finds the endpoint in its environment. A database that ddblocal has
-// started is another one in each run, but no other for Go's cache of test results:
-// ddblocal says so by DYNAMOTEST_SHARED=1.
+// The command ddblocal, in a folder of this package, does the same for any other command, and
+// passes the endpoint in the environment. Each run of ddblocal starts another database.
+// DYNAMOTEST_SHARED=1, which ddblocal sets, keeps Go's cache of test results valid all the
+// same.
 //
 // # Separate databases
 //
-// Clients share one database, whatever their credentials and regions. DynamoDB Local
-// gets slower with each table that has a stream: a write waits for the records of all
-// streams that were made before. With DYNAMOTEST_SEPARATE=1 each test has a database of
-// its own in the same process: [DB.Client] of [Start] signs with an access key of the
-// test, and each access key has other tables. Programs that a test starts then need the
-// credentials of the client: [DB.Env]. A package sets the variable by [MainSeparate]
-// in its TestMain.
+// Clients share one database, whatever their credentials and regions. DynamoDB Local gets
+// slower with each table that has a stream: a write waits for the records of all streams that
+// were made before. With DYNAMOTEST_SEPARATE=1 each test has a separate database in the same
+// process: the client ([DB.Client] of [Start]) signs with an access key of the test, and
+// DynamoDB Local keeps separate tables for each access key. Programs that a test starts then
+// need the client's credentials ([DB.Env]). [MainSeparate] in a package's TestMain sets the
+// variable.
 //
 // # Isolation
 //

@@ -43,9 +43,10 @@ type DB struct {
 	Endpoint string
 
 	handle servers.Handle
-	// of is the database whose process and connections this one shares; nil: its own.
+	// of is the database whose process and connections this database shares; nil: none.
 	of *DB
-	// key is the access key of the clients, which names a separate database; "": the usual.
+	// key is the clients' access key, which selects a separate database; "": the shared
+	// database.
 	key string
 }
 
@@ -69,14 +70,14 @@ func Find(ctx context.Context) (*DB, error) {
 	return &DB{Endpoint: found.Endpoint, handle: servers.Handle{Stop: found.Stop}}, nil
 }
 
-// Client returns a client of the database. It uses static test credentials and
-// the region us-east-1, and it makes no retries, so a test sees every answer. Only a
-// read is repeated whose connection broke: DynamoDB Local breaks them when it is busy.
-// Nothing is read from the environment or from configuration files. optFns run
-// after these settings and may change any of them.
+// Client returns a client of the database. The client uses static test credentials and the
+// region us-east-1. It makes no retries, so that a test sees every answer, except for reads
+// after a broken connection: DynamoDB Local breaks connections when it is busy. Nothing is read
+// from the environment or from configuration files. optFns run after these settings and may
+// change any of them.
 //
-// Clients of one DB share their connections, which Close drops. Client panics
-// if Endpoint is empty: such a client would reach for the real service.
+// Clients of one DB share connections; Close drops them. Client panics if Endpoint is empty,
+// because such a client would call the real service.
 func (db *DB) Client(optFns ...func(*dynamodb.Options)) *dynamodb.Client {
 	if db.Endpoint == "" {
 		panic("dynamotest: Client of a DB without an Endpoint: get the DB from Find or Start") //nolint:forbidigo // a mistake in the program
@@ -97,28 +98,28 @@ func (db *DB) http() *http.Client {
 	return &shared
 }
 
-// credentials are accepted by DynamoDB Local, which checks no signature but wants a
-// key id of letters and digits only.
+// credentials returns test credentials. DynamoDB Local checks no signature, but accepts only
+// letters and digits in a key id.
 func (db *DB) credentials(context.Context) (aws.Credentials, error) {
 	return aws.Credentials{AccessKeyID: cmp.Or(db.key, "dynamotest"), SecretAccessKey: "dynamotest", Source: "dynamotest"}, nil
 }
 
-// Env has the credentials of [DB.Client] as variables of the environment, for a program
-// that a test starts.
+// Env returns the credentials of [DB.Client] as environment variables, for a program that a
+// test starts.
 func (db *DB) Env() []string {
 	key, _ := db.credentials(context.Background()) // has no error
 	return []string{"AWS_ACCESS_KEY_ID=" + key.AccessKeyID, "AWS_SECRET_ACCESS_KEY=" + key.SecretAccessKey}
 }
 
-// separate is a database for one test, in the process of db.
+// separate returns a database for one test, in the process of db.
 func (db *DB) separate(test string) *DB {
-	sum := sha256.Sum256([]byte(os.Args[0] + "\x00" + test)) // packages that share a process have tests of one name
+	sum := sha256.Sum256([]byte(os.Args[0] + "\x00" + test)) // packages that share a process may have tests of the same name
 	return &DB{Endpoint: db.Endpoint, of: db, key: hex.EncodeToString(sum[:8])}
 }
 
-// Close ends the process that [Find] started and waits for its end. For another
-// endpoint, for a nil or zero DB, and for a separate one, it ends nothing. Close closes idle connections
-// of [DB.Client]. Later calls return the result of the first.
+// Close ends the process that [Find] started and waits for its end. Close ends no process for
+// any other endpoint, a nil or zero DB, or a separate database. Close also closes idle
+// connections of [DB.Client]. Later calls return the result of the first.
 func (db *DB) Close() error {
 	if db == nil || db.of != nil {
 		return nil

@@ -6,7 +6,7 @@ import (
 	"github.com/samekey/samekey/internal/servers"
 )
 
-// localFiles are the recipe only, without jars (see the package documentation,
+// localFiles holds only the list of jars and checksums, no jars (see the package documentation,
 // "Licence").
 //
 //go:embed local

@@ -14,11 +14,12 @@ import (
 	"github.com/samekey/samekey/internal/servers"
 )
 
-// DynamoDB Local listens on every interface and has no option against it. On Linux a
-// shim of a few lines, preloaded into its process only, changes that bind to
-// 127.0.0.1; a check of the process's sockets follows.
+// DynamoDB Local listens on every interface and has no option against it. On Linux a shim of a
+// few lines, preloaded into the database's process only, changes that bind to 127.0.0.1. Then
+// the process's sockets are checked.
 
-// canKeepLocal returns why DynamoDB Local can't be kept off the network here.
+// canKeepLocal returns an error with the reason if DynamoDB Local can't be kept off the network
+// here.
 func canKeepLocal() error {
 	if _, err := compiler(); err != nil && !servers.Allowed(envAllInterfaces) {
 		return err

@@ -34,9 +34,9 @@ func Start(tb testing.TB) *DB {
 	return shared.start(tb, Find)
 }
 
-// Main runs the tests of a package and then closes the database that [Start]
-// shared among them, if there is one. One line says how many tests did not run for
-// want of a database, and why. It returns the exit code:
+// Main runs the tests of a package and then closes the database that [Start] shared among them,
+// if there is one. Main prints in one line how many tests did not run because there is no
+// database, and why. Main returns the exit code:
 //
 //	func TestMain(m *testing.M) { os.Exit(dynamotest.Main(m)) }
 //
@@ -44,7 +44,7 @@ func Start(tb testing.TB) *DB {
 // temporary file of 1 MB for a day); elsewhere it keeps running.
 func Main(m interface{ Run() int }) int { return shared.main(m) }
 
-// MainSeparate is [Main] with DYNAMOTEST_SEPARATE=1: each test has a database of its own.
+// MainSeparate is [Main] with DYNAMOTEST_SEPARATE=1: each test has a separate database.
 func MainSeparate(m interface{ Run() int }) int {
 	_ = os.Setenv(envSeparate, "1") // fails for bad names only
 	return Main(m)
@@ -74,14 +74,14 @@ func (s *sharedDB) start(tb testing.TB, find func(context.Context) (*DB, error))
 	return db
 }
 
-// separates reports whether each test gets a database of its own.
+// separates reports whether each test gets a separate database.
 func separates() bool { return servers.Required(envSeparate) }
 
 func (s *sharedDB) get(find func(context.Context) (*DB, error)) (*DB, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.done {
-		// Not the context of a test: the database outlives the first one.
+		// This is not a test's context, because the database outlives the first test.
 		ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 		defer cancel()
 		s.db, s.err = find(ctx)

@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// inForeground reports whether this process is of the group that its terminal
-// sends interrupts to: whether fields 5 (the group) and 8 (the terminal's
-// foreground group) of /proc/self/stat are equal.
+// inForeground reports whether the terminal sends interrupts to the group of this process:
+// whether fields 5 (the group) and 8 (the terminal's foreground group) of /proc/self/stat are
+// equal.
 func inForeground() bool {
 	b, err := os.ReadFile("/proc/self/stat")
 	if err != nil {
 		return false
 	}
-	// The name of the command, field 2, may hold anything; after its last
-	// parenthesis comes field 3.
+	// Field 2, the name of the command, may hold anything. Field 3 comes after the last
+	// parenthesis.
 	rest := string(b)[strings.LastIndexByte(string(b), ')')+1:]
 	f := strings.Fields(rest)
 	return len(f) > 5 && f[2] == f[5]

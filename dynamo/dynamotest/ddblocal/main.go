@@ -10,9 +10,9 @@
 //
 // Without a command it prints the endpoint and serves until SIGINT or SIGTERM.
 //
-// If no DynamoDB is available, ddblocal prints the missing parts and exits with
-// 3, or runs the command without one if the flag -optional is set. It exits with 1 after its other failures, with 2 after wrong use, and with
-// 127 if the command can't be started.
+// If no DynamoDB is available, ddblocal prints the missing parts and exits with 3. With the
+// flag -optional it runs the command without a database instead. It exits with 1 after other
+// failures of its own, with 2 after wrong use, and with 127 if the command can't be started.
 //
 // To send ddblocal signals from a program, build it first: go run passes on only
 // signals typed at the terminal.
@@ -56,7 +56,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return exitUsage
 	}
 
-	// Signals are taken from here on, so none can end us before the database.
+	// Signals are taken from here on, so that no signal ends this process before the database.
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
@@ -82,7 +82,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	return code
 }
 
-// find gets the database. A signal ends the search, which may be a download.
+// find finds or starts the database. A signal ends the search, which may include a download.
 func find(signals <-chan os.Signal, stderr io.Writer) (*dynamotest.DB, int) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -134,8 +134,8 @@ func runCommand(env, args []string, signals <-chan os.Signal, stdout, stderr io.
 	for {
 		select {
 		case sig := <-signals:
-			// What is typed at the terminal reaches the command without us, and
-			// many programs take a second interrupt for "at once".
+			// The terminal sends a typed interrupt to the command too. A second interrupt would
+			// mean "at once" to many programs.
 			if sig == os.Interrupt && inForeground() {
 				continue
 			}
@@ -183,7 +183,7 @@ func environ(env []string, endpoint string) []string {
 	if value["AWS_ENDPOINT_URL_DYNAMODB"] == "" {
 		set("DYNAMOTEST_SHARED", "1")
 	}
-	// With true here an SDK would pass the two over and reach for the real service.
+	// With true an SDK would ignore the two endpoints and call the real service.
 	set("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "false")
 	if value["AWS_REGION"] == "" {
 		region := value["AWS_DEFAULT_REGION"]
@@ -192,8 +192,8 @@ func environ(env []string, endpoint string) []string {
 		}
 		set("AWS_REGION", region)
 	}
-	// A pair: half of one is no use, and DynamoDB Local wants a key id of
-	// letters and digits only.
+	// The two form a pair: one without the other is useless. DynamoDB Local accepts only
+	// letters and digits in a key id.
 	if value["AWS_ACCESS_KEY_ID"] == "" || value["AWS_SECRET_ACCESS_KEY"] == "" {
 		set("AWS_ACCESS_KEY_ID", "dynamotest")
 		set("AWS_SECRET_ACCESS_KEY", "dynamotest")
