@@ -26,7 +26,7 @@ type Alarm struct {
 	Comparison string
 	Missing    string // TreatMissingData: breaching, notBreaching, ignore or missing
 
-	// Actions and OKActions are the numbers of receivers of the alarm and of its end.
+	// Actions is the number of receivers of the alarm, and OKActions of the alarm's end.
 	Actions, OKActions int
 }
 
@@ -56,7 +56,7 @@ func (m Metric) String() string {
 	return strings.Join(name, " ")
 }
 
-// properties are the known properties of AWS::CloudWatch::Alarm. Any other is an
+// properties are the known properties of AWS::CloudWatch::Alarm. Any other property is an
 // error.
 type properties struct {
 	AlarmDescription   string      `yaml:"AlarmDescription"`
@@ -103,9 +103,9 @@ func dimensions(list []dimension) map[string]string {
 	return out
 }
 
-// Parse returns the alarms of a template by their logical ids. params replace the
-// defaults of the template's parameters; a reference to a resource is its logical id;
-// a condition is true unless params has "false" under its name.
+// Parse returns the alarms of a template by their logical ids. params replace the defaults
+// of the template's parameters. A reference to a resource becomes the resource's logical
+// id. A condition is true unless params has "false" under the condition's name.
 func Parse(template string, params map[string]string) (map[string]Alarm, error) {
 	resources, err := resolve(template, params)
 	if err != nil {
@@ -171,8 +171,8 @@ func parse(name string, node *yaml.Node) (Alarm, error) {
 
 func seconds(n int) time.Duration { return time.Duration(n) * time.Second }
 
-// check refuses alarms that CloudWatch would refuse, and those that this package
-// can't evaluate.
+// check refuses alarms that CloudWatch would refuse, and alarms that this package can't
+// evaluate.
 func (a Alarm) check() error {
 	returned := 0
 	for _, q := range a.Queries {
@@ -218,7 +218,7 @@ var signs = map[string]string{
 	"GreaterThanThreshold": ">", "GreaterThanOrEqualToThreshold": ">=", "LessThanThreshold": "<", "LessThanOrEqualToThreshold": "<=",
 }
 
-// period returns the length of the alarm's periods, which is that of the metrics.
+// period returns the length of the alarm's periods, which is the period of the metrics.
 func (a Alarm) period() time.Duration {
 	var longest time.Duration
 	for _, q := range a.Queries {

@@ -5,17 +5,17 @@ import (
 	"time"
 )
 
-// Course is the expected course of an alarm: it doesn't fire before From, fires at By at
-// the latest, lasts until Mended, and has ended at End. If Mended is zero, the alarm may
-// end by itself.
+// Course is the expected course of an alarm. The alarm doesn't fire before From, fires at
+// By at the latest, lasts until Mended, and has ended at End. If Mended is zero, the alarm
+// may end by itself.
 type Course struct {
 	Begun       time.Time // start of the data
 	From, By    time.Time
 	Mended, End time.Time
 }
 
-// calm is how long after the start of the data an alarm may have any state: at a first
-// deployment, alarms on silence fire.
+// calm is how long after the start of the data an alarm may have any state: alarms on
+// silence fire at a first deployment.
 const calm = 10 * time.Minute
 
 // Wrong returns what is wrong with an alarm's course; "" for nothing.

@@ -37,8 +37,8 @@ func (d *Data) EMF(lines []byte) error {
 	return d.EMFAt(lines, time.Time{})
 }
 
-// EMFAt is EMF for lines of a run in virtual time: all values are dated at, unless
-// at is zero.
+// EMFAt is EMF for lines of a run in virtual time: all values have the time at, unless at
+// is zero.
 func (d *Data) EMFAt(lines []byte, at time.Time) error {
 	for line := range bytes.Lines(lines) {
 		var emf struct {

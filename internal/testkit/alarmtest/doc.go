@@ -6,9 +6,8 @@
 //	err = data.EMF(log)                     // the lines of a real run
 //	state := alarms["StuckAlarm"].At(data, now)
 //
-// The arithmetic is that of CloudWatch's documentation, "Evaluating an alarm" and
-// "Configuring how CloudWatch alarms treat missing data": periods slide by the
-// minute, missing periods are replaced by the alarm's rule if there are too few
-// others, and M of N periods must breach. An alarm with an unknown property is an
-// error.
+// The arithmetic follows CloudWatch's documentation, "Evaluating an alarm" and "Configuring
+// how CloudWatch alarms treat missing data". Periods slide by the minute. If there are too
+// few periods with data, the alarm's rule replaces the missing periods. M of N periods must
+// breach. An alarm with an unknown property is an error.
 package alarmtest

@@ -33,8 +33,8 @@ func compile(text string) (ast.Expr, error) {
 	return e, err
 }
 
-// evaluate returns the value of an expression; false without a value, since a part
-// has no data and no FILL.
+// evaluate returns the value of an expression. It returns false if there is no value,
+// because a part has no data and no FILL.
 func evaluate(text string, values map[string]float64) (float64, bool) {
 	e, err := compile(text)
 	if err != nil {

@@ -24,11 +24,11 @@ var comparisons = map[string]func(value, threshold float64) bool{
 // beyond is how many further periods CloudWatch examines to find periods with data.
 const beyond = 2
 
-// At returns the alarm's state at a time, if the earlier state was INSUFFICIENT_DATA.
+// At returns the alarm's state at a time, if the state before was INSUFFICIENT_DATA.
 // [Alarm.Over] follows the states.
 func (a Alarm) At(d Data, now time.Time) State { return a.next(d, now, Insufficient) }
 
-// Change is a change to a state at a time.
+// Change is a change of an alarm to another state.
 type Change struct {
 	At    time.Time
 	State State
@@ -47,8 +47,8 @@ func (a Alarm) Over(d Data, from, to time.Time) []Change {
 	return changes
 }
 
-// next evaluates the periods that end at now: the latest N periods with data, among N
-// and a few more. The alarm's treatment fills missing periods up to N.
+// next evaluates the periods that end at now. It takes the latest N periods with data among
+// N and a few more. The alarm's treatment fills missing periods up to N.
 func (a Alarm) next(d Data, now time.Time, last State) State {
 	now = now.Truncate(time.Minute)
 	real, breaching := 0, 0

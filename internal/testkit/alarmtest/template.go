@@ -9,7 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// resolve returns the resources of a template, with its references replaced.
+// resolve returns the resources of a template, with all references replaced.
 func resolve(template string, params map[string]string) (map[string]yaml.Node, error) {
 	var t struct {
 		Parameters map[string]struct {

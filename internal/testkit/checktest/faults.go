@@ -8,7 +8,7 @@ type Fault struct {
 	Breaks []string
 }
 
-// Faults returns all faults of a [Server]. Each rule is broken by at least one.
+// Faults returns all faults of a [Server]. At least one fault breaks each rule.
 func Faults() []Fault {
 	return []Fault{
 		{"reruns", "runs every request again", []string{"replay-differs"}},

@@ -78,8 +78,8 @@ func MerchantFaults() []merchantFault {
 	}
 }
 
-// Merchant is an API of checkout sessions in memory that keeps ACP, or UCP, except for
-// its faults. Race.N must be set.
+// Merchant is an API of checkout sessions in memory. It keeps the rules of ACP or UCP,
+// except for its faults. Race.N must be set.
 type Merchant struct {
 	Race
 

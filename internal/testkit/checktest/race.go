@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// Race makes requests with the same key overlap, if the key ends in "-concurrent", as
-// in the check of that name. A handler continues when N requests with its key have
+// Race makes requests with the same key overlap, if the key ends in "-concurrent", as the
+// keys of the check of that name do. A handler continues when N requests with its key have
 // been answered or wait in a handler.
 type Race struct {
 	N int
@@ -18,7 +18,7 @@ type Race struct {
 	there   map[string]int
 }
 
-// Outside counts the answers of next.
+// Outside wraps next and counts the answers.
 func (r *Race) Outside(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		next.ServeHTTP(w, req)

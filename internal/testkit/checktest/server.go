@@ -114,7 +114,7 @@ func (s *Server) refuse(w http.ResponseWriter, status int, code string, more ...
 	_, _ = bytes.NewReader(body).WriteTo(w) // the client may be gone
 }
 
-// key returns the key of a request. With a status the request was answered.
+// key returns the key of a request. A status that is not 0 refuses the request.
 func (s *Server) key(r *http.Request) (key string, status int, code string) {
 	values := r.Header.Values("Idempotency-Key")
 	invalid := http.StatusBadRequest

@@ -28,16 +28,16 @@ import (
 
 // Fault replaces the round trip of a request to DynamoDB: the client gets the Fault's
 // result. The Fault may send the request through base. A nil Fault sends the request
-// normally. The functions of this package with this signature, such as [LoseAnswer],
-// are faults; others, such as [Delay], make faults; tests can write their own.
+// normally. Functions of this package with this signature, such as [LoseAnswer], are
+// faults. Other functions, such as [Delay], make faults. Tests can write their own faults.
 //
-// A Fault keeps the contract of [http.RoundTripper], including closing the request's
-// body. It may run for several requests at once. The faults below that send a
-// request send all of it and wait for the answer, unless the context ends or the
-// connection fails; then they return that error.
+// A Fault keeps the contract of [http.RoundTripper]: for example, it closes the request's
+// body. It may run for several requests at once. The faults below that send a request send
+// all of it and wait for the answer. If the context ends or the connection fails before,
+// they return that error.
 type Fault func(base http.RoundTripper, req *http.Request) (*http.Response, error)
 
-// LoseRequest is a connection refused: nothing is sent, so nothing is applied.
+// LoseRequest is a refused connection: nothing is sent, so nothing is applied.
 func LoseRequest(_ http.RoundTripper, req *http.Request) (*http.Response, error) {
 	closeBody(req)
 	return nil, &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
@@ -52,10 +52,9 @@ func LoseAnswer(base http.RoundTripper, req *http.Request) (*http.Response, erro
 	return nil, &net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", syscall.ECONNRESET)}
 }
 
-// TearAnswer is a connection lost in the middle of the answer: the request was
-// sent and applied, status and headers arrive, then half of the body, then
-// io.ErrUnexpectedEOF. The status is the real one: 200, unless DynamoDB
-// refused the request.
+// TearAnswer is a connection lost in the middle of the answer. The request was sent and
+// applied. Status and headers arrive, then half of the body, then io.ErrUnexpectedEOF. The
+// status is the real status: 200, unless DynamoDB refused the request.
 func TearAnswer(base http.RoundTripper, req *http.Request) (*http.Response, error) {
 	resp, body, err := send(base, req)
 	if err != nil {
@@ -90,10 +89,9 @@ func Throttle(base http.RoundTripper, req *http.Request) (*http.Response, error)
 	return AnswerError(http.StatusBadRequest, "ProvisionedThroughputExceededException", "injected: the level of configured provisioned throughput was exceeded")(base, req)
 }
 
-// Conflict is DynamoDB's answer while a transaction holds the item. Nothing is
-// sent. For a single item it is TransactionConflictException; a transaction,
-// for which DynamoDB has no such answer, is cancelled with the reason
-// TransactionConflict for its first item. For another item see
+// Conflict is DynamoDB's answer while a transaction holds the item. Nothing is sent. A
+// request for a single item gets TransactionConflictException. A transaction is cancelled
+// with the reason TransactionConflict for its first item. To refuse another item, use
 // [CancelTransaction].
 func Conflict(base http.RoundTripper, req *http.Request) (*http.Response, error) {
 	switch operation(req) {
@@ -109,10 +107,10 @@ func Conflict(base http.RoundTripper, req *http.Request) (*http.Response, error)
 	return AnswerError(http.StatusBadRequest, "TransactionConflictException", "injected: transaction is ongoing for the item")(base, req)
 }
 
-// CancelTransaction makes a fault that is DynamoDB's
-// TransactionCanceledException with these reasons, one for each item in the
-// order of the transaction, such as "TransactionConflict", "ThrottlingError" or
-// "ProvisionedThroughputExceeded"; "" stands for "None". Nothing is sent.
+// CancelTransaction makes a fault that answers with TransactionCanceledException and these
+// reasons, one for each item in the order of the transaction, such as
+// "TransactionConflict", "ThrottlingError" or "ProvisionedThroughputExceeded". "" stands
+// for "None". Nothing is sent.
 func CancelTransaction(reasons ...string) Fault {
 	type reason struct {
 		Code    string
@@ -146,8 +144,8 @@ func AnswerError(status int, code, message string) Fault {
 	}
 }
 
-// Delay makes a fault that holds the request for d, then sends it. If the
-// context ends before, nothing is sent.
+// Delay makes a fault that holds the request for d, and then sends it. Nothing is sent if
+// the context ends before.
 func Delay(d time.Duration) Fault {
 	return func(base http.RoundTripper, req *http.Request) (*http.Response, error) {
 		timer := time.NewTimer(d)
@@ -162,8 +160,8 @@ func Delay(d time.Duration) Fault {
 	}
 }
 
-// Hang holds the request until its context ends; nothing is sent. Without a
-// context that ends it never returns.
+// Hang holds the request until the request's context ends. Nothing is sent. Hang never
+// returns if the context never ends.
 func Hang(_ http.RoundTripper, req *http.Request) (*http.Response, error) {
 	closeBody(req)
 	<-req.Context().Done()

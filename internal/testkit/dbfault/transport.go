@@ -7,9 +7,9 @@ import (
 	"sync"
 )
 
-// Transport is an http.RoundTripper for DynamoDB clients in tests. It counts requests
-// by operation and injects faults through Fault. The zero value only counts. It is
-// safe for concurrent use; set the fields before the first request. It must not be
+// Transport is an http.RoundTripper for DynamoDB clients in tests. It counts requests by
+// operation and injects faults through Fault. The zero Transport only counts. A Transport
+// is safe for concurrent use; set the fields before the first request. It must not be
 // copied.
 //
 //	client := db.Client(func(o *dynamodb.Options) { o.HTTPClient = &http.Client{Transport: tr} })
@@ -19,11 +19,10 @@ type Transport struct {
 	// Base sends the requests; nil means http.DefaultTransport.
 	Base http.RoundTripper
 
-	// Fault chooses the fault of each request; nil, as function or as result, means
-	// no fault. op is the DynamoDB operation, such as "PutItem" ("" if the request
-	// names none), and n counts the requests of that operation from 1. Concurrent
-	// requests call Fault concurrently, so it must be safe for that if the client is
-	// used concurrently.
+	// Fault chooses the fault of each request. No fault is injected if Fault is nil or
+	// returns nil. op is the DynamoDB operation, such as "PutItem", or "" if the request
+	// names no operation. n counts the requests of that operation from 1. Concurrent
+	// requests call Fault concurrently.
 	Fault func(op string, n int) Fault
 
 	mu    sync.Mutex
@@ -97,7 +96,8 @@ func (t *Transport) count(op string) int {
 	return t.calls[op]
 }
 
-// operation returns "PutItem" of a request to "DynamoDB_20120810.PutItem".
+// operation returns the name after the dot, such as "PutItem" for a request to
+// "DynamoDB_20120810.PutItem".
 func operation(req *http.Request) string {
 	target := req.Header.Get("X-Amz-Target")
 	return target[strings.LastIndexByte(target, '.')+1:]

@@ -185,7 +185,7 @@ func (l *Line) metrics(d *directive, root map[string]any, taken map[string]bool)
 	return nil
 }
 
-// unique returns an error if a member of the outermost object is there twice.
+// unique returns an error if the outermost object has a member twice.
 func unique(raw []byte) error {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	if t, err := dec.Token(); err != nil || t != json.Delim('{') {

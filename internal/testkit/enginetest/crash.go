@@ -29,9 +29,9 @@ type crashPoint struct {
 	runs  int    // runs of the handler in total
 }
 
-// crashPaths is the matrix of crashes. A client that retries always gets a stored
-// answer, at once or after the lease. The handler runs twice only if the process died
-// between the handler and the finish, or if the handler failed.
+// crashPaths is the matrix of crashes. A client that retries always gets a stored answer,
+// at once or after the lease. The handler runs twice only if the process died between the
+// handler and the finish, or if the handler failed.
 var crashPaths = []crashPath{
 	{name: "a new request", calls: []string{"Claim", "Commit"}, points: []crashPoint{
 		{1, false, answers, 1},

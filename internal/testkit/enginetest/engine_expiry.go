@@ -12,7 +12,7 @@ import (
 	"github.com/samekey/samekey/internal/testkit/storetest"
 )
 
-// When a key's life is over.
+// A key expires.
 func engineExpiry(s suite) {
 	s.run("past its expiry a key is new though its record is still there", func(t *testing.T, e *env) {
 		var a app

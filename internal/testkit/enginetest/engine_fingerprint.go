@@ -184,8 +184,8 @@ func changesScheme(t *testing.T, e *env, from, to idem.Fingerprint) {
 	first := do(t, e.engine(by(from)), send("done", `{"amount":1}`), a.run).first(t)
 	e.abandon(t, send("open", `{"amount":1}`), by(from))
 
-	// The newer program doesn't know the scheme: it must not answer the retry with a
-	// mismatch, whose advice is a new key, which would be a second charge.
+	// The newer program doesn't know the scheme. It must not answer the retry with a
+	// mismatch: a mismatch advises a new key, and a new key is a second charge.
 	for _, key := range []string{"done", "open"} {
 		r := do(t, e.engine(by(to)), send(key, `{"amount":1}`), a.run).refused(t, idem.ErrIncomparable)
 		if err, ok := errors.AsType[*idem.Error](r.err); !ok || err.RetryAfter < 5*time.Minute {
@@ -210,8 +210,8 @@ func changesScheme(t *testing.T, e *env, from, to idem.Fingerprint) {
 	again := do(t, e.engine(by(known)), send("open", `{"amount":1}`), a.run).first(t)
 	a.ran(t, 2)
 
-	// The older program runs beside the newer program, or again after a roll-back. It
-	// knows the newer scheme if it is the first of the two releases.
+	// The older program runs beside the newer program, or again after a roll-back. If the
+	// older program is the first of the two releases, it knows the newer scheme.
 	between := from
 	between.Known = []idem.Fingerprint{to}
 	fresh := do(t, e.engine(by(known)), send("new", `{"amount":1}`), a.run).first(t)

@@ -8,7 +8,7 @@ import (
 	"github.com/samekey/samekey/idem"
 )
 
-// Operations within operations, and handlers that change what they are given.
+// Operations within operations, and handlers that change their arguments.
 func engineNesting(s suite) {
 	s.run("an operation inside another keeps its own record", func(t *testing.T, e *env) {
 		var outer, inner app

@@ -16,7 +16,7 @@ import (
 
 var errDown = errors.New("the store is down")
 
-// When the store fails. Answers that got lost are in lost.go.
+// The store fails. Lost answers are in lost.go.
 func engineStoreFailure(s suite) {
 	for name, err := range map[string]error{
 		"down":                   errDown,

@@ -13,7 +13,7 @@ import (
 	"github.com/samekey/samekey/internal/testkit/storetest"
 )
 
-// When the lease of a request is over, and its holder may still be alive.
+// The lease of a request is over, and the holder may still be alive.
 func engineTakeOver(s suite) {
 	s.run("a holder that timed out is waited for until its lease is over, then taken over", func(t *testing.T, e *env) {
 		var a app
@@ -183,7 +183,7 @@ func engineTakeOver(s suite) {
 		a.ran(t, 1)
 	})
 
-	// Other attempts were faster between the refused claim and the take-over.
+	// Another attempt takes over between this attempt's refused claim and its take-over.
 	s.run("who comes second to a take-over gets what the first has stored", func(t *testing.T, e *env) {
 		var a, other app
 		var theirs result
@@ -279,8 +279,8 @@ func (e *env) abandon(t testing.TB, r idem.Request, optFns ...func(*idem.Options
 
 func callsOut(o *idem.Options) { o.CallsOut = true }
 
-// beatenBy leaves an abandoned request whose lease is over. Before a take-over
-// through e.store, first runs with the engine of another process.
+// beatenBy leaves an abandoned request whose lease is over. Before a take-over through
+// e.store, it runs first with the engine of another process.
 func (e *env) beatenBy(t testing.TB, first func(others *idem.Engine)) (others *idem.Engine) {
 	t.Helper()
 	e.abandon(t, order("k", "1"))

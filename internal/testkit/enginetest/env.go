@@ -18,8 +18,8 @@ import (
 	"github.com/samekey/samekey/internal/testkit/storetest"
 )
 
-// env is the environment of a scenario: the store under test behind a counter of
-// calls, a clock, a log, and a unique namespace.
+// env is the environment of a scenario: a counter of calls in front of the store under
+// test, a clock, a log, and a unique namespace.
 type env struct {
 	inner     store.Store
 	store     *idemtest.FaultyStore
@@ -73,7 +73,7 @@ func (e *env) costs(t testing.TB, n int, f func()) {
 	}
 }
 
-// theCaller is the caller of requests that name no other.
+// theCaller is the caller of requests that name no caller.
 const theCaller = "the caller"
 
 // order returns a request under key.
@@ -84,7 +84,8 @@ func order(key, body string) idem.Request {
 	}
 }
 
-// keyed returns the same request from HTTP, with the key's header as sent.
+// keyed returns the request of order as an HTTP request. header is the value of the key's
+// header.
 func keyed(header, body string) idem.Request {
 	r := order("", body)
 	r.Header = http.Header{idem.KeyHeader: {header}}
@@ -165,7 +166,7 @@ func serve(t testing.TB, e *idem.Engine, r idem.Request, fn handler) result {
 	return result{res, err}
 }
 
-// begin sends a request from another goroutine. The channel delivers the result.
+// begin sends a request from another goroutine. The channel has the result.
 func begin(t testing.TB, e *idem.Engine, r idem.Request, fn handler) <-chan result {
 	t.Helper()
 	return beginIn(storetest.Limited(t), e, r, fn)

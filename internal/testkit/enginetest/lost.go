@@ -47,9 +47,10 @@ func (r result) cameTo(t testing.TB, who string, allowed ...string) result {
 
 var errHandler = errors.New("handler failed")
 
-// lostAnswers loses the answer to each write of a request, applied or not. If the
-// record can be read, the engine finds out the outcome, and the client notices
-// nothing. If it can't be read, no handler runs twice.
+// lostAnswers loses the answer to each write of a request. In some rows the write was
+// applied, in others it wasn't. If the record can be read, the engine finds out the
+// outcome, and the client notices nothing. If the record can't be read, no handler runs
+// twice.
 func lostAnswers(s suite) {
 	type want []string
 	for _, tt := range []struct {

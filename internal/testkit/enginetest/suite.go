@@ -9,7 +9,7 @@ import (
 
 // TestStore tests a store by [idemtest.TestStore], and then the engine on the store.
 // open is as for idemtest.TestStore.
-func TestStore(t *testing.T, open func(t testing.TB) store.Store) { //nolint:tparallel // whether it is, its caller says
+func TestStore(t *testing.T, open func(t testing.TB) store.Store) { //nolint:tparallel // the caller says whether it is parallel
 	idemtest.TestStore(t, open)
 	for _, group := range []struct {
 		name string

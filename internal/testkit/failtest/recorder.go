@@ -22,8 +22,8 @@ type Recorder struct {
 	cleanups []func()
 }
 
-// Run runs a test on a Recorder and returns its failures, one entry each; none if it
-// passed.
+// Run runs a test on a Recorder and returns the test's failures, one entry each; no entry
+// if the test passed.
 func Run(test func(testing.TB)) []string {
 	r := new(Recorder)
 	done := make(chan struct{})

@@ -184,7 +184,7 @@ func (db *DB) Scan(_ context.Context, in *dynamodb.ScanInput, _ ...func(*dynamod
 	return out, nil
 }
 
-// The index that queries read. It has the items with both attributes.
+// The index that queries read. It has the items that have both attributes.
 const (
 	indexKey  = "waits"
 	indexSort = "wait_ms"

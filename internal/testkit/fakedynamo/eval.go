@@ -241,7 +241,7 @@ func order(a, b value) (int, bool) {
 	return 0, false
 }
 
-// apply returns the item after an update. All right sides see the item before it.
+// apply returns the item after an update. All right sides see the item before the update.
 func (s *scope) apply(c *changes) Item {
 	values := make([]value, len(c.set))
 	for i, a := range c.set {

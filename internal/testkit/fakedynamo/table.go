@@ -24,15 +24,15 @@ type DB struct {
 	tables map[string]*table
 }
 
-// Change is a change of an item: Old is nil for a new item, New for a deleted one.
+// Change is a change of an item. Old is nil for a new item, New for a deleted item.
 type Change struct {
 	Table    string
 	Time     time.Time
 	Old, New Item
 }
 
-// table keeps items in the order of their first writes. Unlike DynamoDB's order, by
-// hashes, this order doesn't depend on random keys.
+// table keeps items in the order of their first writes. DynamoDB orders items by hashes;
+// the order here doesn't depend on random keys.
 type table struct {
 	items map[string]Item
 	place map[string]int  // place of a key, which never changes
@@ -58,7 +58,7 @@ func (db *DB) table(name string) *table {
 	return t
 }
 
-// Items returns the items of a table, in the order in which their keys came.
+// Items returns the items of a table, in the order of their first writes.
 func (db *DB) Items(name string) (all []Item) {
 	t := db.table(name)
 	for _, pk := range t.order {
@@ -81,7 +81,7 @@ func (db *DB) Last(name string) string {
 	return order[len(order)-1]
 }
 
-// Expire deletes an item, as TTL does, and reports whether there was one.
+// Expire deletes an item, as TTL does, and reports whether the item existed.
 func (db *DB) Expire(name, pk string) bool {
 	_, there := db.table(name).items[pk]
 	db.put(name, pk, nil)

@@ -19,7 +19,8 @@ import (
 // forged is at the start of a line in [Text].
 const forged = "FORGED-LINE"
 
-// Text moves the cursor, sets a title, hides, turns and ends a line.
+// Text has characters that move the cursor, set a title, hide text, turn text and end a
+// line.
 const Text = "\x1b[2J\x1b]0;owned\a\u009b31m\u202e\u2066\u200b\u2028\r\n" + forged + "'; $(id) `id`\t\x7f"
 
 // Claimed writes [Records] to s, and returns them.
@@ -34,8 +35,8 @@ func Claimed(t testing.TB, s store.Store, namespace string, now time.Time) map[s
 	return all
 }
 
-// Records returns a record of each state, by the state's name, hostile in every text.
-// now is the time of the claim; the records have their states a minute later.
+// Records returns a record of each state, by the state's name. Every text of a record is
+// hostile. now is the time of the claim; the records have their states a minute later.
 func Records(namespace string, now time.Time) map[string]*store.Record {
 	raw, _ := json.Marshal(Text) // a string
 	raw = []byte(strings.ReplaceAll(string(raw), `\u2028`, "\u2028"))

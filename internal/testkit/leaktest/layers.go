@@ -10,7 +10,7 @@ import (
 	"sync"
 )
 
-// layer is a text within another one.
+// layer is a text within another text.
 type layer struct {
 	form string
 	text []byte
@@ -18,8 +18,8 @@ type layer struct {
 
 var gzipMagic = []byte{0x1f, 0x8b, 8}
 
-// layers returns the texts one layer below text: gzip at any place, DEFLATE, which has
-// no mark, at the beginning, and base64 that contains gzip or DEFLATE.
+// layers returns the texts one layer below text: gzip at any place; DEFLATE at the
+// beginning only, since DEFLATE has no mark; and base64 that contains gzip or DEFLATE.
 func layers(text []byte) (all []layer) {
 	for at := bytes.Index(text, gzipMagic); at >= 0; {
 		if z, err := gzip.NewReader(bytes.NewReader(text[at:])); err == nil {
@@ -56,7 +56,7 @@ func inflated(text []byte) []byte {
 	return upTo(r)
 }
 
-// upTo reads until an error: the rest may be something else.
+// upTo reads until an error: other bytes may follow the compressed text.
 func upTo(r io.Reader) []byte {
 	plain, _ := io.ReadAll(io.LimitReader(r, 16<<20))
 	return plain

@@ -22,8 +22,9 @@ const (
 	Token = "tok_planted_91ab55d0"
 )
 
-// Texts returns every name, string and binary of items, and all binaries joined, with
-// their decompressed contents: a secret may cross the border of two items of a body.
+// Texts returns every name, string and binary of items, and all binaries joined, since a
+// secret may cross the border of two items of a body. It also returns the decompressed
+// contents of these texts.
 func Texts(items []map[string]types.AttributeValue) [][]byte {
 	var all [][]byte
 	var together []byte
@@ -72,9 +73,9 @@ func pk(it map[string]types.AttributeValue) string {
 	return ""
 }
 
-// Find returns the secrets that texts contain, each with its form: plain, hexadecimal,
-// base64 in either alphabet and at any offset, and each of these within base64, gzip or
-// DEFLATE, up to three layers deep.
+// Find returns the secrets that texts contain, each with its form: plain, hexadecimal, or
+// base64 in either alphabet and at any offset. Find also searches for each form within
+// base64, gzip or DEFLATE, up to three layers deep.
 func Find(texts [][]byte, secrets ...string) (found []string) {
 	for _, text := range texts {
 		found = append(found, find(text, secrets, "", 3)...)

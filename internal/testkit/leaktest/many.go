@@ -28,8 +28,8 @@ type content struct {
 // middle of a longer content is a leak.
 const mostRest = 48
 
-// Add adds a content, and reports whether it did. It ignores short contents and
-// repetitions of one byte, in which random bytes often end when they are read as DEFLATE.
+// Add adds a content, and reports whether it added one. Add ignores short contents. It also
+// ignores repetitions of one byte: random bytes that are read as DEFLATE often end in them.
 func (c *Contents) Add(text []byte) bool {
 	if c.needles == nil {
 		c.needles = make(map[[shortest]byte][]content)
@@ -65,8 +65,8 @@ func (c *Contents) add(name, form string, text []byte) {
 	}
 }
 
-// Find returns the contents that text has: plain, hexadecimal or base64, and each of
-// these within gzip, DEFLATE or base64, up to three layers deep. Each is followed by its form.
+// Find returns the contents that text has, each followed by its form: plain, hexadecimal or
+// base64, and each of these forms within gzip, DEFLATE or base64, up to three layers deep.
 func (c *Contents) Find(text []byte) []string {
 	found := c.find(text, "", 3)
 	slices.Sort(found)

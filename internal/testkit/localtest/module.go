@@ -9,8 +9,8 @@ import (
 )
 
 // Module makes a user's module in a new folder, and returns the folder. The module requires
-// the library and the dependencies of a module of this repository: root is the repository's
-// root relative to the test, and of is that module's folder relative to root.
+// the library, and the dependencies of the repository's module of. root is the repository's
+// root relative to the test, and of is a folder relative to root.
 func Module(t *testing.T, root, of string) string {
 	t.Helper()
 	root, err := filepath.Abs(root)

@@ -53,8 +53,8 @@ var block = regexp.MustCompile(`(?s)<!-- generated ([a-z-]+) -->\n(.*?)<!-- end 
 //	<!-- generated NAME -->
 //	<!-- end NAME -->
 //
-// A generator whose block is on no page is an error. Blocks returns the names of the other
-// blocks, in order.
+// A generator whose block is on no page is an error. Blocks returns the names of the blocks
+// without a generator, in order.
 func Blocks(t *testing.T, root string, update bool, generators map[string]func(*testing.T) string) []string {
 	t.Helper()
 	used, others := make(map[string]bool), make(map[string]bool)

@@ -36,7 +36,7 @@ func (e *Error) Error() string { return e.Code + ": " + e.Message }
 // maxInput is the documented length of an input, in bytes.
 const maxInput = 262_144
 
-// Start is StartExecution. It returns the execution's ARN.
+// Start answers a StartExecution call. It returns the execution's ARN.
 func (s *States) Start(machine, name, input string) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,7 +75,7 @@ func (s *States) Start(machine, name, input string) (string, error) {
 	return arn, nil
 }
 
-// Type is DescribeStateMachine.
+// Type answers a DescribeStateMachine call.
 func (s *States) Type(machine string) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,7 +88,7 @@ func (s *States) Type(machine string) (string, error) {
 	return s.Types[machine], nil
 }
 
-// Input is DescribeExecution.
+// Input answers a DescribeExecution call.
 func (s *States) Input(arn string) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,7 +102,7 @@ func (s *States) Input(arn string) (string, error) {
 	return e.input, nil
 }
 
-// End ends all executions: their names stay taken.
+// End ends all executions. The names of ended executions stay taken.
 func (s *States) End() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 )
 
 // Fill sets each field of v, with one entry in each list and map. n counts the values, so
-// that all values differ.
+// that no two values are equal.
 func Fill(v reflect.Value, n *int) {
 	*n++
 	if at, ok := reflect.TypeAssert[*time.Time](v.Addr()); ok {

@@ -135,8 +135,8 @@ func Whole(t testing.TB, s store.Store, r *store.Record) *store.Record {
 	return r
 }
 
-// SameRecord fails t unless two records are equal. For a store, absent and empty are
-// the same.
+// SameRecord fails t unless two records are equal. Stores may treat absent and empty alike,
+// so SameRecord does.
 func SameRecord(t testing.TB, got, want *store.Record) {
 	t.Helper()
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(store.Record{}, "Seal"), wholeBytes); diff != "" {
@@ -144,5 +144,5 @@ func SameRecord(t testing.TB, got, want *store.Record) {
 	}
 }
 
-// wholeBytes spares go-cmp the search for the differences within large bodies.
+// wholeBytes keeps go-cmp from searching for differences within large bodies.
 var wholeBytes = cmp.FilterValues(func(a, b []byte) bool { return len(a)+len(b) > 0 }, cmp.Comparer(bytes.Equal))

@@ -1,5 +1,6 @@
-// Package tabletest gives the tests of package dynamo and of internal/background/stream a fresh
-// table, in memory or on DynamoDB Local, and the requests and handlers that both use.
+// Package tabletest has a fresh table, in memory or on DynamoDB Local, for the tests of
+// packages dynamo and internal/background/stream. It also has the requests and handlers
+// that both packages' tests use.
 package tabletest
 
 import (
@@ -65,8 +66,8 @@ func New(t testing.TB, optFns ...func(*dynamo.Options)) *Table {
 	return tab.open(t, optFns)
 }
 
-// Local is New on DynamoDB Local, for tests that need a real service: units, reserved names,
-// types of keys, a missing index, and simultaneous writes.
+// Local is New on DynamoDB Local, for tests that need a real service: they check units,
+// reserved names, types of keys, a missing index, or simultaneous writes.
 func Local(t testing.TB, optFns ...func(*dynamo.Options)) *Table {
 	t.Helper()
 	db := dynamotest.Start(t)
@@ -150,7 +151,7 @@ func (tab *Table) Engine(optFns ...func(*idem.Options)) *idem.Engine {
 	return idem.New(tab.Store, append([]func(*idem.Options){Unhurried}, optFns...)...)
 }
 
-// Put writes an item by hand, past the store.
+// Put writes an item by hand, without the store.
 func (tab *Table) Put(t testing.TB, item map[string]types.AttributeValue) {
 	t.Helper()
 	if _, err := tab.Direct.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &tab.Name, Item: item}); err != nil {
@@ -217,9 +218,8 @@ func (tab *Table) Only(t testing.TB) *store.Record {
 	return r
 }
 
-// WithRetries runs test with clients that send a request once, so that the engine
-// finds out the result, and with clients that retry like those of Tune, so that the
-// retryer repeats the bytes.
+// WithRetries runs test in two ways. Clients that send a request once let the engine find
+// out the result. Clients that retry like those of Tune let the retryer repeat the bytes.
 func WithRetries(t *testing.T, test func(t *testing.T, tab *Table)) {
 	t.Helper()
 	for name, once := range map[string]bool{"retried by the client": false, "sent once": true} {
@@ -304,12 +304,12 @@ func (DeadAfterClaim) Commit(context.Context, store.Commit) (*store.Record, erro
 	return nil, errors.New("the process is dead")
 }
 
-// App is a user's table beside the records'.
+// App returns the name of a new user's table beside the table of records.
 func (tab *Table) App(t testing.TB) string {
 	t.Helper()
 	name := tab.Name + "-app"
 	if tab.server != nil {
-		return name // it comes into being
+		return name // the first item makes the table
 	}
 	_, err := tab.Direct.CreateTable(t.Context(), &dynamodb.CreateTableInput{
 		TableName: &name, BillingMode: types.BillingModePayPerRequest,

@@ -1,6 +1,6 @@
-// Package tap is a proxy between the app and the systems that it calls: DynamoDB
-// and the external systems. It counts the calls, and can hold a call before it is
-// passed on, or its answer. Tests and the demo kill the app at that point.
+// Package tap is a proxy between the app and the systems that it calls: DynamoDB and the
+// external systems. It counts the calls. It can hold a call before the call is passed on,
+// or hold the answer. Tests and the demo kill the app at that point.
 package tap
 
 import (
@@ -14,13 +14,13 @@ import (
 	"sync"
 )
 
-// Side says at which side of a call it is held.
+// Side says on which side of a call the call is held.
 type Side string
 
 // The sides of a call.
 const (
-	Before Side = "before" // it has not been passed on
-	After  Side = "after"  // it is done, and its answer has not been passed on
+	Before Side = "before" // the call has not been passed on
+	After  Side = "after"  // the call is done, and the answer has not been passed on
 )
 
 // Tap counts and holds calls to any number of services, in the order in which
@@ -48,9 +48,9 @@ type Held struct {
 	once    sync.Once
 }
 
-// Hold holds the nth of the next calls that match, counted from 1; nil matches all
-// calls. Only one call is held at a time: a second Hold replaces the first if its
-// call has not been reached.
+// Hold holds the nth of the next calls that match, counted from 1. A nil match matches all
+// calls. Only one call is held at a time: a second Hold replaces a Hold whose call has not
+// been reached.
 func (t *Tap) Hold(n int, match func(Call) bool, side Side) *Held {
 	h := &Held{side: side, left: n, match: match, reached: make(chan struct{}), goOn: make(chan bool, 1)}
 	t.mu.Lock()
@@ -62,15 +62,16 @@ func (t *Tap) Hold(n int, match func(Call) bool, side Side) *Held {
 // Reached is closed when the call is held.
 func (h *Held) Reached() <-chan struct{} { return h.reached }
 
-// GoOn lets the call continue, even if its caller has gone, like a packet on its way.
+// GoOn lets the call continue. The call continues even if the caller has gone, like a
+// packet on its way.
 func (h *Held) GoOn() { h.end(true) }
 
-// Drop cuts the caller's connection. A call held before it was passed on never
+// Drop cuts the caller's connection. A call that is held before it was passed on never
 // arrives.
 func (h *Held) Drop() { h.end(false) }
 
-// at holds the call if side is the side to hold it at, and reports whether the call
-// continues. h may be nil.
+// at holds the call if h holds calls at side, and reports whether the call continues. h may
+// be nil.
 func (h *Held) at(side Side) bool {
 	if h == nil || h.side != side {
 		return true
@@ -161,8 +162,8 @@ type answer struct {
 	body   []byte
 }
 
-// pass passes a call on, and returns its whole answer. It doesn't end with the
-// caller.
+// pass passes a call on, and returns the whole answer. pass continues after the caller has
+// gone.
 func pass(base http.RoundTripper, r *http.Request, target *url.URL, body []byte) (*answer, error) {
 	out := r.Clone(context.WithoutCancel(r.Context()))
 	out.URL.Scheme, out.URL.Host = target.Scheme, target.Host // keep the header Host, which is signed

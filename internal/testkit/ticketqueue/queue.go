@@ -78,9 +78,9 @@ func (*Queue) GetQueueAttributes(context.Context, *sqs.GetQueueAttributesInput, 
 	return &sqs.GetQueueAttributesOutput{}, nil
 }
 
-// Deliver passes at most ten visible messages to invoke, which returns the worker's
-// report, and removes the messages that are not in the report. After an error it keeps
-// all messages.
+// Deliver passes at most ten visible messages to invoke, and removes the messages that are
+// not in the worker's report. invoke returns the report. After an error Deliver keeps all
+// messages.
 func (q *Queue) Deliver(invoke func(events.SQSEvent) ([]byte, error)) error {
 	const hidden = 30 * time.Minute // the queue's visibility timeout
 	var batch []events.SQSMessage

@@ -19,7 +19,7 @@ type Recorder struct {
 	spans []*Span
 }
 
-// Span is a step, and its outcome once it has ended.
+// Span is a step, and the step's outcome once the step has ended.
 type Span struct {
 	trace.Step
 	trace.Outcome
