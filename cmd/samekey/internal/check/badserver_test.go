@@ -24,7 +24,7 @@ func bad(url string) check.Template {
 	}
 }
 
-// trouble runs an examination that can't begin, and returns what it says.
+// trouble runs an examination that can't begin, and returns the error.
 func trouble(t *testing.T, template check.Template, optFns ...func(*check.Options)) string {
 	t.Helper()
 	plan, err := check.Make(template, append([]func(*check.Options){patient}, optFns...)...)
@@ -54,7 +54,7 @@ func answering(status int, contentType, body string) http.HandlerFunc {
 	}
 }
 
-// What an API can't be examined for is told in a line, whatever it answers.
+// An API that can't be examined gives an error of one line, whatever the API answers.
 func TestBadServers(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -106,7 +106,7 @@ func TestBadServers(t *testing.T) {
 	}
 }
 
-// What isn't HTTP, and what isn't there.
+// A server without HTTP, and a missing server, give an error.
 func TestNoServers(t *testing.T) {
 	t.Parallel()
 	secure := httptest.NewTLSServer(answering(200, "", ""))
@@ -132,13 +132,13 @@ func TestNoServers(t *testing.T) {
 	}
 }
 
-// hang waits until the client is gone, which a server sees once it has read the body.
+// hang waits until the client has gone; a server notices that only after it has read the body.
 func hang(r *http.Request) {
 	_, _ = io.Copy(io.Discard, r.Body)
 	<-r.Context().Done()
 }
 
-// saying is a server that says one thing to everybody and hangs up.
+// saying starts a server that writes the words to every client and hangs up.
 func saying(t *testing.T, words string) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -162,7 +162,7 @@ func saying(t *testing.T, words string) string {
 	return "http://" + l.Addr().String()
 }
 
-// An interrupt ends an examination, and its report has what was found before.
+// After an interrupt, the report has the findings so far.
 func TestInterrupted(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancelCause(t.Context())

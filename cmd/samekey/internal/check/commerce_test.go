@@ -25,7 +25,7 @@ import (
 	"github.com/samekey/samekey/lambda"
 )
 
-// sessions is a template for a merchant that leaves no check out.
+// sessions returns a merchant's template with which every check is made.
 func sessions(url string) check.Template {
 	return check.Template{
 		URL: url + "/sessions", Body: []byte(`{"items":[{"id":"a","quantity":1},{"id":"b","quantity":2}]}`),
@@ -37,7 +37,7 @@ func under(contract string) func(*check.Options) {
 	return func(o *check.Options) { o.Contract = contract }
 }
 
-// whole wants a report without faults, and no check left out.
+// whole checks that a report has no fault and every check was made.
 func whole(t *testing.T, report *check.Report, contract string) {
 	t.Helper()
 	if report.Faults != 0 {
@@ -53,7 +53,7 @@ func whole(t *testing.T, report *check.Report, contract string) {
 	}
 }
 
-// A right merchant breaks no rule, and does as often what the plan says.
+// A correct merchant breaks no rule, and carries out as many requests as planned.
 func TestRightMerchants(t *testing.T) {
 	t.Parallel()
 	for _, contract := range []string{check.ACP, check.UCP} {
@@ -70,7 +70,7 @@ func TestRightMerchants(t *testing.T) {
 	}
 }
 
-// Each planted fault is found by the rules that it breaks, and by no other.
+// The checks find exactly the rules that each planted fault breaks.
 func TestWrongMerchants(t *testing.T) {
 	t.Parallel()
 	for _, f := range checktest.MerchantFaults() {
@@ -93,8 +93,8 @@ func TestWrongMerchants(t *testing.T) {
 	}
 }
 
-// Numbers, nulls and arrays are examined if the body has none of them. Where an API takes no
-// member that it doesn't know, the report says what was not examined.
+// The check adds numbers, nulls and arrays to a body without them. If the
+// API refuses an unknown member, the report says what was not examined.
 func TestSpellingsOfAPlainBody(t *testing.T) {
 	t.Parallel()
 	plain := func(url string) check.Template {
@@ -137,7 +137,7 @@ func TestSpellingsOfAPlainBody(t *testing.T) {
 	}
 }
 
-// Every rule of a commerce contract has a fault, so that each can fail.
+// Every commerce rule has a planted fault, which shows that the rule can fail.
 func TestEveryCommerceRuleHasAFault(t *testing.T) {
 	t.Parallel()
 	for _, contract := range []string{check.ACP, check.UCP} {
@@ -159,7 +159,7 @@ func TestEveryCommerceRuleHasAFault(t *testing.T) {
 	}
 }
 
-// The presets keep the contracts that they are named after, behind each front.
+// Each commerce preset keeps its contract, behind each front.
 func TestCommercePresets(t *testing.T) {
 	t.Parallel()
 	fronts := map[string]func(*testing.T, *idem.Engine, http.Handler) http.Handler{
@@ -221,7 +221,7 @@ func TestCommercePresets(t *testing.T) {
 			})
 		}
 	}
-	// The default contract is neither: the same key on another path is refused.
+	// The default contract keeps neither: it refuses the same key on another path.
 	m := checktest.WrongMerchant(false, 0)
 	e := idem.New(&idem.MemoryStore{}, callertest.ByToken, quiet)
 	report := examine(t, e.Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -249,7 +249,7 @@ func commerceGateway(t *testing.T, invoke lambdarun.Invoker) http.Handler {
 	})
 }
 
-// Paths, bodies and the place of the id may be a merchant's own, or wrong.
+// A merchant may have its own paths, bodies and place of the id; wrong values are errors.
 func TestMerchantsTemplates(t *testing.T) {
 	t.Parallel()
 	m := checktest.WrongMerchant(false, check.DefaultRacers)

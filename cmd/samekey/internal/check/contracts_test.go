@@ -15,7 +15,7 @@ import (
 	"github.com/samekey/samekey/internal/testkit/checktest"
 )
 
-// shop is an ordinary handler behind the engine's middleware.
+// shop is a handler behind the engine's middleware.
 func shop(race *checktest.Race, optFns ...func(*idem.Options)) http.Handler {
 	var mu sync.Mutex
 	orders := 0
@@ -63,12 +63,12 @@ func TestPresets(t *testing.T) {
 		name, contract string
 		preset         func(*idem.Options)
 		keyOptional    bool
-		notSeen        []string // checks
+		notSeen        []string // checks that see nothing
 	}{
 		{"default", check.Default, func(*idem.Options) {}, false, nil},
 		{"Stripe", check.Stripe, idem.Stripe, false, nil},
 		{"StripeV1", check.Stripe, idem.StripeV1, true, nil},
-		// Its 400 to input is kept, as the draft has it.
+		// The preset stores a 400 for invalid input, as the draft demands.
 		{"IETF", check.IETF, idem.IETF, false, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -93,8 +93,8 @@ func TestPresets(t *testing.T) {
 	}
 }
 
-// A contract that an API doesn't keep is told as well: Stripe's statuses and errors
-// are others than the draft's, and no 400 is kept under it.
+// A report also names faults by other contracts than its own: Stripe and
+// the draft differ in statuses, errors and the storing of a 400.
 func TestOtherContracts(t *testing.T) {
 	t.Parallel()
 	report := examine(t, shop(&checktest.Race{N: check.DefaultRacers}, idem.IETF), orders)

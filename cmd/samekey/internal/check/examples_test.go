@@ -22,7 +22,7 @@ import (
 	"github.com/samekey/samekey/lambda"
 )
 
-// behind is a function behind the front of an HTTP API, in this process.
+// behind serves a function behind an HTTP API in this process.
 func behind(t *testing.T, route string, function lambdarun.Invoker, auth apigateway.Authorizer) http.Handler {
 	t.Helper()
 	fn := lambdarun.InProcess(function, 5*time.Minute)
@@ -35,7 +35,7 @@ func quiet(o *idem.Options) {
 	o.Logger, o.Hooks = slog.New(slog.DiscardHandler), idem.Hooks{}
 }
 
-// clean wants no fault, and no check left out but those named.
+// clean checks that a report has no fault, and that only the named checks were left out.
 func clean(t *testing.T, report *check.Report, leftOut map[string]bool) {
 	t.Helper()
 	if report.Faults != 0 {
@@ -57,7 +57,7 @@ func TestHello(t *testing.T) {
 			Header: http.Header{"Authorization": {"Bearer ada"}}, OtherCaller: http.Header{"Authorization": {"Bearer bob"}},
 		}
 	})
-	// It has no other route, and its gateway no CORS.
+	// The example has no other route, and its gateway has no CORS.
 	clean(t, report, map[string]bool{"path": true, "method": true, "cors": true})
 }
 
@@ -67,7 +67,8 @@ func TestRocketRides(t *testing.T) {
 	t.Cleanup(srv.Close)
 	app := &rides.App{RidesTable: "rides", AuditTable: "audit", Payments: rides.Payments{URL: srv.URL}}
 	engine := rides.Engine(&idem.MemoryStore{}, rides.RidesNamespace, quiet, func(o *idem.Options) { o.Function, o.Resumable = "f", true })
-	// A handler of aws-lambda-go takes one invocation at a time: each has its own.
+	// A handler of aws-lambda-go takes one invocation at a time, so each
+	// invocation gets its own handler.
 	auth := lambdarun.InProcess(lambdarun.InvokerFunc(func(ctx context.Context, payload []byte) ([]byte, error) {
 		return awslambda.NewHandler(rides.Authorize).Invoke(ctx, payload)
 	}), 5*time.Minute)

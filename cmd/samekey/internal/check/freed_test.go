@@ -7,7 +7,7 @@ import (
 	"github.com/samekey/samekey/idem"
 )
 
-// The statuses that use up no key are those of the engine's contracts.
+// The statuses that leave a key free are those of the engine's presets.
 func TestFreedAsTheEngineFrees(t *testing.T) {
 	t.Parallel()
 	var stripe idem.Options

@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A report for people has a row for each check, each broken rule with its places, and the sums.
+// A printed report has a row for each check, each broken rule with its sections, and the sums.
 func TestPrint(t *testing.T) {
 	t.Parallel()
 	r := &Report{URL: "https://host/orders", Method: "POST", Keys: "p-n-", Contract: Default, Requests: 3, Notes: []string{"The body has no integer."}, Trouble: "interrupted"}
@@ -74,7 +74,7 @@ type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, errFull }
 
-// A run makes the checks in their order until it has to end, and counts the faults of its contract.
+// A run makes its checks in order until a limit ends it, and counts the faults of its contract.
 func TestRuns(t *testing.T) {
 	t.Parallel()
 	fine := func(*http.Request) *answer { return re(201, "first answer") }
@@ -87,7 +87,7 @@ func TestRuns(t *testing.T) {
 	const all, limit = "replay lifetime quoted kept concurrent missing malformed", "the limit of 3 requests is reached: raise --requests"
 	for name, tt := range map[string]struct {
 		api          api
-		requests     int // the limit
+		requests     int // maximum number of requests
 		checks       string
 		sent, faults int
 		trouble      string
@@ -124,7 +124,7 @@ func TestRuns(t *testing.T) {
 	}
 }
 
-// What an API's answer leaves unseen is told, with what to say.
+// A check whose request the API doesn't accept shows nothing, and says which flag to give.
 func TestUnseen(t *testing.T) {
 	t.Parallel()
 	plan, err := Make(Template{
@@ -159,7 +159,7 @@ func TestUnseen(t *testing.T) {
 	}
 }
 
-// re is an answer; headers are names and values.
+// re returns an answer with these headers: names and values in turn.
 func re(status int, body string, headers ...string) *answer {
 	a := &answer{status: status, body: []byte(body), header: make(http.Header)}
 	for i := 0; i < len(headers); i += 2 {
@@ -168,7 +168,7 @@ func re(status int, body string, headers ...string) *answer {
 	return a
 }
 
-// api answers without a connection, which it breaks off for a nil.
+// api answers requests without a network; a nil answer breaks the connection.
 type api func(*http.Request) *answer
 
 func (f api) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -194,7 +194,7 @@ func scripted(t *testing.T, via http.RoundTripper) *examination {
 	return p.examination()
 }
 
-// Nothing that was sent is shown, nor what commands a terminal.
+// A shown text contains no secret, and no command for a terminal.
 func TestShownTexts(t *testing.T) {
 	t.Parallel()
 	e := scripted(t, nil)
@@ -209,7 +209,7 @@ func TestShownTexts(t *testing.T) {
 	}
 }
 
-// A call is the template's request, but for what is its own.
+// A call sends the template's request, with the call's own fields in place of the template's.
 func TestCalls(t *testing.T) {
 	t.Parallel()
 	var last *http.Request
@@ -240,7 +240,8 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// What a template lacks costs no requests, and a limit holds.
+// A plan counts no requests for checks that the template has no field
+// for, and keeps to the limit.
 func TestPlans(t *testing.T) {
 	t.Parallel()
 	few := Template{URL: "https://host/orders?key=s3cret", Body: []byte(`{"a":1}`)}
@@ -268,7 +269,7 @@ func TestPlans(t *testing.T) {
 	}
 }
 
-// An API that asks to come again is asked three times, after the time that it says, within bounds.
+// A request that gets 503 is sent three times, with the pauses of Retry-After within bounds.
 func TestComingAgain(t *testing.T) {
 	t.Parallel()
 	date := time.Date(2000, 1, 1, 0, 0, 5, 0, time.UTC).Format(http.TimeFormat) // in five seconds

@@ -16,7 +16,7 @@ import (
 	"github.com/samekey/samekey/internal/testkit/checktest"
 )
 
-// orders is a template for checktest.Server that leaves no check out.
+// orders returns a template for checktest.Server with which every check is made.
 func orders(url string) check.Template {
 	return check.Template{
 		URL: url + "/orders", Header: http.Header{"Authorization": {"Bearer s3cret-of-jane"}},
@@ -26,8 +26,7 @@ func orders(url string) check.Template {
 	}
 }
 
-// examine runs an examination of h. Nothing in it is slow, so its limits are those of
-// a test that hangs.
+// examine runs an examination of h, which is fast: the time limits stop only a test that hangs.
 func examine(t *testing.T, h http.Handler, template func(url string) check.Template, optFns ...func(*check.Options)) *check.Report {
 	t.Helper()
 	srv := httptest.NewServer(h)
@@ -77,8 +76,8 @@ func TestRightServer(t *testing.T) {
 	}
 }
 
-// A replay that lacks a header about the content or its place is found. Others are the
-// gateway's as well, which may write them on each answer.
+// A replay without a header about the content or its place breaks a rule.
+// Other headers may be missing, since a gateway may write them on each answer.
 func TestHeadersOfReplays(t *testing.T) {
 	t.Parallel()
 	for _, header := range storedheaders.All() {
@@ -104,7 +103,7 @@ func TestHeadersOfReplays(t *testing.T) {
 	}
 }
 
-// Each fault is found by the names of the rules that it breaks, and by no other.
+// The checks find exactly the rules that each planted fault breaks.
 func TestPlantedFaults(t *testing.T) {
 	t.Parallel()
 	for _, f := range checktest.Faults() {
@@ -122,7 +121,7 @@ func TestPlantedFaults(t *testing.T) {
 	}
 }
 
-// Every rule has a fault, so that each can fail.
+// Every rule has a planted fault, which shows that the rule can fail.
 func TestEveryRuleHasAFault(t *testing.T) {
 	t.Parallel()
 	broken := make(map[string]bool)

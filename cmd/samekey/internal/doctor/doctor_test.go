@@ -26,7 +26,7 @@ import (
 
 type object = doctortest.Object
 
-// examine lets the doctor look at a world, as the SDK's clients see it.
+// examine examines a world through the SDK's clients.
 func examine(t *testing.T, w *doctortest.World, opt doctor.Options) *doctor.Report {
 	t.Helper()
 	f, err := doctor.Gather(t.Context(), doctor.NewClients(config(w), nil), opt)
@@ -40,21 +40,22 @@ func config(w *doctortest.World) aws.Config {
 	return aws.Config{Region: "us-east-1", HTTPClient: w, Credentials: credentials.NewStaticCredentialsProvider("a", "b", ""), RetryMaxAttempts: 1}
 }
 
-// options are those with which everything can be checked.
+// options returns options with which every check can be made.
 func options() doctor.Options {
 	return doctor.Options{Table: "records", As: "operator", ClientRetries: 12 * time.Hour}
 }
 
 func world() *doctortest.World { return doctortest.Good(time.Now()) }
 
-// still runs a test in a bubble, where clocks stand still: a slow machine's clock is not a finding.
+// still runs a test in a bubble, where the clock stands still: the clock
+// of a slow machine would be a finding.
 func still(t *testing.T, test func(*testing.T)) {
 	t.Helper()
 	t.Parallel()
 	synctest.Test(t, test)
 }
 
-// A deployment without mistakes has none, and everything is checked.
+// A deployment without mistakes has no findings, and every check is made.
 func TestGoodDeployment(t *testing.T) { still(t, goodDeployment) }
 
 func goodDeployment(t *testing.T) {
@@ -74,7 +75,7 @@ func goodDeployment(t *testing.T) {
 	}
 }
 
-// change changes a deployment.
+// change is a change of a deployment or of the options.
 type change func(*doctortest.World, *doctor.Options)
 
 func put(o object, name string, v any) {
@@ -85,7 +86,7 @@ func put(o object, name string, v any) {
 	o[name] = v
 }
 
-// The value nil takes a field away.
+// table sets a field of the table; nil removes the field.
 func table(name string, v any) change {
 	return func(w *doctortest.World, _ *doctor.Options) { put(w.Table, name, v) }
 }
@@ -122,7 +123,7 @@ func trust(policy string) change {
 	return func(w *doctortest.World, _ *doctor.Options) { w.Roles["later"].Trust = policy }
 }
 
-// code gives a function a program with a version of Samekey.
+// code gives a function a program with this version of Samekey.
 func code(name, version, replace string) change {
 	return func(w *doctortest.World, o *doctor.Options) {
 		file, err := doctortest.Program("github.com/samekey/samekey", version, replace)
@@ -170,7 +171,7 @@ func there(do func(*doctortest.World)) change {
 	return func(w *doctortest.World, _ *doctor.Options) { do(w) }
 }
 
-// without takes the objects away whose field has a value.
+// without removes the objects whose field has this value.
 func without(all func(*doctortest.World) *[]object, field, value string) change {
 	return there(func(w *doctortest.World) {
 		list := all(w)
@@ -211,7 +212,7 @@ func redrive(to, receives string) string {
 	return `{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:123456789012:` + to + `","maxReceiveCount":"` + receives + `"}`
 }
 
-// alarmed names the metrics that can have an alarm.
+// alarmed returns the names of the metrics that which selects.
 func alarmed(which func(metrictable.Metric) bool) string {
 	var names []string
 	for _, m := range metrictable.All() {
@@ -222,8 +223,8 @@ func alarmed(which func(metrictable.Metric) bool) string {
 	return strings.Join(names, ", ")
 }
 
-// alias deploys a function by the alias live: its mappings, permissions and integrations
-// are the alias's, and so are the variables of its version, which are returned.
+// alias gives a function the alias live. The function's mappings, policy and integrations
+// become the alias's. alias returns the configuration of the alias's version.
 func alias(w *doctortest.World, name string) object {
 	if w.Aliases == nil {
 		w.Aliases, w.Versions = make(map[string][]string), make(map[string]object)
@@ -265,7 +266,7 @@ func clone(o object) (c object) {
 	return c
 }
 
-// deployment is what a deployment gives that was changed.
+// deployment holds the changes of a deployment, and the verdict about it.
 type deployment struct {
 	want []string
 	do   []change
@@ -275,7 +276,7 @@ func finds(want string, do ...change) deployment {
 	return deployment{strings.Split(want, "\n"), do}
 }
 
-// mistaken are deployments with mistakes, and with what can't be checked.
+// mistaken returns deployments with mistakes, or with parts that can't be checked.
 func mistaken() []deployment {
 	const (
 		arn     = "arn:aws:lambda:us-east-1:123456789012:function:"
@@ -287,7 +288,7 @@ func mistaken() []deployment {
 	)
 	removed := "an open record that was removed, a stuck record that was removed, a finished record with jobs that was removed"
 	return []deployment{
-		// The table.
+		// the table
 		finds("error: table-key: table records: its key is id HASH ()", table("KeySchema", []any{object{"AttributeName": "id", "KeyType": "HASH"}})),
 		finds("warning: table-capacity: table records: it may write 5 units a second",
 			table("BillingModeSummary", nil), table("ProvisionedThroughput", object{"ReadCapacityUnits": 5, "WriteCapacityUnits": 5})),
@@ -326,7 +327,7 @@ func mistaken() []deployment {
 		finds("not checked: retention-queue: no finished record of a function that reads a queue is in the sample\n"+
 			"not checked: retention-clients: the sample has no finished record to measure the retention by\n"+
 			"not checked: ttl-unit layout: the sample has no record", there(func(w *doctortest.World) { w.Items = nil })),
-		// Its stream.
+		// the table's stream
 		finds("error: stream-view: table records: its stream shows KEYS_ONLY",
 			table("StreamSpecification", object{"StreamEnabled": true, "StreamViewType": "KEYS_ONLY"})),
 		finds("error: stream-view: table records: it has no stream\n"+unread+"\nnot checked: stream-reader: the table has no stream",
@@ -364,7 +365,7 @@ func mistaken() []deployment {
 			stream("MaximumRecordAgeInSeconds", 21600)),
 		finds("error: report-failures: mapping of stream to worker: FunctionResponseTypes has no ReportBatchItemFailures",
 			stream("FunctionResponseTypes", []any{})),
-		// Queues, buses, state machines and schedules.
+		// queues, buses, state machines and schedules
 		finds("error: report-failures: mapping of queue receipts to receipts: FunctionResponseTypes has no ReportBatchItemFailures",
 			mapping("receipts", "FunctionResponseTypes", nil)),
 		finds("error: tickets-filters: mapping of queue tickets to worker: it has a filter",
@@ -381,7 +382,7 @@ func mistaken() []deployment {
 		finds("error: bus-missing: bus arn:aws:events:eu-west-1:123456789012:event-bus/audit: the worker sends to "+
 			"arn:aws:events:eu-west-1:123456789012:event-bus/audit, and AWS knows arn:aws:events:us-east-1:123456789012:event-bus/audit",
 			env("worker", "SAMEKEY_SINKS", "audit=events:arn:aws:events:eu-west-1:123456789012:event-bus/audit"), there(func(w *doctortest.World) {
-				w.Buses["arn:aws:events:eu-west-1:123456789012:event-bus/audit"] = w.Buses["audit"] // by its name alone
+				w.Buses["arn:aws:events:eu-west-1:123456789012:event-bus/audit"] = w.Buses["audit"] // by the bus's name only
 			})),
 		finds(machina+"it doesn't exist", there(func(w *doctortest.World) { w.Machines = nil })),
 		finds(machina+"its type is EXPRESS, which keeps no names of executions", machine("type", "EXPRESS")),
@@ -428,7 +429,7 @@ func mistaken() []deployment {
 			"error: queue-missing: queue https://sqs.us-east-1.amazonaws.com/123456789012/tickets: it doesn't exist\n"+
 			"not checked: tickets-reader tickets-wait: the queue of tickets was not found\n"+
 			"not checked: schedule-role: the queue of tickets was not found (unanswered)", there(func(w *doctortest.World) { delete(w.Queues, "tickets") })),
-		// Functions.
+		// functions
 		finds("note: recursion: function worker: its RecursiveLoop is Allow", there(func(w *doctortest.World) { w.RecursiveLoop = "Allow" })),
 		finds("error: log-level: function orders: its ApplicationLogLevel is ERROR",
 			function("orders", "LoggingConfig", object{"LogFormat": "JSON", "ApplicationLogLevel": "ERROR"})),
@@ -476,7 +477,7 @@ func mistaken() []deployment {
 		finds(noFunctionChecked+"receipts: its variables: no key (unanswered)", asked(func(o *doctor.Options) { o.Stack = "orders" }),
 			function("receipts", "Environment", object{"Error": object{"ErrorCode": "AccessDeniedException", "Message": "no key"}})),
 		finds(noFunctionChecked+arn+"orders: its aliases"+unasked, refused("Lambda.ListAliases")),
-		// Retentions, alarms, rights and clocks.
+		// retentions, alarms, permissions and clocks
 		finds("error: retention-clients: function orders: its answers are kept for 24h, and clients retry for 72h",
 			asked(func(o *doctor.Options) { o.ClientRetries = 72 * time.Hour })),
 		finds("error: retention-clients: function orders: its answers are kept for 1h1m, and clients retry for 12h",
@@ -530,7 +531,7 @@ func mistaken() []deployment {
 	}
 }
 
-// Each mistake is found, by its check and by no other, and what can't be checked says why.
+// Exactly one check finds each mistake, and a check that can't be made gives the reason.
 func TestMistakes(t *testing.T) { still(t, mistakes) }
 
 func mistakes(t *testing.T) {
@@ -558,12 +559,12 @@ func mistakes(t *testing.T) {
 	}
 }
 
-// sound are deployments without a mistake, however they look.
+// sound are unusual deployments without a mistake.
 var sound = map[string]change{
 	"aliases": func(w *doctortest.World, _ *doctor.Options) {
 		for _, name := range []string{"orders", "receipts", "worker"} {
 			alias(w, name)
-			w.Function(name)["Environment"] = object{"Variables": object{"IDEM_TABLE": "records-dev"}} // of $LATEST
+			w.Function(name)["Environment"] = object{"Variables": object{"IDEM_TABLE": "records-dev"}} // the variables of $LATEST
 		}
 		w.Versions["worker:live"]["Environment"].(object)["Variables"].(object)["SAMEKEY_FUNCTIONS"] = "orders:live"
 		for _, task := range []string{"sweep", "count"} {
@@ -661,7 +662,7 @@ func soundDeployments(t *testing.T) {
 	}
 }
 
-// What AWS doesn't answer is not checked, and is never good.
+// A check is never good if AWS doesn't answer its questions.
 func TestNoRightsIsNotGood(t *testing.T) { still(t, noRights) }
 
 func noRights(t *testing.T) {
@@ -723,7 +724,7 @@ func TestNothingToLookAt(t *testing.T) {
 	}
 }
 
-// What a role needs, and is refused, is a finding.
+// A permission that the role needs and the caller lacks is a finding.
 func TestRights(t *testing.T) { still(t, rightsOfRoles) }
 
 func rightsOfRoles(t *testing.T) {
@@ -745,7 +746,7 @@ func rightsOfRoles(t *testing.T) {
 	}
 }
 
-// verdict is what a report says, beside what is good.
+// verdict returns the findings and unchecked parts of a report.
 func verdict(r *doctor.Report) (all []string) {
 	checks := make(map[string]doctor.Check)
 	for _, c := range doctor.All() {
@@ -779,10 +780,10 @@ func verdict(r *doctor.Report) (all []string) {
 const noFunctionChecked = "not checked: stream-reader stream-readers stream-filters mapping-result stream-retries stream-bisect stream-on-failure stream-start report-failures queue-missing bus-miss" +
 	"ing machine-standard tickets-reader tickets-fifo tickets-wait tickets-filters queue-visibility queue-redrive queue-receives dead-letters-kept queue-kept env-table env-app log-level completes completes-all worker-timeout gateway-timeout gateway-bytes lease asynchronous concurrency recursion retention-queue provider-keys stream-age alarms alarms-heard hooks schedules schedule-role versions: "
 
-// ended is an account in which the examination's time ends with a call.
+// ended is an account in which a call ends the examination's context.
 type ended struct {
 	*doctortest.World
-	at  string // of the call's target or path
+	at  string // part of the call's target or path
 	end context.CancelFunc
 }
 
@@ -793,7 +794,7 @@ func (e ended) Do(req *http.Request) (*http.Response, error) {
 	return e.World.Do(req)
 }
 
-// An examination that was ended has no facts that could be judged.
+// Gather returns no facts for an examination whose context has ended.
 func TestEndedExamination(t *testing.T) {
 	t.Parallel()
 	for at, opt := range map[string]doctor.Options{"Query": {Table: "records", TableOnly: "it is local"}, "GraniteService": {Table: "records"}} {
@@ -817,10 +818,10 @@ func TestPageListsThePermissions(t *testing.T) {
 	page, _, _ = strings.Cut(page, "\n## ")
 	for service := range reflect.TypeFor[doctor.Clients]().Fields() {
 		if strings.HasSuffix(service.Name, "APIs") {
-			continue // of API Gateway, whose action is apigateway:GET
+			continue // API Gateway has the action apigateway:GET
 		}
 		if service.Name == "HTTP" {
-			continue // no service
+			continue // not a service
 		}
 		for call := range service.Type.Methods() {
 			if !strings.Contains(page, "`"+call.Name+"`") && !strings.Contains(page, ":"+call.Name+"`") {

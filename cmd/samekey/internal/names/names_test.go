@@ -12,7 +12,7 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// program is the lock file of the examples.
+// program reads the lock file of the examples.
 func program(t *testing.T) *names.Program {
 	t.Helper()
 	f, err := lock.Read("../../../../examples/samekey.lock")
@@ -59,8 +59,8 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// The handler that knows most of an operation says what is unknown; of those that know as much,
-// the first by name. Only * in a name is a pattern.
+// Judge compares an operation with the handler that knows most of it; if
+// several know as much, with the first by name. Only * in a name is a pattern.
 func TestJudgeByTheNearestHandler(t *testing.T) {
 	t.Parallel()
 	handlers := make(map[string][]lock.Phase)
@@ -87,7 +87,7 @@ func TestJudgeByTheNearestHandler(t *testing.T) {
 	}
 }
 
-// Operations that fail alike are one row, with the oldest of them.
+// Operations with the same misfit share a row, which shows the oldest.
 func TestReport(t *testing.T) {
 	t.Parallel()
 	p, rep, at := program(t), &names.Report{}, time.Unix(1e9, 0)

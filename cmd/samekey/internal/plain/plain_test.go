@@ -12,7 +12,7 @@ import (
 	"github.com/samekey/samekey/cmd/samekey/internal/plain"
 )
 
-// What breaks lines and terminals, or hides and turns text, doesn't get out.
+// Characters that break lines, command terminals, or hide or turn text are replaced.
 func TestPrintable(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
@@ -37,7 +37,7 @@ func TestPrintable(t *testing.T) {
 	}
 }
 
-// Writes may cut a character in pieces.
+// A write may end within a character.
 func TestWriter(t *testing.T) {
 	t.Parallel()
 	in, want := "a\tb\n\x1b[2J\u009b1m日本\u202e\r\xff!", "a\tb\n [2J 1m日本  \ufffd!"
@@ -55,7 +55,7 @@ func TestWriter(t *testing.T) {
 	}
 }
 
-// A character is written as soon as it is whole, and a write that fails says so.
+// A character is written as soon as it is complete, and a failed write is an error.
 func TestWriterHoldsNothingBack(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
@@ -72,7 +72,7 @@ func TestWriterHoldsNothingBack(t *testing.T) {
 	}
 }
 
-// shut takes nothing.
+// shut refuses every write.
 type shut struct{}
 
 func (shut) Write([]byte) (int, error) { return 0, errors.New("shut") }
@@ -110,7 +110,7 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// A shell takes each word as it was.
+// A shell reads each quoted word unchanged.
 func TestQuote(t *testing.T) {
 	t.Parallel()
 	for word, want := range map[string]string{

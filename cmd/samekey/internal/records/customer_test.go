@@ -16,8 +16,8 @@ import (
 	"github.com/samekey/samekey/internal/background/stream"
 )
 
-// A scope is as records have it, a key with spaces is one that a header can carry, and names
-// stand for themselves otherwise.
+// PK takes a scope as records have it and a key with spaces as in a
+// header. It takes all other texts literally.
 func TestPK(t *testing.T) {
 	t.Parallel()
 	of := func(c Customer) string {
@@ -82,7 +82,7 @@ func TestPK(t *testing.T) {
 	}
 }
 
-// A text means a caller in every form that leaves something of its scope out, and nobody else.
+// A text means a caller if it leaves out parts of the caller's scope, and means no other caller.
 func TestMeans(t *testing.T) {
 	t.Parallel()
 	const real = "jwt:https://id.example|jane"
@@ -124,7 +124,7 @@ func TestMeans(t *testing.T) {
 
 var errDown = errors.New("the table is away")
 
-// faulty is a store in which some records can't be read, and that counts reads.
+// faulty is a store that counts reads, and fails to read some records.
 type faulty struct {
 	*idem.MemoryStore
 	errs  map[string]error
@@ -137,8 +137,8 @@ func (f *faulty) Load(ctx context.Context, pk string) (*store.Record, error) {
 	return rec, cmp.Or(f.errs[pk], err)
 }
 
-// A key alone finds its record: of a caller that can be named, by its bare subject, or by
-// the scope of a record that waits.
+// FindKey finds a record by the key, for a caller that the scope names,
+// for a bare subject, and for a waiting record's scope.
 func TestFindKey(t *testing.T) {
 	t.Parallel()
 	mem := &idem.MemoryStore{}

@@ -29,7 +29,7 @@ import (
 
 var now = time.UnixMilli(1_800_000_000_000)
 
-// wishes are one of each kind, by its name.
+// wishes returns a wish of each kind by name.
 func wishes() map[string]records.Wish {
 	all := map[string]records.Wish{
 		"retry": {Do: records.Retry}, "release": {Do: records.Release}, "forget": {Do: records.Forget},
@@ -46,7 +46,7 @@ func wishes() map[string]records.Wish {
 	return all
 }
 
-// The commands of a reason are those that every record with it takes.
+// The commands of a reason are those that every record with the reason permits.
 func TestVerbsOfReasons(t *testing.T) {
 	t.Parallel()
 	do := []records.Verb{records.Redrive, records.Retry, records.Settle}
@@ -79,7 +79,7 @@ func TestVerbsOfReasons(t *testing.T) {
 	}
 }
 
-// Who goes on with an open operation depends on where it came from.
+// Continues depends on where an operation came from.
 func TestContinues(t *testing.T) {
 	t.Parallel()
 	for scope, want := range map[string]string{
@@ -91,7 +91,7 @@ func TestContinues(t *testing.T) {
 	}
 }
 
-// What an operator may do with a record of each state.
+// May permits an operator's wishes by a record's state.
 func TestMay(t *testing.T) {
 	t.Parallel()
 	may := map[string][]string{
@@ -137,7 +137,7 @@ func TestMay(t *testing.T) {
 	}
 }
 
-// The reasons of refusals, and the words of what is allowed.
+// A refusal has a reason, and an allowed plan describes the change.
 func TestReasons(t *testing.T) {
 	t.Parallel()
 	plain := func(state store.State) *store.Record {
@@ -240,8 +240,7 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// Before an answer is given, its operator reads until when it holds, by what the record says
-// of its function.
+// The plan of an answer says until when the answer is replayed, by the retention in the record.
 func TestSaysUntilWhenAnAnswerHolds(t *testing.T) {
 	t.Parallel()
 	jobs := map[string]store.Job{"0.0": {Kind: "mail"}}
@@ -264,8 +263,8 @@ func TestSaysUntilWhenAnAnswerHolds(t *testing.T) {
 	}
 }
 
-// What is allowed is done once, in the record as it was shown, and said; a second time the
-// record has moved.
+// Run carries out an allowed plan once, if the record is unchanged, and
+// returns what it did. A second run finds a changed record.
 func TestRun(t *testing.T) {
 	t.Parallel()
 	said := map[string]string{
@@ -310,7 +309,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// tableOf is a new table with a record of a name that nobody has decided about, a minute ago.
+// tableOf returns a new table with a record of this kind, claimed a
+// minute ago and without decisions.
 func tableOf(t *testing.T, name string) (*fakedynamo.Server, *dynamo.Store, *store.Record) {
 	t.Helper()
 	server := &fakedynamo.Server{}
@@ -330,7 +330,7 @@ func tableOf(t *testing.T, name string) (*fakedynamo.Server, *dynamo.Store, *sto
 	return server, s, rec
 }
 
-// Of jobs that have gone meanwhile nothing is said to be done, and of the others it is.
+// Run counts only the jobs that it redrove or cancelled, without those that are gone.
 func TestRunWithoutSomeJobs(t *testing.T) {
 	t.Parallel()
 	const none = ": the job is no longer parked"
@@ -372,17 +372,17 @@ func TestRunWithoutSomeJobs(t *testing.T) {
 	}
 }
 
-// refusing is a table that may be read only.
+// refusing is a table that refuses updates.
 type refusing struct{ *fakedynamo.Server }
 
 func (refusing) UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
 	return nil, &smithy.GenericAPIError{Code: "AccessDeniedException"}
 }
 
-// opened is how the words begin of what opens an operation.
+// opened begins the result of a plan that opens an operation.
 const opened = "open: "
 
-// A command that a story offers is one that the operator may run.
+// An operator may run each command that a story offers.
 func TestOfferedCommandsAreAllowed(t *testing.T) {
 	t.Parallel()
 	offered := 0
@@ -410,7 +410,7 @@ func TestOfferedCommandsAreAllowed(t *testing.T) {
 	}
 }
 
-// A result is shown as the program will see it, whatever the record says of its shape.
+// The plan shows a result as the program will see it, whatever shape the record has.
 func TestResultIsShown(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ shape, result, want string }{
@@ -430,7 +430,7 @@ func TestResultIsShown(t *testing.T) {
 	}
 }
 
-// Several records at once are redriven, or tried again where nothing is in doubt.
+// A wish for several records may redrive jobs, or retry operations without a call in doubt.
 func TestManyAtOnce(t *testing.T) {
 	t.Parallel()
 	all := hostiletest.Records("rides", now)
@@ -452,7 +452,7 @@ func TestManyAtOnce(t *testing.T) {
 	}
 }
 
-// Who forgets a record accepts what it asks for, and no more.
+// A forget needs exactly the losses that the record has.
 func TestLosses(t *testing.T) {
 	t.Parallel()
 	all, got := hostiletest.Records("rides", now), make(map[string]string)
@@ -475,15 +475,15 @@ func TestLosses(t *testing.T) {
 	want := map[string]string{
 		"jobs, no work": "jobs",
 		"held":          "attempt work", "abandoned": "attempt work", "no request": "work", "released": "work", "blocked": "work", "unknown": "work", "doubts": "work", "stuck": "work",
-		"kept": "work jobs", "later": "work jobs", "replayable": "work", "free": "attempt work jobs", // nobody may forget it
+		"kept": "work jobs", "later": "work jobs", "replayable": "work", "free": "attempt work jobs", // free: nobody may forget it
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 
-// A later job is cancelled until its delivery begins, whatever the time; about one on its way the
-// operator hears since when.
+// A later job can be cancelled until its delivery begins, also after its
+// time. For a job on its way, the operator reads when the delivery began.
 func TestCancelSaysWhatIsKnown(t *testing.T) {
 	t.Parallel()
 	job := func(at time.Duration, begun time.Time) store.Job {

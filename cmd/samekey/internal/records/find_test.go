@@ -14,8 +14,8 @@ import (
 	"github.com/samekey/samekey/internal/testkit/hostiletest"
 )
 
-// An operation that has given its key to another one is not that one: what index or scan
-// showed is held against what was asked for.
+// found compares the record with the name that was asked for, since
+// another operation may have taken the key.
 func TestFoundIsWhatWasAskedFor(t *testing.T) {
 	t.Parallel()
 	s, err := dynamo.New(&fakedynamo.Server{}, "records")

@@ -22,14 +22,14 @@ import (
 
 func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
 
-// paged is a table with so many pages of two items in each segment.
+// paged is a table with this number of pages in each segment, each of two items.
 type paged struct {
 	pages int
-	fails int // page of segment 1 that can't be read; 0 = none
+	fails int // page of segment 1 that can't be read; 0: none
 
 	mu    sync.Mutex
 	calls int
-	first []*dynamodb.ScanInput // of each segment
+	first []*dynamodb.ScanInput // first request of each segment
 	items []map[string]types.AttributeValue
 }
 
@@ -64,7 +64,7 @@ func (p *paged) Scan(_ context.Context, in *dynamodb.ScanInput, _ ...func(*dynam
 	return out, nil
 }
 
-// Each sees every item of every segment, at the given rate.
+// Scan sees every item of every segment, at the given rate.
 func TestEachSeesAllAtItsRate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -83,7 +83,7 @@ func TestEachSeesAllAtItsRate(t *testing.T) {
 	})
 }
 
-// A scan that isn't whole is an error: by DynamoDB, by fn, by the context.
+// An incomplete scan is an error: of DynamoDB, of fn or of the context.
 func TestEachTellsThatItIsNotWhole(t *testing.T) {
 	t.Parallel()
 	errStop := errors.New("stop")
@@ -110,8 +110,8 @@ func TestEachTellsThatItIsNotWhole(t *testing.T) {
 	}
 }
 
-// A scan asks for its segments in pages of a limit (without one DynamoDB Local takes a time by
-// the table's square), a search for what can match alone: its key, or its whole record.
+// A scan reads its segments in limited pages: without a limit, DynamoDB Local's time grows with
+// the square of the table. A search asks only for matching items: for their keys, or whole.
 func TestEachAsks(t *testing.T) {
 	t.Parallel()
 	since := time.UnixMilli(1_800_000_000_000)
@@ -167,7 +167,7 @@ func TestEachAsks(t *testing.T) {
 	}
 }
 
-// items are one of another table, one that can't be read, and a record.
+// items returns an item of another table, an unreadable item, and a record.
 func items() []map[string]types.AttributeValue {
 	number := func(s string) types.AttributeValue { return &types.AttributeValueMemberN{Value: s} }
 	return []map[string]types.AttributeValue{
@@ -177,7 +177,7 @@ func items() []map[string]types.AttributeValue {
 	}
 }
 
-// Items are records, others, and those that can't be read.
+// Scan tells records, foreign items and unreadable items apart.
 func TestEachDecodes(t *testing.T) {
 	t.Parallel()
 	var got []string
@@ -196,8 +196,8 @@ func TestEachDecodes(t *testing.T) {
 	}
 }
 
-// A search says what it found, and how many records it could not compare; a table that can't
-// be read is an error.
+// A search returns its matches and the number of records that it could
+// not compare. A table that can't be read is an error.
 func TestFindTells(t *testing.T) {
 	t.Parallel()
 	opt := ScanOptions{Table: "t", Segments: 1, PagesPerSecond: 1e6}

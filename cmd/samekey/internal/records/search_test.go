@@ -13,7 +13,7 @@ import (
 	"github.com/samekey/samekey/internal/testkit/fakedynamo"
 )
 
-// found is what a search finds in a table with one item, a record of another layout.
+// found returns the key that a search finds in a table with one item, a record of another layout.
 func found(t *testing.T, item map[string]types.AttributeValue, w wanted) string {
 	t.Helper()
 	db, table := &fakedynamo.DB{}, "t"
@@ -32,8 +32,8 @@ func found(t *testing.T, item map[string]types.AttributeValue, w wanted) string 
 	return f.Records[0].PK
 }
 
-// A search by time finds a record by its last attempt, and by its claim if there was no
-// other attempt.
+// A search by time finds a record by the start of its last attempt, or
+// by its claim if it had one attempt.
 func TestFindSince(t *testing.T) {
 	t.Parallel()
 	now := time.Now().Truncate(time.Millisecond)
@@ -59,8 +59,8 @@ func TestFindSince(t *testing.T) {
 	}
 }
 
-// An item that can't be read is found by the operation's id and by its short name, but not
-// by its contents. A namespace may begin like a short name.
+// A search finds an unreadable item by the operation's id and by the short
+// name, but not by its contents. A namespace may begin like a short name.
 func TestFindWhatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	const pk = "v1#rides#abcdefgh12345678901234567890123456789012345"

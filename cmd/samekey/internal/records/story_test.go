@@ -66,7 +66,7 @@ func done(r *store.Record) {
 	r.Ver++
 }
 
-// Each situation of a record, and the story that people get.
+// Explain tells the story of a record in each situation.
 func TestStories(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -101,7 +101,7 @@ func TestStories(t *testing.T) {
 			r.Calls, r.Jobs = map[string]int{}, nil
 			*r = *state.MadeStuck(r, at(time.Second), "the outcome of phase \"charge_created\" is unknown: timeout")
 		}), StoryOptions{Now: at(time.Hour)}},
-		"stuck-keyless-call": {with(phased, func(r *store.Record) { // a process died within the call, and another took over
+		"stuck-keyless-call": {with(phased, func(r *store.Record) { // a process died in the call, and another took over
 			r.Phases = append(r.Phases, store.Phase{Name: "refunded", Intent: true, At: 1500 * time.Millisecond})
 			r.Doubts, r.DoubtSince, r.Jobs = []string{state.AnyCall}, at(time.Second), nil
 			*r = *state.MadeStuck(r, at(time.Minute), "the outcome of phase \"refunded\" is unknown")
@@ -110,7 +110,7 @@ func TestStories(t *testing.T) {
 			r.Doubts, r.DoubtSince, r.Jobs = []string{"payments#2"}, at(time.Second), nil
 			*r = *state.MadeStuck(r, at(time.Second), "the provider may have forgotten the key")
 		}), StoryOptions{Now: at(25 * time.Hour)}},
-		"abandoned-looked-up": {with(phased, stored, func(r *store.Record) { // the provider may still be behind
+		"abandoned-looked-up": {with(phased, stored, func(r *store.Record) { // the provider may not know the call yet
 			r.Doubts, r.DoubtSince, r.DoubtUntil, r.Jobs = []string{"payments#2"}, at(time.Second), at(31*time.Second), nil
 			r.Asked = &store.Asked{Phase: "refunded", At: at(time.Minute), Times: 3, Said: "not made yet", Sent: at(31 * time.Second)}
 			r.LastErr = `the outcome of phase "refunded" is unknown: its look-up says not made yet`
@@ -130,7 +130,7 @@ func TestStories(t *testing.T) {
 			*r = *state.Finished(next, store.Response{Status: 410, Body: []byte(`"refunded"`)}, at(time.Hour))
 			r.Ver = 5
 		}), StoryOptions{Now: at(2 * time.Hour), Data: true}},
-		"ten-handovers": {with(phased, func(r *store.Record) { // the first ones are no longer in the record
+		"ten-handovers": {with(phased, func(r *store.Record) { // the record no longer has the first handovers
 			r.Run, r.Lease = at(time.Minute), at(2*time.Minute)
 			for i := range 5 {
 				r.Handovers = append(r.Handovers, store.Handover{At: at(time.Duration(i) * time.Second), Kind: state.HandoverRelease, Err: "bank is down"},
@@ -147,7 +147,7 @@ func TestStories(t *testing.T) {
 			r.Run, r.Lease = at(time.Minute), at(2*time.Minute)
 			r.Handovers = []store.Handover{{At: at(time.Second), Kind: state.HandoverRelease, Err: "bank is down"}}
 		}), StoryOptions{Now: at(70 * time.Second)}},
-		"released": {with(stored, func(r *store.Record) { // by an earlier version's completer, which wrote no handovers
+		"released": {with(stored, func(r *store.Record) { // by an earlier version's completer, without handovers
 			r.Lease, r.Run, r.LastErr, r.Tries = time.Time{}, at(time.Minute), "bank is down.", 1
 			r.Phases, r.Jobs = []store.Phase{{Name: "ride_created"}, {Name: "charge_created", At: time.Second}, {Name: "charged", At: time.Second}}, map[string]store.Job{"0.0": {Kind: "push"}}
 			r.Calls = map[string]int{"payments#": 2, "maps#": 1, "bank/pay": 1, state.Skipped: 1}
@@ -232,8 +232,7 @@ func TestStories(t *testing.T) {
 	}
 }
 
-// The keys of a story are those that the handler got, and the times those of its
-// attempts.
+// The keys of a story are the keys that the handler got, and its times are those of the attempts.
 func TestStoryOfTheEngine(t *testing.T) {
 	t.Parallel()
 	clock := idemtest.NewClock()
@@ -297,7 +296,8 @@ func derived(rec *store.Record, key string, services ...string) bool {
 	return is
 }
 
-// What people settled was given up, not killed, and a call without an outcome has no length.
+// An attempt whose operation a person settled gave up: it didn't die. A
+// call in doubt has no duration.
 func TestWhatWasMeasured(t *testing.T) {
 	t.Parallel()
 	now := claimed.Add(time.Hour)
@@ -322,7 +322,7 @@ func TestWhatWasMeasured(t *testing.T) {
 	}
 }
 
-// The key of a call that its record doesn't name is known by its step, or by its number, up to 20.
+// A call that the record doesn't name is found by its step, or by its number up to 20.
 func TestDerives(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -346,7 +346,7 @@ func TestDerives(t *testing.T) {
 	}
 }
 
-// People read the fields that a record has, and pay for each begun kilobyte of a write.
+// A story has the fields of the record, and counts a write unit for each begun kilobyte.
 func TestFactsAndCost(t *testing.T) {
 	t.Parallel()
 	got := Explain(base(), StoryOptions{Now: claimed})
@@ -368,7 +368,7 @@ func TestFactsAndCost(t *testing.T) {
 	}
 }
 
-// A good request writes no handovers, and no times without phases.
+// A request without failures writes no handovers, and times only with phases.
 func TestAGoodRequestWritesNoHistory(t *testing.T) {
 	t.Parallel()
 	mem := &idem.MemoryStore{}
@@ -382,7 +382,7 @@ func TestAGoodRequestWritesNoHistory(t *testing.T) {
 	}
 }
 
-// A story can be told of any record.
+// Every record has a story.
 func TestAnyRecordHasAStory(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -417,7 +417,7 @@ func TestAnyRecordHasAStory(t *testing.T) {
 	})
 }
 
-// only is the only record of a store.
+// oneRecord returns the only record of a store.
 func oneRecord(t *testing.T, mem *idem.MemoryStore) *store.Record {
 	t.Helper()
 	all := mem.Records()
@@ -430,9 +430,8 @@ func oneRecord(t *testing.T, mem *idem.MemoryStore) *store.Record {
 	return nil
 }
 
-// A person who forgets an operation may lose work: the story must not say that nothing
-// was done, as it does of a key that its attempt has freed: also if a person forgot the
-// operation before.
+// The story of a forgotten operation doesn't say that nothing was done, as it does for a key
+// that an attempt freed. A person's decision about an earlier operation makes no difference.
 func TestForgottenIsNotFreed(t *testing.T) {
 	t.Parallel()
 	freedBy := func(forgot func(*store.Record) string) *Story {
@@ -451,7 +450,7 @@ func TestForgottenIsNotFreed(t *testing.T) {
 	}
 }
 
-// An attempt that works may renew its lease: the end of the lease is no bound.
+// The story says that a working attempt may renew its lease.
 func TestHeldSaysThatALeaseIsRenewed(t *testing.T) {
 	t.Parallel()
 	got := Explain(base(), StoryOptions{Now: at(time.Second)})
@@ -460,8 +459,7 @@ func TestHeldSaysThatALeaseIsRenewed(t *testing.T) {
 	}
 }
 
-// The decision that gave the answer stays the answer's, also if people decide about its
-// jobs later.
+// The answer stays a person's answer, even if a person later decides about the jobs.
 func TestAnswerStaysThatOfPeople(t *testing.T) {
 	t.Parallel()
 	rec := with(phased, done, func(r *store.Record) {

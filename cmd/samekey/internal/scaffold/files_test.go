@@ -30,7 +30,7 @@ func text(t *testing.T, name string) string {
 	return ""
 }
 
-// Ensure template, Makefile and packages name each other.
+// The template, the Makefile and the packages fit each other.
 func TestTemplateOfInit(t *testing.T) {
 	t.Parallel()
 	dir := ours(t)
@@ -38,7 +38,7 @@ func TestTemplateOfInit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What is known only while it runs.
+	// these parts are known only at run time
 	tables, err1 := template.Tables()
 	queues, err2 := template.Queues()
 	if err := errors.Join(err1, err2); err != nil {
@@ -73,7 +73,7 @@ func TestTemplateOfInit(t *testing.T) {
 	}
 }
 
-// Ensure the workflow runs targets that the Makefile has.
+// The workflow runs only targets of the Makefile.
 func TestWorkflowOfInit(t *testing.T) {
 	t.Parallel()
 	var workflow struct {

@@ -20,14 +20,14 @@ import (
 	"github.com/samekey/samekey/internal/testkit/localtest"
 )
 
-// mine is a module that has what Init's files need, so that Init asks no registry.
+// mine is a module with all requirements of Init's files, so that Init asks no registry.
 const mine = "module example.com/shop/v2\n\ngo 1.26.0\n\ntool (\n\tgithub.com/samekey/samekey/cmd/samekey\n\tgithub.com/samekey/samekey/cmd/samekey-worker\n)\n\n" +
 	"require github.com/samekey/samekey v0.0.0\n\nrequire example.com/other v1.0.0\n"
 
-// link begins the text of a file that is a link.
+// link begins the text of a file that is a symbolic link.
 const link = "-> "
 
-// fill writes the files of a folder, by their paths.
+// fill writes files into a folder, by path.
 func fill(t *testing.T, dir string, files map[string]string) {
 	t.Helper()
 	for path, text := range files {
@@ -41,7 +41,7 @@ func fill(t *testing.T, dir string, files map[string]string) {
 	}
 }
 
-// folder returns the files below dir, by their paths.
+// folder returns the files below dir, by path.
 func folder(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := make(map[string]string)
@@ -133,7 +133,7 @@ func TestInitOverwritesNothing(t *testing.T) {
 	}
 }
 
-// Ensure a folder is as it was before, after each error.
+// After an error, the folder is as before.
 func TestInitWritesAllOrNothing(t *testing.T) {
 	t.Parallel()
 	cancelled, cancel := context.WithCancelCause(t.Context())
@@ -141,7 +141,7 @@ func TestInitWritesAllOrNothing(t *testing.T) {
 	for name, tt := range map[string]struct {
 		ctx    context.Context
 		before map[string]string
-		in     string // the folder below
+		in     string // a folder below dir, to run Init in
 		opts   Options
 		want   string
 	}{
@@ -183,7 +183,7 @@ func TestInitWithoutGo(t *testing.T) {
 	}
 }
 
-// A go command that a script stands before: what Init asks of it, and what becomes of its errors.
+// Init handles each call and error of the go command; a script stands in for the command.
 func TestInitByGo(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the go command that notes its calls is a shell script")
@@ -205,9 +205,9 @@ func TestInitByGo(t *testing.T) {
 	for name, tt := range map[string]struct {
 		before map[string]string
 		opts   Options
-		at, do string // a call, and what happens there
-		want   string // of the error
-		asked  string // all calls, where there is no error
+		at, do string // at is a call of the go command, and do is what the script then does
+		want   string // part of the error
+		asked  string // all calls of the go command, if there is no error
 		left   []string
 	}{
 		"a module":               {before: there, asked: edit + getting("latest") + "mod tidy\n"},
@@ -257,7 +257,8 @@ func TestInitByGo(t *testing.T) {
 	}
 }
 
-// A module that uses the library, itself or by another module, gets what Init's files need.
+// A module that uses the library, directly or through another module,
+// gets the requirements of Init's files.
 func TestInitWhereSamekeyIsRequired(t *testing.T) {
 	t.Parallel()
 	checkout, err := filepath.Abs("../../../..")
@@ -328,7 +329,7 @@ func check(t *testing.T, dir string) (bool, string) {
 	return changes, out.String()
 }
 
-// older makes the folder as an older version of a file would have left it.
+// older makes a file of the folder as an older version of Init would have written it.
 func older(t *testing.T, dir, name, text string) {
 	t.Helper()
 	memory := filepath.Join(dir, memoryFile)
@@ -343,7 +344,7 @@ func TestCheckShowsWhatANewerVersionChanges(t *testing.T) {
 	if changes, diff := check(t, dir); changes {
 		t.Errorf("nothing has changed: %s", diff)
 	}
-	// What its owner has made of a file is nobody's business, nor is a file that they have removed.
+	// Check ignores files that their owner has changed or removed.
 	older(t, dir, ".gitignore", "/dist/\n")
 	if err := os.Remove(filepath.Join(dir, ".gitignore")); err != nil {
 		t.Fatal(err)
@@ -384,7 +385,7 @@ func TestCheckTellsWhatItsOwnerHasChanged(t *testing.T) {
 	if _, diff := check(t, dir); !strings.HasPrefix(diff, "# You have changed Makefile") || !strings.Contains(diff, "-all: mine\n") {
 		t.Errorf("the diff is %s", diff)
 	}
-	// To run Init again says that this version has been seen.
+	// Another run of Init records that the owner has seen this version.
 	if _, err := Init(t.Context(), Options{Dir: dir}); err != nil {
 		t.Fatal(err)
 	}
@@ -428,7 +429,7 @@ func TestCheckNeedsAnInit(t *testing.T) {
 	}
 }
 
-// Another example has its own functions and template, and stays the folder's.
+// An example has its own functions and template, and the folder keeps the example.
 func TestInitOfAnExample(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -18,10 +18,9 @@ import (
 	"github.com/samekey/samekey/internal/testkit/callertest"
 )
 
-// Rotation of the fingerprint's secret, in virtual time: clients retry honestly as
-// long as their answers last, while generations of a function follow each other. In
-// each deployment two generations run side by side, and each request gets to one of
-// them by chance.
+// These tests rotate the fingerprint's secret in virtual time. Clients send honest retries
+// as long as answers are kept, while one generation of a function follows another. During
+// each deployment two generations run, and each request reaches one of them at random.
 
 var (
 	older = idem.Secret{ID: "2026-10", Key: bytes.Repeat([]byte{1}, 32)}
@@ -31,10 +30,10 @@ var (
 const (
 	tick       = 3 * time.Hour
 	day        = int(24 * time.Hour / tick)
-	deployment = 2 * day // how long two generations are side by side
+	deployment = 2 * day // ticks in which two generations run
 )
 
-// fleet is a function's generations and its clients.
+// fleet holds a function's generations and clients.
 type fleet struct {
 	*testing.T
 	mem    idem.MemoryStore
@@ -46,7 +45,7 @@ type fleet struct {
 	queue  map[int][]func()
 
 	sent, replays, resumed, mismatches int
-	secret                             int // retries that were refused for an unknown secret
+	secret                             int // retries that were refused because of an unknown secret
 }
 
 func newFleet(t *testing.T, opt func(*idem.Options)) *fleet {
@@ -59,14 +58,14 @@ func newFleet(t *testing.T, opt func(*idem.Options)) *fleet {
 
 func (f *fleet) now() time.Time { return f.begin.Add(time.Duration(f.tick) * tick) }
 
-// generation is a deployed version of the function.
+// generation returns a deployed version of the function.
 func (f *fleet) generation(secrets ...idem.Secret) *idem.Engine {
 	return idem.New(&f.mem, callertest.Anybody, f.opt, func(o *idem.Options) {
 		o.Now, o.Logger, o.Fingerprint.Secrets = f.now, slog.New(slog.NewTextHandler(io.Discard, nil)), secrets
 	})
 }
 
-// deploys lets the next generation take the last one's place, step by step.
+// deploys replaces the last generation by the next, after a deployment in which both run.
 func (f *fleet) deploys(next *idem.Engine, news int) {
 	if len(f.active) > 0 {
 		f.active = append(f.active[len(f.active)-1:], next)
@@ -75,8 +74,8 @@ func (f *fleet) deploys(next *idem.Engine, news int) {
 	f.active = []*idem.Engine{next}
 }
 
-// run passes ticks. In each of them clients send news new requests, and the retries
-// that are due.
+// run runs ticks. In each tick, clients send new requests (their number
+// is news) and the retries that are due.
 func (f *fleet) run(ticks, news int) {
 	for range ticks {
 		for range news {
@@ -96,8 +95,8 @@ func (f *fleet) later(ticks int, do func()) {
 	f.queue[at] = append(f.queue[at], do)
 }
 
-// client sends a new request, of a caller who is verified or not, whose first attempt
-// is answered, fails, or dies after a phase; and its retries.
+// client sends a new request of a verified or unverified caller. The
+// first attempt answers, fails, or dies after a phase; retries follow.
 func (f *fleet) client() {
 	f.sent++
 	key := fmt.Sprint("key", f.sent)
@@ -113,8 +112,8 @@ func (f *fleet) client() {
 
 var errFailed = errors.New("failed")
 
-// attempt lets an attempt end with its answer, with a failure that frees the key, or
-// with a failure after a phase. The latter two are tried again.
+// attempt ends an attempt by its fate: an answer, a failure that frees the
+// key, or a failure after a phase. After a failure the client retries.
 func (f *fleet) attempt(r idem.Request, fate int, answer idem.Response) {
 	res, err := f.send(r, func(ctx context.Context) (idem.Response, error) {
 		switch fate {
@@ -155,7 +154,7 @@ func (f *fleet) attempt(r idem.Request, fate int, answer idem.Response) {
 	}
 }
 
-// send sends a request to one of the generations. The time of the request is real.
+// send sends a request to one of the generations at random. The request has the real time.
 func (f *fleet) send(r idem.Request, fn func(context.Context) (idem.Response, error)) (idem.Result, error) {
 	return f.active[f.random.IntN(len(f.active))].Do(f.Context(), r, fn)
 }
@@ -165,7 +164,7 @@ func (f *fleet) never(context.Context) (idem.Response, error) {
 	return idem.Response{}, nil
 }
 
-// retry is an honest retry of an answered request.
+// retry sends an honest retry of an answered request.
 func (f *fleet) retry(r idem.Request, answer idem.Response) {
 	res, err := f.send(r, f.never)
 	switch {
@@ -178,7 +177,7 @@ func (f *fleet) retry(r idem.Request, answer idem.Response) {
 	}
 }
 
-// confused uses the key for another request: the fingerprint still finds that.
+// confused sends another request with the key, which the fingerprint must detect.
 func (f *fleet) confused(r idem.Request) {
 	r.Body = []byte(`{"amount":2}`)
 	switch _, err := f.send(r, f.never); {
@@ -191,7 +190,7 @@ func (f *fleet) confused(r idem.Request) {
 	}
 }
 
-// needs is what the command says of a secret.
+// needs returns what stats reports about a secret.
 func (f *fleet) needs(id string) stats.Need {
 	rep := stats.New("t", f.now(), time.Minute)
 	for _, r := range f.mem.Records() {
@@ -206,8 +205,8 @@ func (f *fleet) needs(id string) stats.Need {
 	return stats.Need{}
 }
 
-// waits runs until no record needs a secret. The command said before until when that
-// would be.
+// waits runs until no record needs a secret, and compares the time with
+// the end that stats reported.
 func (f *fleet) waits(id string) {
 	var said time.Time
 	for days := 0; ; days++ {
@@ -234,10 +233,10 @@ func TestRotation(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		opt      func(*idem.Options)
-		from     []idem.Secret // the first generation's
-		between  []idem.Secret // knows the newer secret, and doesn't use it
-		to, last []idem.Secret // uses it; and knows the newer one only
-		id       string        // of the old secret
+		from     []idem.Secret // of the first generation
+		between  []idem.Secret // knows the newer secret, and uses the older
+		to, last []idem.Secret // to uses the newer secret; last knows only the newer
+		id       string        // id of the old secret
 	}{
 		"a month": {month, []idem.Secret{older}, []idem.Secret{older, newer}, []idem.Secret{newer, older}, []idem.Secret{newer}, older.ID},
 		"a day, stored requests": {func(o *idem.Options) {
@@ -268,9 +267,9 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-// The wrong order is refused for a while, and never a mismatch or a second run: an old
-// function that meets a record of the new secret, and a secret that is removed too
-// early.
+// In the wrong order, requests are refused for a while, but no retry is
+// a mismatch or runs again. Two orders are wrong: an old function meets
+// a record of the new secret, or a secret is removed too early.
 func TestRotationInTheWrongOrder(t *testing.T) {
 	t.Parallel()
 	for name, generations := range map[string][][]idem.Secret{

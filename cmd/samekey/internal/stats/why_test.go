@@ -12,8 +12,8 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// A lease that ends hours ahead is that of an attempt at work, as it is for the sweep:
-// only one that ends in more than a day is a wrong clock's.
+// A lease that ends hours ahead belongs to a working attempt. Only a lease that
+// ends in more than a day comes from a wrong clock. The sweep decides the same.
 func TestLongLeaseIsAtWork(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
@@ -25,7 +25,7 @@ func TestLongLeaseIsAtWork(t *testing.T) {
 	}
 }
 
-// A record that is kept for its jobs and isn't finished is an operator's.
+// An unfinished record that is kept for its jobs waits for people.
 func TestStuckBesideItsJobs(t *testing.T) {
 	t.Parallel()
 	r := &store.Record{State: store.Stuck, Keep: store.KeepJobs}
@@ -34,8 +34,7 @@ func TestStuckBesideItsJobs(t *testing.T) {
 	}
 }
 
-// A report has the figures of all that was added, whose units of a month are scaled from a
-// sample to the table.
+// A report counts all added items, and scales the monthly units from a sample to the table.
 func TestReport(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)

@@ -20,10 +20,10 @@ type fake struct {
 	mu     sync.Mutex
 	about  ui.About
 	rows   []ui.Row
-	fails  error // of every call
+	fails  error // the error of every call; may be nil
 	acts   []ui.Action
 	follow chan []string // nil: no stream
-	hold   chan struct{} // Browse waits for it after the first page
+	hold   chan struct{} // Browse waits for this channel after the first page
 }
 
 func (f *fake) About() ui.About { return f.about }
@@ -101,16 +101,16 @@ func (f *fake) Act(_ context.Context, a ui.Action) (string, error) {
 	return "done", f.fails
 }
 
-// visitor is a browser at a page.
+// visitor is a browser with the page.
 type visitor struct {
 	t      *testing.T
 	base   string // http://127.0.0.1:port
 	launch string // the token of the link
-	token  string // of the session
+	token  string // the session's token
 	client *http.Client
 }
 
-// visit serves src, and comes to its page without a session.
+// visit serves src and opens the page, without a session.
 func visit(t *testing.T, newest int, src ui.Source) *visitor {
 	t.Helper()
 	server, err := ui.Listen(t.Context(), 0, newest, src)
@@ -137,7 +137,7 @@ func visit(t *testing.T, newest int, src ui.Source) *visitor {
 	return &visitor{t: t, base: base, launch: launch, client: &http.Client{Jar: jar}}
 }
 
-// enter starts the session.
+// enter starts a session.
 func (v *visitor) enter() *visitor {
 	v.t.Helper()
 	var got struct{ Token string }
@@ -149,7 +149,7 @@ func (v *visitor) enter() *visitor {
 	return v
 }
 
-// send sends a request as the page does; change may spoil it.
+// send sends a request like the page. change may spoil the request.
 func (v *visitor) send(method, path string, in any, change ...func(*http.Request)) (status int, h http.Header, body string) {
 	v.t.Helper()
 	var raw []byte
@@ -185,7 +185,7 @@ func (v *visitor) send(method, path string, in any, change ...func(*http.Request
 	return re.StatusCode, re.Header, string(all)
 }
 
-// events are the lines of the page's stream of events.
+// events returns the lines of the page's event stream.
 func (v *visitor) events() *bufio.Scanner {
 	v.t.Helper()
 	req, err := http.NewRequestWithContext(v.t.Context(), http.MethodGet, v.base+"/api/events", http.NoBody)

@@ -10,7 +10,7 @@ import (
 	"github.com/samekey/samekey/cmd/samekey/internal/ui"
 )
 
-// calls are all that the page can ask for.
+// calls are all calls of the page.
 var calls = []struct {
 	method, path string
 	in           any
@@ -27,7 +27,8 @@ var calls = []struct {
 	{"POST", "/api/stop", map[string]string{}},
 }
 
-// Each call is answered with a session, and refused with any part of it missing or wrong.
+// The server answers each call with a session, and refuses the call if
+// any part of the session is missing or wrong.
 func TestNothingWithoutASession(t *testing.T) {
 	t.Parallel()
 	src := &fake{}
@@ -66,7 +67,7 @@ func TestNothingWithoutASession(t *testing.T) {
 			"typed":                 {func(r *http.Request) { r.Header.Set("Sec-Fetch-Site", "none") }, 403},
 		} {
 			before := len(src.acts)
-			// The jar would add its cookie to the spoilt request.
+			// The cookie jar would add its cookie to the spoilt request.
 			status, _, body := v.bare().send(c.method, c.path, c.in, func(r *http.Request) { r.Header.Set("Cookie", v.cookie()) }, tt.spoil)
 			if status != tt.want || len(src.acts) != before || strings.Contains(body, "secret") {
 				t.Errorf("%s %s, %s: %d %s, want %d", c.method, c.path, name, status, body, tt.want)
@@ -80,8 +81,8 @@ func (v *visitor) port() string {
 	return port
 }
 
-// bare is the visitor without its cookies. It doesn't listen for ever to events that it
-// must not get.
+// bare returns the visitor without cookies, and with a short timeout for
+// events that it must not get.
 func (v *visitor) bare() *visitor {
 	b := *v
 	b.client = &http.Client{Timeout: 10 * time.Second}
@@ -100,8 +101,7 @@ func (v *visitor) cookie() string {
 	return all[0].Name + "=" + all[0].Value
 }
 
-// The link's token, and only that, starts a session. Its cookie is out of reach of
-// scripts and of other sites.
+// Only the link's token starts a session. Scripts and other sites can't use the session's cookie.
 func TestSession(t *testing.T) {
 	t.Parallel()
 	v := visit(t, 0, &fake{})
@@ -123,8 +123,7 @@ func TestSession(t *testing.T) {
 	}
 }
 
-// The files are the same for everybody, and have no data; each answer has the headers
-// that keep a browser from helping others.
+// The page's files contain no data. Each answer has the headers that restrict a browser.
 func TestPageIsStatic(t *testing.T) {
 	t.Parallel()
 	v := visit(t, 0, &fake{rows: []ui.Row{{PK: "v1##a", Route: "POST /secret"}}, about: ui.About{Table: "orders", Local: true}})
@@ -157,7 +156,7 @@ func TestPageIsStatic(t *testing.T) {
 			t.Errorf("host %s: %d", host, status)
 		}
 	}
-	// A link from elsewhere opens the page, but is no way to its data.
+	// A link on another site opens the page, but not its data.
 	from := func(r *http.Request) {
 		r.Header.Set("Sec-Fetch-Site", "cross-site")
 		r.Header.Set("Sec-Fetch-Mode", "navigate")

@@ -11,8 +11,8 @@ import (
 	"github.com/samekey/samekey/internal/testkit/hostiletest"
 )
 
-// Whoever writes to a table turns and hides nothing on the page: each of its calls runs
-// over records of each state that are hostile in every text, and still acts on them.
+// Texts from a table can't hide or turn text on the page. Each call of the page runs
+// over records of each state with hostile texts everywhere, and actions still work.
 func TestHostileRecordsOnThePage(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

@@ -32,17 +32,17 @@ import (
 	"github.com/samekey/samekey/seal"
 )
 
-// roundTrip makes an http.RoundTripper of a function.
+// roundTrip is a function as an http.RoundTripper.
 type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// kept is a table in memory with one record, and the page of the table.
+// kept is a table in memory with one record, and the source of the page.
 type kept struct {
 	*Table
 	client *dynamodb.Client
-	writer *dynamo.Store // the application's
-	// fault is the fault of the next requests; nil for none.
+	writer *dynamo.Store // the application's store
+	// fault injects faults into requests; nil injects none.
 	fault func(op string) dbfault.Fault
 }
 
@@ -87,7 +87,7 @@ func (k *kept) add(t *testing.T, rec *store.Record) {
 	}
 }
 
-// act acts on the record as it was shown.
+// act acts on the record as the page shows it now.
 func (k *kept) act(t *testing.T, a Action) (string, error) {
 	t.Helper()
 	return k.Act(t.Context(), k.seen(t, a))
@@ -103,21 +103,22 @@ func (k *kept) seen(t *testing.T, a Action) Action {
 	return a
 }
 
-// stuckNow is a stuck record that sweeps of today find.
+// stuckNow returns a stuck record with a recent claim, which a sweep finds.
 func stuckNow() *store.Record {
 	r := rides()["stuck"]
 	r.Created, r.Run = time.Now().Add(-time.Hour), time.Now().Add(-time.Minute)
 	return r
 }
 
-// closed is a provider that opens no key.
+// closed is a provider of keys that opens no key.
 type closed struct{ seal.Provider }
 
 func (closed) Open(context.Context, string, []byte) ([]byte, error) {
 	return nil, errors.New("AccessDenied")
 }
 
-// An act says what it did, or why not, as the question before it does. It logs nothing.
+// An act returns what it did, or the reason for a refusal, and so does
+// the question before. It logs nothing.
 func TestActs(t *testing.T) {
 	var log strings.Builder
 	old := slog.Default()
@@ -135,7 +136,7 @@ func TestActs(t *testing.T) {
 		sealed, pages seal.Provider
 		fault         func(k *kept, op string) dbfault.Fault
 		is            error
-		asks, says    string // "" for asks: the question says it, too
+		asks, says    string // asks: text of the question; "" means that the question returns says
 	}{
 		"done":    {do: answer, asks: "The change is in table of orders.", says: "done: the client gets 201 from now on"},
 		"no call": {do: Action{Do: "retry", NotMade: true}, is: ErrRefused, says: "refused: the operation has no call in doubt"},
@@ -202,7 +203,7 @@ func TestActs(t *testing.T) {
 	}
 }
 
-// A record is shown as it is: its row, its story, and what may be personal only to who asks for it.
+// The page shows a record's row and story, and personal data only on request.
 func TestShown(t *testing.T) {
 	t.Parallel()
 	key := sha256.Sum256([]byte("the desk's"))
@@ -261,14 +262,14 @@ func TestShown(t *testing.T) {
 	}
 }
 
-// Searches find the record that they name, and no other.
+// A search finds the record that it names, and no other.
 func TestFinds(t *testing.T) {
 	t.Parallel()
 	pk, err := (records.Customer{Namespace: "rides", Key: "k", Scope: "jwt:jane"}).PK(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	rec := rides()["released"] // it waits for nobody
+	rec := rides()["released"] // the record doesn't wait for people
 	rec.PK = pk
 	k := keep(t, rec, nil, nil)
 	for _, s := range []Search{{Any: pk}, {Key: "k", Scope: "jwt:jane", Namespace: "rides"}, {Key: "k", Scan: true}, {Key: "k", Scan: true, Namespace: "rides"}} {
@@ -291,7 +292,7 @@ func TestFinds(t *testing.T) {
 		t.Errorf("omar's: got %+v, %v", got, err)
 	}
 	k.fault = func(string) dbfault.Fault { return dbfault.LoseRequest }
-	for _, any := range []string{"v1#none", "text", pk + "#"} { // no record's key: nothing is asked
+	for _, any := range []string{"v1#none", "text", pk + "#"} { // not the key of a record: no request is sent
 		if got, err := k.Find(t.Context(), Search{Any: any}); err != nil || len(got.PKs) > 0 {
 			t.Errorf("%s: %+v, %v", any, got, err)
 		}
@@ -301,7 +302,8 @@ func TestFinds(t *testing.T) {
 	}
 }
 
-// The rows of a table are all of it, and those that wait for people; its size is as AWS says.
+// Browse returns all rows of a table, Waiting those that wait for
+// people, and Size what AWS counted.
 func TestRowsOfATable(t *testing.T) {
 	t.Parallel()
 	row := func(name string, created int64, change func(*Row)) Row {
@@ -371,7 +373,7 @@ func TestRowsOfATable(t *testing.T) {
 	}
 }
 
-// Whatever is asked of a table that is not there, or that may not be read, is an error that says so.
+// Every call returns the error of a table that is missing or may not be read.
 func TestTableThatFails(t *testing.T) {
 	t.Parallel()
 	for code, says := range map[string]string{"ResourceNotFoundException": "no table orders in this account and Region", "AccessDeniedException": "AccessDeniedException"} {
@@ -405,7 +407,7 @@ func TestTableThatFails(t *testing.T) {
 	}
 }
 
-// A table on this machine is read at once, and fast; a person waits for another one's pages.
+// A local table is read without a question, and fast. A scan of a table in AWS is slow.
 func TestPlaceOfATable(t *testing.T) {
 	t.Parallel()
 	for endpoint, want := range map[string]struct {

@@ -18,7 +18,7 @@ import (
 	"github.com/samekey/samekey/internal/testkit/localtest"
 )
 
-// listing is an answer of /api/requests.
+// listing is the answer to /api/requests.
 type listing struct {
 	Version                     int
 	Total, Matched, Page, Pages int
@@ -40,7 +40,7 @@ type listing struct {
 	}
 }
 
-// loaded waits until the table was read.
+// loaded waits until the table has been read.
 func loaded(v *visitor) listing {
 	v.t.Helper()
 	var l listing
@@ -78,7 +78,7 @@ func TestListFilters(t *testing.T) {
 			sum[i] += n
 		}
 	}
-	if sum != [3]int{1, 2, 2} || all.Chart.From != 1000 { // the unreadable one has no time
+	if sum != [3]int{1, 2, 2} || all.Chart.From != 1000 { // the unreadable record has no time
 		t.Errorf("chart %+v", all.Chart)
 	}
 	for query, want := range map[string]string{
@@ -103,7 +103,7 @@ func TestListFilters(t *testing.T) {
 	}
 }
 
-// 100,000 records leave a bounded view: the newest, and what waits for people.
+// With 100,000 records the view keeps only the newest, and those that wait for people.
 func TestBoundedView(t *testing.T) {
 	t.Parallel()
 	const newest, total = 5000, 100_000
@@ -132,8 +132,8 @@ func TestBoundedView(t *testing.T) {
 	t.Logf("heap after 100,000 records, with the other tests: %d MB", m.HeapAlloc>>20)
 }
 
-// A record that is gone leaves the view with the next scan; an error of the table is
-// shown, and the next scan tries again.
+// The next scan removes a deleted record from the view. The page shows
+// an error of the table, and the next scan tries again.
 func TestScanAgain(t *testing.T) {
 	t.Parallel()
 	src := &fake{rows: []ui.Row{{PK: "v1##a"}, {PK: "v1##b"}}}
@@ -158,7 +158,7 @@ func TestScanAgain(t *testing.T) {
 	localtest.Eventually(t, "the error is shown", func() bool { l := scan(); return l.Scan.Error == "throttled" && l.Total == 1 })
 }
 
-// slow is a source whose scan shows what it has read when it is let go.
+// slow is a source whose scan reads the rows, and passes them on only when the test permits it.
 type slow struct {
 	*fake
 	has, let chan struct{}
@@ -174,7 +174,7 @@ func (s *slow) Browse(_ context.Context, see func([]ui.Row, ui.Progress)) error 
 	return nil
 }
 
-// What a scan has read does not undo what was decided meanwhile.
+// The rows of a scan don't overwrite rows that a decision changed meanwhile.
 func TestScanIsOlderThanADecision(t *testing.T) {
 	t.Parallel()
 	src := &slow{&fake{rows: []ui.Row{{PK: "v1##a", State: "stuck"}, {PK: "v1##b", State: "stuck"}, {PK: "v1##c", State: "open"}}}, make(chan struct{}), make(chan struct{})}
@@ -195,7 +195,7 @@ func TestScanIsOlderThanADecision(t *testing.T) {
 		return all
 	}
 	src.mu.Lock()
-	src.rows = []ui.Row{{PK: "v1##a", State: "open"}, {PK: "v1##c", State: "done"}} // somebody else has opened a again
+	src.rows = []ui.Row{{PK: "v1##a", State: "open"}, {PK: "v1##c", State: "done"}} // another operator has opened a again
 	src.mu.Unlock()
 	src.let <- struct{}{}
 	if diff := cmp.Diff(map[string]string{"v1##a": "open", "v1##c": "open"}, states()); diff != "" {
@@ -224,7 +224,7 @@ func TestStopScan(t *testing.T) {
 	})
 }
 
-// A written record is told to the page that looks.
+// The server tells a connected page which record was written.
 func TestFollow(t *testing.T) {
 	t.Parallel()
 	src := &fake{about: ui.About{Local: true}, follow: make(chan []string)}
@@ -259,7 +259,7 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// What may be personal needs a request of its own, and keys don't get into addresses.
+// Personal data needs a separate request, and keys are never in URLs.
 func TestPersonalOnRequest(t *testing.T) {
 	t.Parallel()
 	v := visit(t, 0, &fake{}).enter()
@@ -277,7 +277,7 @@ func TestPersonalOnRequest(t *testing.T) {
 	}
 }
 
-// The server listens on this machine only, and a taken port is an error.
+// The server listens only on this machine, and fails if the port is taken.
 func TestListen(t *testing.T) {
 	t.Parallel()
 	v := visit(t, 0, &fake{})
@@ -293,7 +293,7 @@ func TestListen(t *testing.T) {
 	}
 }
 
-// counting is a source that counts how often the table is read.
+// counting is a source that counts reads of the table.
 type counting struct {
 	*fake
 	reads atomic.Int64
@@ -309,25 +309,25 @@ func (c *counting) Waiting(ctx context.Context, most int) ([]ui.Row, error) {
 	return c.fake.Waiting(ctx, most)
 }
 
-// Nobody pays for a page that nobody has opened: the table is not read before the first
-// request of a session, however often the page itself is asked for.
+// The server doesn't read the table before the first request of a
+// session, so that an unopened page costs nothing.
 func TestTableIsNotReadUntilSomebodyLooks(t *testing.T) {
 	t.Parallel()
 	src := &counting{fake: &fake{about: ui.About{Local: true}}}
 	v := visit(t, 0, src)
 	v.send(http.MethodGet, "/", nil)
-	v.send(http.MethodGet, "/api/about", nil) // refused: without a session
+	v.send(http.MethodGet, "/api/about", nil) // refused: no session
 	if n := src.reads.Load(); n != 0 {
 		t.Errorf("%d reads before anybody has looked", n)
 	}
 	v.enter()
 	v.send(http.MethodGet, "/api/about", nil)
-	for src.reads.Load() < 2 { // ends with the test's time
+	for src.reads.Load() < 2 { // the test's timeout ends the loop
 		runtime.Gosched()
 	}
 }
 
-// Each call is answered by what the table says of the record that the page means.
+// The server answers each call with the table's data about the record that the page names.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	const hidden = "v1##i\u200b"
@@ -348,7 +348,7 @@ func TestAnswers(t *testing.T) {
 		method, path string
 		in           any
 		status       int
-		says         string // whole, or a part of it
+		says         string // the whole answer, or a part
 	}{
 		{"GET", "/api/about", nil, 200, `{"table":"orders","local":true,"newest":20000}`},
 		{"GET", "/api/size", nil, 200, `{"items":10,"bytes":81920,"units":10}`},

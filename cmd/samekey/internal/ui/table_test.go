@@ -20,10 +20,10 @@ import (
 	"github.com/samekey/samekey/internal/testkit/leaktest"
 )
 
-// jane is a customer's scope, and charged the id of a charge.
+// jane is a customer's scope, and charged is the id of a charge.
 const jane, charged = "jwt:" + leaktest.Mail, "ch_" + leaktest.Token
 
-// desk is a table, an application on it, and the table as a source.
+// desk holds a table, an application on the table, and the page's source.
 type desk struct {
 	*ui.Table
 	engine *idem.Engine
@@ -66,7 +66,7 @@ func (d *desk) pay(ctx context.Context, key string) (idem.Result, error) {
 	})
 }
 
-// stuck is the story of a stuck operation, found by its customer's key.
+// stuck returns the story of a stuck operation, found by the customer's key.
 func (d *desk) stuck(t *testing.T, key string) *ui.Story {
 	t.Helper()
 	if _, err := d.pay(t.Context(), key); err == nil {
@@ -88,7 +88,7 @@ func (d *desk) story(t *testing.T, key string) *ui.Story {
 	return s
 }
 
-// A decision shows what it will do, needs an agreement about the call, and works once.
+// A decision shows its effect, needs an answer about the call in doubt, and works once.
 func TestRetryOnce(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -130,7 +130,7 @@ func TestRetryOnce(t *testing.T) {
 	}
 }
 
-// Two operators decide at once: one of them wins, and the other is told.
+// If two operators decide at once, one wins, and the other gets an error.
 func TestTwoOperatorsAtOnce(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
@@ -151,7 +151,7 @@ func TestTwoOperatorsAtOnce(t *testing.T) {
 	}
 }
 
-// An answer of people holds for as long as one of the function that the operation is of.
+// An answer that a person gives is kept as long as the function's own answers.
 func TestSettledAnswerHoldsAsTheFunctionsOwn(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)

@@ -13,12 +13,12 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// at is a time, in epoch seconds, and ms the same for the page.
+// at returns a time in epoch seconds, and ms the same time for the page.
 func at(s int64) time.Time { return time.Unix(s, 0) }
 
 func ms(s int64) int64 { return 1000 * s }
 
-// rides are a record of each kind, by its name, as it is at 100.
+// rides returns records of each kind by name, at the time 100.
 func rides() map[string]*store.Record {
 	const call = `{"id":"text"}`
 	booked, asked := store.Phase{Name: "booked", Result: []byte(`{"id":7}`), At: 2 * time.Second}, store.Phase{Name: "charged", Intent: true, Shape: call, At: 3 * time.Second}
@@ -57,7 +57,8 @@ func rides() map[string]*store.Record {
 	return all
 }
 
-// An offer is there exactly if the action fits the record, and says all that it needs.
+// A record has an offer exactly if the action fits, and the offer holds
+// everything that the action needs.
 func TestOffers(t *testing.T) {
 	t.Parallel()
 	const shape = `{"id":"text"}`
@@ -93,7 +94,7 @@ func TestOffers(t *testing.T) {
 	}
 }
 
-// Each part of a story is on the timeline, with its times and the state that the page paints.
+// The timeline has each part of a story, with the times and the state that the page paints.
 func TestSpans(t *testing.T) {
 	t.Parallel()
 	e := &records.Story{
@@ -133,7 +134,7 @@ func TestSpans(t *testing.T) {
 	}
 }
 
-// What may be personal is shown as it was sent, and indented where it is JSON.
+// The page shows personal data as it was sent, and indents JSON.
 func TestPersonal(t *testing.T) {
 	t.Parallel()
 	rec := rides()["jobs"]
@@ -166,7 +167,7 @@ func TestPersonal(t *testing.T) {
 	}
 }
 
-// An action of the page is the operator's wish, and asks for nothing that the page didn't say.
+// The wish for an action asks for nothing that the page didn't send.
 func TestWishes(t *testing.T) {
 	t.Parallel()
 	rec := rides()["jobs"]

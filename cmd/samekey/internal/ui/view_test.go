@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// trace is a source that notes when it is asked for what.
+// trace is a source that notes the time of each call.
 type trace struct {
 	Source
 	local   bool
@@ -57,8 +57,8 @@ func (s *trace) Row(_ context.Context, pk string) (Row, bool, error) {
 	return s.row(pk)
 }
 
-// A local table is read at once, and again and again while a page looks if its changes can't be
-// followed; of others only what waits for people is.
+// The loader reads a local table at once, and repeatedly if the table has no stream
+// and a page is connected. Of other tables it reads only the waiting operations.
 func TestLoads(t *testing.T) {
 	t.Parallel()
 	none := func(context.Context, func(), func([]string)) error { return ErrNoStream }
@@ -94,7 +94,7 @@ func TestLoads(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		src    *trace
-		unseen bool // no page looks
+		unseen bool // no page is connected
 		watch  time.Duration
 		calls  []string
 		rows   string
@@ -165,8 +165,8 @@ func TestLoads(t *testing.T) {
 	}
 }
 
-// Pages hear which records were written, up to a number, once for each burst, and that the
-// server is still there.
+// A page gets the keys of written records, up to a maximum, in one event
+// for each burst, and a sign of life from the server.
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

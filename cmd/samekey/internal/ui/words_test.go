@@ -10,7 +10,7 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// The page has the words of the list of reasons.
+// The page has a text for each reason.
 func TestPageHasTheReasonsWords(t *testing.T) {
 	t.Parallel()
 	script, err := os.ReadFile("static/dom.js")

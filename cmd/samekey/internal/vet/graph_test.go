@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// The rules run side by side, and ask the same graphs.
+// The rules use the same graphs concurrently.
 func TestGraphIsAskedSideBySide(t *testing.T) {
 	t.Parallel()
 	fset := token.NewFileSet()

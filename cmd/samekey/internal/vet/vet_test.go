@@ -14,7 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	_ "github.com/stripe/stripe-go/v85" // the fixtures call it, and go mod tidy does not see them
+	_ "github.com/stripe/stripe-go/v85" // the fixtures import it, which go mod tidy doesn't see
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/analysis/checker"
 	"golang.org/x/tools/go/packages"
@@ -22,9 +22,8 @@ import (
 	"github.com/samekey/samekey/cmd/samekey/internal/vet/lock"
 )
 
-// every runs all rules at once: so a handler that is good for one rule is good for all,
-// and the SDK is loaded once. Where a package has a lock file, it also reports what the
-// package has for it.
+// every runs all rules in one pass: a handler without a finding passes every rule, and the SDK
+// is loaded once. For a package with a lock file, every also reports the handlers and engines.
 var every = &analysis.Analyzer{
 	Name: "every", Doc: "run all rules", Requires: []*analysis.Analyzer{finder}, ResultType: Program.ResultType,
 	Run: func(pass *analysis.Pass) (any, error) {
@@ -47,7 +46,7 @@ var every = &analysis.Analyzer{
 	},
 }
 
-// lockFile is the lock file of a fixture; nil if it has none.
+// lockFile returns the lock file of a fixture; nil if there is none.
 func lockFile(pkg string) *lock.File {
 	f, err := lock.Read(filepath.Join("testdata", path.Base(pkg), "samekey.lock"))
 	if err != nil || f.Packages == nil {
@@ -56,8 +55,8 @@ func lockFile(pkg string) *lock.File {
 	return f
 }
 
-// reportProgram reports the handlers of a package, each phase with those that may run
-// before it, and its engines.
+// reportProgram reports the engines of a package, and its handlers: each
+// phase with the phases that may run before it.
 func reportProgram(pass *analysis.Pass, program lock.Program) {
 	report := func(at token.Position, text string) {
 		for _, f := range pass.Files {
@@ -83,8 +82,8 @@ func reportProgram(pass *analysis.Pass, program lock.Program) {
 	}
 }
 
-// Each planted mistake is found, and nothing else. What the fixtures import comes from the
-// compiler: analysistest would check the types of whole SDKs.
+// The rules find each planted mistake, and nothing else. The test reads the fixtures'
+// imports from the compiler's export data: analysistest would type-check whole SDKs.
 func TestPlantedMistakes(t *testing.T) {
 	t.Parallel()
 	folders, err := filepath.Glob("testdata/*")
@@ -128,8 +127,8 @@ func TestPlantedMistakes(t *testing.T) {
 	}
 }
 
-// wanted is a comment as analysistest has them: what is found on its line, or so many
-// lines below.
+// wanted matches a comment as in analysistest: the findings on its line,
+// or on the line that is the given number of lines below.
 var wanted = regexp.MustCompile("// want (?:\\+(\\d+) )?(`.*`)$")
 
 func compareWithComments(t *testing.T, res *checker.Action) {
@@ -164,7 +163,7 @@ func compareWithComments(t *testing.T, res *checker.Action) {
 	}
 }
 
-// The address that a rule names leads to its part of the page.
+// The URL of each rule leads to a section of the page.
 func TestRulesAreExplained(t *testing.T) {
 	t.Parallel()
 	if err := analysis.Validate(Analyzers()); err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Phases of handlers, as docs/operate/changes.md changes them.
+// phases of handlers, as in docs/operate/changes.md
 var (
 	ride     = Phase{Name: "ride", Kind: "Atomic", Result: map[string]any{"ID": "string"}}
 	trip     = Phase{Name: "trip", Kind: "Atomic", Result: map[string]any{"ID": "string"}}
@@ -28,8 +28,8 @@ func call(name string, calls ...string) Phase {
 
 func changed(p Phase, change func(*Phase)) Phase { change(&p); return p }
 
-// change is a row of the page: the phases before and after. What can't be seen in the
-// phases has none.
+// change is a row of the page: the phases before and after. Both are
+// empty if phases don't show the change.
 type change struct{ was, is []Phase }
 
 var unseen = change{}
@@ -70,17 +70,17 @@ var rows = map[string]change{
 	"a call sends other parameters":                           unseen,
 }
 
-// handler runs its phases one after another.
+// handler returns a handler that runs its phases in order.
 func handler(phases []Phase) Handler { return ordered(phases, func(i, j int) bool { return i < j }) }
 
 func ordered(phases []Phase, before func(i, j int) bool) Handler {
 	return Handler{Package: "app", Name: "book", Phases: phases, Before: func(i, j int) bool {
-		_, _ = phases[i], phases[j] // a phase that isn't there has no place
+		_, _ = phases[i], phases[j] // panic on an index out of range
 		return before(i, j)
 	}}
 }
 
-// messages are the changes from a handler to another one.
+// messages returns the changes from one handler to another.
 func messages(was []Phase, is Handler) (all []string) {
 	for _, c := range locked(was).Compare(Program{Handlers: []Handler{is}}, everything, nothing) {
 		all = append(all, c.Message)
@@ -95,8 +95,8 @@ func locked(phases []Phase) *File {
 func everything(string) bool { return true }
 func nothing(string) bool    { return false }
 
-// Each row of the page that says what becomes of operations under way is judged as the
-// page says, which the engine's tests hold to the engine.
+// Compare judges each row of the page as the page does. The engine's
+// tests compare the page with the engine.
 func TestChangesAreJudgedAsThePageSays(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../../../../docs/operate/changes.md")
@@ -211,7 +211,8 @@ func TestHandlersThatMove(t *testing.T) {
 	}
 }
 
-// What was looked at, or is no more, is as the program has it; the rest stays.
+// Updated replaces packages that were loaded, removes packages that are
+// gone, and leaves all others unchanged.
 func TestUpdated(t *testing.T) {
 	t.Parallel()
 	type phases = map[string][]Phase

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What a key means is changed in two releases. The file is the former one.
+// A change of what a key means needs two releases. The lock file describes the former release.
 func TestMeanings(t *testing.T) {
 	t.Parallel()
 	const knows = "[]idem.Fingerprint{{CanonicalJSON: true}}"
@@ -22,7 +22,7 @@ func TestMeanings(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		was, is Meaning
-		want    string // "" = earlier requests survive it
+		want    string // "": earlier requests survive the change
 	}{
 		"a scope":              {Meaning{}, Meaning{"Scope": "a"}, `the scope of the engine has changed: "Scope": a retry of an earlier request runs as a new operation`},
 		"nobody is told apart": {Meaning{}, Meaning{"OneScope": "true"}, `"OneScope"`},

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// shapeOf is the shape of the type T of a source. Own makes its own JSON.
+// shapeOf returns the shape of the type T in a source. The type Own has its own JSON encoding.
 func shapeOf(t *testing.T, source string) Shape {
 	t.Helper()
 	fset := token.NewFileSet()
@@ -27,7 +27,8 @@ func shapeOf(t *testing.T, source string) Shape {
 	return ShapeOf(pkg.Scope().Lookup("T").Type(), func(t types.Type) bool { return t.String() == "p.Own" })
 }
 
-// The engine compares stored results with such types as encoding/json sees them.
+// A shape has the fields and types that encoding/json sees, since the
+// engine compares stored results with them.
 func TestShapeOf(t *testing.T) {
 	t.Parallel()
 	got := shapeOf(t, `type (
@@ -70,7 +71,7 @@ func TestShapeOf(t *testing.T) {
 	}
 }
 
-// A provider's types are parts of each other in so many ways that nobody can list them.
+// The parts of a provider's types are too many to list: such a type has its name as its shape.
 func TestAHugeTypeHasTheShapeOfItsName(t *testing.T) {
 	t.Parallel()
 	var source strings.Builder
@@ -83,7 +84,7 @@ func TestAHugeTypeHasTheShapeOfItsName(t *testing.T) {
 	}
 }
 
-// What a stored value has must have a place in the present type.
+// lost names a part of a stored value that has no place in the present type.
 func TestLost(t *testing.T) {
 	t.Parallel()
 	type fields = map[string]any
@@ -108,7 +109,7 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// A struct that embeds itself ends, too.
+// ShapeOf ends for a struct that embeds itself.
 func TestShapeOfAStructInItself(t *testing.T) {
 	t.Parallel()
 	if got := shapeOf(t, "type T struct { *T; X int }"); got != "p.T" {
