@@ -29,9 +29,9 @@ const maxName = 256 // limit for the name of a function or handler, in bytes
 //
 // Routes that need other settings use another engine on the same store.
 type Options struct {
-	// Mode decides whether requests are protected, observed or left alone. The other
-	// modes than ModeEnforce are for handlers without phases: a phase that begins
-	// without a record is refused ([ErrUnprotected]). Default: ModeEnforce.
+	// Mode decides whether requests are protected, observed or left alone. Modes other than
+	// ModeEnforce are for handlers without phases: a phase that begins without a record is
+	// refused ([ErrUnprotected]). Default: ModeEnforce.
 	Mode Mode
 
 	// Namespace separates applications that share a table. Every partition key
@@ -39,9 +39,9 @@ type Options struct {
 	// letters, digits, "-", "_" and ".". Default: none.
 	Namespace string
 
-	// Function names the program that runs this engine's operations. A record stores
-	// the name, and only a completer that acts for this function completes the
-	// operation without its client ([Engine.Resume]), so Resumable needs a name. Aliases that are separate
+	// Function names the program that runs this engine's operations. A record stores the
+	// name, and only a completer that acts for this function completes the operation without
+	// its client ([Engine.Resume]), so Resumable needs a name. Aliases that are separate
 	// applications on one table need different names. At most 256 bytes. Default:
 	// AWS_LAMBDA_FUNCTION_NAME, which Lambda sets; none elsewhere.
 	Function string
@@ -70,24 +70,24 @@ type Options struct {
 	// handlers do more than set a state.
 	Methods []string
 
-	// KeyHeader is the name of the header with the key, for contracts that have a
-	// name of their own ("PayPal-Request-Id"). The answers echo the key under this
-	// name, and errors tell it. No option can add the header to the fingerprint or to
-	// a record. Default: the constant [KeyHeader].
+	// KeyHeader is the name of the header with the key, for contracts with another name
+	// ("PayPal-Request-Id"). The answers echo the key under this name, and errors mention
+	// the name. No option can add the header to the fingerprint or to a record. Default: the
+	// constant [KeyHeader].
 	KeyHeader string
 
 	// Key decides how to treat a request without a key. Default: KeyRequired.
 	Key KeyMode
-	// MinKey is the least length of a new operation's key, in bytes: 1 to 255, the most
-	// that a key has. A known key is served whatever MinKey is. Without a MinKey, keys of
-	// callers under [OneScope] have at least 22 bytes. Default: 1.
+	// MinKey is the least length of a new operation's key, in bytes: 1 to 255, the longest
+	// key. A known key is served whatever MinKey is. Without a MinKey, keys of callers under
+	// [OneScope] have at least 22 bytes. Default: 1.
 	MinKey int
 
-	// KeyFrom finds the key elsewhere than in the header: in a form or in a body. Its
-	// key goes before the header's, since a browser may add a header of its own to
-	// each submission of a form. KeyFrom returns [ErrKeyMissing] if there is none;
-	// then the header counts. Any other error refuses the request, whose record is not
-	// read. KeyFrom may set [Request.Same] and [Request.Unread].
+	// KeyFrom finds the key elsewhere than in the header: in a form or in a body. The key
+	// from KeyFrom replaces the header's, since a browser may add a header of its own to
+	// each submission of a form. If KeyFrom returns [ErrKeyMissing], the header counts. Any
+	// other error refuses the request before its record is read. KeyFrom may set
+	// [Request.Same] and [Request.Unread].
 	KeyFrom func(*Request) (string, error)
 
 	// InFlight decides how to answer a request while another attempt holds its key.
@@ -98,19 +98,18 @@ type Options struct {
 	// base path. InFlightAccept needs StatusURL. See [Engine.ServeStatus].
 	StatusURL string
 
-	// Scope finds the caller of a request. Default: its verified Identity. A keyed
-	// request without either is refused (ErrScope), unless [OneScope] is set. The scope
-	// must rest on verified facts only: a scope that clients can choose gives them other
-	// callers' answers. An error or an empty scope refuses the request before anything
-	// is stored, since an unknown caller may be anybody. Return an empty scope, or an
-	// error that matches ErrScope, if the request has no caller, and another error if
-	// the caller can't be found now: under [Former] a request without a caller is not
-	// refused. The engine adds the tenant.
+	// Scope finds the caller of a request. Default: the request's verified Identity. A keyed
+	// request with neither a scope nor an Identity is refused (ErrScope), unless [OneScope]
+	// is set. The scope must rest on verified facts only: a scope that clients can choose
+	// gives them other callers' answers. An error or an empty scope refuses the request
+	// before anything is stored, since an unknown caller may be anybody. If the request has
+	// no caller, return an empty scope or an error that matches ErrScope. If the caller
+	// can't be found now, return another error: under [Former] a request without a caller is
+	// not refused. The engine adds the tenant.
 	Scope func(ctx context.Context, r *Request) (string, error)
-	// CallerFromOp says that the handlers take the caller from [Op.Caller], and from
-	// no header. A completer's request has no header that names the caller, so
-	// Resumable needs CallerFromOp where the program names the caller, or there is
-	// one: with Scope, with [OneScope], and for requests with a [Request.Scope].
+	// CallerFromOp says that the handlers take the caller from [Op.Caller], and from no
+	// header: a completer's request has no header that names the caller. Resumable needs
+	// CallerFromOp with Scope, with [OneScope], and for requests with a [Request.Scope].
 	CallerFromOp bool
 
 	// Former is how the scopes of an earlier release were found, while they change: see
@@ -120,19 +119,19 @@ type Options struct {
 	// Fingerprint defines which requests count as the same.
 	Fingerprint Fingerprint
 
-	// Quota limits the new operations of callers, before the claim. A caller over the
-	// limit gets a 429 with Retry-After ([ErrQuota]), which burns no key. Requests
-	// with a known key and operations of a completer are never refused. While a
-	// caller's quota is used up, each of its requests costs one read. Package
-	// idem/quota has an implementation. Default: none.
+	// Quota limits the new operations of callers, before the claim. A caller over the limit
+	// gets a 429 with Retry-After ([ErrQuota]), and may use the key again. Requests with a
+	// known key and operations of a completer are never refused. While a caller's quota is
+	// used up, each of its requests costs one read. Package idem/quota has an
+	// implementation. Default: none.
 	Quota Quota
 
-	// Stored decides whether an answer of the handler is stored and replayed. The
-	// answer has its status and all its headers, with canonical names; Stored must not
-	// change it, and must be safe for concurrent use. Other answers are given once and
-	// free the key, if nothing was done under it, and are withheld otherwise
-	// ([ErrUnfinished]). Answers of [Respond] and [Finish] are always stored. Adapters
-	// whose answers have no status have 200. Default: DefaultStored.
+	// Stored decides whether an answer of the handler is stored and replayed. The answer has
+	// its status and all its headers, with canonical names; Stored must not change it, and
+	// must be safe for concurrent use. An answer that isn't stored is given once and frees
+	// the key, if nothing was done under the key; otherwise it is withheld
+	// ([ErrUnfinished]). Answers of [Respond] and [Finish] are always stored. Adapters whose
+	// answers have no status pass 200. Default: DefaultStored.
 	Stored func(Response) bool
 	// StoreHeaders are response headers to store besides Content-Type, Location and
 	// similar ones. New refuses headers that carry secrets.
@@ -142,11 +141,12 @@ type Options struct {
 	// never runs again. At most 6 MiB. Default: 256 KiB.
 	MaxBody int
 	// MaxRequest is the largest body of a request that Middleware reads, in bytes. With
-	// Resumable it is the largest body of a new request instead, and Middleware reads
-	// 10 MiB at least, so that a known key gets its answer. A larger new request is
-	// refused by [ErrTooLarge]; a known key whose body is not read by [ErrIncomparable].
-	// Storing a request costs a write unit for each KB, above 4 KB two, also if the handler
-	// then refuses the request. At most 10 MiB with Resumable. Default: 10 MiB, with Resumable 256 KiB.
+	// Resumable, MaxRequest limits the body of a new request instead, and Middleware reads
+	// at least 10 MiB, so that a known key gets its answer. A larger new request is refused
+	// by [ErrTooLarge]; a known key whose body is not read, by [ErrIncomparable]. Storing a
+	// request costs a write unit for each KB (two above 4 KB), also if the handler then
+	// refuses the request. At most 10 MiB with Resumable. Default: 10 MiB, with Resumable
+	// 256 KiB.
 	MaxRequest int
 
 	// Resumable stores the request with its claim, so that a completer can finish
@@ -157,10 +157,10 @@ type Options struct {
 	Resumable bool
 	// CallsOut says that every handler calls another system ([Foreign]) before it answers.
 	// The claim then says that a call follows, which saves the write before the first
-	// Foreign. In turn an answer without a call counts as one that hides a call: once an
-	// attempt has died, wherever that was, such an answer is withheld, and after MaxTries
-	// the operation waits for people. So leave CallsOut off for handlers that may answer
-	// without a call, and where the first call is never repeated ([NotIdempotent], or
+	// Foreign. In turn, an answer without a call counts as an answer that hides a call: once
+	// an attempt has died at any point, such an answer is withheld, and after MaxTries the
+	// operation waits for people. So leave CallsOut off for handlers that may answer without
+	// a call, and for handlers whose first call is never repeated ([NotIdempotent], or
 	// [Remembers] of zero).
 	CallsOut bool
 	// InputHeaders are request headers to store with a Resumable request, besides
@@ -184,9 +184,10 @@ type Options struct {
 	Logger *slog.Logger
 	// Hooks are called as the engine works, for metrics.
 	Hooks Hooks
-	// Tracer makes spans of the steps of each operation, and passes the trace on
-	// with its jobs: Telemetry.Tracer of module github.com/samekey/samekey/otel. A record then stores the context of its claim, and each job that
-	// of its phase, about 60 bytes each. Default: none, and nothing is stored.
+	// Tracer makes spans of the steps of each operation, and passes the trace on with its
+	// jobs: Telemetry.Tracer of module github.com/samekey/samekey/otel. A record then stores
+	// the trace context of its claim, and each job the trace context of its phase, about 60
+	// bytes each. Default: none, and nothing is stored.
 	Tracer trace.Tracer
 
 	oneScope bool // see OneScope

@@ -71,8 +71,8 @@ func (e *core) tellsOff(ctx context.Context, r *Request) {
 	}
 }
 
-// unprotected runs fn without a record. If a phase of fn was refused, so is the request,
-// whatever fn answers.
+// unprotected runs fn without a record. If a phase of fn was refused, the request is
+// refused too, whatever fn answers.
 func (e *core) unprotected(ctx context.Context, r *Request, fn func(context.Context) (Response, error)) (Result, error) {
 	ctx, without := withoutRecord(ctx)
 	res, err := e.pass(ctx, r, fn)
@@ -82,9 +82,9 @@ func (e *core) unprotected(ctx context.Context, r *Request, fn func(context.Cont
 	return res, err
 }
 
-// recordless is a request that runs without a record because of the engine's mode. A
-// phase is refused, since the derived keys of its calls come from the operation's id:
-// without a record, they would be new at each retry.
+// recordless is a request that runs without a record because of the engine's mode. Its
+// phases are refused: the derived keys of their calls come from the operation's id, and
+// would be new at each retry.
 type recordless struct{ refused atomic.Bool }
 
 type recordlessKey struct{}
@@ -94,8 +94,8 @@ func withoutRecord(ctx context.Context) (context.Context, *recordless) {
 	return context.WithValue(ctx, recordlessKey{}, without), without
 }
 
-// refusesPhase is the error for a phase in ctx that has no record; nil outside of such a
-// request.
+// refusesPhase returns the error for a phase in ctx, if the request of ctx is recordless;
+// else nil.
 func refusesPhase(ctx context.Context) error {
 	without, ok := ctx.Value(recordlessKey{}).(*recordless)
 	if !ok {
@@ -111,8 +111,8 @@ func (e *core) phaseRefused(ctx context.Context, r *Request) error {
 	return &Error{Op: "phase", Err: ErrUnprotected}
 }
 
-// leaving is an engine that leaves a request to its handler. Another engine inside of
-// the handler may act on the request's key, which then is not ignored.
+// leaving is an engine that leaves a request to its handler. If another engine inside of
+// the handler acts on the request's key, the key is not ignored.
 type leaving struct {
 	acted atomic.Bool
 	outer *leaving

@@ -58,8 +58,8 @@ func Atomic[T any](ctx context.Context, name string, fn func(context.Context, *T
 // message ([ErrDeliveryKey]): under the next delivery's key the call would be a
 // different call.
 //
-// Foreign takes neither writes nor jobs ([ErrWrite]): where its provider ([LookUp]) or people say
-// what the call came to, fn doesn't run, and they would be lost. Hand them to a following
+// Foreign takes neither writes nor jobs ([ErrWrite]): if the provider ([LookUp]) or people
+// say how the call ended, fn doesn't run, and they would be lost. Hand them to a following
 // [Atomic] or to [Finish].
 //
 // An error of fn fails the phase and keeps the key's record; the client is told
@@ -105,18 +105,17 @@ func Finish[Re any](ctx context.Context, fn func(context.Context, *Tx) (Re, erro
 	return re, err
 }
 
-// Stage adds jobs to the next commit of the operation in ctx, at the latest the
-// commit of the answer. If the answer isn't stored, the jobs are not staged.
-// Outside of an operation Stage returns [ErrNoOperation]. An invalid job returns
-// [ErrWrite], and jobs that don't fit into the record [store.ErrTooLarge] (see
-// [Tx.Stage]). Either keeps the answer from being stored, like any failed phase: no job
-// is lost if the caller ignores the error.
+// Stage adds jobs to the next commit of the operation in ctx, at the latest the commit of
+// the answer. If the answer isn't stored, the jobs are not staged. Outside of an operation
+// Stage returns [ErrNoOperation]. For an invalid job Stage returns [ErrWrite], and for jobs
+// that don't fit into the record [store.ErrTooLarge] (see [Tx.Stage]). Both errors keep the
+// answer from being stored, like any failed phase: no job is lost if the caller ignores the
+// error.
 //
-// The jobs belong to the phase that follows. If that phase is already committed,
-// so are the jobs, and Stage doesn't stage them again. That phase must not be a
-// [Foreign], which fails ([ErrWrite]). Inside a phase, which may run more than once, Stage is
-// refused ([ErrPhaseOrder]): use [Tx.Stage]. After the answer Stage returns
-// [ErrAnswered].
+// The jobs belong to the phase that follows. If that phase is already committed, so are the
+// jobs, and Stage doesn't stage them again. If that phase is a [Foreign], the phase fails
+// ([ErrWrite]). Inside a phase, which may run more than once, Stage is refused
+// ([ErrPhaseOrder]): use [Tx.Stage]. After the answer Stage returns [ErrAnswered].
 func Stage(ctx context.Context, jobs ...Job) error {
 	r, err := runOf(ctx)
 	if err != nil {
@@ -247,22 +246,22 @@ func (s *step) check() error {
 }
 
 // recordsBegin reports whether the begin of the call is recorded as a phase, which only
-// people end.
-// A phase with a look-up leaves a mark instead, as one whose call is repeated does.
+// people end. A phase with a look-up leaves a mark instead, like a phase whose call is
+// repeated.
 func (s *step) recordsBegin() bool { return s.intent && s.lookUp == nil }
 
-// doubtful is the phase with the name of its call, if it has one.
+// doubtful returns the phase with the name of its call, if it has one.
 func (s *step) doubtful(call string) state.Doubtful {
 	return state.Doubtful{Phase: s.name, Call: call, Keyless: s.intent, Memory: s.memory}
 }
 
-// begins is the phase as a call that has begun, with the shape of the result that people
-// may have to give.
+// begins returns the phase as a call that has begun, with the shape of the result that
+// people may have to give.
 func (s *step) begins() store.Phase {
 	return store.Phase{Name: s.name, Intent: true, Shape: shape.Of(s.result)}
 }
 
-// only returns the name of the one call of a phase with a look-up.
+// only returns the name of the one call that a phase with a look-up makes.
 func (s *step) only(made map[string]int) string {
 	if len(s.sends) != 1 {
 		return ""

@@ -5,10 +5,10 @@ import (
 	"sync"
 )
 
-// gate lets the phases of a handler run one after the other, and none after the operation
-// has ended, the handler has returned, or a phase has failed.
+// gate lets the phases of a handler run one after the other. No phase runs after the
+// operation has ended, the handler has returned, or a phase has failed.
 //
-// While a gate is locked, progress and calls may be asked, and never the other way round.
+// Code that holds a gate's lock may lock progress and calls, never the other way round.
 type gate struct {
 	pk string // of the record
 
@@ -18,17 +18,17 @@ type gate struct {
 	over  bool            // the handler has returned
 	left  bool            // the handler returned while a phase was running
 
-	within error  // refused by the phase that runs, which then doesn't commit: run again, it would be skipped
+	within error  // the running phase was refused, and doesn't commit: a later run would skip it
 	end    *ended // how the operation has ended, in a phase; nil if it has not
 	err    error  // error of the first failed phase
 }
 
-// ended is how an operation has ended in a phase of its handler: with an answer that the
-// handler can no longer change. As an error it passes through the phase, whose caller gets
-// seen. The answer goes to [run.end].
+// ended says how an operation has ended in a phase of its handler: with an answer that the
+// handler can no longer change. ended is returned as an error of the phase; the phase's
+// caller gets seen. The answer goes to [run.end].
 type ended struct {
 	res  Result
-	err  error // in place of res
+	err  error // returned in place of res
 	seen error // nil: the answer that the phase has given
 }
 
@@ -75,8 +75,8 @@ func (g *gate) enter(s step, recall func(step) ([]byte, bool, error)) (raw []byt
 	return raw, recorded, err
 }
 
-// leave records that the phase has ended, with err unless it is nil, and the operation with
-// it unless end is nil.
+// leave records that the phase has ended: with err unless err is nil. Unless end is nil,
+// the phase has ended the operation too.
 func (g *gate) leave(end *ended, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -86,7 +86,7 @@ func (g *gate) leave(end *ended, err error) {
 	}
 }
 
-// between calls do, which belongs between two phases.
+// between calls do between two phases.
 func (g *gate) between(do func() error) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -130,17 +130,18 @@ func (g *gate) failure() (left bool, first error) {
 	return g.left, g.err
 }
 
-// refused returns why the phase that runs must not commit: its function has begun a phase or
-// staged a job apart from its Tx, which a later attempt would not do again. nil if it may.
+// refused returns why the running phase must not commit, nil if it may: its function has
+// begun a phase or staged a job without its Tx, and a later attempt would not do that
+// again.
 func (g *gate) refused() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.within
 }
 
-// close records that the handler has returned, and returns how the operation has ended, nil
-// if it has not, and what failure returns. If a phase is still running, the handler didn't
-// wait for its result, and the phase counts as failed.
+// close records that the handler has returned. It returns how the operation has ended (nil
+// if it has not), and the results of failure. If a phase is still running, the handler
+// didn't wait for its result, and the phase counts as failed.
 func (g *gate) close() (end *ended, left bool, first error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -60,7 +60,7 @@ func parsed(raw []byte) (v any, err error) {
 	return v, err
 }
 
-// lost names a part of the JSON value was that is not in is. Empty values may be
+// lost names a part of the JSON value was that is missing in is. Empty values may be
 // missing; names are compared as in encoding/json.
 func lost(was, is any, at string) string {
 	switch was := was.(type) {
@@ -97,13 +97,13 @@ func lost(was, is any, at string) string {
 	return cmp.Or(strings.TrimPrefix(at, "."), "the value")
 }
 
-// altered finds the first part of v that differs in back, which was read from v's
-// JSON: a field that JSON leaves out, a string that isn't UTF-8. altered returns
-// the part's path in Go syntax, or "".
+// altered finds the first part of v that differs in back, which was read from v's JSON: a
+// field that JSON leaves out, or a string that isn't UTF-8. altered returns the part's path
+// in Go syntax, or "".
 //
-// A type with its own JSON methods is trusted, but for UTF-8 ([encodeResult]). Empty and nil are equal, since
-// omitempty turns one into the other. If v contains an interface, back contains
-// the types of JSON: there only data that JSON leaves out counts.
+// A type with its own JSON methods is trusted, except for UTF-8 ([encodeResult]). Empty and
+// nil are equal, since omitempty turns one into the other. If v contains an interface, back
+// contains the types of JSON: there, only data that JSON leaves out counts.
 func altered(v, back reflect.Value, at string) string {
 	if !v.IsValid() || ownJSON(v) {
 		return ""
@@ -186,8 +186,7 @@ func alteredEntry(v, back reflect.Value, at string) string {
 	return ""
 }
 
-// unseen finds data of v that JSON leaves out if there is no value to compare
-// with.
+// unseen finds data of v that JSON leaves out, without a value to compare with.
 func unseen(v reflect.Value, at string) string {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:

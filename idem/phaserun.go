@@ -17,7 +17,7 @@ import (
 	"github.com/samekey/samekey/internal/trace"
 )
 
-// The course of a phase, in call order: do, then atomic or foreign, then outcome.
+// The functions of a phase's run, in call order: do, then atomic or foreign, then outcome.
 
 // phaseRun is one run of a phase.
 type phaseRun struct {
@@ -69,7 +69,7 @@ func (p *phaseRun) atomic(ctx context.Context, fn func(context.Context, *Tx) ([]
 	}
 }
 
-// foreign has the record kept, calls fn once, and commits.
+// foreign marks the record as kept, calls fn once, and commits.
 func (p *phaseRun) foreign(ctx context.Context, fn func(context.Context, *Tx) ([]byte, error)) ([]byte, error) {
 	if p.step.lookUp == nil && p.run.progress.begun() {
 		return nil, p.run.markStuck(ctx, fmt.Sprintf("the outcome of phase %q is unknown: an attempt began the call, and never came back", p.step.name))
@@ -169,11 +169,11 @@ func sentHash(operation string, raw []byte) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// unsent reports whether an earlier attempt's mark lacks a hash of sent.
+// unsent reports whether an earlier attempt's mark lacks one of the hashes in sent.
 func (p *phaseRun) unsent(sent map[string]string) bool {
 	rec := p.run.record()
 	if state.LookedUpInVain(rec) {
-		return true // another copy of a call follows that was looked up
+		return true // after the look-up, another copy of the call follows
 	}
 	for call := range sent {
 		if _, known := rec.Sent[call]; len(rec.Doubts) > 0 && !known {
@@ -183,8 +183,8 @@ func (p *phaseRun) unsent(sent map[string]string) bool {
 	return false
 }
 
-// forgotten returns the time since when a call of the phase may have been made, if the
-// provider may have forgotten the key since; else the zero time.
+// forgotten returns since when a call of the phase may have been made, if the provider may
+// have forgotten the key meanwhile; else the zero time.
 func (p *phaseRun) forgotten() (since time.Time) {
 	rec, d := p.run.record(), p.step.doubtful("")
 	d.Keyless = d.Keyless && slices.ContainsFunc(rec.Doubts, state.IsMark) // a named call is refused: see intend
@@ -224,7 +224,8 @@ func (p *phaseRun) differs(sent map[string]string) string {
 func (p *phaseRun) alive(ctx context.Context) error {
 	why := context.Cause(ctx)
 	if why == nil && p.step.lookUp != nil && p.run.ask.core.opt.Now().After(p.run.record().Lease) {
-		// The process was paused: by the time of the record, nobody sends a copy any more.
+		// The process was paused: the record says that no copy of the call is sent after the
+		// lease.
 		why = errors.New("its lease is over")
 	}
 	if why == nil {
@@ -246,8 +247,8 @@ func (p *phaseRun) tx(ctx context.Context) *Tx {
 	return tx
 }
 
-// madeByAnother refuses a call that a phase of another name may have made, and that is never
-// repeated: it would be made twice under one key.
+// madeByAnother refuses a call that is never repeated, if a phase of another name may have
+// made the call: it would be made twice under one key.
 func (p *phaseRun) madeByAnother(call string) error {
 	if other := state.SentByAnother(p.run.record(), p.step.name, call); other != "" {
 		return fmt.Errorf("%w: phase %q may have made the call %s: people decide", ErrKeyReused, other, call)
@@ -267,7 +268,7 @@ func (p *phaseRun) outcome(ctx context.Context, tx *Tx, raw []byte, err error) (
 		if _, retry := errors.AsType[*safe](err); retry {
 			p.run.calls.recorded(got.calls) // had no effect: nothing is in doubt
 		}
-		if p.step.kind == foreign && txErr != nil { // which has ended its context
+		if p.step.kind == foreign && txErr != nil { // the refusal has ended the phase's context
 			return nil, p.run.gate.fail(errors.Join(txErr, err))
 		}
 		return nil, err
@@ -342,7 +343,8 @@ func (p *phaseRun) endIntent(ctx context.Context, tx *Tx, raw []byte, err error)
 	return p.run.progress.lastResult(), nil
 }
 
-// markCallStuck marks the operation as stuck in the phase, whose outcome is unknown.
+// markCallStuck marks the operation as stuck in the phase, whose call has an unknown
+// outcome.
 func (p *phaseRun) markCallStuck(ctx context.Context, why string) error {
 	return p.run.markStuck(ctx, why, p.step.begins())
 }

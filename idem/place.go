@@ -10,9 +10,9 @@ import (
 	"github.com/samekey/samekey/internal/base/scope"
 )
 
-// A key has one place. While the scope of keys changes ([Former]), it has two: two records,
-// of which one at most is live. Both are live only if the request of one is somebody else's,
-// who has the same key in the larger of the two scopes.
+// A key has one place. While the scope of keys changes ([Former]), a key has two places,
+// and so two records. Both are live only if they belong to two callers who have the same
+// key in the larger of the two scopes; otherwise at most one is live.
 
 // layout is the first part of every partition key, so that records of another
 // layout version are never mistaken for ours.
@@ -21,8 +21,8 @@ const layout = "v1"
 // naming finds the name of a key's record.
 type naming struct {
 	prefix  string   // of every record's key
-	claims  scoping  // under which keys are claimed
-	besides *scoping // the other one while the scope of keys changes; nil without Options.Former
+	claims  scoping  // the scoping under which keys are claimed
+	besides *scoping // the other scoping while the scope of keys changes; nil without Options.Former
 }
 
 // namingOf returns the naming of opt, whose defaults are set.
@@ -40,7 +40,7 @@ func namingOf(opt *Options) naming {
 	return n
 }
 
-// place is where the record of a key lies, and whose the key is there.
+// place says where the record of a key lies, and who has the key there.
 type place struct {
 	pk, scope string
 	whose     store.Identity
@@ -55,7 +55,7 @@ func (n *naming) partitionKey(b, text []byte, r *Request, by *scoping) []byte {
 	switch {
 	case by.path && r.Path != "":
 		buf = appendPart(buf, r.Method+" "+patternHost(r)+r.Path)
-	case by.path: // not HTTP: the route that the source gives it
+	case by.path: // not HTTP: the route that the source names
 		buf = appendPart(buf, r.Route)
 	}
 	sum := sha256.Sum256(buf)
@@ -98,7 +98,7 @@ func (q *ask) placeOf(rec *store.Record) *place {
 	return &q.home
 }
 
-// meets reports whether other is a request of the same key, whose record lies at pk. Other
+// meets reports whether other is a request of the same key with a record at pk. Two
 // operations may have a place in common, in the larger of two scopes.
 func (q *ask) meets(other *ask, pk string) bool {
 	return q.home.pk == other.home.pk || pk == q.home.pk || q.away(pk)

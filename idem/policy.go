@@ -25,8 +25,8 @@ func DefaultStored(r Response) bool {
 	return r.Status < http.StatusInternalServerError && !asksAgain(&r)
 }
 
-// storedBy returns a policy that stores all statuses below 500 but except, and no answer
-// that asks for the same request in another way; serverErrors decides about 5xx.
+// storedBy returns a policy that stores all statuses below 500 except those in except, and
+// no answer that asks for the same request in another way. serverErrors decides about 5xx.
 func storedBy(serverErrors bool, except ...int) func(Response) bool {
 	not := make(map[int]bool, len(except))
 	for _, status := range except {
@@ -41,9 +41,8 @@ func storedBy(serverErrors bool, except ...int) func(Response) bool {
 }
 
 // asksAgain reports whether an answer asks for the same request in another way: with a
-// credential, a proof of payment, another encoding. The fingerprint doesn't count the
-// headers that tell the second request from the first, so a stored answer would be
-// its answer too.
+// credential, a proof of payment, another encoding. The second request has the same
+// fingerprint as the first, and would get a stored answer again.
 func asksAgain(r *Response) bool {
 	switch r.Status {
 	case http.StatusUnauthorized, http.StatusNotAcceptable, http.StatusProxyAuthRequired, http.StatusUnsupportedMediaType,

@@ -40,12 +40,12 @@ func IETF(o *Options) {
 }
 
 // ACP sets the contract of the Agentic Commerce Protocol: required keys on POST, kept for
-// 24 hours or longer, errors in its flat shape, and the request's Request-Id in the answers.
-// The same key on another path is another operation. The query counts, and bodies are
-// compared as JSON by meaning: neither the order of members nor the spelling of numbers and
-// texts counts (1.0 is 1, exactly), and a null is not an absent member. ACP refuses
-// (ErrRequest) a body that two parsers may read differently, with two members of one name in
-// any case, a body that isn't JSON, and a body of more than 1 MiB.
+// 24 hours or longer, errors in ACP's flat shape, and the request's Request-Id in the
+// answers. The same key on another path is another operation. The query counts, and bodies
+// are compared as JSON by meaning: neither the order of members nor the spelling of numbers
+// and texts counts (1.0 is 1, exactly), and a null is not an absent member. ACP refuses
+// (ErrRequest) a body that two parsers may read differently because two members have one
+// name in any case, a body that isn't JSON, and a body of more than 1 MiB.
 func ACP(o *Options) {
 	commerce(o, func(r *Request) ([]byte, error) { return exactJSON(r.Body) }, "acp")
 	o.Retention = 24 * time.Hour
@@ -65,15 +65,16 @@ func UCP(o *Options) {
 	o.Problem = ucpJSON
 }
 
-// commerce sets the rules that ACP and UCP share: body is the form in which bodies of the
-// scheme are compared.
+// commerce sets the rules that ACP and UCP share. body returns the form in which the scheme
+// compares bodies.
 func commerce(o *Options, body func(*Request) ([]byte, error), scheme string) {
 	o.Methods = []string{http.MethodPost}
 	o.Key = KeyRequired
 	o.Stored = storedBy(false, http.StatusUnauthorized, http.StatusConflict, http.StatusTooEarly, http.StatusTooManyRequests)
 	o.Fingerprint.FuncName = scheme
 	o.Fingerprint.Func = func(r *Request) ([]byte, error) {
-		// Method and path are in the scope, but an engine without the preset may have its Fingerprint.
+		// Method and path are in the scope, but an engine without the preset may know this
+		// fingerprint.
 		same := appendTagged(appendTagged(nil, 'm', r.Method), 'p', r.Path)
 		if query := canonicalQuery(r.Query); query != "" {
 			same = appendTagged(same, 'q', query)
@@ -90,7 +91,7 @@ func commerce(o *Options, body func(*Request) ([]byte, error), scheme string) {
 	o.rules = rules{path: true, failClosed: true, retention: 24 * time.Hour}
 }
 
-// rules are what a preset demands, and no option says.
+// rules are a preset's demands that no option can state.
 type rules struct {
 	path       bool          // method and path, as the client sent them, are part of the scope
 	requestID  bool          // answers echo the request's Request-Id
@@ -101,7 +102,7 @@ type rules struct {
 	retention  time.Duration // the least
 }
 
-// exposes lists the headers by which pages learn what the preset says.
+// exposes lists the preset's headers that pages may read.
 func (r *rules) exposes() []string {
 	switch {
 	case r.stripe:
@@ -112,7 +113,7 @@ func (r *rules) exposes() []string {
 	return nil
 }
 
-// validate reports the options that take a rule back.
+// validate returns an error for options that contradict a rule.
 func (r *rules) validate(o *Options) error {
 	switch {
 	case o.Retention < r.retention:
@@ -129,10 +130,10 @@ func (r *rules) validate(o *Options) error {
 //
 //	idem.New(store, idem.OneScope)
 //
-// Those callers see each other's answers if they know the key and the request, so
-// their keys must be random: without [Options.MinKey] at least 22 characters. They have
-// a status resource only with [Options.StatusURL]: there, whoever knows a key sees its
-// answer. Callers with a verified identity stay apart, and so do tenants.
-// OneScope has no effect beside [Options.Scope]. With [Options.Resumable] the handlers
-// must not look for a token: see [Options.CallerFromOp].
+// Those callers see each other's answers if they know the key and the request, so their
+// keys must be random: without [Options.MinKey] at least 22 characters. They have a status
+// resource only with [Options.StatusURL]: anybody who knows a key sees its answer there.
+// Callers with a verified identity stay apart, and so do tenants. OneScope has no effect
+// beside [Options.Scope]. With [Options.Resumable] the handlers must not look for a token:
+// see [Options.CallerFromOp].
 func OneScope(o *Options) { o.oneScope = true }

@@ -112,11 +112,11 @@ var problems = []struct {
 // an earlier attempt may have done its work.
 const unreadDetail = "The request was refused, and the record of its key was not read: an earlier attempt may have been carried out."
 
-// untilDeployed is when a retry may meet a program that knows the record's scheme and
-// secret. Nothing but a deployment helps, so that earlier retries are of no use.
+// untilDeployed is the time until a deployed program may know the record's scheme and
+// secret. Only a deployment helps, so earlier retries are of no use.
 const untilDeployed = 5 * time.Minute
 
-// unfinished says nothing of the work: it may be done in part, and it may go on.
+// unfinished doesn't describe the work: it may be done in part, and it may go on.
 var unfinished = Problem{
 	Status: 503, Code: "idempotency_unfinished", Title: "The request is not finished",
 	Detail: "The request was begun, and may still be carried out. Retry with the same key to get its answer.", RetryAfter: time.Second,
@@ -144,10 +144,10 @@ func problemOf(err error) Problem {
 	return p
 }
 
-// problemIn finds the answer for an error that a handler returns. Errors of its phases
-// are the engine's. But phases run after the operation has begun, so that an error of
-// theirs never says that nothing was done; and whatever else they wrap, such as an error
-// of a nested operation, is not about this request.
+// problemIn finds the answer for an error that a handler returns. Errors of the handler's
+// phases are the engine's. But phases run after the operation has begun, so their errors
+// never say that nothing was done. An error that they wrap, such as an error of a nested
+// operation, is not about this request.
 func problemIn(err error) Problem {
 	ours, _ := errors.AsType[*Error](err)
 	switch {

@@ -11,7 +11,7 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// progress is how far an attempt has come: the record, and what joins the next commit.
+// progress records how far an attempt has come: the record, and what joins the next commit.
 type progress struct {
 	mu     sync.Mutex
 	rec    *store.Record // as this attempt last wrote or saw it
@@ -57,8 +57,8 @@ func (p *progress) recall(s step) (raw []byte, recorded bool, err error) {
 }
 
 // leftover returns an error if the handler ended before a recorded phase, or before a call
-// that an earlier attempt began and whose outcome is unknown: an answer must not hide
-// either. made are the calls of this run.
+// that an earlier attempt began and whose outcome is unknown: an answer must hide neither.
+// made are the calls of this run.
 func (p *progress) leftover(made *calls) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -71,7 +71,7 @@ func (p *progress) leftover(made *calls) error {
 	return nil
 }
 
-// begun reports whether an earlier attempt began the call of the phase that runs.
+// begun reports whether an earlier attempt began the call of the running phase.
 func (p *progress) begun() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -102,10 +102,11 @@ func (p *progress) stage(jobs []Job) (news bool) {
 	return p.passed >= len(p.rec.Phases)
 }
 
-// staged returns all jobs of the next commit. A job's name in the record is the position
-// of its phase and its index in the phase, so the same run of a handler gives the same
-// names. due judges the time of each. The record may have jobs of earlier commits: now
-// counts those that it still has, if they could be too many beside more jobs.
+// staged returns all jobs of the next commit. A job's name in the record is the position of
+// its phase and its index in the phase, so the same run of a handler gives the same names.
+// due judges the time of each job. The record may still have jobs of earlier commits. If
+// they could be too many with the new jobs, now counts the jobs that are still in the
+// record.
 func (p *progress) staged(ctx context.Context, jobs []Job, due func(Job) (Job, error), now func(context.Context, *store.Record) int) (map[string]Job, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -137,14 +138,14 @@ func (p *progress) hasLoose() bool {
 	return len(p.loose) > 0
 }
 
-// pass records that the phase that runs is committed.
+// pass records that the running phase is committed.
 func (p *progress) pass() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.passes()
 }
 
-// passes is pass with p locked: its loose jobs are committed with the phase.
+// passes is pass with p locked: the loose jobs are committed with the phase.
 func (p *progress) passes() {
 	p.passed++
 	p.loose = nil

@@ -22,10 +22,10 @@ type Quota interface {
 	// for the record of the key: a known key is served as always, and only a new
 	// operation is refused, by ErrQuota or ErrUnavailable.
 	//
-	// Without both, the engine calls end exactly once, unless end is nil: as soon as
-	// the key turns out to be known, or when the attempt has ended, also by a panic.
-	// Begin and end run on the request's goroutine. They must not panic. Begin
-	// returns promptly when ctx ends.
+	// Without a wait and an error, the engine calls end exactly once, unless end is nil: as
+	// soon as the key turns out to be known, or when the attempt has ended, also by a panic.
+	// Begin and end run on the request's goroutine. They must not panic. Begin returns
+	// promptly when ctx ends.
 	Begin(ctx context.Context, r QuotaRequest) (end func(QuotaUse), wait time.Duration, err error)
 }
 
@@ -43,7 +43,7 @@ type QuotaRequest struct {
 	Kept time.Duration
 }
 
-// QuotaUse describes what became of a place in a [Quota].
+// QuotaUse describes the use of a place in a [Quota].
 type QuotaUse struct {
 	// New reports whether a new operation began. If not, the place was not needed:
 	// the key was known, or the claim failed.
@@ -74,16 +74,16 @@ func (c *claiming) takeSeat(ctx context.Context, until time.Time) *Error {
 	return nil
 }
 
-// seat is an attempt's place in the caller's quota. A nil seat is none: the engine has no
-// quota, or the request is a part of another operation.
+// seat is an attempt's place in the caller's quota. A nil seat does nothing: the engine has
+// no quota, or the request is a part of another operation.
 type seat struct {
 	mu  sync.Mutex // a phase may outlive its handler
 	end func(QuotaUse)
 	use QuotaUse
 }
 
-// settle notes the outcome of a claim. The record of a known key is no new
-// operation, so the seat is free at once.
+// settle notes the outcome of a claim. A known key has a record and needs no new operation,
+// so the seat is free at once.
 func (s *seat) settle(v state.Verdict, err error) {
 	switch {
 	case err != nil || v == state.Again:
@@ -144,8 +144,8 @@ func stored(r *store.Record) int64 {
 	return int64(n)
 }
 
-// bodySize returns the size of a body that is in its record, or beside it: then the program that
-// wrote it still has it, too.
+// bodySize returns the size of a body in its record or beside it. The program that wrote a
+// body beside the record still has the body, too.
 func bodySize(body []byte, o *store.Overflow) int {
 	switch {
 	case o == nil:

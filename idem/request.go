@@ -14,14 +14,14 @@ type Request struct {
 	// callers of [Engine.Do] set it.
 	Key string
 
-	// Scope is the caller as the program names him, in an adapter of its own: equal
-	// keys in two scopes are two operations. Scope wins over [Options.Scope], and that
-	// over Identity. See [Options.CallerFromOp] for Resumable engines.
+	// Scope is the caller as the program names the caller, in an adapter of its own: equal
+	// keys in two scopes are two operations. Scope takes precedence over [Options.Scope],
+	// and Options.Scope over Identity. See [Options.CallerFromOp] for Resumable engines.
 	Scope string
 
-	// Source is whose a key is that no caller sends, but a source of events: a queue,
-	// a function that is invoked by name. Adapters set Source in place of an
-	// Identity. It never equals a Scope. Source wins over [Options.Scope].
+	// Source names the source of events to which a key belongs, if no caller sends the key:
+	// a queue, or a function that is invoked by name. Adapters set Source in place of an
+	// Identity. A Source never equals a Scope. Source takes precedence over [Options.Scope].
 	Source string
 
 	// Operation distinguishes handlers of one source that get equal keys in one
@@ -37,7 +37,8 @@ type Request struct {
 	Tenant string
 
 	Identity Identity
-	// Facts are what was verified besides Identity, and is a caller only by choice.
+	// Facts are verified like Identity, but name the caller only if [Options.Scope] chooses
+	// them.
 	Facts Facts
 	// Snapshot lets an adapter restore the verified identity for the handler when
 	// the request runs again from its record: claims and contexts, never tokens. The
@@ -51,13 +52,13 @@ type Request struct {
 	Header   http.Header // canonical names; nil is fine
 	Body     []byte      // decoded bytes
 
-	// Same, unless nil, replaces Body in the fingerprint: the content that an
-	// adapter knows to stay the same when the request is honestly repeated.
+	// Same, unless nil, replaces Body in the fingerprint: it has the content that stays the
+	// same when the request is honestly repeated, as the adapter knows.
 	Same []byte
 
-	// Unread is why the adapter, or [Options.KeyFrom], can't read the content of the
-	// request: it is not decodable, too large, or lacks what Same takes from it. Such a
-	// request begins nothing. If its key is known, it is refused by [ErrIncomparable], and
+	// Unread is the reason why the adapter, or [Options.KeyFrom], can't read the content of
+	// the request: it is not decodable, too large, or lacks what Same takes from it. Such a
+	// request begins nothing. It is refused by [ErrIncomparable] if its key is known, and
 	// otherwise by Unread. nil: the content is read.
 	Unread error
 
@@ -66,14 +67,15 @@ type Request struct {
 	// Handler; an empty Function means [Options.Function]. When a request runs again
 	// from its record, Handler comes from the record.
 	Handler store.HandlerID
-	// ReadFirst says that the source knows the request for a repetition, as the receive
-	// count of a message does: see [Options.ReadFirst]. Adapters set ReadFirst.
+	// ReadFirst says that the source marks the request as a repetition, as the receive count
+	// of a message does: the engine then reads the record before it claims the key. Adapters
+	// set ReadFirst.
 	ReadFirst bool
-	// DeliveryKey means that Key names a delivery and not the work. After the source
-	// has given up, the same work may come back under another key. That is a new
-	// operation with new derived keys, which the systems called by the first
-	// operation don't know. So the engine refuses a [Foreign] phase, and any commit
-	// but the last that stages jobs ([ErrDeliveryKey]).
+	// DeliveryKey means that Key names a delivery and not the work. After the source has
+	// given up, the same work may come back under another key. That is a new operation with
+	// new derived keys, which the systems called by the first operation don't know. So the
+	// engine refuses a [Foreign] phase, and refuses jobs in any commit but the last
+	// ([ErrDeliveryKey]).
 	DeliveryKey bool
 	// Redelivered means that the source repeats the request until the request is
 	// done, so no completer is needed: [Options.Resumable] doesn't store the
@@ -81,15 +83,15 @@ type Request struct {
 	Redelivered bool
 
 	// Asynchronous means that nobody waits for the answer, and that the source repeats the
-	// request a few times only, soon after it has failed. So a request that another attempt
-	// works on waits for the end of that attempt's lease, in its own time, whatever
-	// [Options.InFlight] is. Too little time may be left then to begin: less than a tenth
-	// of the request's time and than 30 seconds. It is refused as in flight at last, so that
-	// the next retry comes later. Adapters set Asynchronous.
+	// request only a few times, soon after a failure. So while another attempt holds the
+	// key, the request waits for the end of that attempt's lease, whatever
+	// [Options.InFlight] is. The wait uses the request's own time. If the time left then is
+	// less than a tenth of that time and less than 30 seconds, the request is refused as in
+	// flight: the next retry comes later. Adapters set Asynchronous.
 	Asynchronous bool
 
-	// Trace is the trace context that came with a message, for [Options.Tracer].
-	// Adapters set Trace. Default: that of the request's headers.
+	// Trace is the trace context that came with a message, for [Options.Tracer]. Adapters
+	// set Trace. Default: the trace context in the request's headers.
 	Trace trace.Context
 
 	// Answer converts a value of the handler's own response type to a Response, for
@@ -101,10 +103,10 @@ type Request struct {
 // Identity is a request's sender, as verified in front of the handler.
 type Identity = store.Identity
 
-// Facts are what was verified about a request in front of the handler, and may name
-// a program, one of several programs or a person: only the program knows. A function
-// in [Options.Scope] makes one of them the caller, such as those of package lambda.
-// All but Claims hold no secrets.
+// Facts are verified facts about a request, from in front of the handler. A fact may name a
+// program, one of several programs, or a person: only the program knows. A function in
+// [Options.Scope] makes one of them the caller, such as those of package lambda. All but
+// Claims hold no secrets.
 type Facts struct {
 	// Session is the ARN of an IAM session, such as that of an assumed role:
 	// lambda.RoleScope, lambda.SessionScope.
@@ -115,11 +117,11 @@ type Facts struct {
 	// Issuer and Certificate are the distinguished names of a client certificate's
 	// issuer and subject: lambda.CertificateScope.
 	Issuer, Certificate string
-	// Claims are the claims of the token that an authorizer has verified (JWT, Cognito),
-	// or the context that a Lambda authorizer has returned: what Identity leaves out,
-	// such as the organisation for which a user acts (lambda.ClaimScope). nil without
-	// an authorizer. No record and no log has Claims. The maps may be those of the
-	// event: a scope function must not change them.
+	// Claims are the claims of the token that an authorizer has verified (JWT, Cognito), or
+	// the context that a Lambda authorizer has returned. They have data that Identity leaves
+	// out, such as the organisation for which a user acts (lambda.ClaimScope). nil without
+	// an authorizer. No record and no log has Claims. The maps may be those of the event: a
+	// scope function must not change them.
 	Claims map[string]any
 }
 
