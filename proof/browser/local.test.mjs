@@ -27,7 +27,7 @@ test("a live ride's timeline", { timeout: 5 * patience }, async () => {
     assert.ok(await page.$("#story .running .bar"), "the attempt is not drawn as running");
     assert.equal((await ride).status, 201);
     // The page follows: nobody reloads it.
-    await says(page, "#story", "retries are answered 201");
+    await says(page, "#story", "retries get 201");
     await says(page, "#story", "the client’s request: answered");
     const phases = await page.$$eval("#story .spans li", (all) => all.map((li) => li.textContent).filter((t) => t.startsWith("phase")));
     assert.ok(phases.some((t) => /charge_created.*\d (ms|s)/.test(t)), `the phases are ${phases.join(" | ")}`);

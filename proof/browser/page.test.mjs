@@ -135,7 +135,7 @@ test("a stuck request is settled from the page, and the client's retry gets that
   // The other one's decision comes too late, and says so.
   await other.click("#ask [value=not_made]");
   await other.click("#ask-yes");
-  await says(other, "#ask-error", "written since it was shown");
+  await says(other, "#ask-error", "changed since it was shown");
   await other.keyboard.press("Escape");
   assert.equal((await client(stage, { table: "requests", key: stage.key })).body, '{"ride":"by hand"}');
   other.errors = other.errors.filter((e) => !e.includes("409")); // Chromium notes the refusal
