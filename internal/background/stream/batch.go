@@ -8,7 +8,7 @@ import (
 type batch struct {
 	n    int
 	at   func(i int) (*events.DynamoDBEventRecord, error) // the record i
-	size func(i int) int                                  // its bytes, as far as its values are not in memory
+	size func(i int) int                                  // the bytes of record i; 0 if its values are in memory
 }
 
 func batchOf(ev events.DynamoDBEvent) batch {
@@ -17,11 +17,11 @@ func batchOf(ev events.DynamoDBEvent) batch {
 	}
 }
 
-// mostAtOnce is how many bytes of a batch are read at once: as values, the images of an
-// event of 6 MB take 100 MB.
+// mostAtOnce is how many bytes of a batch are decoded at once: decoded, the images of an event of 6
+// MB take 100 MB.
 const mostAtOnce = 1 << 20
 
-// part returns the end of the part of a batch that begins with a record.
+// part returns the end of the part of a batch that begins with the record from.
 func (b batch) part(from int) (to int) {
 	size := b.size(from)
 	for to = from + 1; to < b.n; to++ {

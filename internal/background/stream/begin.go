@@ -7,9 +7,9 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// begin notes in its record that the jobs of t whose time has come are being delivered: nobody
-// cancels them from then on. Jobs that somebody has cancelled, or another drain has delivered,
-// leave t. If the write fails, none of them is delivered, and t comes again.
+// begin notes in the record that a delivery of t's jobs with a time begins: from then on nobody
+// cancels these jobs. Jobs that somebody has cancelled, or another drain has delivered, leave t. If
+// the write fails, t's jobs with a time are not delivered, and t comes again.
 func (d *Drain) begin(ctx context.Context, t *todo) {
 	var names []string
 	for _, j := range t.jobs {

@@ -9,16 +9,16 @@ import (
 // Both is drain and completer in one function, which leaves one of the stream's two
 // readers free. A batching window then delays jobs too. Both fields are required.
 //
-// Drain and Completer work on each batch concurrently. A batch that comes again for
-// either comes again for both: with [DrainOptions.Delayed] and
-// [CompleterOptions.LeaveToSweep] neither delays the other.
+// Drain and Completer work on each batch concurrently. If Drain or Completer fails a record, both
+// see the rest of the batch again. With [DrainOptions.Delayed] and [CompleterOptions.LeaveToSweep]
+// neither delays the other.
 type Both struct {
 	Drain     *Drain
 	Completer *Completer
 }
 
-// Handle works on a batch of the stream. The report names the first record that has
-// to come again for either; the error is always nil.
+// Handle works on a batch of the stream. The report names the first record that Drain or Completer
+// has to see again; the error is always nil.
 func (s Both) Handle(ctx context.Context, ev events.DynamoDBEvent) (events.DynamoDBEventResponse, error) {
 	return s.handle(ctx, batchOf(ev))
 }

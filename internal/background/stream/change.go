@@ -31,8 +31,8 @@ func (c *change) before() *store.Record {
 	return c.old
 }
 
-// leaseEnded reports whether people have ended the lease of an attempt: an attempt that gives its
-// record back writes no decision.
+// leaseEnded reports whether a person has ended the lease of an attempt. A person's write adds a
+// decision; an attempt that releases its record adds none.
 func (c *change) leaseEnded() bool {
 	before := c.before()
 	if before == nil || before.Lease.IsZero() || !c.new.Lease.IsZero() || len(c.new.Settled) == 0 {

@@ -27,17 +27,17 @@ type TicketQueue interface {
 	Put(ctx context.Context, tickets []jobs.Ticket) []error
 }
 
-// Completer watches the table's stream for unfinished operations, and puts a ticket
-// for each into a queue, which delivers it after the operation's lease and a grace.
-// Operations that finish within a batch cost nothing, so the event source mapping
-// should have a batching window of up to a minute. A Completer is safe for
-// concurrent use, and may run twice, late or never: who receives a ticket reads the
-// record, and a client's retry needs none.
+// Completer watches the table's stream for unfinished operations, and puts a ticket for each into a
+// queue, which delivers it after the operation's lease and a grace. Operations that finish within a
+// batch cost nothing, so the event source mapping should have a batching window of up to a minute.
+// A Completer is safe for concurrent use, and may run twice, late or never: the receiver of a
+// ticket reads the record, and a client's retry needs no ticket.
 //
-// A ticket is made only for operations that can be completed, whose request is
-// stored ([idem.Options.Resumable]), once: it waits until the operation has ended, so what
-// later attempts write makes no other. Only if people end its lease, which its ticket
-// waits for, or have it tried again when stuck, is another made. The sweep handles the rest.
+// A Completer makes one ticket for each operation whose request is stored
+// ([idem.Options.Resumable]): only such an operation can be completed. The ticket waits until the
+// operation has ended, so later attempts need no other ticket. A Completer makes another ticket
+// only after a person ends the lease of an attempt, or has a stuck operation tried again. The sweep
+// handles the rest.
 //
 // Completer also reports operations whose records went away unfinished
 // ([Hooks.ExpiredOpen]), each at least once.
@@ -118,7 +118,7 @@ func (c *Completer) run(ctx context.Context, changes []change) (first int) {
 			ticketed[ch.new.PK] = before != nil && state.Completable(before)
 		}
 		if ch.leaseEnded() || ch.new.State == store.Stuck {
-			ticketed[ch.new.PK] = false // its ticket is hidden until the lease would have ended, or is over
+			ticketed[ch.new.PK] = false // the earlier ticket is over, or hidden until the old end of the lease
 		}
 		newest[ch.new.PK] = ch
 	}

@@ -64,14 +64,14 @@ func (d *Drain) conclude(ctx context.Context, t *todo, outcomes map[string]error
 	return first, len(names)
 }
 
-// isDown reports whether a sink that was asked takes no job: it was not merely out of time, or
-// left out.
+// isDown reports whether err shows that a sink was asked and takes no job. It returns false if the
+// time was up, or if the sink was not asked.
 func isDown(err error) bool {
 	return errors.Is(err, jobs.ErrSinkDown) && !errors.Is(err, jobs.ErrHeldBack) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled)
 }
 
-// failed reports whether a write has to be tried again. Another try can't help a
-// record that has become unreadable; the sweep lists it.
+// failed reports whether a write has to be tried again. Another try can't help a record that has
+// become unreadable; the sweep lists the record.
 func (d *Drain) failed(ctx context.Context, t *todo, what string, err error) bool {
 	if err == nil {
 		return false

@@ -36,7 +36,7 @@ type place struct {
 	done  bool
 }
 
-// begin begins a pass if none is under way, or if it has another number of segments.
+// begin begins a pass if no pass is under way. A pass with another number of segments starts again.
 func (c *cursor) begin(segments int, now time.Time) {
 	if c.began.IsZero() {
 		c.began = now.Truncate(time.Millisecond)
@@ -68,7 +68,8 @@ func (c *cursor) coverage() float64 {
 	return float64(done) / float64(max(len(c.at), 1))
 }
 
-// found is what the pass has found, by what it has seen so far and by the last pass.
+// found returns what the pass has found so far. While it is under way, its counts are at least the
+// last pass's.
 func (c *cursor) found() tally {
 	var sum tally
 	for _, p := range c.at {
@@ -92,8 +93,8 @@ func (c *cursor) next(now time.Time) cursor {
 	return n
 }
 
-// join merges the progress that another sweep has stored meanwhile. It returns false
-// if theirs is about another pass: this pass has been ended, and theirs stands.
+// join merges the progress that another sweep has stored meanwhile. It returns false if theirs is
+// about another pass: another sweep has ended this pass, and theirs stands.
 func (c *cursor) join(theirs cursor) bool {
 	if !theirs.began.Equal(c.began) || len(theirs.at) != len(c.at) {
 		*c = theirs
@@ -129,8 +130,8 @@ type pass struct {
 	table *item.Table // nil: not stored
 	name  string
 	now   func() time.Time
-	acts  bool // else it only lists
-	fresh bool // none was under way
+	acts  bool // false: the pass only lists
+	fresh bool // no pass was under way
 
 	mu      sync.Mutex       // the fields below, and the cursor
 	tried   map[string]int64 // by partition key, in this run: the number of earlier failed runs
@@ -139,11 +140,11 @@ type pass struct {
 	err     error
 }
 
-// savePages is after how many pages a place is stored: a killed run's pages since
-// then are read again.
+// savePages is the number of pages after which a place is stored. After a kill the pages since the
+// stored place are read again.
 const savePages = 50
 
-// place returns the place in a segment: its end, if the pass is lost.
+// place returns the place in a segment, or the segment's end if the pass is lost.
 func (p *pass) place(segment int) place {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -15,10 +15,9 @@ const (
 	delayTime = 5 * time.Second
 )
 
-// delay queues a ticket for each operation that has to come again, and for each time of the
-// jobs that wait for one. It returns the
-// first stream record that still has to come again: that of a deleted record,
-// because only the stream has its jobs.
+// delay queues a ticket for each operation that has to come again, and a ticket for each time that
+// jobs wait for. It returns the first stream record of a deleted record that has to come again:
+// only the stream has the jobs of a deleted record.
 func (d *Drain) delay(ctx context.Context, todos []*todo) (first int) {
 	first = none
 	var tickets, timed []jobs.Ticket

@@ -96,8 +96,8 @@ func (d *Drain) undelivered(ctx context.Context, j delivery, err error) {
 	}
 }
 
-// withReserve ends a tenth of the time early, at least a second: a delivery that
-// isn't acknowledged in time is delivered again.
+// withReserve ends the context early, by a tenth of its time and at least a second.
+// Acknowledgements have the rest of the time: a job that isn't acknowledged is delivered again.
 func withReserve(ctx context.Context) (context.Context, context.CancelFunc) {
 	deadline, ok := ctx.Deadline()
 	if !ok {

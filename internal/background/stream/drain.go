@@ -52,8 +52,8 @@ type DrainOptions struct {
 	// the ticket is due. The sweep handles an operation whose ticket can't be
 	// queued. nil: the batch comes again from the failed record on.
 	//
-	// A job with a time ([store.Job].At) gets a ticket for that time, and so a sweep delivers
-	// it if Delayed is nil.
+	// A job with a time ([store.Job].At) gets a ticket for that time. If Delayed is nil, a sweep
+	// delivers the job.
 	//
 	// The jobs of an operation keep their order. If a Group has jobs of several
 	// operations, a failed job doesn't hold up those of other operations.

@@ -23,12 +23,12 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// finding puts the item pk into the index of what waits for people, where the item's own
-// state doesn't: a program can't read the item, or nobody goes on with its operation or its
-// jobs. A finding is an item of its own, without st, so that no reader takes it for a record.
+// finding adds the item pk to the index of what waits for people when the item's own state doesn't:
+// the item is unreadable, or nobody continues its operation or its jobs. A finding is a separate
+// item without st, so no reader takes it for a record.
 type finding struct {
-	pk     string // of the item; of several that one finding stands for, one of them
-	key    string // the finding's own; "" for that of pk alone
+	pk     string // the item's key; if the finding is about several items, the key of one
+	key    string // the finding's key; "" means findingPK(pk)
 	kind   string // of jobs that wait for a sink; "" otherwise
 	why    error
 	reason state.Reason // state.ReasonUnreadable, or state.ReasonBlocked if nobody goes on; "" if people aren't asked yet
@@ -36,9 +36,9 @@ type finding struct {
 	ends   time.Time    // the finding's expiry, as it was read
 }
 
-// findingLife is how long a finding lasts after the last sweep or drain that saw its
-// item. No sweep sees a message that was no ticket, and its queue has lost it: its
-// finding lasts for ticketLife, or until somebody dismisses it.
+// findingLife is how long a finding lasts after the last sweep or drain that saw its item. A
+// message that was no ticket is gone from its queue, and no sweep sees it. So the finding about
+// such a message lasts for ticketLife, or until somebody dismisses it.
 const (
 	findingLife = 7 * 24 * time.Hour
 	ticketLife  = 24 * time.Hour
@@ -58,14 +58,14 @@ func hashed(prefix, name string) string {
 	return prefix + base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// noTicket reports whether the finding is about a message that was no ticket: no item is
-// behind it.
+// noTicket reports whether the finding is about a message that was no ticket. There is no item of
+// such a message.
 func (f finding) noTicket() bool { return strings.HasPrefix(f.pk, state.NoTicket) }
 
-// itsPK is the partition key of the finding itself.
+// itsPK returns the partition key of the finding itself.
 func (f finding) itsPK() string { return cmp.Or(f.key, findingPK(f.pk)) }
 
-// findingOf reads a finding; false for any other item.
+// findingOf reads a finding. It returns false for any other item.
 func findingOf(it item.Map) (f finding, ok bool) {
 	d := item.Decoder{It: it}
 	f.pk, f.key, f.kind = d.Text(item.AttrAbout, false), item.PK(it), d.WaitIn().Kind
@@ -75,9 +75,10 @@ func findingOf(it item.Map) (f finding, ok bool) {
 	return f, d.Err == nil && f.pk != ""
 }
 
-// Refer puts an operation that nobody goes on with on the list of what waits for people:
-// for the option Listed of package internal/background/completer, and for a decision about an operation
-// whose message has to come again. The sweep takes the operation off the list once it goes on.
+// Refer puts an operation that nobody continues on the list of what waits for people. The option
+// Listed of package internal/background/completer uses Refer, and so does a decision about an
+// operation whose message has to come again. The sweep takes the operation off the list once
+// somebody continues it.
 func Refer(ctx context.Context, table *dynamo.Store, t jobs.Ticket, why error) error {
 	reason := state.ReasonBlocked
 	if t.Operation == "" {
@@ -86,9 +87,9 @@ func Refer(ctx context.Context, table *dynamo.Store, t jobs.Ticket, why error) e
 	return jobWriter{table.Table()}.list(ctx, finding{pk: t.PK, why: why, reason: reason}, time.Now())
 }
 
-// Listed returns why sweeps and drains have put a record, its namespace or the kinds of its
-// jobs on the list of what waits for people, beside what the record says. Of r it needs the
-// PK and the jobs, and it makes a read for each kind.
+// Listed returns the entries that sweeps and drains have made about a record, its namespace or the
+// kinds of its jobs on the list of what waits for people. The record's own entry is not among them.
+// Listed uses only r.PK and r.Jobs. It makes two reads, and a read for each kind.
 func Listed(ctx context.Context, table *dynamo.Store, r *store.Record) (all []Entry, _ error) {
 	keys := []string{findingPK(r.PK), namespacePK(state.Namespace(r.PK))}
 	for _, name := range slices.SortedFunc(maps.Keys(r.Jobs), byPosition) {
@@ -108,11 +109,12 @@ func Listed(ctx context.Context, table *dynamo.Store, r *store.Record) (all []En
 	return all, nil
 }
 
-// listed reports whether the list has the finding: TTL deletes late.
+// listed reports whether the finding is on the list. TTL deletes late, so an expired finding
+// doesn't count.
 func (f finding) listed(now time.Time) bool { return f.reason != "" && f.ends.After(now) }
 
-// Dismiss takes a message that was no ticket off the list of what waits for people: pk is
-// that of its entry. It reports false if pk is no such message's, or isn't listed.
+// Dismiss takes a message that was no ticket off the list of what waits for people. pk is the PK of
+// the message's entry. Dismiss returns false if pk is of no such message, or isn't listed.
 func Dismiss(ctx context.Context, table *dynamo.Store, pk string) (bool, error) {
 	w := jobWriter{table.Table()}
 	it, err := w.found(ctx, findingPK(pk))
@@ -161,9 +163,9 @@ func (w jobWriter) list(ctx context.Context, f finding, now time.Time) error {
 	return nil
 }
 
-// suspect lists jobs of a kind if their sink has taken none of them for patience: a sweep has
-// noted the first failure, and nobody was told of it. After memory without a failure, a
-// failure is the first again.
+// suspect lists jobs of a kind if their sink has taken no job of the kind for patience. The first
+// failure is only noted, and nobody is told. If memory passes without a failure, the next failure
+// is the first again.
 func (w jobWriter) suspect(ctx context.Context, f finding, now time.Time, memory time.Duration) error {
 	it, err := w.found(ctx, f.key)
 	if err != nil {
@@ -232,10 +234,10 @@ func (w jobWriter) strikeOff(ctx context.Context, f finding, now time.Time) erro
 	return nil
 }
 
-// lasts reports whether nobody has gone on with the operation of a finding, or with its jobs:
-// with those of its kind, if it has one. The next sweep lists the kind anew by other jobs.
-// Without a stored request nobody goes on until a client or a message comes: then the last try
-// began after the finding.
+// lasts reports whether nobody has continued the operation of a finding or delivered its jobs. For
+// a finding about a kind only the jobs of the kind count; the next sweep lists the kind anew by
+// other jobs. An operation without a stored request waits for its client or a message. After one
+// has come, the last try is later than the finding.
 func (f finding) lasts(r *store.Record, now time.Time, grace time.Duration) bool {
 	for name, j := range r.Jobs {
 		if (f.kind == "" || f.kind == j.Kind) && state.Pending(r, name) && !state.Later(j, now) {

@@ -12,8 +12,8 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// holdBack removes from t the jobs that would overtake an earlier job of their group
-// that was delayed: the earlier job's ticket includes them.
+// holdBack removes from t the jobs that would overtake a delayed earlier job of their group. The
+// ticket of the earlier job includes them.
 func (d *Drain) holdBack(ctx context.Context, t *todo) {
 	load := sync.OnceValues(func() (*store.Record, error) {
 		// An image is older than its acknowledgements.
@@ -26,7 +26,7 @@ func (d *Drain) holdBack(ctx context.Context, t *todo) {
 	pending := func(name string) bool {
 		now, err := load()
 		if err != nil {
-			// No program reads the jobs of a corrupt record, and the job is here.
+			// No program can read the jobs of a corrupt record, but the image has this job.
 			return !errors.Is(err, store.ErrCorrupt)
 		}
 		return now != nil && now.ID == t.image.ID && state.Pending(now, name)
@@ -42,9 +42,9 @@ func (d *Drain) holdBack(ctx context.Context, t *todo) {
 	t.jobs = left
 }
 
-// ahead returns the jobs of t's image that come before a job in its group, are not
-// in t, and have not been delivered as far as this process knows. A job with a time comes
-// when its time does.
+// ahead returns the jobs of t's image that come before a job in its group, are not in t, and have
+// not been delivered as far as this process knows. A job with a time doesn't count: it comes at its
+// time.
 func (d *Drain) ahead(t *todo, name string) (earlier []string) {
 	later := t.delivery(name)
 	for _, other := range slices.SortedFunc(maps.Keys(t.image.Jobs), byPosition) {

@@ -31,21 +31,21 @@ type Hooks struct {
 	// repairing unfinished work.
 	ExpiredOpen func(context.Context, Entry)
 
-	// JobLost is called for a job whose record is gone, and that was parked or waited for
-	// its time: it was never delivered, and nobody can do that any more. Other jobs of the
-	// record that still waited are delivered.
+	// JobLost is called for a job that was parked or waited for its time when its record was
+	// deleted: nobody can deliver the job any more. The record's other undelivered jobs are
+	// delivered.
 	JobLost func(context.Context, Entry)
 
 	// Tried is called by a worker for each ticket that was due: a completer has tried
 	// to finish an abandoned operation or, if the ticket has Jobs, to deliver jobs.
 	Tried func(context.Context, Try)
 
-	// Swept is called after each run of [Sweep.Run], also a failed one. The Report is
-	// the caller's: a hook must not change it.
+	// Swept is called after each run of [Sweep.Run], also a failed one. A hook must not change the
+	// Report.
 	Swept func(context.Context, *Report, error)
 
 	// Counted is called by a worker each time it has counted what waits for people
-	// ([Waiting.Count]), for a gauge. The Counted is the caller's, as the Report.
+	// ([Waiting.Count]), for a gauge. A hook must not change the Counted.
 	Counted func(context.Context, *Counted)
 }
 
@@ -56,8 +56,8 @@ type Try struct {
 	Err     string // the outcome's error text; "" without one
 }
 
-// Join returns Hooks that call all of the given hooks, in order. A hook that none of
-// them has stays nil.
+// Join returns Hooks that call all of the given hooks, in order. A hook that is nil in all of them
+// stays nil.
 func Join(all ...Hooks) Hooks {
 	var j Hooks
 	for _, h := range all {

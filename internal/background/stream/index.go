@@ -13,14 +13,14 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// asSeen is on writes about jobs that also say what the record waits for:
+// asSeen is the condition of writes about jobs that also set the record's wait:
 //   - owner, ver: a holder's write may have begun or ended a wait since the record was
 //     read, or staged a job that has been parked;
 //   - the other jobs (appended): [item.HoldJobs].
 const asSeen = " AND #owner = :owner AND ver = :ver"
 
-// withWait returns the write that turns now into after by removing paths, which are of
-// the jobs names, and has the index of what waits for people follow.
+// withWait returns the write that turns now into after. The write removes paths, which belong to
+// the jobs names, and updates the record's entry in the index of what waits for people.
 func (w jobWriter) withWait(now, after *store.Record, names []string, condition string, paths []string, placeholders map[string]string) *dynamodb.UpdateItemInput {
 	var v item.Values
 	args := item.Map{":id": v.Str(now.ID), ":owner": v.Str(now.Owner), ":ver": v.Num(now.Ver)}
@@ -46,8 +46,8 @@ func (w jobWriter) withWait(now, after *store.Record, names []string, condition 
 	return in
 }
 
-// misplaced reports whether the index shows another wait of a record than the record
-// has, as after a write of an earlier version of Samekey.
+// misplaced reports whether the index entry of a record differs from the record's wait, as after a
+// write of an earlier version of Samekey.
 func misplaced(it item.Map, r *store.Record) bool {
 	want, d := "", item.Decoder{It: it}
 	if cause := state.WaitOf(r).Reason; cause != state.NoReason {
@@ -56,13 +56,13 @@ func misplaced(it item.Map, r *store.Record) bool {
 	return d.Text(item.AttrWait, false) != want || r.WaitSince.IsZero() != (want == "")
 }
 
-// placeCondition is on a correction of the index. It doesn't ask for jobs, as
-// [ackCondition] does: a record that became stuck before its first job has none.
+// placeCondition is the condition of a correction of the index. Unlike [ackCondition] it demands no
+// jobs: a record that became stuck before its first job has no jobs.
 //   - id: the key may have been used anew since the record was read.
 const placeCondition = "id = :id"
 
-// place has the index show a record's wait as it is. A record that was written since r
-// was read stays as it is.
+// place corrects a record's entry in the index. A record that was written after r was read stays
+// unchanged.
 func (w jobWriter) place(ctx context.Context, r *store.Record) error {
 	_, _, err := w.amend(ctx, "place in the index", w.withWait(r, r.Clone(), nil, placeCondition, nil, make(map[string]string)))
 	return err

@@ -33,8 +33,8 @@ func (w jobWriter) amendment(pk, condition, update string, args item.Map) *dynam
 	}
 }
 
-// amendRounds is how often a write about jobs is sent, besides the client's retries:
-// a transaction on the record ends soon.
+// amendRounds is how often a write about jobs is sent, besides the client's retries. A transaction
+// that blocks the record ends soon.
 const amendRounds = 6
 
 // amend sends a repeatable write until it gets an answer. It returns the current
@@ -61,9 +61,8 @@ func (w jobWriter) amend(ctx context.Context, op string, in *dynamodb.UpdateItem
 	return nil, false, err
 }
 
-// eachJob writes about those of the named jobs that which selects. If another write comes in
-// between, eachJob starts again from the current record. It returns a zero Record if the
-// operation is gone.
+// eachJob makes a write about the named jobs that which selects. If another write comes in between,
+// eachJob starts again from the current record. It returns a zero Record if the operation is gone.
 func (w jobWriter) eachJob(ctx context.Context, op string, image *store.Record, names []string, which func(*store.Record, string) bool,
 	build func(now *store.Record, names []string) *dynamodb.UpdateItemInput,
 ) (*store.Record, error) {
@@ -87,7 +86,7 @@ func (w jobWriter) eachJob(ctx context.Context, op string, image *store.Record, 
 	return nil, fmt.Errorf("dynamo: %s: %w: other writes come in between", op, store.ErrConflict)
 }
 
-// each repeats a part of an expression for each path, which replaces %s.
+// each repeats part for each path, with the path in place of %s.
 func each(paths []string, part string) string {
 	var b strings.Builder
 	for _, path := range paths {
@@ -115,37 +114,36 @@ const (
 	//   - attribute_exists(jobs): without the map the update's path is invalid.
 	ackCondition = "id = :id AND attribute_exists(jobs)"
 
-	// notWaiting: a delivered job may have been parked meanwhile. Then its wait ends
-	// with it, in a write of its own ([jobWriter.acknowledgeWaiting]).
+	// notWaiting refuses a record that waits for people: another drain may have parked a delivered
+	// job. A separate write then removes the job and ends the wait ([jobWriter.acknowledgeWaiting]).
 	notWaiting = " AND attribute_not_exists(waits)"
 
-	// unbegun is on both writes that decide about a job with a time: a drain's that begins to
-	// deliver it, and a person's that cancels it. The first of them wins.
+	// unbegun is on the two writes that decide about a job with a time: a drain's write before the
+	// delivery, and a person's cancellation. The first write wins.
 	unbegun = " AND attribute_exists(%s) AND attribute_not_exists(%s.#b)"
 
 	// lastCondition is for an acknowledgement that also lets the record go:
 	//   - st = :done: an unfinished operation is kept for its own sake;
-	//   - size(jobs) = :n, and each of them (appended): a commit may have added a job since
-	//     the image was made, which would then expire undelivered;
-	//   - attribute_exists(until_s): exp_s gets its value.
+	//   - size(jobs) = :n, and each job (appended): a commit after the image may have added a
+	//     job, and that job would expire undelivered;
+	//   - attribute_exists(until_s): exp_s gets the value of until_s.
 	lastCondition = ackCondition + " AND st = :done AND attribute_exists(until_s) AND size(jobs) = :n"
 
-	// letGoCondition lets a record go whose jobs were all delivered before its
-	// finish, because no other write will follow:
+	// letGoCondition lets go a record whose jobs were all delivered before its finish. No
+	// acknowledgement follows that could let the record go:
 	//   - st, size: as above;
 	//   - keep = :jobs: the record is kept for jobs, so that a second write changes nothing.
 	letGoCondition = "id = :id AND st = :done AND keep = :jobs AND attribute_exists(until_s) AND size(jobs) = :zero"
 
-	// letGoUpdate gives a record the end that it would have without jobs, that of its
-	// replay. A finished record without jobs waits for nobody.
+	// letGoUpdate has a record expire at the end of its replay, as a record without jobs does. It
+	// removes the wait: a finished record without jobs waits for nobody.
 	letGoUpdate = "SET exp_s = until_s REMOVE keep, until_s, waits, wait_ms, wait_in"
 )
 
-// acknowledge removes delivered jobs, by their names in image.Jobs, from image's
-// record, as far as they still exist. If image is finished and these jobs are the
-// last, the same call lets the record go: it expires at the end of its replay. A
-// record that is gone, or of another operation by now, is no error: it has none of
-// these jobs.
+// acknowledge removes delivered jobs from image's record, by their names in image.Jobs. Jobs that
+// are gone already are no error. If image is finished and these jobs are the last, the same write
+// lets the record go: it expires at the end of its replay. A record that is gone, or belongs to
+// another operation now, is no error either: it has none of these jobs.
 //
 // acknowledge is safe to repeat, and sends a write without an answer again: it
 // removes only the named jobs, and lets no record go that has jobs.
@@ -179,9 +177,9 @@ func (w jobWriter) acknowledge(ctx context.Context, image *store.Record, names .
 	return w.letGo(ctx, now)
 }
 
-// acknowledgeWaiting is the acknowledgement in a record that waits for people, such as
-// for one of these jobs, which another drain has parked. It returns the current record;
-// a zero Record if the operation is gone.
+// acknowledgeWaiting acknowledges jobs in a record that waits for people, for example after another
+// drain has parked one of these jobs. It returns the current record, or a zero Record if the
+// operation is gone.
 func (w jobWriter) acknowledgeWaiting(ctx context.Context, now *store.Record, names []string) (*store.Record, error) {
 	id := now.ID
 	for range amendRounds {
@@ -229,7 +227,7 @@ func (w jobWriter) ack(image *store.Record, names []string, last bool) *dynamodb
 	return in
 }
 
-// begin marks jobs with a time as on their way. It returns the current record, a zero Record if
+// begin marks jobs with a time as on their way. It returns the current record, or a zero Record if
 // the operation is gone.
 func (w jobWriter) begin(ctx context.Context, image *store.Record, names []string) (*store.Record, error) {
 	return w.eachJob(ctx, "begin", image, names, state.MayCancel, func(now *store.Record, names []string) *dynamodb.UpdateItemInput {
@@ -243,9 +241,9 @@ func (w jobWriter) begin(ctx context.Context, image *store.Record, names []strin
 	})
 }
 
-// letGo lets a finished record go that is kept for jobs it no longer has: it expires
-// at the end of its replay. Any other record stays unchanged, without an error.
-// letGo is safe to repeat: a record that was let go is not kept.
+// letGo lets go a finished record that is kept for jobs and has no jobs left: the record expires at
+// the end of its replay. Any other record stays unchanged, without an error. letGo is safe to
+// repeat: a record that was let go is not kept.
 func (w jobWriter) letGo(ctx context.Context, image *store.Record) error {
 	var v item.Values
 	_, _, err := w.amend(ctx, "let go", w.amendment(image.PK, letGoCondition, letGoUpdate, item.Map{

@@ -15,13 +15,12 @@ type unopened struct {
 	err error
 }
 
-// open opens the sealed args of jobs, as far as it can. A job whose data key can't be
-// had waits, as if its sink were down: it is not the job's fault, so the job is never
-// parked for it. A job whose args were altered fails on its own account. Either holds
-// back later jobs of its group.
+// open opens the sealed args of jobs. A job whose data key is unavailable waits as if its sink were
+// down, and is never parked for that. A job whose args were altered fails, and the failure counts.
+// Both jobs hold back later jobs of their group.
 func (d *Drain) open(ctx context.Context, all []delivery) (open []delivery, closed []unopened) {
 	heldBack := make(map[string]bool) // groups
-	missing := make(map[string]error) // data keys of a provider's key can't be had
+	missing := make(map[string]error) // by key id: why its data keys are unavailable
 	for _, j := range all {
 		var err error
 		keyID := ""

@@ -41,8 +41,8 @@ func (w jobWriter) fail(ctx context.Context, image *store.Record, failures map[s
 	})
 }
 
-// unparked is a condition on jobs: a parked job keeps its first reason. It is as
-// short as possible: with 50 jobs an expression is close to its 4 KB.
+// unparked is the condition that no job is parked, so a parked job keeps its first reason. The
+// condition is as short as possible: with 50 jobs an expression is close to the limit of 4 KB.
 func unparked(paths []string) string {
 	return ackCondition + each(paths, " AND attribute_not_exists(%s.#f)")
 }
@@ -70,8 +70,8 @@ func (w jobWriter) park(now *store.Record, names []string, failures map[string]e
 	// new round, which an operator has begun.
 	condition := unparked(paths) + each(paths, " AND %s.#t >= :max")
 	args := item.Map{":id": v.Str(now.ID), ":max": v.Num(int64(maxTries))}
-	// A record that waits already, for whatever, has the entry of its first cause. So a
-	// give-up or another drain in between doesn't matter.
+	// A record that waits already keeps the entry of its first cause. So it doesn't matter if the
+	// record became stuck, or another drain parked a job, in between.
 	wait := state.Wait{Reason: state.ReasonParked, Job: names[0], Kind: now.Jobs[names[0]].Kind, Failed: reason(failures[names[0]]), Tries: now.Jobs[names[0]].Tries}
 	args[":waits"], args[":wait_in"], args[":since"] = v.Str(item.WaitKey(wait.Reason, now.PK)), v.WaitIn(wait), v.Millis(time.Now())
 	sets := append(make([]string, 0, 3+len(paths)),

@@ -25,13 +25,13 @@ type reader struct {
 	warned sync.Once // the warning about ReportBatchItemFailures
 }
 
-// timeForPart is what a part needs at least. With less, jobs would count as tried that
-// nobody has tried, and tickets would be left to the sweep.
+// timeForPart is the least time for a part. With less time untried jobs would count as tried, and
+// tickets would be left to the sweep.
 const timeForPart = 2 * time.Second
 
-// inParts has work done on one part of a batch after the other, and reports the first
-// record that has to come again: the parts behind it come with it. So do those for which
-// there is no time.
+// inParts calls work for the parts of a batch, one after another, and reports the first record that
+// has to come again. All parts after that record come again too, as do parts for which there is no
+// time.
 func (r *reader) inParts(ctx context.Context, b batch, work func([]change) (first int)) (events.DynamoDBEventResponse, error) {
 	first, listed := none, 0
 	for from := 0; from < b.n && first == none; {
@@ -84,14 +84,13 @@ func (r *reader) changes(ctx context.Context, b batch, from, to int, listed *int
 	return changes, nil
 }
 
-// mostListed is how many unreadable items of a batch are listed at once. If a later
-// version of Samekey writes them all, jobs don't wait for the list; the sweep lists the
-// others.
+// mostListed is how many unreadable items of a batch are listed at once; the sweep lists the
+// others. So jobs don't wait for the list if a later version of Samekey writes all items.
 const mostListed = 10
 
-// report returns the report that names the record to begin again with; no record if
-// first is beyond the batch. A function can't find out whether its source reads the
-// report, so the first such report of a process logs what the source needs.
+// report returns the report that names the record from which the batch comes again, or no record if
+// first is beyond the batch. A function can't know whether its source reads the report, so each
+// process logs once what the source needs.
 func (r *reader) report(ctx context.Context, b batch, first int) (events.DynamoDBEventResponse, error) {
 	re := events.DynamoDBEventResponse{BatchItemFailures: []events.DynamoDBBatchItemFailure{}}
 	if first < b.n {
@@ -108,8 +107,8 @@ func (r *reader) report(ctx context.Context, b batch, first int) (events.DynamoD
 	return re, nil
 }
 
-// invokeStream calls handle with the batch of an event, whose records are decoded as they are
-// read, and encodes the report.
+// invokeStream calls handle with the batch of an event, and encodes the report. It decodes each
+// record when handle reads it.
 func invokeStream(ctx context.Context, payload []byte, handle func(context.Context, batch) (events.DynamoDBEventResponse, error)) ([]byte, error) {
 	var ev struct {
 		Records []json.RawMessage `json:"Records"`

@@ -10,13 +10,13 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// oldImage is from which age on an image is no evidence that its jobs still wait: a
-// mapping that is made anew, or was off, shows a day of them.
+// oldImage is the age from which an image is no evidence that its jobs still wait. An event source
+// mapping that is new, or was off, shows the images of a day.
 const oldImage = 5 * time.Minute
 
-// recheck reads the records of old images, by one read for each, and keeps the jobs that are
-// undelivered there. If a record is gone, a later stream record has its undelivered jobs. If
-// a record can't be read, its jobs are delivered again rather than never.
+// recheck reads the record of each old image once, and keeps the jobs that are undelivered in the
+// record. If a record is gone, a later stream record has its undelivered jobs. If a record can't be
+// read, its jobs are delivered again rather than never.
 func (d *Drain) recheck(ctx context.Context, todos []*todo) {
 	d.inParallel(todos, func(t *todo) {
 		if t.gone || t.time.IsZero() || time.Since(t.time) < oldImage {

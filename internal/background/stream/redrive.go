@@ -18,11 +18,11 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// Redrive delivers parked jobs of the operation id again, after an operator has
-// removed the cause of their failures: all parked jobs, or the named ones. It
-// returns their number: of those that this call has handed out, not another at the same
-// time. A drain sees them in the stream, as if they had just been staged. The record
-// keeps who decided (by, at most 256 bytes), and when.
+// Redrive delivers parked jobs of the operation id again, after an operator has removed the cause
+// of their failures: all parked jobs, or the named ones. It returns the number of jobs that this
+// call has handed out, without those of another call at the same time. A drain sees them in the
+// stream, as if they had just been staged. The record keeps who decided (by, at most 256 bytes),
+// and when.
 //
 // If the record belongs to another operation by now, the error matches
 // [jobs.ErrMoved]: its jobs have the same names, but nobody has checked the cause of
@@ -32,17 +32,17 @@ func Redrive(ctx context.Context, table *dynamo.Store, pk, id, by string, names 
 	return w.decide(ctx, "redrive", pk, id, by, func(r *store.Record) []string { return parkedJobs(r, names) }, w.unpark)
 }
 
-// Cancel removes jobs of the operation id that wait for their time ([store.Job].At), or whose
-// time is over, as [Redrive] does with parked jobs: their tickets find nothing to deliver. It
-// returns the number of those that this call has removed. A job that a drain has begun to
-// deliver ([store.Job].Begun) stays: it may have arrived. The record decides, and no clock.
+// Cancel removes jobs with a time ([store.Job].At) from the operation id: all of them, or the named
+// jobs. Their tickets then find nothing to deliver. Cancel returns the number of jobs that this
+// call has removed. A job that a drain has begun to deliver ([store.Job].Begun) stays, since it may
+// have arrived. Another job can be cancelled even after its time: the clock doesn't matter.
 func Cancel(ctx context.Context, table *dynamo.Store, pk, id, by string, names ...string) (int, error) {
 	w := jobWriter{table.Table()}
 	return w.decide(ctx, "cancel", pk, id, by, func(r *store.Record) []string { return state.Cancellable(r, names) }, w.strike)
 }
 
-// decide makes an operator's decision about jobs: those that pick finds in the current record,
-// by a write.
+// decide makes an operator's decision about jobs: it calls write for the jobs that pick finds in
+// the current record.
 func (w jobWriter) decide(ctx context.Context, op, pk, id, by string, pick func(*store.Record) []string,
 	write func(ctx context.Context, now *store.Record, by, decision string, names []string) (*store.Record, bool, error),
 ) (int, error) {
@@ -81,8 +81,8 @@ func (w jobWriter) decide(ctx context.Context, op, pk, id, by string, pick func(
 	return 0, fmt.Errorf("dynamo: %s: %w: other writes come in between", op, store.ErrConflict)
 }
 
-// decidedLast lets a record go whose last job a decision has removed. If that fails, a sweep
-// does it.
+// decidedLast lets go a record whose last job a decision has removed. If that fails, a sweep lets
+// the record go.
 func (w jobWriter) decidedLast(ctx context.Context, held *store.Record) {
 	if state.KeptForNothing(held) {
 		_ = w.letGo(ctx, held)

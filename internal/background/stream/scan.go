@@ -35,12 +35,11 @@ type scanner struct {
 	scanned int
 }
 
-// each calls fn with the relevant items of every page, from the pass's place on, at the
-// same time for several segments. Reads are eventually consistent and use no write
-// capacity, so claims are not affected. each ends early, without an error, when ctx ends
-// or the time is up by the wall clock. It leaves a segment at its place if it can't be
-// read, or if there was no time for a page, which fn reports; else fn returns what it has
-// found in it.
+// each calls fn with the relevant items of every page, from the pass's place on, for several
+// segments at the same time. Reads are eventually consistent and use no write capacity, so claims
+// are not affected. each ends early, without an error, when ctx ends or the time is up by the wall
+// clock. It leaves a segment at its place if a page can't be read, or if fn had no time for the
+// page and returns seen as false. found is what fn has found in the page.
 func (s *scanner) each(ctx context.Context, end time.Time, p *pass, fn func([]item.Map) (found tally, seen bool)) error {
 	pace := time.NewTicker(time.Duration(float64(time.Second) / s.perSecond))
 	first := make(chan struct{}, 1)
@@ -98,8 +97,8 @@ func (s *scanner) input(segment int, after string) *dynamodb.ScanInput {
 	var v item.Values
 	in := &dynamodb.ScanInput{
 		TableName: &s.table,
-		// Records that are kept, or open without being kept, and whatever is in the
-		// index: finished records are nearly all records, and needn't be sent.
+		// The filter lets through kept records, open records and the items of the index. Nearly all
+		// other records are finished, and needn't be sent.
 		FilterExpression:          aws.String("attribute_exists(keep) OR st = :open OR attribute_exists(waits)"),
 		ExpressionAttributeValues: item.Map{":open": v.Str(string(store.Open))},
 		Segment:                   aws.Int32(int32(segment)),

@@ -16,11 +16,10 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// Sweep reads the whole table to find jobs and operations that the stream's readers
-// have missed, because they were off for longer than the stream remembers, or
-// because the table was restored from a backup. It runs on a schedule. Its findings
-// take the same way as from the stream, and everything that needs an operator is
-// listed. A Sweep is safe for concurrent use.
+// Sweep reads the whole table to find jobs and operations that the stream's readers have missed,
+// because they were off for longer than the stream remembers, or because the table was restored
+// from a backup. It runs on a schedule. It handles its findings as the stream's readers do, and
+// lists everything that needs an operator. A Sweep is safe for concurrent use.
 type Sweep struct {
 	api   ScanAPI
 	store *dynamo.Store
@@ -29,20 +28,19 @@ type Sweep struct {
 	log   *slog.Logger
 }
 
-// SweepOptions are a sweep's settings. With the zero value a sweep only lists, and
-// lets records go that are kept for delivered jobs.
+// SweepOptions are a sweep's settings. A sweep with the zero value only lists, and lets go records
+// that are kept for delivered jobs.
 type SweepOptions struct {
 	// Drain delivers jobs that have waited for too long. nil: they are listed.
 	Drain *Drain
 	// Queue takes tickets of abandoned operations. nil: they are listed.
 	Queue TicketQueue
-	// MarkStuck marks as stuck an operation that can't be completed, after its client's
-	// last retry, by the retention in its record: [idem.Engine.MarkStuck]. nil: such
-	// operations are listed. After an error that matches [jobs.ErrNotMine] the sweep of its worker
-	// gives the operation up, and if none has within PassWithin, it waits for people.
-	// Calls may be concurrent. Beside it the sweep removes the stored request of an
-	// operation that has been stuck for 30 days, and for longer than its retention: only
-	// its client's retry can continue it then.
+	// MarkStuck marks an operation that can't be completed as stuck, once its record's retention is
+	// over after the last attempt: [idem.Engine.MarkStuck]. nil: such operations are listed. If its
+	// error matches [jobs.ErrNotMine], another worker's sweep has to mark the operation; if no sweep
+	// has within PassWithin, the operation waits for people. Calls may be concurrent. With MarkStuck
+	// the sweep also removes the stored request of an operation that has been stuck for 30 days, and
+	// for longer than its retention. Then only a retry of the client can continue the operation.
 	MarkStuck func(ctx context.Context, t jobs.Ticket, why string) error
 
 	// Late is by how much the stream's readers must be late before the sweep acts in
@@ -113,9 +111,9 @@ func (s *Sweep) Run(ctx context.Context) (*Report, error) {
 	return s.scan(ctx, over, err)
 }
 
-// GoOn is Run if a pass is under way and no other run is at work on it. Otherwise it
-// returns nil, after one read. A schedule that calls it every few minutes brings each
-// pass to its end.
+// GoOn does what Run does if a pass is under way and no other run works on it. Otherwise GoOn
+// returns nil, after one read. A schedule that calls it every few minutes brings each pass to its
+// end.
 func (s *Sweep) GoOn(ctx context.Context) (*Report, error) {
 	over, err := s.pass(ctx, true)
 	if err == nil && (over.fresh || s.opt.Now().Before(over.busy)) {
@@ -172,7 +170,7 @@ func (s *Sweep) scan(ctx context.Context, over *pass, undone error) (*Report, er
 		return sum, failed
 	}
 	again := s.again(ctx, half(end), over, func(items []item.Map) []string {
-		_, failed := see(items) // its page counts it
+		_, failed := see(items) // the scan counts the record with its page
 		return failed
 	})
 	err := scan.each(ctx, end, over, func(items []item.Map) (sum tally, seen bool) {
@@ -206,8 +204,8 @@ func (s *Sweep) scan(ctx context.Context, over *pass, undone error) (*Report, er
 	return rep, err
 }
 
-// pass continues the pass under way, or begins a new pass. A pass that acts stores its
-// place; if that can't be read, pass returns an error, and the run begins at the start.
+// pass continues the pass under way, or begins a new pass. A pass that acts stores its place. If
+// the stored place can't be read, pass returns an error, and the run begins at the start.
 func (s *Sweep) pass(ctx context.Context, acts bool) (*pass, error) {
 	p := &pass{now: s.opt.Now, acts: acts, tried: make(map[string]int64)}
 	var err error
@@ -221,8 +219,8 @@ func (s *Sweep) pass(ctx context.Context, acts bool) (*pass, error) {
 	return p, err
 }
 
-// end returns when the scan must be over, by the wall clock, zero for never; and a
-// context for the work on its last pages, which leaves time to store its place.
+// end returns the time at which the scan must be over, by the wall clock; a zero time is never. It
+// also returns a context for the work on the last pages, which leaves time to store the place.
 func (s *Sweep) end(ctx context.Context) (end time.Time, work context.Context, cancel context.CancelFunc) {
 	deadline, ok := ctx.Deadline()
 	if !ok {

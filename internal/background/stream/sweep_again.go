@@ -13,12 +13,12 @@ import (
 	"github.com/samekey/samekey/internal/item"
 )
 
-// failure is a record on which a run of a sweep failed. The pass goes on without it,
-// since the record may fail for ever; the next run tries it first, since the next pass
-// may take a day to come to it.
+// failure is a record that a run of a sweep failed to handle. The pass goes on without the record,
+// which may fail for ever. The next run tries the record first: the next pass may reach it a day
+// later.
 type failure struct {
 	pk   string
-	runs int64 // in which it has failed
+	runs int64 // how many runs have failed
 }
 
 const (
@@ -32,9 +32,9 @@ const (
 	againBatch = 100
 )
 
-// later lets the next run try records that failed in this run, as far as there is room:
-// the others wait for the next pass, as those do that have failed often enough. So no
-// failure holds up the pass.
+// later has the next run try the records that failed in this run. If there is no room, records with
+// giveWayAfter failed runs give way, and the rest waits for the next pass. So no failure holds up
+// the pass.
 func (p *pass) later(pks []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -94,8 +94,8 @@ func (p *pass) joinAgain(theirs []failure) []failure {
 	return list
 }
 
-// again calls see for the records that failed before, until end: the rest of the
-// time is the pass's.
+// again calls see for the records that failed in earlier runs, until end. The pass has the time
+// after end.
 func (s *Sweep) again(ctx context.Context, end time.Time, p *pass, see func([]item.Map) []string) error {
 	var errs []error
 	for todo := len(p.again); todo > 0 && !out(ctx, end); {

@@ -11,31 +11,29 @@ type Report struct {
 	// Complete says that the whole table was seen: by [Sweep.List], or by this run
 	// of [Sweep.Run] and the earlier runs of its pass.
 	Complete bool `json:"complete"`
-	// PassBegan is when this run's pass began, and LastPass when the last complete
-	// pass ended; zero for none. Overdue says that this end, or without any complete
-	// pass the begin, is longer ago than [SweepOptions.PassWithin]: some records may
-	// be overlooked.
+	// PassBegan is when this run's pass began, and LastPass when the last complete pass ended; zero
+	// for none. Overdue says that LastPass, or before the first complete pass PassBegan, is longer
+	// ago than [SweepOptions.PassWithin]: some records may be overlooked.
 	PassBegan time.Time `json:"pass_began"`
 	LastPass  time.Time `json:"last_pass,omitzero"`
 	Overdue   bool      `json:"overdue"`
 	// Coverage is the share of the table that this pass has seen, from 0 to 1, in whole
 	// segments; 1 if the pass is complete.
 	Coverage float64 `json:"coverage"`
-	// OldestOpen is when the oldest open operation was claimed that the pass has seen,
-	// in flight or abandoned; zero for none.
+	// OldestOpen is the claim time of the oldest open operation that the pass has seen, in flight or
+	// abandoned; zero for none.
 	OldestOpen time.Time `json:"oldest_open,omitzero"`
-	// OpenAge is the age of that operation, and PassAge how long ago the last complete
-	// pass ended, or without one the first pass began: both in whole seconds.
+	// OpenAge is the time since OldestOpen. PassAge is the time since LastPass, or before the first
+	// complete pass since PassBegan. Both are in whole seconds.
 	OpenAge int64 `json:"open_age_s"`
 	PassAge int64 `json:"pass_age_s"`
 
 	Pages   int `json:"pages"`   // of this run
 	Scanned int `json:"scanned"` // items this run has read
 
-	// ByReason counts what the pass has found. While it is under way, its counts are at
-	// least those of the last pass, so that a gauge doesn't flap with each run. Entries
-	// lists what this run has found, up to [SweepOptions.MaxEntries]; for each reason the
-	// oldest come first.
+	// ByReason counts what the pass has found. While the pass is under way, the counts are at least
+	// those of the last pass, so that a gauge doesn't flap with each run. Entries lists what this
+	// run has found, up to [SweepOptions.MaxEntries]; for each reason the oldest come first.
 	ByReason map[state.Reason]Tally `json:"by_reason"`
 	Entries  []Entry                `json:"entries,omitempty"`
 
@@ -46,9 +44,9 @@ type Report struct {
 	Emptied   int `json:"emptied"`   // stuck operations whose stored request was removed
 	Placed    int `json:"placed"`    // records whose place in the index of what waits for people was wrong
 
-	// Young counts the jobs and operations that this run has left to the stream's readers: a
-	// sweep acts in their place [SweepOptions.Late] after they should have, and for all of
-	// these after YoungUntil.
+	// Young counts the jobs and operations that this run has left to the stream's readers. A sweep
+	// acts in place of the readers once they are [SweepOptions.Late] late; from YoungUntil on they
+	// are late for all of these jobs and operations.
 	Young      int       `json:"young"`
 	YoungUntil time.Time `json:"young_until,omitzero"`
 }
@@ -76,7 +74,7 @@ func age(then, now time.Time) int64 {
 	return max(int64(now.Sub(then)/time.Second), 0)
 }
 
-// did adds what a page's work came to.
+// did adds the results of a page's work.
 func (r *Report) did(o *Report) {
 	r.Delivered += o.Delivered
 	r.LetGo += o.LetGo

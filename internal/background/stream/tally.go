@@ -11,8 +11,8 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// tally counts what a pass has found. Each segment has one, stored with its place: so a
-// pass of many runs counts each record once, also if two runs see it.
+// tally counts what a pass has found. Each segment has a tally, stored with the segment's place. So
+// a pass of many runs counts each record once, also if two runs see the record.
 type tally struct {
 	by   map[state.Reason]found
 	open time.Time // when the oldest open operation was claimed; zero for none
@@ -45,8 +45,8 @@ func (t tally) with(o tally) tally {
 	return sum
 }
 
-// atLeast returns t, and where o has found more, what o has found: while a pass is under
-// way, what it has not seen yet counts as the last pass saw it.
+// atLeast returns the greater count of t and o for each reason. While a pass is under way, the
+// records that it has not seen yet count as in the last pass.
 func (t tally) atLeast(o tally) tally {
 	most := t.with(tally{open: o.open})
 	for why, f := range o.by {
@@ -73,7 +73,7 @@ const (
 	tallyOldest = "o" // N  ms, 0 = unknown
 )
 
-// value is the stored form of its counts.
+// value returns the stored form of t's counts.
 func (t tally) value() item.Value {
 	var v item.Values
 	list := make([]item.Value, 0, len(t.by))

@@ -24,16 +24,16 @@ type tasks struct {
 	todos   []*todo
 	tickets []jobs.Ticket
 	stuck   []*store.Record
-	emptied []*store.Record // stuck for so long that the contents of their requests go
+	emptied []*store.Record // stuck for so long that their stored requests are removed
 
-	misplaced  []*store.Record // in the index of what waits for people
-	unreadable []finding       // items to list there
+	misplaced  []*store.Record // records with a wrong entry in the index of what waits for people
+	unreadable []finding       // unreadable items to list in the index
 	reviews    []finding       // listed items to read
 
 	oldestOpen time.Time // when the oldest open operation was claimed; zero for none
 
 	young      int       // jobs and operations that are left to the stream's readers as yet
-	youngUntil time.Time // until when the last of them is
+	youngUntil time.Time // until when the last of these is left
 }
 
 // later returns the later of two times.
@@ -207,11 +207,11 @@ func (s *Sweep) act(ctx context.Context, f tasks, rep *Report) (failed []string,
 	return slices.Compact(failed), errors.Join(errs...) // a record may have failed twice
 }
 
-// patience is for how long a sink takes no job before people hear of it: the jobs count no
-// try, so they are never parked.
+// patience is how long a sink may take no job before people hear of it. The jobs count no try
+// meanwhile, so they are never parked.
 const patience = time.Hour
 
-// down returns a finding for each kind of which the sink took no job of todos.
+// down returns a finding for each kind whose sink took no job of todos.
 func (s *Sweep) down(todos []*todo) map[string]finding {
 	all, took := make(map[string]finding), make(map[string]bool)
 	for _, t := range todos {
@@ -229,8 +229,8 @@ func (s *Sweep) down(todos []*todo) map[string]finding {
 	return all
 }
 
-// markStuck gives an operation up. One of a namespace that nobody covers goes into uncovered,
-// by the finding's key: one finding stands for all of them.
+// markStuck marks an operation as stuck. If no worker covers the operation's namespace, markStuck
+// adds a finding to uncovered: one for all operations of the namespace.
 func (s *Sweep) markStuck(ctx context.Context, r *store.Record, rep *Report, uncovered map[string]finding) error {
 	if s.opt.MarkStuck == nil {
 		return nil
@@ -256,9 +256,9 @@ func (s *Sweep) markStuck(ctx context.Context, r *store.Record, rep *Report, unc
 	return nil
 }
 
-// empty removes the stored request of a stuck operation, with what is stored beside the
-// record. The record's version closes the race with an operator who decides meanwhile:
-// the decision stays, and the request with it.
+// empty removes the stored request of a stuck operation, with its companions. If an operator
+// decides meanwhile, the record's version refuses this write: the decision stays, and so does the
+// request.
 func (s *Sweep) empty(ctx context.Context, r *store.Record, rep *Report) error {
 	if s.opt.MarkStuck == nil {
 		return nil // this sweep only lists operations

@@ -16,16 +16,16 @@ import (
 // todo is the drain's work on one operation of a batch.
 type todo struct {
 	image    *store.Record    // the newest in the batch
-	time     time.Time        // of that, or of the record's removal
+	time     time.Time        // of the image, or of the record's removal
 	gone     bool             // the record is no longer in the table
 	jobs     []jobRef         // to be delivered
 	lost     []jobRef         // jobs of a deleted record that waited for people or for their time
 	letGo    bool             // the record is kept for jobs that were delivered before its finish
 	at       int              // the stream record that asks to let it go
-	later    []jobRef         // jobs with a time: their tickets have them delivered
+	later    []jobRef         // jobs with a time: their tickets deliver them
 	heldBack []jobRef         // not to be delivered now: an earlier job of their group waits
-	again    bool             // the result: a stream record has to come again
-	first    int              // the first of them; none if there is none
+	again    bool             // a result: a stream record has to come again
+	first    int              // a result: the first such stream record, or none
 	down     map[string]error // by kind, why a sink takes no job now
 }
 
@@ -44,10 +44,10 @@ type jobRef struct {
 	at   int // its place in the batch
 }
 
-// netted combines a batch by key and operation. A job is to be delivered if it is in
-// a new image and not in the old image, so the drain's own writes cause no
-// deliveries; or if it is left in a record that was removed. A job that a later
-// record of the batch lacks was delivered.
+// netted combines a batch by key and operation. A job is to be delivered if a new image has it and
+// the old image lacks it, so the drain's own writes cause no deliveries. A job that is left in a
+// removed record is to be delivered too. A job that a later record of the batch lacks was
+// delivered.
 func netted(changes []change) []*todo {
 	type id struct{ pk, operation string }
 	index := make(map[id]*todo)
@@ -102,14 +102,14 @@ func (t *todo) remove(c *change) {
 	}
 }
 
-// wholeSecond is how much later a change may be than the stream says, in whole seconds. A job
-// that was due in the second of its record's removal is delivered rather than lost.
+// wholeSecond is how much later a change may be than the stream says: the stream has whole seconds.
+// A job that was due in the second in which its record was removed is delivered rather than lost.
 const wholeSecond = time.Second - time.Millisecond
 
-// putOff takes the jobs that have a time out of those to deliver. The stream isn't asked to
-// deliver them even if their time has come, since an image may be older than the decision of
-// an operator to cancel one. The jobs of a deleted record are cancelled with it, unless
-// their time had come by then, or their delivery had begun.
+// putOff removes the jobs that have a time from t.jobs. The stream doesn't deliver such jobs even
+// if their time has come: an image may be older than an operator's decision to cancel a job. The
+// deletion of a record cancels its jobs, unless their time had come before the deletion or their
+// delivery had begun.
 func (t *todo) putOff(now time.Time) {
 	if removed := t.time.Add(wholeSecond); t.gone && !t.time.IsZero() && removed.Before(now) {
 		now = removed
@@ -133,7 +133,7 @@ func (t *todo) ready(now time.Time) {
 	t.jobs = slices.DeleteFunc(t.jobs, func(j jobRef) bool { return state.Later(t.image.Jobs[j.name], now) })
 }
 
-// times are those of the jobs that are put off, each once.
+// times returns the times of the jobs that are put off, each time once.
 func (t *todo) times() (all []time.Time) {
 	for _, j := range t.later {
 		all = append(all, t.image.Jobs[j.name].At)

@@ -35,14 +35,14 @@ var ErrNoIndex = errors.New("the table has no index of what waits for people")
 // nothing else: the time depends on what waits, not on the size of the table. It is safe
 // for concurrent use.
 //
-// The index follows the table, as a rule within a second. So an entry may be gone or
-// changed already, and a new one missing: whoever acts on an entry has to read its record
-// first, as the engine's Settle and [Redrive] do. A record that an earlier version of
-// Samekey left waiting is in the index once a sweep has seen it.
+// The index follows the table, as a rule within a second. So an entry may be out of date, and a new
+// entry may be missing. Read the record before you act on its entry, as the engine's Settle and
+// [Redrive] do. A record that an earlier version of Samekey left waiting is in the index once a
+// sweep has seen it.
 //
-// A record has one entry: of several causes the first of [WaitingReasons] counts, and of
-// several parked jobs the entry has the first. What others will end is not in the index,
-// such as abandoned operations: [Sweep] lists them.
+// A record has one entry, for the first of its reasons in the order of [WaitingReasons] and for the
+// first of its parked jobs. Operations that end without a person, such as abandoned operations, are
+// not in the index: [Sweep] lists them.
 type Waiting struct {
 	api   QueryAPI
 	table string
@@ -53,8 +53,8 @@ type Waiting struct {
 type WaitingOptions struct {
 	// Only limits the reasons. Default: [WaitingReasons].
 	Only []state.Reason
-	// After lets [Waiting.All] begin behind this entry; its Since and PK count. Default:
-	// the oldest entry.
+	// After is the entry after which [Waiting.All] begins. Only its Since and PK count. Default: the
+	// oldest entry.
 	After Entry
 	// Now is the clock, for tests. Default: time.Now.
 	Now func() time.Time
@@ -97,8 +97,8 @@ type Counted struct {
 	ByReason map[state.Reason]Tally `json:"by_reason"`
 }
 
-// Count counts what waits, and reads all of its entries for that: half a read unit for 4
-// KB, some ten entries, and 20 read units if nothing waits.
+// Count counts what waits. It reads all entries, at half a read unit for 4 KB, or about ten
+// entries. If nothing waits, it takes 20 read units.
 func (w *Waiting) Count(ctx context.Context) (*Counted, error) {
 	parts := w.parts(time.Time{})
 	tallies, err := inParallel(parts, func(p *part) (Tally, error) { return w.count(ctx, p) })
@@ -154,7 +154,7 @@ type part struct {
 	next  item.Map // where the next page begins
 	read  bool     // to its end
 	ready []Entry  // in order
-	held  []Entry  // of the last time that was read: the next page may have more of it
+	held  []Entry  // with the last time that was read: the next page may have more entries of that time
 }
 
 // A list's first page is cheap, and a long list soon takes whole pages.
@@ -282,8 +282,8 @@ func oldest(parts []*part) (first *part) {
 // byAge orders entries: the oldest first.
 func byAge(a, b Entry) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.PK, b.PK)) }
 
-// indexed returns an entry of the index. It shows as much as it understands: the list
-// must not end at an entry.
+// indexed returns an entry of the index. It shows the fields that it understands: an odd entry must
+// not end the list.
 func indexed(why state.Reason, it item.Map) Entry {
 	text := func(name string) string { d := item.Decoder{It: it}; return d.Text(name, false) }
 	milli := func(name string) time.Time { d := item.Decoder{It: it}; return d.Milli(name, false) }
