@@ -31,8 +31,8 @@ type Adapter[Ev, Re any] struct {
 	// decoded. Set Identity only to an identity that the source has verified. The
 	// tenant of the invocation's lambdacontext replaces an empty Tenant.
 	//
-	// For an engine that stores no requests ([idem.Options.Resumable]) the adapters of
-	// this package make no Snapshot, as ctx tells them: pass it on.
+	// The adapters of this package make no Snapshot for an engine that stores no requests
+	// ([idem.Options.Resumable]). ctx says whether the engine stores requests: pass ctx on.
 	//
 	// An error that matches [ErrEvent] says that the event is of another kind: no
 	// client waits for an HTTP answer, so [Handler] returns the error. Any other
@@ -58,13 +58,12 @@ type Adapter[Ev, Re any] struct {
 	typed bool
 	// ownScope leaves the function out of the scope of a typed adapter's keys.
 	ownScope bool
-	// shared is the BodyKey.shared of a typed adapter's key. nil: no body has a key that
-	// its client chose.
+	// shared is BodyKey.shared of a typed adapter's key. nil: clients choose no keys.
 	shared func(body []byte) bool
 }
 
-// request calls Request and adds the tenant of the invocation, so that users'
-// adapters needn't. A request needs a snapshot only if it may be stored.
+// request calls Request and adds the tenant of the invocation, so that users' adapters need not
+// add it. A request needs a snapshot only if the engine may store the request.
 func (a *Adapter[Ev, Re]) request(ctx context.Context, ev Ev, stored bool) (idem.Request, error) {
 	if !stored {
 		ctx = context.WithValue(ctx, unstoredKey{}, struct{}{})
@@ -76,14 +75,13 @@ func (a *Adapter[Ev, Re]) request(ctx context.Context, ev Ev, stored bool) (idem
 	return req, err
 }
 
-// A snapshot ([idem.Request.Snapshot]) holds the parts of an event that its neutral
-// request lacks and a handler that runs again needs: the verified identity, in the
-// source's own words, and the source's data about the route. It is JSON in the
-// event's own form, so decoding puts it back.
+// A snapshot ([idem.Request.Snapshot]) holds the parts of an event that a handler needs when it
+// runs again and that the neutral request lacks: the verified identity in the source's form,
+// and the source's data about the route. A snapshot is JSON in the event's form, so decoding
+// restores the parts.
 //
-// It has no credentials: neither tokens nor API keys, access keys or certificates. It
-// omits values in the context of a Lambda authorizer that look like tokens by name or
-// form.
+// A snapshot has no credentials: no tokens, API keys, access keys or certificates. It omits
+// values in a Lambda authorizer's context that look like tokens by name or form.
 
 // withoutTokens returns an authorizer's context without the values that are tokens.
 func withoutTokens(context map[string]any) map[string]any {

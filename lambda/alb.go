@@ -19,20 +19,18 @@ const albKind = "a load balancer's event"
 // ALB adapts events of an Application Load Balancer with a Lambda target. Don't
 // change it: change a copy, as [Adapter] shows.
 //
-// A setting of the target group decides whether headers and query parameters have one
-// or more values for a name. With one value the load balancer keeps the last value:
-// two keys in a request, or a difference in an earlier value, then pass unnoticed.
-// Turn on multi-value headers (lambda.multi_value_headers.enabled). ALB takes the
-// query undecoded, as it comes.
+// A setting of the target group decides whether headers and query parameters have one or more
+// values for a name. With one value the load balancer keeps only the last value, so a second
+// key in a request, or a difference in an earlier value, passes unnoticed. Turn on multi-value
+// headers (lambda.multi_value_headers.enabled). ALB doesn't decode the query.
 //
 // A load balancer verifies no caller in its events: x-amzn-oidc-identity is plain
 // text, and x-amzn-oidc-data an unverified token. Verify the token in
 // [idem.Options.Scope], as docs/use/http.md shows; otherwise keyed requests are refused
 // ([idem.ErrScope]).
 //
-// A reply fills in both Headers and MultiValueHeaders, since the target group's setting
-// decides which the load balancer reads. Headers can hold only the last of several
-// cookies.
+// A reply fills in both Headers and MultiValueHeaders, since the target group's setting decides
+// which of the two the load balancer reads. Headers can hold only the last of several cookies.
 var ALB = Adapter[events.ALBTargetGroupRequest, events.ALBTargetGroupResponse]{
 	Request:  albRequest,
 	Event:    albEvent,
@@ -95,8 +93,8 @@ func albRequestSnapshot(ev *events.ALBTargetGroupRequest, req *idem.Request) ([]
 	})
 }
 
-// albEvent fills in both single and multi-value maps, since the target group's
-// setting decides which a handler reads.
+// albEvent fills in both single-value and multi-value maps, since the target group's setting
+// decides which maps a handler reads.
 func albEvent(req idem.Request) (ev events.ALBTargetGroupRequest, err error) {
 	if err := restore(req.Snapshot, &ev); err != nil {
 		return ev, err

@@ -13,10 +13,9 @@ import (
 //
 //	lambda.Direct[Charge, Receipt](lambda.AppSyncKey("/input/idempotencyKey"))
 //
-// The field, its arguments and its parent (source; none for a field of Query and
-// Mutation) must be the same under one key. Headers, claims and the selection differ
-// from try to try and don't count; AppSync selects from the first answer in each
-// replay.
+// The field, the arguments and the parent (source; none for a field of Query or Mutation) must
+// be the same under one key. Headers, claims and the selection may differ between tries and are
+// not compared. In each replay AppSync applies the selection to the first answer.
 //
 // The caller is the subject and issuer of a user pool or an OpenID provider, a user of an
 // identity pool, or an IAM user. With an API key the caller is unknown: an adapter of [Direct]
@@ -24,10 +23,11 @@ import (
 // otherwise refuses the call ([idem.ErrScope]). A Lambda authorizer has no standard field for
 // the caller, and a role's session may belong to a person, or be one of many sessions of a
 // program: name the caller with pointers that begin at identity, AppSyncKey("/key",
-// "/resolverContext/user") or, for each session's name, AppSyncKey("/key", "/userArn").
-// Without these pointers such calls are errors, as are calls of BatchInvoke.
+// "/resolverContext/user") or, for each session's name, AppSyncKey("/key", "/userArn"). Such
+// calls without these pointers are errors. Calls of BatchInvoke are errors too.
 //
-// A failure may be an answer: set [idem.Options.Stored] to [GraphQLStored].
+// In GraphQL a failure may have the form of an answer: set [idem.Options.Stored] to
+// [GraphQLStored].
 func AppSyncKey(argument string, caller ...string) BodyKey {
 	path := parsePointers("AppSyncKey", []string{argument})
 	callers := parsePointers("AppSyncKey", caller)

@@ -31,16 +31,15 @@ type Batch[Ev, Rec, Re any] struct {
 	// [idem.KeyOptional]. Required.
 	Key func(rec Rec) (string, error)
 
-	// Request makes a record neutral, except its key. Source is the source, so that
-	// other sources can use the same key for other work. Body and Query identify the
-	// work: the same key with other work is refused ([idem.ErrMismatch]). They must
-	// not hold data that another delivery may change. DeliveryKey says that a record
-	// gets a new ID if it is brought back after its source has given up; it counts
-	// only if Key is the ID. Required.
+	// Request makes a record neutral, except its key. Source is the source, so that other
+	// sources can use the same key for other work. Body and Query identify the work: the same
+	// key with other work is refused ([idem.ErrMismatch]). They must not hold data that another
+	// delivery may change. DeliveryKey says that a record gets a new ID if it is redelivered
+	// after the source gave up; DeliveryKey counts only if Key is the ID. Required.
 	Request func(ctx context.Context, rec Rec) (idem.Request, error)
 
-	// Group assigns records to groups that run in order: once a record fails, the
-	// rest of its group is not tried and counts as failed. nil, or "": no order.
+	// Group assigns records to groups that run in order: once a record fails, later records of
+	// the group are not tried and count as failed. nil, or "": no order.
 	Group func(rec Rec) string
 
 	// Reply reports the failed records by their ids, in the event's order; failed
@@ -48,24 +47,24 @@ type Batch[Ev, Rec, Re any] struct {
 	// whole invocation.
 	Reply func(failed []string) Re
 
-	// Name separates several handlers of one function for records of one source. It is
-	// part of the scope: a change of the name makes all earlier keys new, and their work
-	// is done again. So a handler keeps its name, or stays without a name if a second
-	// handler is added. At most 256 bytes. Default: none. Only one handler for each kind
-	// of record may have no name.
+	// Name separates several handlers of one function for records of one source. It is part of
+	// the scope: a change of the name makes all earlier keys new, and their work is done again.
+	// So don't change a handler's name, and add no name to an unnamed handler when you add a
+	// second handler. At most 256 bytes. Default: none. Only one handler for each kind of
+	// record may have no name.
 	Name string
 
-	// Scope replaces the source as the scope of the keys, for example by the queue
-	// of a dead-letter queue. Batches with the same Scope share keys. If a source
-	// hands each record to several functions, each function still has its own keys.
-	// Default: the source.
+	// Scope replaces the source as the scope of the keys: for example, a handler of a
+	// dead-letter queue uses the scope of the source queue. Batches with the same Scope share
+	// keys. If a source hands each record to several functions, each function still has its own
+	// keys. Default: the source.
 	Scope string
 
-	// Keeps is how long the source may deliver a record. If an engine forgets keys
-	// earlier ([idem.Options.Retention]), a late delivery runs again; WrapEach warns
-	// of that at cold start. The batches of this package have the longest time that
-	// AWS allows; [Kafka] has its default. Set less if your source is set to less, and
-	// more if a topic, a dead-letter queue or an archive keeps records for longer.
+	// Keeps is how long the source may deliver a record. If an engine forgets keys earlier
+	// ([idem.Options.Retention]), the handler runs again for a late delivery; WrapEach warns of
+	// this at cold start. The batches of this package have the longest time that AWS allows;
+	// [Kafka] has Kafka's default. Set a shorter time if your source keeps records for less,
+	// and a longer time if a topic, a dead-letter queue or an archive keeps records for longer.
 	// 0: unknown.
 	Keeps time.Duration
 
@@ -76,18 +75,17 @@ type Batch[Ev, Rec, Re any] struct {
 	// key that names the work is better.
 	CallsAgainAfterRedrive bool
 
-	// Concurrency is how many records, of different keys and groups, run at once.
-	// The handler must be safe for concurrent use unless Concurrency is 1. Each run
-	// takes the memory of one call of the handler. If a handler has not returned in
-	// its time, another record takes its place: the overdue handler may run besides
-	// these until the event's end. 0: 10. 1: one after the other.
+	// Concurrency is how many records, of different keys and groups, run at once. The handler
+	// must be safe for concurrent use unless Concurrency is 1. Each run takes the memory of one
+	// call of the handler. If a handler has not returned in its time, another record takes its
+	// place: the overdue handler may run on, beyond this number, until the event's end. 0: 10.
+	// 1: one after the other.
 	Concurrency int
 
-	// RecordTimeout is the longest time that a record's handler gets, from its start
-	// until its context ends. Set it to the longest time that a sound record needs, so
-	// that a record that hangs costs its event no more time. 0: a share of the time left
-	// for the invocation, so that waiting records get a share, too. The share limits the
-	// handler in any case.
+	// RecordTimeout is the longest time that a record's handler gets, from its start until its
+	// context ends. Set it to the longest time that a sound record needs, so that a record that
+	// hangs costs its event no more time. 0: a share of the invocation's remaining time, so
+	// that waiting records get a share too. The share is an upper limit in any case.
 	RecordTimeout time.Duration
 
 	// Failed is called for each record that was tried and failed, because the
@@ -105,8 +103,8 @@ type Batch[Ev, Rec, Re any] struct {
 	shared bool // each function that gets a record does its own work
 }
 
-// WithKey returns a copy of b with another [Batch.Key], for records that name their
-// work. An order that is sent twice is then one order:
+// WithKey returns a copy of b with another [Batch.Key], for records that name their work. An
+// order that is sent twice is then handled once:
 //
 //	lambda.SQS.WithKey(func(m events.SQSMessage) (string, error) {
 //		var o order
@@ -116,19 +114,19 @@ type Batch[Ev, Rec, Re any] struct {
 //
 // [Batch.WithBodyKey] has such functions for JSON.
 //
-// A key doesn't change the comparison: the whole body and the attributes are
-// compared. A body that differs each time it is sent, for example by a time, is
-// refused at each delivery after the first ([idem.ErrMismatch]), until the message
-// is in the dead-letter queue. [BodyKey.Comparing], or [idem.Fingerprint.Func] for
-// all handlers on an engine, selects the parts to compare. The message group is
-// compared as well: a key that comes again in another group is refused.
+// A key doesn't change the comparison: the whole body and the attributes are compared. If the
+// body differs each time it is sent, for example by a time, each delivery after the first is
+// refused ([idem.ErrMismatch]), until the message is in the dead-letter queue.
+// [BodyKey.Comparing], or [idem.Fingerprint.Func] for all handlers on an engine, selects the
+// parts to compare. The message group is compared as well: the same key in another group is
+// refused.
 func (b Batch[Ev, Rec, Re]) WithKey(key func(rec Rec) (string, error)) Batch[Ev, Rec, Re] {
 	b.Key = key
 	return b
 }
 
-// WithBodyKey returns a copy of b that finds keys in its records' bodies: a message
-// without the envelopes of SNS and EventBridge, an event's detail, a stream's data.
+// WithBodyKey returns a copy of b that finds keys in the bodies of records. The body is a
+// message without the envelopes of SNS and EventBridge, an event's detail, or a stream's data.
 // For S3 and DynamoDB the body is the JSON that [S3] and [DynamoDBStream] compare.
 func (b Batch[Ev, Rec, Re]) WithBodyKey(k BodyKey) Batch[Ev, Rec, Re] {
 	if b.Key = nil; k.Key == nil || b.Request == nil {

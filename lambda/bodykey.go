@@ -20,25 +20,25 @@ import (
 //	lambda.Direct[Order, Receipt](lambda.JSONKey("/order/id"))
 //	idem.New(store, func(o *idem.Options) { o.KeyFrom = lambda.JSONKey("/order/id").From }) // HTTP
 //
-// A value that is missing, empty, or neither a text nor an integer is an error that
-// names its path ([idem.ErrKeyInvalid]), in every [idem.KeyMode]: it never makes a
-// key that all such bodies share. The functions must be safe for concurrent use.
+// A value that is missing, empty, or neither a text nor an integer is an error that names the
+// value's path ([idem.ErrKeyInvalid]), in every [idem.KeyMode]. So bodies without a value never
+// share a key. The functions must be safe for concurrent use.
 type BodyKey struct {
 	// Key names the work that a body asks for. Required.
 	Key func(body []byte) (string, error)
 
-	// Same returns the part of a body that must be the same under one key. After an
-	// error the body is refused: as [idem.ErrIncomparable] if the key is known, and
-	// otherwise as [idem.ErrRequest]. nil: the whole body. See [BodyKey.Comparing].
+	// Same returns the part of a body that must be the same under one key. After an error of
+	// Same the body is refused, with [idem.ErrIncomparable] if the key is known, and otherwise
+	// with [idem.ErrRequest]. nil: the whole body. See [BodyKey.Comparing].
 	Same func(body []byte) ([]byte, error)
 
-	// shared reports whether the client chooses the key of a body, and nothing in the
-	// body names the client. For a nil body it reports whether that holds for all bodies.
-	// nil: it holds for no body.
+	// shared reports whether the client chooses the key of a body, and nothing in the body
+	// names the client. For a nil body, shared reports whether both are true of all bodies. A
+	// nil shared is false for every body.
 	shared func(body []byte) bool
 }
 
-// always is the shared of a BodyKey whose bodies never name the client.
+// always is the value of shared for bodies that never name the client.
 func always([]byte) bool { return true }
 
 // Comparing returns a copy of k for bodies that partly change with each delivery,
@@ -84,9 +84,9 @@ func (k BodyKey) From(r *idem.Request) (string, error) {
 	return key, nil
 }
 
-// FromOptional is From for bodies that may lack a value of the key. For such a
-// request, and for a request without a body, the header counts, or else
-// [idem.Options.Key]. Any other mistake is refused as by From.
+// FromOptional is From for bodies that may lack a value of the key. For such a request, and for
+// a request without a body, the header counts, or else [idem.Options.Key]. FromOptional refuses
+// any other mistake, as From does.
 func (k BodyKey) FromOptional(r *idem.Request) (string, error) {
 	if _, err := k.Key(r.Body); len(r.Body) == 0 || errors.Is(err, rawjson.ErrAbsent) || errors.Is(err, idem.ErrKeyMissing) {
 		return "", idem.ErrKeyMissing
@@ -109,12 +109,12 @@ func (k BodyKey) compare(r *idem.Request) {
 // several pointers the key is made of all values, in their order; each value must
 // exist.
 //
-// A text is the key. An integer is the key as it is written, however large. So 7 and
-// "7" are the same key, and two bodies that spell it differently are refused as two
-// requests ([idem.ErrMismatch]) instead of being done twice. Numbers with a fraction
-// or an exponent, true, false, null, objects and lists are no key. A text that can't
-// be a key (not 1 to 255 visible ASCII characters) is replaced by its SHA-256. Member
-// names are compared as written; a duplicate member on the path is an error.
+// A text is the key. An integer of any size is the key as it is written. So 7 and "7" are the
+// same key: a second body with the other spelling is refused ([idem.ErrMismatch]), instead of
+// being done twice. Numbers with a fraction or an exponent, true, false, null, objects and
+// lists are no key. A text that can't be a key (not 1 to 255 visible ASCII characters) is
+// replaced by its SHA-256. Member names are compared as written; a duplicate member on the path
+// is an error.
 //
 // JSONKey panics if a pointer is malformed or "": a mistake in the program, which
 // shows at cold start.
@@ -143,8 +143,7 @@ func parsePointers(who string, texts []string) []rawjson.Pointer {
 	return paths
 }
 
-// canonical returns the form of a JSON value in which equal values are the same
-// bytes.
+// canonical returns a form of a JSON value: equal values have the same bytes.
 func canonical(where string, v []byte) ([]byte, error) {
 	c, ok := idem.CanonicalJSON(v)
 	if !ok {
@@ -153,8 +152,8 @@ func canonical(where string, v []byte) ([]byte, error) {
 	return c, nil
 }
 
-// keyOf converts a key function's result. An error doesn't mean that there is no
-// key.
+// keyOf converts a key function's result. After an error the key counts as unreadable, not as
+// missing.
 func keyOf(key string, err error) (string, error) {
 	if err != nil {
 		return unreadable, &idem.Error{Op: "key", Err: fmt.Errorf("%w: %w", idem.ErrKeyInvalid, err)}
@@ -167,7 +166,7 @@ func keyOf(key string, err error) (string, error) {
 // handler.
 const unreadable = "\x00"
 
-// textKey makes a key of texts: a single text that may be a key is the key itself.
+// textKey makes a key of texts. A single text that is a valid key is the key.
 func textKey(parts ...string) string {
 	if len(parts) == 1 && plainKey(parts[0]) {
 		return parts[0]
@@ -175,7 +174,7 @@ func textKey(parts ...string) string {
 	return digested + digestKey(parts...)
 }
 
-// digested begins a key that differs from its text.
+// digested is the prefix of a key that is a hash.
 const digested = "sha256:"
 
 func plainKey(s string) bool {

@@ -20,26 +20,24 @@ import (
 //
 //	pay := lambda.Wrap(engine, lambda.Direct[Order, Receipt](func(o Order) (string, error) { return o.ID, nil }), charge)
 //
-// The first invocation's result is stored as JSON. Every later invocation with the
-// same key and payload gets the same bytes. The whole payload is compared, byte for
-// byte ([Handler.Handle], which has no payload, makes it by json.Marshal); if
-// callers may spell it differently, set [idem.Fingerprint.CanonicalJSON]. The scope
-// is the function (each alias separately, all versions together), which
-// [DirectOptions] can replace, and the tenant, if Lambda isolates tenants. The handler's name, if
-// any, is part of the scope ([HandlerOptions.Operation]). One handler of an engine
-// may have no name.
+// The first invocation's result is stored as JSON. Every later invocation with the same key and
+// payload gets the same bytes. The engine compares the whole payload, byte for byte
+// ([Handler.Handle] has no payload, and makes one by json.Marshal). If callers may spell equal
+// payloads differently, set [idem.Fingerprint.CanonicalJSON]. The scope is the function (each
+// alias separately, all versions together) and the tenant, if Lambda isolates tenants.
+// [DirectOptions.Scope] replaces the function. The handler's name, if any, is part of the scope
+// ([HandlerOptions.Operation]). One handler of an engine may have no name.
 //
-// An event has no key if key returns "" and no error. As over HTTP,
-// [idem.Options.Key] decides: the event is refused, runs each time
-// ([idem.KeyOptional]), or gets a random key ([idem.KeyGenerate]), so that handlers
-// with phases run; they run again if Lambda or the caller invokes again. An error of
-// key refuses the event in every mode.
+// An event has no key if key returns "" and no error. As over HTTP, [idem.Options.Key] decides:
+// the event is refused, runs each time ([idem.KeyOptional]), or gets a random key
+// ([idem.KeyGenerate]). With a random key a handler can have phases, but runs again if Lambda
+// or the caller invokes again. An error of key refuses the event in every mode.
 //
 // # Errors
 //
-// An error of the handler frees the key and is returned unchanged. A refusal by the
-// engine is an error too, which [errors.Is] matches after [Handler.Handle]. Lambda
-// reports it with one of these errorTypes:
+// An error of the handler frees the key and is returned unchanged. A refusal by the engine is
+// an error too; [errors.Is] matches it after [Handler.Handle]. Lambda reports a refusal with
+// one of these errorTypes:
 //
 //	IdempotencyInFlight          another invocation works on the operation: invoke again, with a delay
 //	IdempotencyLeaseLost         another invocation has taken over: invoke again
@@ -58,18 +56,17 @@ import (
 //	IdempotencyIncomparable      the key is known, and its payload can't be compared: an operator must configure
 //	                             the fingerprint's former scheme or secret
 //
-// Lambda can't learn which errors of asynchronous invocations are worth a retry: it retries
-// each as often as the function's MaximumRetryAttempts says, after one minute and then two. So
-// an invocation that finds another one at work waits for the other's result, or for the end of
-// the other's lease ([DirectOptions.Synchronous] turns the wait off). With
-// MaximumRetryAttempts 2 an event whose process dies has another run; see docs/use/sources.md.
-// A retry helps only after an error that says "invoke again". After the last retry Lambda
-// sends the event to the failure destination. Give the function a failure destination.
+// Lambda retries every error of an asynchronous invocation, worth a retry or not: as often as
+// the function's MaximumRetryAttempts says, after one minute and then two. So an invocation
+// that finds another invocation at work waits for the other's result, or for the end of the
+// other's lease ([DirectOptions.Synchronous] turns the wait off). With MaximumRetryAttempts 2
+// an event has another run if the process dies; see docs/use/sources.md. A retry helps only
+// after an error that says "invoke again". After the last retry Lambda sends the event to the
+// failure destination. Give the function a failure destination.
 //
 // # Keys in the payload
 //
-// key may also be a [BodyKey], which reads the payload itself, including parts that
-// In lacks:
+// key may also be a [BodyKey]. A BodyKey reads the payload, including parts that In lacks:
 //
 //	pay := lambda.Wrap(engine, lambda.Direct[Order, Receipt](lambda.JSONKey("/order/id")), charge)
 //
@@ -118,25 +115,25 @@ func Direct[In, Out any, Key func(In) (string, error) | BodyKey](key Key, optFns
 
 // DirectOptions vary [Direct].
 type DirectOptions[In any] struct {
-	// Scope returns the owner of the key: equal keys of two scopes are two operations. It
-	// must rest on verified facts; an error refuses the event. Scope replaces the
-	// function, so the handler must have a name ([HandlerOptions.Name]), which separates
-	// the handler's keys from keys of other functions on the table: [Wrap] panics without
-	// a name. With [idem.Options.Resumable] the engine needs [idem.Options.CallerFromOp].
-	// Default: the function.
+	// Scope returns the owner of the key: equal keys of two scopes are two operations. The
+	// owner must come from verified facts. An error refuses the event. Scope replaces the
+	// function, so the handler must have a name ([HandlerOptions.Name]), which separates the
+	// handler's keys from keys of other functions on the table: [Wrap] panics without a name.
+	// With [idem.Options.Resumable] the engine needs [idem.Options.CallerFromOp]. Default: the
+	// function.
 	Scope func(ctx context.Context, in In) (string, error)
 
-	// Synchronous says that all callers wait for the result, as the SDK (RequestResponse),
-	// Step Functions, AppSync and pipes do. If another invocation is at work, this one is
-	// then refused at once (IdempotencyInFlight), and the caller tries again. Default: it
-	// waits for the other's result, or for the end of the other's lease, because Lambda
-	// gives an asynchronous event up after two retries. Lambda doesn't tell a function how
-	// it was invoked; only an invocation with a ClientContext is known to be synchronous.
+	// Synchronous says that all callers wait for the result, as the SDK (RequestResponse), Step
+	// Functions, AppSync and pipes do. If another invocation is at work, this invocation is
+	// then refused at once (IdempotencyInFlight), and the caller tries again. Default: this
+	// invocation waits for the other's result, or for the end of the other's lease, because
+	// Lambda gives an asynchronous event up after two retries. Lambda doesn't tell a function
+	// how it was invoked; only an invocation with a ClientContext is known to be synchronous.
 	Synchronous bool
 }
 
-// synchronous reports whether an invocation is known to be synchronous: Lambda passes a
-// client context on to these only.
+// synchronous reports whether an invocation is known to be synchronous: Lambda passes a client
+// context only to synchronous invocations.
 func synchronous(ctx context.Context) bool {
 	lc, ok := lambdacontext.FromContext(ctx)
 	return ok && (len(lc.ClientContext.Custom)+len(lc.ClientContext.Env) > 0 || lc.ClientContext.Client != lambdacontext.ClientApplication{})
@@ -181,8 +178,8 @@ func directResponse[Out any](out Out) (idem.Response, error) {
 	return idem.Response{Header: jsonHeader(), Body: body}, err
 }
 
-// directReply is for direct callers: [Handler] reads stored results itself, and
-// reports unreadable results.
+// directReply decodes a stored result for [Adapter.Reply]. [Handler] doesn't use directReply:
+// it reads stored results itself, and reports unreadable results.
 func directReply[Out any](r idem.Response) Out {
 	out, _ := decodeResult[Out](r.Body)
 	return out
@@ -200,8 +197,7 @@ func decodeResult[Out any](body []byte) (out Out, err error) {
 
 type payloadKey struct{}
 
-// withPayload passes the event's bytes to an adapter: the decoded type may lose some
-// of them.
+// withPayload passes the event's bytes to an adapter, since decoding may lose data.
 func withPayload(ctx context.Context, payload []byte) context.Context {
 	return context.WithValue(ctx, payloadKey{}, payload)
 }
@@ -222,7 +218,7 @@ func (h *Handler[Ev, Re]) handleTyped(ctx context.Context, ev Ev) (Re, error) {
 	if err != nil {
 		return own, err
 	}
-	// The stored result counts, also the first time: a phase may have answered.
+	// The stored result counts, for the first invocation too: a phase may have answered.
 	re, err := decodeResult[Re](res.Body)
 	if err != nil && !res.Replayed {
 		return own, nil // JSON can't decode the result's type: the work is done, and Invoke doesn't decode it
@@ -230,8 +226,7 @@ func (h *Handler[Ev, Re]) handleTyped(ctx context.Context, ev Ev) (Re, error) {
 	return re, err
 }
 
-// invokeTyped is Invoke for these adapters. First and later results are the same
-// bytes.
+// invokeTyped is Invoke for typed adapters. First and later results are the same bytes.
 func (h *Handler[Ev, Re]) invokeTyped(ctx context.Context, payload []byte, ev Ev) ([]byte, error) {
 	req, reqErr := h.adapter.request(withPayload(ctx, payload), ev, h.stored)
 	res, _, err := h.do(ctx, ev, req, reqErr)
@@ -247,8 +242,8 @@ func (h *Handler[Ev, Re]) invokeTyped(ctx context.Context, payload []byte, ev Ev
 	return res.Body, nil
 }
 
-// do carries out a request. own is the handler's own result if it ran. The error is
-// an *ownError if it is the handler's.
+// do carries out a request. own is the handler's result if the handler ran. An error of the
+// handler is an *ownError.
 func (h *Handler[Ev, Re]) do(ctx context.Context, ev Ev, req idem.Request, reqErr error) (res idem.Result, own Re, err error) {
 	if errors.Is(reqErr, ErrEvent) {
 		return res, own, reqErr
@@ -287,8 +282,8 @@ func (h *Handler[Ev, Re]) do(ctx context.Context, ev Ev, req idem.Request, reqEr
 	return res, own, engineError(err)
 }
 
-// neutral returns a handler's own result in its stored form. A result without a JSON
-// form is stored as done: an error would only make the caller repeat the work.
+// neutral returns a handler's own result in its stored form. A result without a JSON form is
+// stored as done, without the result: an error would only make the caller repeat the work.
 func (h *Handler[Ev, Re]) neutral(own Re) idem.Response {
 	resp, err := h.adapter.Response(own)
 	if err != nil {

@@ -70,9 +70,8 @@
 //
 // # Limits
 //
-// A process can crash between a handler's effect and the storing of its answer: then
-// the next retry runs the handler again. Put an effect that must not repeat into a
-// phase ([idem.Atomic]).
+// If a process crashes between a handler's effect and the storing of the answer, the next retry
+// runs the handler again. Put an effect that must not repeat into a phase ([idem.Atomic]).
 //
 // Streamed responses can't be stored, so there is no adapter for them. Lambda limits a
 // response to 6 MB, and to 1 MB behind a load balancer, base64 included. Larger
@@ -87,10 +86,10 @@
 //
 //   - A record is done once, however often it is delivered: alone or in a batch,
 //     twice in one batch, in two invocations at once, or after a timeout.
-//   - Failures are reported record by record if the source accepts that
-//     (batchItemFailures), in the order that the source needs: a message group of a FIFO
-//     queue, the shard of a stream and the partition of a topic stop at their first
-//     failure. For other sources, and if no record was done, the invocation fails.
+//   - Failures are reported record by record if the source accepts such a report
+//     (batchItemFailures). A message group of a FIFO queue, the shard of a stream and the
+//     partition of a topic stop at their first failure. For other sources, and if no record was
+//     done, the invocation fails.
 //   - A record counts as failed, and is delivered again, if another invocation works on
 //     it, if too little time is left to begin it, or if the store doesn't answer.
 //   - A panic fails its record only.
@@ -116,14 +115,13 @@
 //
 // # One request in four forms
 //
-// A retry may come through another kind of event: it is the same request if the same
-// identity is verified. Header names match in any case. Bodies are compared by their
-// decoded bytes, paths without the stage and in one percent-encoding, queries without the
-// order of names. Two differences get lost: an HTTP API hides whether a slash or
-// a percent sign in the path was escaped, and a load balancer without multi-value headers
-// hides all but the last value of a header or parameter. Routes ([idem.Request.Route])
-// are patterns for APIs and in a [Router], and "POST /*" for function URLs, load balancers
-// and the route $default.
+// A retry may come through another kind of event. It is the same request if the source verifies
+// the same identity. Header names match in any case. Bodies are compared by their decoded
+// bytes, paths without the stage and in one percent-encoding, queries without the order of
+// names. Two differences get lost: an HTTP API hides whether a slash or a percent sign in the
+// path was escaped, and a load balancer without multi-value headers hides all but the last
+// value of a header or parameter. A route ([idem.Request.Route]) is a pattern for an API and in
+// a [Router], and "POST /*" for function URLs, load balancers and the route $default.
 //
 // # Events made from records
 //

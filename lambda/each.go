@@ -32,18 +32,18 @@ import (
 // [idem.KeyGenerate] doesn't help, since the next delivery would get another key. If
 // [Batch.Key] returns an error, the record fails in every mode.
 //
-// h runs for several records at once, each in its own goroutine ([Batch.Concurrency]).
-// Its context ends when the record's share of the time, or [Batch.RecordTimeout], is
-// over: h has to return then. If h doesn't return, the record fails ([ErrOverdue]) and
-// the others go on; see [EachHandler.Handle].
+// h runs for several records at once, each in its own goroutine ([Batch.Concurrency]). Its
+// context ends when the record's share of the time, or [Batch.RecordTimeout], is over: h has to
+// return then. If h doesn't return, the record fails ([ErrOverdue]) and the other records go
+// on; see [EachHandler.Handle].
 //
 // If h returns nil after one of its phases has failed, the record fails with the phase's
 // error. Return [idem.Respond] if the record is settled all the same.
 //
-// h gets the record as it came. WrapEach panics if a required value is nil. It also panics
-// for a second handler of one kind of record with the same [Batch.Name], or no name, on
-// one engine (or on one store and namespace, if the store tells): each handler would take
-// the other's work for done. Both are mistakes in the program, and show at cold start.
+// h gets the record as it came. WrapEach panics if a required value is nil. It also panics for
+// a second handler of one kind of record with the same [Batch.Name], or no name, on one engine
+// (or on one store and namespace, if the store counts handlers): each handler would take the
+// other's work for done. Both are mistakes in the program, and show at cold start.
 func WrapEach[Ev, Rec, Re any](e *idem.Engine, b Batch[Ev, Rec, Re], h func(context.Context, Rec) error) *EachHandler[Ev, Rec, Re] {
 	switch {
 	case e == nil:
@@ -84,15 +84,14 @@ var _ awslambda.Handler = (*EachHandler[any, any, any])(nil)
 // Handle works on all records of an event, and returns when all are done or have
 // failed. If some have failed, the result names them for the source.
 //
-// The error is not nil if no record was done, if the source takes no report of single
-// records, or if ev is of another kind ([ErrEvent]; nothing was done). For an event of one
-// record it is the record's error, otherwise a [*BatchError].
+// The error is not nil if no record was done, if the source takes no report of single records,
+// or if ev is of another kind ([ErrEvent]; nothing was done). For an event of one record the
+// error is the record's error, otherwise a [*BatchError].
 //
-// A handler that has not returned in its time fails its record ([ErrOverdue]), and
-// Handle returns without it. The handler goes on running, and keeps its key
-// ([idem.Options.Lease]). Lambda would freeze such a function, and the handler would
-// go on after its key has passed to another worker. So in Lambda Handle panics, and the
-// process ends; Invoke answers first.
+// A handler that has not returned in its time fails its record ([ErrOverdue]), and Handle
+// returns without it. The handler goes on running, and keeps its key ([idem.Options.Lease]).
+// Lambda would freeze the process, and later the handler would go on although another worker
+// may hold the key. So in Lambda Handle panics, and the process ends; Invoke answers first.
 func (h *EachHandler[Ev, Rec, Re]) Handle(ctx context.Context, ev Ev) (Re, error) {
 	re, overdue, err := h.each(ctx, ev)
 	if overdue > 0 && freezes() {
@@ -154,7 +153,7 @@ func (h *EachHandler[Ev, Rec, Re]) each(ctx context.Context, ev Ev) (re Re, over
 		return re, overdue, failure
 	}
 	if len(failed) > 0 {
-		h.warned.Do(func() { // a function can't find out whether its source reads the report
+		h.warned.Do(func() { // a function can't learn whether the source reads the report
 			slog.WarnContext(ctx, "records must be delivered again, which needs ReportBatchItemFailures on the event source mapping: "+
 				"without it, Lambda counts them as done")
 		})

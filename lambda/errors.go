@@ -20,8 +20,8 @@ var (
 	// queue counts the delivery.
 	ErrNotRun = errors.New("not tried")
 
-	// ErrOverdue matches errors of records whose handler had not returned when the report
-	// went out, though its context had ended. The handler may have had its effect.
+	// ErrOverdue matches the error of a record if the handler's context had ended, and the
+	// handler had not returned, when the report was sent. The handler may have had its effect.
 	ErrOverdue = errors.New("the handler has not returned, although its time is over")
 
 	errHeldBack = fmt.Errorf("%w: an earlier record of its group failed", ErrNotRun)
@@ -137,10 +137,11 @@ var errorTypes = []struct {
 	{idem.ErrRequest, "IdempotencyRequestInvalid"},
 }
 
-// reported returns err as the runtime reports it: an error of the engine under its
-// own name, any other error unchanged, which the runtime names after its Go type.
+// reported returns err in the form in which the runtime reports it: an error of the engine
+// under a name of [errorTypes], any other error unchanged. The runtime names an unchanged error
+// by its Go type.
 func reported(err error) error {
-	if _, ours := err.(*idem.Error); !ours { //nolint:errorlint // one inside of another error is that error's business
+	if _, ours := err.(*idem.Error); !ours { //nolint:errorlint // an engine error inside of another error doesn't count
 		return err
 	}
 	for _, t := range errorTypes {

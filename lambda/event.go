@@ -13,9 +13,9 @@ import (
 	"github.com/samekey/samekey/internal/base/redact"
 )
 
-// ErrEvent matches errors from an event of another kind than the adapter's, from a
-// function with the wrong source. The handler is not run: decoding would silently
-// yield an empty event, and might lose the caller's identity.
+// ErrEvent matches the error for an event of another kind than the adapter's: the function has
+// the wrong source. The handler is not run, because decoding would silently give an empty
+// event, and might lose the caller's identity.
 var ErrEvent = errors.New("event of another kind")
 
 // notA returns the error of an event that isn't of the kind want.
@@ -59,8 +59,8 @@ func decode[Ev any](payload []byte) (ev Ev, err error) {
 	return ev, nil
 }
 
-// kind describes a payload, for error messages only. The description has a bounded
-// length and none of the payload's values except the name of a source.
+// kind describes a payload, for error messages only. The description has a bounded length. Of
+// the payload's values it contains only the name of a source.
 func kind(payload []byte) string {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(payload, &members); err != nil {
@@ -107,8 +107,8 @@ func kind(payload []byte) string {
 	return fmt.Sprintf("an object of %.40q", names[:min(len(names), 5)])
 }
 
-// encode marshals an answer as the runtime does for plain handlers: without HTML
-// escapes, which take six bytes instead of one, out of the 6 MB of a response.
+// encode marshals an answer without HTML escapes, as the runtime does for plain handlers: an
+// escape takes six bytes instead of one, and a response has at most 6 MB.
 func encode(re any) ([]byte, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)

@@ -13,9 +13,9 @@ import (
 	"github.com/samekey/samekey/idem"
 )
 
-// anyRoute is the route of a request whose source knows no pattern. The route is never
-// the path. Routes are in logs, in the list of operations that wait for people, and in
-// dimensions of metrics. A path may name a person, and the number of paths has no limit.
+// anyRoute returns the route of a request if the source has no patterns. The route is never the
+// path. Routes are in logs, in the list of operations that wait for people, and in dimensions
+// of metrics. A path may name a person, and the number of paths has no limit.
 func anyRoute(method string) string { return method + " /*" }
 
 // encodedQuery encodes decoded parameters. multi, if not empty, has all parameters.
@@ -23,8 +23,8 @@ func encodedQuery(single map[string]string, multi map[string][]string) string {
 	return url.Values(parameters(single, multi)).Encode()
 }
 
-// rawQuery joins parameters that come as the client encoded them. Map order is
-// random, so the names are sorted; the engine also compares queries in that order.
+// rawQuery joins parameters in the client's encoding. Names are sorted, because map order is
+// random. The engine also compares queries in sorted order.
 func rawQuery(single map[string]string, multi map[string][]string) string {
 	var b strings.Builder
 	params := parameters(single, multi)
@@ -93,7 +93,7 @@ func joinedParameters(raw string) map[string]string {
 	return single
 }
 
-// lastOf returns the last value of each name of m, as sources with single values do.
+// lastOf returns the last value of each name of m. Sources with single values do the same.
 func lastOf[M url.Values | http.Header](m M) map[string]string {
 	if len(m) == 0 {
 		return nil
@@ -167,10 +167,9 @@ func withCookies(h http.Header, cookies []string) http.Header {
 	return h
 }
 
-// response makes a handler's answer neutral. Cookies come besides h in payload format
-// 2.0. The default status is 200. A body declared as base64 that isn't base64 is taken
-// unchanged: the effect has happened, so an error would only make the client repeat the
-// request.
+// response makes a handler's answer neutral. In payload format 2.0 cookies are separate from h.
+// The default status is 200. A body declared as base64 that isn't base64 is taken unchanged:
+// the effect has happened, so an error would only make the client repeat the request.
 func response(status int, h http.Header, cookies []string, body string, isBase64 bool) (idem.Response, error) {
 	if len(cookies) > 0 {
 		h[setCookie] = append(h[setCookie], cookies...)
@@ -185,8 +184,8 @@ func response(status int, h http.Header, cookies []string, body string, isBase64
 	return idem.Response{Status: status, Header: h, Body: b}, nil
 }
 
-// decoded returns the bytes of an event's body: those that the client sent, or that the
-// handler answers.
+// decoded returns the bytes of an event's body: the bytes that the client sent or the handler
+// answers.
 func decoded(body string, isBase64 bool) ([]byte, error) {
 	switch {
 	case body == "":
@@ -224,7 +223,7 @@ func inflates(b []byte) bool {
 	return n > len(b)/15 // 5·n bytes more, against a third more
 }
 
-// eventBody is the inverse of decoded. was says that the body came in base64.
+// eventBody is the inverse of decoded. was reports whether the body came in base64.
 func eventBody(b []byte, was bool) (body string, isBase64 bool) {
 	if !was && utf8.Valid(b) {
 		return string(b), false

@@ -16,10 +16,10 @@ const httpAPIKind = "an HTTP API event (payload format 2.0)"
 // HTTPAPI adapts events of API Gateway's HTTP APIs in payload format 2.0. Don't
 // change it: change a copy, as [Adapter] shows.
 //
-// HTTP APIs join the values of a header by commas, so the engine sees two keys as
-// one key with a comma, and refuses it. They decode the path, so that an escaped
-// slash equals a plain one, and %2541 equals %41; other escapes don't matter. A
-// named stage is removed from the path.
+// HTTP APIs join the values of a header by commas, so the engine sees two keys as one key with
+// a comma, and refuses the request. HTTP APIs decode the path, so an escaped slash equals a
+// plain slash, and %2541 equals %41; other escapes make no difference. The adapter removes a
+// named stage from the path.
 //
 // The authorizer decides the caller. With a JWT authorizer it is the token's iss and
 // sub. With IAM it is the Cognito identity, or else the user ARN. With a Lambda
@@ -65,8 +65,7 @@ func httpAPIRequest(ctx context.Context, ev events.APIGatewayV2HTTPRequest) (ide
 	return req, err
 }
 
-// httpAPIRoute returns the route key in the form of a REST API: with the method of
-// the request.
+// httpAPIRoute returns the route key in the form of a REST API, with the method of the request.
 func httpAPIRoute(key, method string) string {
 	switch {
 	case key == "" || key == "$default":
@@ -90,10 +89,10 @@ func httpAPIIdentity(rc *events.APIGatewayV2HTTPRequestContext) (caller idem.Ide
 	case a.IAM != nil:
 		caller, facts = iamIdentity(a.IAM.CognitoIdentity.IdentityPoolID, a.IAM.CognitoIdentity.IdentityID, a.IAM.UserARN)
 	case a.JWT != nil && a.Lambda == nil:
-		// Local emulators add an empty jwt to public routes. API Gateway never
-		// leaves out the claims of a token it has verified.
+		// Local emulators add an empty jwt to public routes. After it has verified a token, API
+		// Gateway always adds the claims.
 	default:
-		// Also without a context: a caller was authorized, but not named.
+		// This case includes an empty context: a caller was authorized, but not named.
 		caller, facts.Claims = lambdaIdentity(rc.APIID, a.Lambda), a.Lambda
 	}
 	cert := &rc.Authentication.ClientCert
@@ -179,8 +178,8 @@ type v2Context struct {
 	HTTP           v2Client         `json:"http,omitzero"`
 }
 
-// v2Authorizer distinguishes an empty member, an authorized caller without a name,
-// from a missing member, no authorized caller.
+// v2Authorizer distinguishes an empty member (an authorized caller without a name) from a
+// missing member (no authorized caller).
 type v2Authorizer struct {
 	JWT    *events.APIGatewayV2HTTPRequestContextAuthorizerJWTDescription `json:"jwt,omitzero"`
 	Lambda map[string]any                                                 `json:"lambda,omitzero"`

@@ -22,14 +22,13 @@ import (
 //
 //	lambda.Start(lambda.WrapHandler(engine, lambda.HTTPAPI, mux))
 //
-// The engine stands in front of h: it sees the whole request before h reads it, and the
-// answer before it is sent. The path is the one that the client sent, without a stage; the
-// request's context has the invocation's deadline, and [EventOf] the event. With
-// [idem.Options.Resumable] the handler needs a [HandlerOptions.Name], by which the completer
-// runs h without the client.
+// The engine stands in front of h: it sees the whole request before h reads it, and the answer
+// before it is sent. The path is the client's path, without a stage. The request's context has
+// the invocation's deadline; [EventOf] returns the event. With [idem.Options.Resumable] the
+// handler needs a [HandlerOptions.Name], so that the completer can run h without the client.
 //
-// Answers are buffered: h can't flush, hijack or send trailers. An error reaches the engine
-// by its status only, so answer a failed phase with a 5xx. A panic that h doesn't recover,
+// Answers are buffered: h can't flush, hijack or send trailers. The engine sees an error only
+// by the answer's status, so answer a failed phase with a 5xx. A panic that h doesn't recover,
 // including http.ErrAbortHandler, is handled as in [Handler.Handle] and [Handler.Invoke]. A
 // HEAD is answered without a body.
 //
@@ -77,10 +76,10 @@ func WrapHandler[Ev, Re any](e *idem.Engine, a Adapter[Ev, Re], h http.Handler, 
 
 type eventKey struct{}
 
-// EventOf returns the event of the request that a handler of [WrapHandler] serves, for
-// what an http.Request lacks, such as an authorizer's claims. EventOf returns false if
-// the event has another type, and outside of such a handler. If a completer runs h, the
-// event is made from the record.
+// EventOf returns the event of the request that a handler of [WrapHandler] serves. The event
+// has data that an http.Request lacks, such as an authorizer's claims. EventOf returns false if
+// the event has another type, and outside of such a handler. If a completer runs h, the event
+// is made from the record.
 func EventOf[Ev any](ctx context.Context) (Ev, bool) {
 	ev, ok := ctx.Value(eventKey{}).(Ev)
 	return ev, ok
@@ -113,7 +112,7 @@ func routed(req *idem.Request, pattern string) string {
 	return req.Method + " " + pattern
 }
 
-// httpRequest makes the request that a server would have read.
+// httpRequest makes the request in the form in which an HTTP server reads it.
 func httpRequest[Ev any](ctx context.Context, req *idem.Request, ev Ev) *http.Request {
 	u := &url.URL{Path: req.Path, RawQuery: req.Query}
 	if path, err := url.PathUnescape(req.Path); err == nil {
@@ -135,7 +134,7 @@ func httpRequest[Ev any](ctx context.Context, req *idem.Request, ev Ev) *http.Re
 	return r.WithContext(ctx)
 }
 
-// hostOf returns the host that the client asked for.
+// hostOf returns the host to which the client sent the request.
 func hostOf(req *idem.Request) string { return cmp.Or(req.Header.Get("Host"), req.Host) }
 
 // remoteAddr returns an address in the form of net/http, "" without one. A load balancer

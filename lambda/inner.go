@@ -32,9 +32,8 @@ func Inner(m events.SQSMessage) (string, error) {
 	return in.body, nil
 }
 
-// inner is the content of a message without the envelopes of services. Envelopes
-// hold data that another delivery of the same job changes: ids, times and
-// signatures.
+// inner is the content of a message without the envelopes of services. Envelopes hold data that
+// differs between deliveries of the same job: ids, times and signatures.
 type inner struct {
 	key  string     // the id of the job, or of the innermost envelope
 	body string     // a notification's message, an event's detail, a job
@@ -53,10 +52,10 @@ func (in *inner) traces(name, value string) {
 	}
 }
 
-// content returns the content of a message: that of its envelope, or else its body
-// under its id. keyed says that [KeyAttribute] has the key: then the producer has
-// named the work, and content opens no envelope. If an envelope can't be read,
-// content returns the message unchanged, with the error.
+// content returns the content of a message: the content of the envelope, or else the body with
+// the message id as the key. keyed reports that [KeyAttribute] has the key: then the producer
+// has named the work, and content opens no envelope. If an envelope can't be read, content
+// returns the message unchanged, and an error.
 func content(keyed bool, id, body string) (in inner, opened bool, err error) {
 	if !keyed {
 		if in, opened, err = openBody(body); opened {
@@ -67,9 +66,8 @@ func content(keyed bool, id, body string) (in inner, opened bool, err error) {
 }
 
 // attributeKey returns the text of [KeyAttribute]; keyed is false without this attribute. An
-// attribute without text is an error: with the message id as its key the same job would be
-// done once for each message. Two attributes are an error too, because each may be the job's
-// key.
+// attribute without text is an error: with the message id as the key, the job would be done
+// once for each message. Two attributes are an error too, because each may be the job's key.
 func attributeKey(attributes iter.Seq2[string, string]) (key string, keyed bool, err error) {
 	n := 0
 	for name, value := range attributes {
@@ -89,7 +87,7 @@ func attributeKey(attributes iter.Seq2[string, string]) (key string, keyed bool,
 // openBody opens the envelopes of a message. ok is false if there is no envelope.
 func openBody(body string) (in inner, ok bool, err error) {
 	if !marked(body) {
-		return inner{}, false, nil // the usual case, which costs a few passes over the body
+		return inner{}, false, nil // the usual case costs a few passes over the body
 	}
 	in, ok, err = openObject([]byte(body))
 	if err != nil {
@@ -107,12 +105,11 @@ func openBody(body string) (in inner, ok bool, err error) {
 //     function that a topic invokes;
 //   - with a detail-type and a source, and an id or a detail: an event of
 //     EventBridge;
-//   - whose members are exactly those of [JobEvent], with or without a trace context:
-//     the detail of an event for a [JobEvent], if the rule hands on nothing else.
+//   - with exactly the members of [JobEvent], with or without a trace context: the detail of an
+//     event for a [JobEvent], if the rule passes on nothing else.
 //
-// Names are compared as written. An object with an envelope's marks that can't be
-// read is an error: under the message's own id a job would be done once for each
-// delivery.
+// Names are compared as written. An object that has an envelope's marks and can't be read is an
+// error: under the message's own id the job would be done once for each delivery.
 var marks = [][]string{
 	{`"Notification"`, `"TopicArn"`},
 	{`"detail-type"`, `"source"`},
@@ -273,11 +270,11 @@ func others(said url.Values, m map[string]json.RawMessage, known []string) {
 	}
 }
 
-// openRecords opens an event that SNS invokes a function with.
+// openRecords opens an event in the form in which SNS invokes a function.
 func openRecords(event map[string]json.RawMessage) (inner, bool, error) {
 	var records []json.RawMessage
 	if err := json.Unmarshal(event["Records"], &records); err != nil || len(records) != 1 || !bytes.Contains(records[0], []byte(`"aws:sns"`)) {
-		return inner{}, false, nil //nolint:nilerr // a message of one's own
+		return inner{}, false, nil //nolint:nilerr // not an envelope
 	}
 	r, err := rawjson.Object(records[0])
 	if string(r["EventSource"]) != `"aws:sns"` {

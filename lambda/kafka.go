@@ -23,25 +23,24 @@ const kafkaKind = "a Kafka event"
 // Kafka takes the records of topics, of Amazon MSK or a cluster of your own, in the
 // order of their partitions. Don't change it: change a copy, as [Batch] shows.
 //
-// The event source mapping must have ReportBatchItemFailures among its
-// FunctionResponseTypes, which takes its provisioned mode. Without it Lambda ignores the
-// report and continues after the failed records. If you can't set it, set Reply of a copy
-// to nil: then a failure fails the invocation, and the whole batch comes again. End its
-// retries within [idem.Options.Retention], by MaximumRecordAgeInSeconds or
-// MaximumRetryAttempts.
+// The event source mapping must have ReportBatchItemFailures among its FunctionResponseTypes,
+// which requires the mapping's provisioned mode. Without it Lambda ignores the report and
+// continues after the failed records. If you can't set it, set Reply of a copy to nil: then a
+// failure fails the invocation, and the whole batch comes again. Limit the batch's retries to
+// [idem.Options.Retention], by MaximumRecordAgeInSeconds or MaximumRetryAttempts.
 //
-// A partition stops at its first failure, and the report names it: Lambda delivers that
-// record and all later ones of the partition again. Other partitions go on. By default
-// Lambda tries for ever, or 10 times if the mapping has a failure destination, and the
-// partition waits. Set a failure destination and MaximumRetryAttempts.
+// A partition stops at its first failure, and the report names it: Lambda delivers that record
+// and all later ones of the partition again. Other partitions go on. By default Lambda tries
+// for ever, or 10 times if the mapping has a failure destination. Meanwhile the partition
+// waits. Set a failure destination and MaximumRetryAttempts.
 //
-// The key of a record is the text of its header [KeyAttribute], in any case, or else
-// topic, partition, offset and timestamp: a topic that is made anew counts its offsets
-// from 0. A producer that sends again, or a retry topic, makes another record; see
-// [Batch.WithKey]. The scope is the cluster, the topic and the function. The bootstrap
-// servers name a cluster of your own: use [Batch.WithScope] if they change. Key, value and
-// headers must be the same under one key, except the headers of tracing. Keeps is Kafka's
-// default, 7 days: set it to your topic's retention.
+// The key of a record is the text of its header [KeyAttribute], in any case, or else topic,
+// partition, offset and timestamp. The timestamp is part of the key because a topic that is
+// made anew counts offsets from 0. A producer that sends again, or a retry topic, makes another
+// record; see [Batch.WithKey]. The scope is the cluster, the topic and the function. The
+// bootstrap servers name a cluster of your own: use [Batch.WithScope] if they change. Key,
+// value and headers must be the same under one key, except the headers of tracing. Keeps is
+// Kafka's default, 7 days: set it to your topic's retention.
 //
 // An event is refused whole ([ErrEvent]) if a record's place differs from its partition's,
 // or a value is not base64.
@@ -100,7 +99,7 @@ func kafkaRecords(ev events.KafkaEvent) ([]KafkaRecord, error) {
 				return nil, notA(kafkaKind, fmt.Sprintf("record %d of %.300q is of topic %.300q, partition %d", i, partition, r.Topic, r.Partition))
 			}
 			data, err := base64.StdEncoding.DecodeString(r.Value)
-			if err != nil { // the whole event is foreign: Lambda encodes each value
+			if err != nil { // the whole event isn't from Lambda, which encodes each value
 				return nil, notA(kafkaKind, fmt.Sprintf("the value of record %d of %.300q is not base64", i, partition))
 			}
 			all = append(all, KafkaRecord{KafkaRecord: r, Cluster: cluster, Data: data})
@@ -170,11 +169,11 @@ func kafkaRequest(ctx context.Context, r KafkaRecord) (idem.Request, error) {
 	}, nil
 }
 
-// kafkaReply names the first failure of each partition: Lambda goes back to it.
+// kafkaReply names the first failure of each partition: Lambda continues from there.
 func kafkaReply(failed []string) kafkaResponse {
 	re := kafkaResponse{BatchItemFailures: []kafkaFailure{}}
 	last := ""
-	for _, id := range failed { // in the order of kafkaRecords, by partition
+	for _, id := range failed { // kafkaRecords orders the ids by partition
 		at := strings.LastIndexByte(id, ':') + 1
 		partition := id[:max(at-1, 0)] // "" for the id of a copy with another ID: Lambda then repeats the event
 		offset, _ := strconv.ParseInt(id[at:], 10, 64)

@@ -18,12 +18,12 @@ const kinesisKind = "a Kinesis event"
 // FunctionResponseTypes. Without it Lambda ignores the report and continues after the
 // failed record. If you can't set it, set Reply of a copy to nil.
 //
-// Work stops at the first failure, and the report names it: Lambda delivers that record
-// and all later ones again, as the mapping's MaximumRetryAttempts and
-// MaximumRecordAgeInSeconds say. By default Lambda tries for as long as the stream keeps
-// the record, and the shard waits. Set both, BisectBatchOnFunctionError and a failure
-// destination. The records of an event run one after the other; with
-// ParallelizationFactor a shard has several events at a time.
+// Work stops at the first failure, and the report names it: Lambda delivers that record and all
+// later ones again, as the mapping's MaximumRetryAttempts and MaximumRecordAgeInSeconds say. By
+// default Lambda tries for as long as the stream keeps the record. Meanwhile the shard waits.
+// Set both limits, BisectBatchOnFunctionError and a failure destination. The records of an
+// event run one after the other; with ParallelizationFactor a shard has several events at a
+// time.
 //
 // The key of a record is its event id: shard and sequence number. A producer that sends
 // again makes another record; see [Batch.WithKey]. The scope is the stream and the

@@ -15,9 +15,9 @@ import (
 	"github.com/samekey/samekey/internal/envelope"
 )
 
-// Start hands h to the Lambda runtime and does not return: it serves one event after
-// the other until the sandbox ends. With Start a main package imports this package only;
-// h may be any handler of aws-lambda-go.
+// Start passes h to the Lambda runtime and doesn't return: it serves one event after the other
+// until the sandbox ends. With Start a main package imports no runtime package besides this
+// one. h may be any handler of aws-lambda-go.
 //
 // The options are the runtime's, such as awslambda.WithEnableSIGTERM. Its JSON options
 // don't apply to the handlers of this package, which read and write their own JSON.
@@ -26,8 +26,8 @@ func Start(h awslambda.Handler, opts ...awslambda.Option) {
 	awslambda.StartWithOptions(h, opts...)
 }
 
-// deepen has the stack grow to the size that a request needs. Otherwise it grows in the
-// middle of the first request, several times, and is copied with all its frames each time.
+// deepen makes the stack grow to the size that a request needs. Otherwise the stack grows
+// several times in the first request, and each time all frames are copied.
 //
 //go:noinline
 func deepen(i int) byte {
@@ -59,24 +59,24 @@ func Wrap[Ev, Re any](e *idem.Engine, a Adapter[Ev, Re], h func(context.Context,
 	return wrap(e, a, h, nil, opt)
 }
 
-// HandlerOptions name a handler. Records store the names: after a change, declare
+// HandlerOptions name a handler. Records store the name: after a change of the name, declare
 // the former name.
 type HandlerOptions struct {
-	// Name distinguishes the handler from the others of its function, and from those
-	// that take its place. [idem.Options.Resumable] needs a name. At most 256 bytes.
-	// Default: none; in a [Router] the pattern of its route.
+	// Name distinguishes the handler from the function's other handlers, and from handlers that
+	// replace it. [idem.Options.Resumable] needs a name. At most 256 bytes. Default: none; in a
+	// [Router] the pattern of its route.
 	Name string
-	// Operation names the owner of the handler's keys, for adapters of [Direct]: it
-	// is part of their scope, so that equal keys of two handlers are two operations.
-	// A change makes all earlier keys new, and their work is done again: a handler
-	// whose Name changes keeps its former name here, or [Unnamed] if it had none. At
-	// most 256 bytes. Default: Name. Adapters for HTTP don't use Operation, because
-	// method and path are part of the fingerprint.
+	// Operation names the owner of the handler's keys, for adapters of [Direct]. The owner is
+	// part of the scope, so that equal keys of two handlers are two operations. A change makes
+	// all earlier keys new, and their work is done again: if you change Name, set Operation to
+	// the former name, or to [Unnamed] if there was none. At most 256 bytes. Default: Name.
+	// Adapters for HTTP don't use Operation, because method and path are part of the
+	// fingerprint.
 	Operation string
-	// Accepts lists earlier identities of this handler, whose abandoned requests it
-	// completes: handlers with another name, or of another function, if a
-	// completer's Functions send such tickets here. An empty Function means this
-	// function, an empty Name a handler without a name.
+	// Accepts lists former names and functions of this handler. The handler also completes
+	// abandoned requests under these names, and requests of these functions if the worker sends
+	// their tickets here. An empty Function means this function; an empty Name means a handler
+	// without a name.
 	Accepts []store.HandlerID
 	// Route returns the pattern of a request, with or without a method, before the handler
 	// of [WrapHandler] serves the request, for scope, logs and metrics. "" means none.
@@ -84,8 +84,8 @@ type HandlerOptions struct {
 	Route func(*http.Request) string
 }
 
-// Unnamed is the [HandlerOptions.Operation] of a handler that had no name when its
-// first keys were used.
+// Unnamed is the [HandlerOptions.Operation] of a handler that had no name when its first keys
+// came.
 const Unnamed = "-"
 
 // operation returns the owner of the handler's keys, "" for a handler without a
@@ -131,7 +131,7 @@ func wrap[Ev, Re any](e *idem.Engine, a Adapter[Ev, Re], h func(context.Context,
 	return &Handler[Ev, Re]{engine: e, adapter: a, fn: h, of: of, opt: opt, operation: operation, stored: e.StoresRequests()}
 }
 
-// whoseKeys names the cures if clients choose the keys and nothing tells the clients apart.
+// whoseKeys is the advice if clients choose the keys and nothing tells the clients apart.
 const whoseKeys = "set DirectOptions.Scope, or use idem.OneScope if all clients may get each other's answers"
 
 // checkName refuses names that are too long for a record.
@@ -143,8 +143,8 @@ func checkName(name string) error {
 	return nil
 }
 
-// reader makes the handler for an event. It gets the request that was read from the event,
-// or the error of reading it.
+// reader makes the handler for an event from r, the request that was read from the event, or
+// from err, the error of reading it.
 type reader[Ev, Re any] func(r idem.Request, err error) func(context.Context, Ev) (Re, error)
 
 // Handler is a wrapped handler. It is safe for concurrent use.
@@ -162,22 +162,22 @@ type Handler[Ev, Re any] struct {
 // The runtime starts a *Handler.
 var _ awslambda.Handler = (*Handler[any, any])(nil)
 
-// Handle is the wrapped handler as a function, for tests and for nesting. A wrapper in
-// a wrapper is transparent for the same key and request, and refuses another request under
-// that key ([idem.ErrMismatch]).
+// Handle answers an event, for tests and for nesting. A wrapper inside another wrapper has no
+// effect on the same request with the same key, and refuses another request with that key
+// ([idem.ErrMismatch]).
 //
-// If the engine doesn't act on a request (another method, an optional key that is
-// missing), the handler's answer and error are returned unchanged. Any other answer has
-// gone through the adapter: it means the same, but its form may differ (header names in
-// canonical case, text no longer in base64).
+// If the engine doesn't act on a request (another method, an optional key that is missing), the
+// handler's answer and error are returned unchanged. Any other answer has gone through the
+// adapter: the meaning is the same, but the form may differ (header names in canonical case,
+// text no longer in base64).
 //
-// The error is nil unless the engine didn't act on the request, or ev is of another kind
-// ([ErrEvent]; the handler did not run). With an adapter of [Direct] Handle returns the
-// error of the handler or of the engine.
+// With an adapter for HTTP, Handle returns an error only in two cases: the engine passed the
+// request on and its handler failed, or ev is of another kind ([ErrEvent]; the handler did not
+// run). With an adapter of [Direct], Handle returns the error of the handler or of the engine.
 //
-// A panic of the handler is answered with 500, as an error is. With an adapter of
-// [Direct] the panic continues after the key is free. In a Lambda
-// function it continues too, so that the process ends; Invoke answers first.
+// Handle answers a panic of the handler with 500, like an error. With an adapter of [Direct],
+// and in a Lambda function, the panic continues after the key is free, so that a Lambda process
+// ends. Invoke answers before the process ends.
 func (h *Handler[Ev, Re]) Handle(ctx context.Context, ev Ev) (Re, error) {
 	if h.adapter.typed {
 		return h.handleTyped(ctx, ev)
@@ -195,10 +195,10 @@ func (h *Handler[Ev, Re]) Handle(ctx context.Context, ev Ev) (Re, error) {
 // key" and ends the process. Lambda takes that for an error of the invocation
 // (Runtime.ExitError) and starts a new process.
 //
-// A completer's envelope is no event. It names an operation, which the handler
-// completes with the request from the operation's record; the result is the outcome.
-// Gateways let no client make an envelope. An envelope names neither caller nor
-// request, so a principal that may invoke the function can't invent these either.
+// A completer's envelope isn't an event. The envelope names an operation. The handler completes
+// the operation with the request from its record, and the result is the outcome. No gateway
+// lets a client make an envelope. A principal that may invoke the function can't invent a
+// caller or a request: an envelope names neither.
 func (h *Handler[Ev, Re]) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	switch t, ok, err := envelope.ParseTicket(payload); {
 	case err != nil:
@@ -278,8 +278,8 @@ func (h *Handler[Ev, Re]) serve(ctx context.Context, ev Ev, req idem.Request, re
 	}
 }
 
-// completed answers a completer's ticket with the outcome of resume. The record stores
-// the client's answer; the completer learns only the outcome of its ticket.
+// completed answers a completer's ticket with the outcome of resume. The record stores the
+// client's answer; the completer learns only the ticket's outcome.
 func completed(ctx context.Context, t jobs.Ticket, resume func(context.Context, jobs.Ticket) error) []byte {
 	return envelope.EncodeOutcome(envelope.OutcomeOf(resume(ctx, t)))
 }
@@ -320,8 +320,8 @@ func (h *Handler[Ev, Re]) again(ctx context.Context, req *idem.Request) (idem.Re
 	if err != nil {
 		return idem.Response{}, fmt.Errorf("the stored request: %w", err)
 	}
-	// A client's retry may have moved the operation here from another kind of event,
-	// whose snapshot this adapter can't read.
+	// A client's retry may have moved the operation here from another kind of event. This
+	// adapter can't read the snapshot of that kind.
 	made, err := h.adapter.request(ctx, ev, false)
 	if !h.adapter.typed && (err != nil || made.Identity != req.Identity) {
 		return idem.Response{}, fmt.Errorf("the stored request: %w: the event made of it has another caller", errors.Join(idem.ErrCorrupt, err))

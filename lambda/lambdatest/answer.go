@@ -17,7 +17,7 @@ type answer struct {
 	header   http.Header
 	replayed bool           // an HTTP answer says so
 	failures int            // records that a batch reports as failed
-	rest     map[string]any // all else, as JSON
+	rest     map[string]any // all other parts, as JSON
 	raw      []byte
 }
 
@@ -33,7 +33,7 @@ func read(re any) (a answer, err error) {
 		BatchItemFailures []any
 	}
 	if json.Unmarshal(a.raw, &members) != nil { // a result of another form
-		return a, nil //nolint:nilerr // which is compared by its bytes
+		return a, nil //nolint:nilerr // compared by bytes
 	}
 	a.failures = len(members.BatchItemFailures)
 	if members.StatusCode == nil {
