@@ -42,8 +42,8 @@ type Result struct {
 const (
 	// ReplayedHeader marks a stored answer with "true".
 	ReplayedHeader = "Idempotent-Replayed"
-	// expiresHeader is the end of the key's lifetime, as an HTTP date: a later retry
-	// is a new request.
+	// expiresHeader is the end of the key's lifetime, as an HTTP date: a retry after that is
+	// a new request.
 	expiresHeader = "Idempotency-Expires"
 	// statusHeader is "ignored" if the request has a key header and the engine did
 	// nothing with the key: because of another method, ModeOff, ModeObserve, or
@@ -54,8 +54,8 @@ const (
 
 	ignored = "ignored"
 
-	// requestID is a request's name: Stripe's answers have one of their own, ACP's the
-	// request's.
+	// requestID names a request: Stripe's answers have an id of their own, ACP's answers
+	// have the request's id.
 	requestID = "Request-Id"
 )
 

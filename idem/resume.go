@@ -19,9 +19,9 @@ import (
 
 // ResumeOptions are options of [Engine.Resume].
 type ResumeOptions struct {
-	// Handlers are the present and former names of the handlers that fn stands for;
-	// an empty Function means [Options.Function]. Default: the handler without a
-	// name of that function.
+	// Handlers are the present and former names of the handlers that fn stands for; an empty
+	// Function means [Options.Function]. Default: the handler of that function without a
+	// name.
 	Handlers []store.HandlerID
 	// Tenant is the tenant of this process, if its platform isolates tenants.
 	Tenant string
@@ -225,9 +225,9 @@ func (a *attempt) goOn(ctx context.Context, rec *store.Record, missing error, fn
 	return res, err
 }
 
-// endTries marks an operation that can't be completed as stuck, or frees its key and returns
-// [jobs.ErrMoved] if nothing was done under it: there is nothing that people could decide,
-// and one client could have any number of such requests.
+// endTries marks an operation that can't be completed as stuck. If nothing was done under
+// the key, endTries frees the key instead and returns [jobs.ErrMoved]: people would have
+// nothing to decide, and one client could have any number of such requests.
 func (a *attempt) endTries(ctx context.Context, r *run, why string) error {
 	b := state.Release{Refused: true, Why: why}
 	if rec := r.record(); !state.Kept(state.Released(rec, a.core.opt.Now(), b)) {

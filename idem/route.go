@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// patternHost returns the host that the pattern of r's route names, "" if it names none.
-// Equal paths of two hosts are two routes.
+// patternHost returns the host in the pattern of r's route, "" if there is none. Equal
+// paths of two hosts are two routes.
 func patternHost(r *Request) string {
 	if r.Path == "" { // not HTTP
 		return ""
@@ -20,8 +20,8 @@ func patternHost(r *Request) string {
 	return host
 }
 
-// splitPattern returns the method of a pattern, "" for any, and the rest: a host, if
-// the pattern has one, and the path. Other texts have no path.
+// splitPattern returns the method of a pattern ("" for any method), and the rest: the path,
+// after a host if the pattern has one. Other texts have no path.
 func splitPattern(pattern string) (method, path string) {
 	path = pattern
 	if before, after, ok := strings.Cut(pattern, " "); ok {
@@ -31,8 +31,8 @@ func splitPattern(pattern string) (method, path string) {
 }
 
 // sentPath returns the path as the client sent it. Routers cut r.URL.Path
-// (http.StripPrefix), and two requests whose remaining paths are equal are two
-// operations. r.URL counts in a request that a program has made.
+// (http.StripPrefix), and two requests whose remaining paths are equal are two operations.
+// For a request that a program has made, sentPath returns the path in r.URL.
 func sentPath(r *http.Request) string {
 	if u, err := url.ParseRequestURI(r.RequestURI); err == nil && strings.HasPrefix(u.Path, "/") {
 		return u.EscapedPath()

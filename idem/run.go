@@ -7,9 +7,9 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// run is one run of a handler by the attempt that holds the record: the only part of an
-// attempt that changes once the record is held. Phases run in phaserun.go and are committed
-// in commit.go; end.go ends the run.
+// run is one run of a handler by the attempt that holds the record. Once the record is
+// held, only the run of an attempt changes. Phases run in phaserun.go and are committed in
+// commit.go; end.go ends the run.
 type run struct {
 	ask    *ask
 	times  *times
@@ -24,14 +24,14 @@ type run struct {
 	statusOnly bool            // store only the answer's status
 	written    *store.Overflow // body that a store has written for an answer that is not stored yet
 
-	within opContext // the handler's, in the same block
+	within opContext // the handler's context, in the same allocation
 }
 
 // record returns the record as this attempt last wrote or saw it.
 func (r *run) record() *store.Record { return r.progress.record() }
 
-// course runs the handler once, and ends the operation if it can. takenOver says that another
-// attempt began it.
+// course runs the handler once, and ends the operation if it can. takenOver says that
+// another attempt began the operation.
 func (r *run) course(ctx context.Context, takenOver bool, fn func(context.Context) (Response, error)) (Result, error) {
 	begins := evClaimed
 	if takenOver {

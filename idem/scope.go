@@ -11,15 +11,15 @@ import (
 	"github.com/samekey/samekey/internal/base/scope"
 )
 
-// Whose a key is. Every keyed request has a caller, and nobody is guessed.
+// The caller of a key. Every keyed request has a caller, and no caller is guessed.
 
 // scopeFunc is [Options.Scope].
 type scopeFunc = func(ctx context.Context, r *Request) (string, error)
 
-// scoping decides whose a key is.
+// scoping decides who is the caller of a key.
 type scoping struct {
 	scope scopeFunc
-	one   bool // callers whom nobody verifies are one
+	one   bool // all unverified callers are one
 	all   bool // all callers are one
 	path  bool // method and path are part of the scope, as the client sent them
 }
@@ -32,11 +32,10 @@ type callerless struct{ error }
 
 func (c callerless) Unwrap() error { return c.error }
 
-// callerOf returns the caller of r: the caller whom the program names, or else the
-// identity that was verified in front of the handler, or else all callers as one.
-// Two callers must not become one by a name that a text can't hold: a later attempt
-// would read another, and the decoder of an event puts U+FFFD in place of half of a
-// surrogate pair.
+// callerOf returns the caller of r: the caller whom the program names, else the identity
+// that was verified in front of the handler, else all callers as one. A name that isn't
+// UTF-8 is refused, or two callers could become one: a later attempt would read another
+// name, and the decoder of an event puts U+FFFD in place of half of a surrogate pair.
 func (by *scoping) callerOf(ctx context.Context, r *Request) (store.Identity, error) {
 	id, err := by.namedCaller(ctx, r)
 	if err == nil && (!utf8.ValidString(id.Subject) || strings.ContainsRune(id.Subject, utf8.RuneError)) {
@@ -89,8 +88,8 @@ func nobody(r *Request) string {
 	}
 }
 
-// refusesNobody logs why a request without a caller is refused, and returns the error for
-// it. Other errors stay as they are.
+// refusesNobody logs why a request without a caller is refused, and returns the request's
+// error. Other errors stay as they are.
 func (e *core) refusesNobody(ctx context.Context, r *Request, err error) error {
 	if errors.Is(err, errNobody) {
 		why := nobody(r)
@@ -100,6 +99,6 @@ func (e *core) refusesNobody(ctx context.Context, r *Request, err error) error {
 	return &Error{Op: "scope", Err: err}
 }
 
-// minRandomKey is the length of a key with 128 random bits in base64: the least for
+// minRandomKey is the length of a key with 128 random bits in base64: the least length for
 // callers who share a scope.
 const minRandomKey = 22

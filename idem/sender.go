@@ -7,7 +7,7 @@ import (
 	"github.com/samekey/samekey/internal/base/scope"
 )
 
-// verified is what an adapter has verified about the request that a handler serves.
+// verified holds what an adapter has verified about the request that a handler serves.
 type verified struct {
 	identity Identity
 	facts    Facts
@@ -16,11 +16,11 @@ type verified struct {
 
 type verifiedKey struct{}
 
-// WithSender passes the verified sender of a request to the [Engine.Middleware] and
-// the [Engine.StatusHandler] inside of a handler, which have only an http.Request:
-// they take the Identity, Facts and Tenant of r. Engines pass on the sender of their own
-// requests, also of those on which they don't act. Adapters call WithSender for handlers
-// without an engine. An empty Identity is a request whose sender nobody has verified.
+// WithSender passes the verified sender of a request to the [Engine.Middleware] and the
+// [Engine.StatusHandler] inside of a handler, which get only an http.Request: they use the
+// Identity, Facts and Tenant of r. Engines pass on the sender of each request, also of a
+// request on which they don't act. Adapters call WithSender for handlers without an engine.
+// An empty Identity means that nobody has verified the sender.
 func WithSender(ctx context.Context, r *Request) context.Context {
 	return context.WithValue(ctx, verifiedKey{}, r.sender())
 }
@@ -39,7 +39,7 @@ func verifiedIn(ctx context.Context) verified {
 	return v
 }
 
-// httpRequest makes r neutral.
+// httpRequest returns r as a Request, independent of the transport.
 func httpRequest(r *http.Request, body []byte) Request {
 	from := verifiedIn(r.Context())
 	return Request{

@@ -73,8 +73,8 @@ func (e *Engine) Serve(ctx context.Context, r Request, fn func(context.Context) 
 	return res, nil
 }
 
-// contract is the HTTP contract of an engine: where a request has its key, and which
-// answer and headers it gets.
+// contract is the HTTP contract of an engine: the place of a request's key, and the answer
+// and headers that the request gets.
 type contract struct{ core *core }
 
 // completing reports whether ctx belongs to an operation of this engine that a
@@ -86,10 +86,9 @@ func (e *core) completing(ctx context.Context, r *Request) bool {
 		r.Key == "" && !e.opt.hasKey(r.Header)
 }
 
-// key finds the request's key and its form for the echo. acts is false if the
-// request passes without a key. What KeyFrom finds goes before the header: the page or the
-// producer chose it for this work, while a browser may add a header of its own to
-// each submission.
+// key finds the request's key and its form for the echo. acts is false if the request
+// passes without a key. A key from KeyFrom replaces the header's: the page or the producer
+// chose it for this work, while a browser may add a header of its own to each submission.
 func (c contract) key(ctx context.Context, q *ask) (echo string, acts bool, err error) {
 	e, r := c.core, q.req
 	if e.opt.Mode == ModeOff || !e.methods[r.Method] {
@@ -151,8 +150,8 @@ func (e *core) keyless(ctx context.Context, r *Request) (acts bool, err error) {
 	return true, nil
 }
 
-// keyOptional reports whether a request with this method passes without a key. Whoever
-// observes wants to know of it.
+// keyOptional reports whether a request with this method passes without a key. An engine
+// that observes reports such a request.
 func (o *Options) keyOptional(method string) bool {
 	return o.Mode != ModeObserve && (o.Key == KeyOptional || slices.Contains(o.rules.optional, method))
 }
@@ -183,8 +182,8 @@ func (e *core) catching(route string, fn func(context.Context) (Response, error)
 }
 
 // legible returns an error for a replay in a content coding that r doesn't accept: the
-// first request may have accepted another one. A request without Accept-Encoding accepts
-// none, as servers take it, although RFC 9110 would allow any.
+// first request may have accepted another coding. A request without Accept-Encoding accepts
+// no coding, as servers understand it, although RFC 9110 would allow any.
 func legible(r *Request, res *Result) error {
 	if !res.Replayed {
 		return nil
@@ -254,9 +253,9 @@ func (c contract) answers(r *Request, p Problem) Response {
 	return resp
 }
 
-// mark adds the headers of a keyed answer, among them the key's under its name. The
-// headers are not stored: apart from them, the first answer and its replays have the
-// same bytes.
+// mark adds the headers of a keyed answer, among them the key under the name keyHeader. The
+// headers are not stored: apart from them, the first answer and its replays have the same
+// bytes.
 func (r *Result) mark(keyHeader, echo string) {
 	h := r.Header.Clone()
 	if h == nil {
@@ -280,8 +279,8 @@ func (r *Result) mark(keyHeader, echo string) {
 	r.Header = h
 }
 
-// dress adds the preset's headers to an answer that the engine didn't make: Stripe's only
-// if it was stored.
+// dress adds the preset's headers to an answer that the engine didn't make. Stripe's
+// headers are added only to a stored answer.
 func (c contract) dress(q *Request, r *Result) {
 	if c.core.opt.rules.requestID {
 		echoRequestID(&r.Response, q)

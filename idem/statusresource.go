@@ -12,15 +12,15 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// Status returns the state of the operation of r's key, without running anything:
-// the answer as a replay if the operation is done; 202 with the recovery point while
-// an attempt holds it, or if a completer finishes it; otherwise an error that matches
-// [ErrStuck], [ErrNotKept] or [ErrKeyUnknown],
-// or [ErrUnfinished] if nobody works on it until its client sends the request again. r
-// needs its Key and the data that determine its scope: only the sender of the request
-// sees the operation. Status compares no fingerprint, since r is another request. So for
-// the callers of [OneScope] every key is unknown, unless [Options.StatusURL] says that
-// whoever knows a key may see its answer.
+// Status returns the state of the operation of r's key, without running anything: the
+// answer as a replay if the operation is done; 202 with the recovery point while an attempt
+// holds the operation, or if a completer finishes it. Otherwise the error matches
+// [ErrStuck], [ErrNotKept] or [ErrKeyUnknown], or [ErrUnfinished] if nobody works on the
+// operation until its client sends the request again. r needs its Key and the data that
+// determine its scope: only the sender of the request sees the operation. Status compares
+// no fingerprint, since r is another request. So for the callers of [OneScope] every key is
+// unknown, unless [Options.StatusURL] is set: then anybody who knows a key may see its
+// answer.
 func (e *Engine) Status(ctx context.Context, r Request) (Result, error) {
 	if err := checkKey(r.Key, true); err != nil {
 		return Result{}, &Error{Op: "key", Err: err}
@@ -51,7 +51,7 @@ func (e *Engine) Status(ctx context.Context, r Request) (Result, error) {
 		if state.Completable(rec) {
 			return answers.accepted(rec), nil
 		}
-		return answers.unfinished(rec, errors.New("nobody works on it")) // until its client sends it again
+		return answers.unfinished(rec, errors.New("nobody works on it")) // until the client sends the request again
 	default:
 		return answers.answer(ctx, rec, v)
 	}
@@ -106,8 +106,8 @@ func (e *Engine) StatusHandler() http.Handler {
 	})
 }
 
-// statusKey finds the key in the path of the status resource; "", which no key is, if none
-// is there. A gateway may have put a stage in front of the path.
+// statusKey finds the key in the path of the status resource; "", which is never a key, if
+// there is none. A gateway may have put a stage in front of the path.
 func (o *Options) statusKey(path string) string {
 	u, err := url.Parse(o.StatusURL)
 	if err != nil || u.Path == "" {

@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// Answers in the form of Stripe's.
+// Answers in Stripe's form.
 
 // Headers of Stripe's answers. Stripe's clients follow stripeShouldRetry before
 // their own rules.
@@ -15,8 +15,8 @@ const (
 	stripeOriginalRequest = "Original-Request"
 )
 
-// stripeHeaders adds Stripe's headers to a stored answer: a retry of an error
-// won't help, and the id of the first request. r's header map must not be shared.
+// stripeHeaders adds Stripe's headers to a stored answer: the id of the first request, and
+// the advice not to retry an error. r's header map must not be shared.
 func stripeHeaders(r *Response) {
 	if id, there := r.Header[requestID]; there {
 		r.Header[stripeOriginalRequest] = id

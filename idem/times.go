@@ -27,8 +27,8 @@ const (
 	answerShare = 5
 )
 
-// times is the time of an attempt: when its work ends, and how long it may wait for the
-// store.
+// times holds the time limits of an attempt: when its work ends, and how long it may wait
+// for the store.
 type times struct {
 	core *core
 
@@ -55,8 +55,8 @@ func (t *times) arrives(ctx context.Context) {
 	t.deadline, t.unbegun, t.end = deadline, deadline.Add(-defaults.Reserve), deadline.Add(-defaults.Reserve/answerShare)
 }
 
-// short reports that too little time is left to begin: interrupted work is worse than work
-// that never began.
+// short returns an error if too little time is left to begin: interrupted work is worse
+// than work that never began.
 func (t *times) short() error {
 	if left := time.Until(t.deadline); left <= defaults.Reserve {
 		return fmt.Errorf("%w: %v, more than %v is required", ErrNoTime, left.Round(time.Millisecond), defaults.Reserve)
@@ -64,7 +64,7 @@ func (t *times) short() error {
 	return nil
 }
 
-// enough refuses to continue with the record pk with too little time left.
+// enough returns an error if too little time is left to continue with the record pk.
 func (t *times) enough(pk string) error {
 	if err := t.short(); err != nil {
 		return fail("start", pk, err)
@@ -78,11 +78,11 @@ func (t *times) leaseEnd(now time.Time) time.Time {
 	return now.Add(time.Until(t.deadline) + t.core.opt.LeaseMargin)
 }
 
-// until returns the deadline for calls to the store that begin now, after the
-// handler's effect: the attempt's end. A handler that exceeded its time, in a
-// process that was not killed, has the rest of rec's lease, and at least a second
-// (if a worker wakes up late, the version fence protects the record). If the
-// store itself used up the time, there is no extension.
+// until returns the deadline for calls to the store that begin now, after the handler's
+// effect: usually the attempt's end. A handler that exceeded its time, in a process that
+// was not killed, has the rest of rec's lease, and at least a second (if a worker wakes up
+// late, the version fence protects the record). If the store itself used up the time, there
+// is no extension.
 func (t *times) until(rec *store.Record) time.Time {
 	now := time.Now()
 	if now.Before(t.end) || t.spent.Load() {
@@ -145,7 +145,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// rerun pauses before the next run of an Atomic; false if its time is over.
+// rerun pauses before the next run of an Atomic, and returns false if the time is over.
 func (t *times) rerun(ctx context.Context, round int, until time.Time) bool {
 	return pause(ctx, round) && time.Now().Before(until) && time.Until(t.deadline) > defaults.Reserve
 }

@@ -15,7 +15,7 @@ import (
 // The steps of an attempt, for Options.Tracer. Without a tracer step returns at once,
 // and nothing is allocated or stored.
 
-// span is a step that has begun. The zero span is that of no tracer.
+// span is a step that has begun. The zero span does nothing; it is used without a tracer.
 type span struct {
 	end func(trace.Outcome)
 }
@@ -39,7 +39,7 @@ func spanOutcome(err error) trace.Outcome {
 	return trace.Outcome{Err: err, Code: codeOf(err), Panicked: errors.Is(err, errPanic)}
 }
 
-// codeOf names err in a word. The handler's own error may wrap errors of a nested
+// codeOf returns err as one word. The handler's own error may wrap errors of a nested
 // operation, which say nothing about this operation.
 func codeOf(err error) string {
 	if h, ok := errors.AsType[*handlerError](err); ok {
@@ -50,14 +50,14 @@ func codeOf(err error) string {
 	return problemOf(err).Code
 }
 
-// steps is step with a tracer, for a step with more to tell.
+// steps begins the step s of the attempt. It needs a tracer; step doesn't.
 func (w *watch) steps(ctx context.Context, s trace.Step) (context.Context, span) {
 	s.Record, s.Operation, s.Route = w.record(), w.told(trace.Outcome{}).Operation, w.ask.req.Route
 	ctx, end := w.core.opt.Tracer.Start(ctx, s)
 	return ctx, span{end}
 }
 
-// met notes the operation's record, for the spans that follow.
+// met notes the operation's record for the following spans.
 func (w *watch) met(rec *store.Record) {
 	if rec == nil || rec.State == store.None {
 		return
@@ -73,9 +73,9 @@ func (w *watch) met(rec *store.Record) {
 	}
 }
 
-// operate runs fn as a step: the outermost of a request. The record of a new
-// operation stores the step's context, for links: a link to a trace that is not
-// recorded would lead nowhere.
+// operate runs fn as the outermost step of a request. The record of a new operation stores
+// the step's context, for links. A trace that is not recorded is not stored: a link to it
+// would lead nowhere.
 func (w *watch) operate(ctx context.Context, fn func(context.Context) (Result, error)) (Result, error) {
 	s := trace.Step{Kind: trace.Operation, From: w.ask.req.Trace}
 	if w.ask.req.Redelivered || w.ask.req.Trace != (trace.Context{}) {
@@ -91,16 +91,16 @@ func (w *watch) operate(ctx context.Context, fn func(context.Context) (Result, e
 	})
 }
 
-// sender returns the context in a request's headers.
+// sender returns the trace context in a request's headers.
 func sender(h http.Header) trace.Context {
 	if len(h["Traceparent"]) != 1 {
-		return trace.Context{} // two parents are none
+		return trace.Context{} // with two parents there is no parent
 	}
 	return trace.Context{Parent: h["Traceparent"][0], State: strings.Join(h["Tracestate"], ",")}
 }
 
-// resume runs fn as a step: the outermost of a completer's attempt, which took the
-// record over from began on.
+// resume runs fn as the outermost step of a completer's attempt, which began to take the
+// record over at began.
 func (w *watch) resume(ctx context.Context, rec *store.Record, began time.Time, fn func(context.Context) (Result, error)) (Result, error) {
 	if w.core.opt.Tracer == nil {
 		return fn(ctx)
@@ -109,7 +109,7 @@ func (w *watch) resume(ctx context.Context, rec *store.Record, began time.Time, 
 	return w.outermost(ctx, trace.Step{Kind: trace.Resume, Origin: rec.Trace, Began: began}, fn)
 }
 
-// outermost runs fn as a step. It ends the step also if fn doesn't return.
+// outermost runs fn as a step. outermost ends the step also if fn doesn't return.
 func (w *watch) outermost(ctx context.Context, s trace.Step, fn func(context.Context) (Result, error)) (res Result, err error) {
 	ctx, sp := w.steps(ctx, s)
 	back := false
@@ -153,7 +153,7 @@ var results = [...]string{
 	state.Stuck: "stuck", state.InFlight: "in_flight", state.Again: "in_flight", state.TooSoon: "withheld",
 }
 
-// contextOf returns the context of the span in ctx, as it may be stored.
+// contextOf returns the trace context of the span in ctx, in the form to store.
 func contextOf(ctx context.Context, t trace.Tracer) trace.Context {
 	if t == nil {
 		return trace.Context{}
@@ -161,8 +161,8 @@ func contextOf(ctx context.Context, t trace.Tracer) trace.Context {
 	return t.Context(ctx).Sound()
 }
 
-// traced gives jobs the context of the span in ctx, unless they have one. The jobs
-// are the caller's own copies.
+// traced gives jobs the trace context of the span in ctx, unless they have a context. The
+// jobs are the caller's own copies.
 func (w *watch) traced(ctx context.Context, jobs []Job) {
 	own := contextOf(ctx, w.core.opt.Tracer)
 	for i := range jobs {

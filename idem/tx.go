@@ -13,9 +13,9 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// Write is one of the user's own writes, or a check of an item that was read, and
-// commits together with the record. A store's package makes writes (dynamo.Put
-// and similar functions).
+// Write is one of the user's own writes, or a check of an item that was read. A Write
+// commits together with the record. A store's package makes writes (dynamo.Put and similar
+// functions).
 type Write = store.Write
 
 // Tx collects the writes and jobs of one run of a phase. They take effect
@@ -62,12 +62,12 @@ func (tx *Tx) Write(writes ...Write) {
 	}
 }
 
-// Stage adds jobs to the commit. After the commit each job is delivered at least
-// once, under its own id ([state.JobID]). If the phase does not commit, the jobs
-// are never delivered. A job that can't be committed or delivered fails the phase
-// ([ErrWrite], [store.ErrTooLarge]): one without a Kind, with Args that aren't JSON or
-// have more than 250 KiB as a sink sends them, or that doesn't fit into the record. So does
-// a job in a [Foreign].
+// Stage adds jobs to the commit. After the commit each job is delivered at least once,
+// under its own id ([state.JobID]). If the phase does not commit, the jobs are never
+// delivered. A job that can't be committed or delivered fails the phase ([ErrWrite],
+// [store.ErrTooLarge]): a job without a Kind, with Args that aren't JSON or have more than
+// 250 KiB as a sink sends them, or that doesn't fit into the record. A job in a [Foreign]
+// fails the phase, too.
 func (tx *Tx) Stage(jobs ...Job) {
 	tx.mu.Lock()
 	defer tx.mu.Unlock()
@@ -89,19 +89,19 @@ func (tx *Tx) Stage(jobs ...Job) {
 // client's key has expired and is used again. The key has the form of
 // a UUID.
 //
-// The key is made from the operation, the service and the step, if given; without
-// a step, from the number of calls without a step that earlier phases made to the
-// service. The phase's name and position don't matter, so phases can be renamed,
-// inserted and removed while operations are under way. Services and steps can't
-// be renamed: another name is another call.
+// The key is made from the operation, the service and the step. Without a step, the number
+// of earlier calls to the service without a step takes its place: the calls of earlier
+// phases. The phase's name and position don't matter, so phases can be renamed, inserted
+// and removed while operations are under way. Services and steps can't be renamed: another
+// name is another call.
 //
 // A phase that calls a service more than once gives each call a step. A second
 // call without a step in one run of a phase returns the same key again, and so
 // does a step that this or an earlier phase has used; both fail the phase
 // ([ErrKeyReused]). So a loop that repeats a call never makes the call twice.
 //
-// Key panics after the phase's function has returned, as in a goroutine that outlives
-// it: nobody could account for its call.
+// Key panics after the phase's function has returned, as in a goroutine that outlives the
+// function: nobody could account for the call.
 func (tx *Tx) Key(service string, step ...string) string {
 	tx.mu.Lock()
 	defer tx.mu.Unlock()
@@ -147,8 +147,8 @@ func callName(made map[string]int, service string, step []string) string {
 	return strings.Join(parts, "/")
 }
 
-// callsOnly refuses what a Foreign can't commit: where its provider or people say what the call
-// came to, fn doesn't run, and a write or a job of it would be lost.
+// callsOnly refuses what a Foreign can't commit: if the provider or people say how the call
+// ended, fn doesn't run, and its writes and jobs would be lost.
 func (tx *Tx) callsOnly(what string) {
 	if tx.called != nil {
 		tx.fail(fmt.Errorf("%w: %s in a Foreign: hand it to a following Atomic or Finish", ErrWrite, what))

@@ -18,21 +18,21 @@ const (
 	seldomRead  = 10 * time.Second       // the same, if nobody waits for the answer
 
 	// mostEnough is the most time that must be left after the wait of an asynchronous
-	// request: its source's next retry has more.
+	// request: with less, the request is left to its source's next retry.
 	mostEnough = 30 * time.Second
 )
 
-// nextRead returns the bounds of an attempt's wait before it reads the record again.
-// waited is since the attempt began to wait, age since the holder began, lease is the rest
-// of the holder's lease, and longest bounds the wait.
+// nextRead returns the bounds of an attempt's wait before it reads the record again. waited
+// is the time since the attempt began to wait, age the time since the holder began, lease
+// the rest of the holder's lease, and longest the bound of the wait.
 //
 // The wait is as long as the attempt has waited, so k reads take about 2^k·firstRead. It
 // is at least a tenth of the holder's age: an operation of ten seconds seldom ends in the
 // next 0.1 s. A read is due once the lease has ended. The bounds are apart, so that many
 // waiting attempts don't read at once.
 //
-// The holder's clock may differ from this one. A wrong age makes a wait longest at most;
-// a wrong lease costs one read, since it has ended from then on.
+// The holder's clock may differ from this clock. A wrong age makes a wait longest at most;
+// a wrong lease costs one read, since the lease counts as ended from then on.
 func nextRead(waited, age, lease, longest time.Duration) (least, most time.Duration) {
 	most = min(firstRead+max(waited, age/10), longest)
 	if lease > 0 && lease < most {
@@ -41,9 +41,9 @@ func nextRead(waited, age, lease, longest time.Duration) (least, most time.Durat
 	return most - most/8, most
 }
 
-// wait reads the record until its holder has finished or end has passed, after longest at
-// most. The verdict is InFlight only after end. A record that can't be read or judged ends the
-// wait: it is answered as to a request that didn't wait.
+// wait reads the record until its holder has finished or end has passed, with pauses of at
+// most longest. The verdict is InFlight only after end. A record that can't be read or
+// judged ends the wait: the request is answered as if it hadn't waited.
 func (c *claiming) wait(ctx context.Context, held *store.Record, end time.Time, longest time.Duration) (*store.Record, state.Verdict, error) {
 	ctx, sp := c.watch.step(ctx, trace.Wait, "")
 	defer sp.done(nil)
@@ -69,8 +69,8 @@ func (c *claiming) wait(ctx context.Context, held *store.Record, end time.Time, 
 }
 
 // patiently waits for the holder of a refused claim if Options.InFlight is InFlightWait, or
-// for an asynchronous request. That one waits as long as it can, also if too little time
-// will be left to begin: its source's next retry must come after the lease.
+// for an asynchronous request. An asynchronous request waits as long as it can, even if too
+// little time will be left to begin: its source's next retry must come after the lease.
 func (c *claiming) patiently(ctx context.Context, held *store.Record) (*store.Record, state.Verdict, error) {
 	deadline, opt := c.times.deadline, &c.core.opt
 	end, longest, enough := deadline.Add(-defaults.Reserve), seldomRead, min(mostEnough, time.Until(deadline)/10) // one limit for all holders in turn

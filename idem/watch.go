@@ -14,25 +14,24 @@ import (
 	"github.com/samekey/samekey/internal/trace"
 )
 
-// watch is the one way in which an attempt is observed: it calls the hooks, and keeps the
-// trail for Hooks.Ended. Log lines and meters are made of hooks; the steps that a tracer
-// sees besides are in tracing.go.
+// watch reports everything about an attempt: it calls the hooks, and keeps the trail for
+// Hooks.Ended. Logs and metrics use hooks; tracing.go adds spans.
 type watch struct {
 	core   *core
 	ask    *ask
-	name   string // of the record in logs, if it isn't the one at the key's home
+	name   string // the record's name in logs, if the record isn't at the key's home
 	trail  *trail // for Hooks.Ended; nil without that hook
 	course course // zero without a tracer
 }
 
 // course is the part of an attempt that only its trace needs.
 type course struct {
-	own trace.Context // of the attempt's outermost step, without its state; zero if that is not recorded
+	own trace.Context // of the attempt's outermost step, without its state; zero if the trace is not recorded
 
 	mu        sync.Mutex    // a phase may outlive its handler
 	operation string        // id of the operation, once known
 	point     string        // the last committed phase
-	origin    trace.Context // of the first attempt, if that is another
+	origin    trace.Context // of the first attempt, if that is another attempt
 }
 
 // trail collects the events of a request. Its attempt may tell events on several
@@ -45,9 +44,9 @@ type trail struct {
 	happened []Event
 }
 
-// tell calls the hook of an event, and keeps the event for Hooks.Ended. The event is
-// about the record rec, which may be nil; more adds to it. Unless somebody listens, no
-// event is made.
+// tell calls the hook of an event, and keeps the event for Hooks.Ended. The event is about
+// the record rec, which may be nil; more adds to the event. If no hook needs the event,
+// none is made.
 func (w *watch) tell(ctx context.Context, name happening, rec *store.Record, err error, more ...func(*Event)) {
 	hook, t := w.core.hooks[name], w.trail
 	if hook == nil && t == nil {
@@ -76,8 +75,8 @@ func (w *watch) step(ctx context.Context, kind trace.Kind, name string) (context
 	return w.steps(ctx, trace.Step{Kind: kind, Name: name})
 }
 
-// watched runs the course of a request, and calls Hooks.Ended after it. Without that
-// hook it costs nothing.
+// watched runs the course of a request, and calls Hooks.Ended afterwards. It costs nothing
+// without that hook.
 func (w *watch) watched(ctx context.Context, course func(context.Context) (Result, error)) (res Result, err error) {
 	if w.core.opt.Hooks.Ended == nil {
 		return course(ctx)
@@ -119,7 +118,7 @@ func (w *watch) record() string {
 	return redact.Record(w.ask.home.pk)
 }
 
-// finds notes where a claim has found the record; nil if it has not.
+// finds notes which record a claim has found; nil if none.
 func (w *watch) finds(rec *store.Record) {
 	switch {
 	case rec == nil:

@@ -9,9 +9,9 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// writer makes the conditional writes of one owner, each until the record shows whether it
-// was applied. A commit, a renewal and an operator's decision use it; a claim and a take-over
-// have verdicts of their own.
+// writer makes the conditional writes of one owner. It repeats a write until the record
+// shows whether the write was applied. A commit, a renewal and an operator's decision use
+// it; a claim and a take-over have verdicts of their own.
 type writer struct {
 	times *times
 	owner string // a nonce: the fence of every write
@@ -21,7 +21,7 @@ type writer struct {
 type change struct {
 	prev, next *store.Record
 	writes     []Write
-	rerun      bool // return a conflict to the caller, who then builds other writes
+	rerun      bool // return a conflict to the caller, who then makes other writes
 }
 
 // write sends a conditional write until its outcome is known, at most rounds
@@ -38,8 +38,8 @@ func (w writer) write(ctx context.Context, c change, until time.Time, rounds int
 	return held, l, err
 }
 
-// send makes c.next this owner's write. The context of each try ends by until, so
-// that send needs none of its own.
+// send makes c.next this owner's write. The context of each try ends by until, so send
+// needs no deadline of its own.
 func (w writer) send(ctx context.Context, c change, until time.Time, rounds int) (*store.Record, state.Landing, error) {
 	state.Stamp(c.next, c.prev, w.owner)
 	var err error
@@ -66,7 +66,7 @@ func (w writer) send(ctx context.Context, c change, until time.Time, rounds int)
 	return nil, 0, err
 }
 
-// once takes at most half of the time left until the deadline.
+// once tries the write once, in at most half of the time left until the deadline.
 func (w writer) once(ctx context.Context, c change, until time.Time) (*store.Record, state.Landing, error) {
 	ctx, cancel := w.times.within(ctx, earlier(until, time.Now().Add(half(until))))
 	defer cancel()
@@ -86,7 +86,7 @@ func (w writer) once(ctx context.Context, c change, until time.Time) (*store.Rec
 	return now, state.Land(now, c.prev, c.next, w.owner), nil
 }
 
-// read returns the record pk as it is now; nil without one. The context of the read ends at
+// read returns the current record pk; nil if there is none. The context of the read ends at
 // until.
 func (w writer) read(ctx context.Context, pk string, until time.Time) (*store.Record, error) {
 	ctx, cancel := w.times.within(ctx, until)
@@ -94,8 +94,8 @@ func (w writer) read(ctx context.Context, pk string, until time.Time) (*store.Re
 	return w.times.core.store.Load(ctx, pk)
 }
 
-// jobs returns how many jobs the record rec has now: rec keeps those that were
-// delivered since. They count if the record can't be read.
+// jobs returns how many jobs the record rec has now. A job that was delivered since doesn't
+// count. If the record can't be read, all jobs of rec count.
 func (w writer) jobs(ctx context.Context, rec *store.Record) int {
 	if now, err := w.read(ctx, rec.PK, w.times.until(rec)); err == nil && now != nil {
 		return len(now.Jobs)

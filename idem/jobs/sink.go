@@ -40,8 +40,8 @@ type Delivery struct {
 
 // Sink delivers jobs to a queue, a topic or a function.
 //
-// A Sink gets each job at least once: again, under the same JobID, if the last
-// delivery may have failed. A Sink is safe for concurrent use.
+// A Sink gets each job at least once: if a delivery may have failed, the job comes again
+// under the same JobID. A Sink is safe for concurrent use.
 type Sink interface {
 	// Deliver delivers a batch, in order if the order matters. Deliver returns nil
 	// if all deliveries succeeded, else one error for each delivery, nil for each
@@ -104,12 +104,12 @@ func (f SinkFunc) try(ctx context.Context, d Delivery) (err error) {
 	return f(ctx, d)
 }
 
-// Route is a [Sink] that delivers jobs by their Kind. A job of a kind without a
-// sink waits for it, as for one that is down ([ErrSinkDown]). A sink of several kinds
-// gets their jobs together, so that the order of a group holds within each sink.
-// (Functions can't be compared, so a [SinkFunc] counts as a separate sink for each
-// kind.) The sinks work concurrently, so that a slow sink doesn't delay the others. A
-// sink that panics counts as unavailable.
+// Route is a [Sink] that delivers jobs by their Kind. A job of a kind without a sink waits
+// until there is one, as if its sink were down ([ErrSinkDown]). A sink of several kinds
+// gets their jobs together, so that the order of a group holds within each sink. (Functions
+// can't be compared, so a [SinkFunc] counts as a separate sink for each kind.) The sinks
+// work concurrently, so that a slow sink doesn't delay the others. A sink that panics
+// counts as unavailable.
 type Route map[string]Sink
 
 // Deliver implements [Sink].

@@ -7,13 +7,13 @@ import (
 	"github.com/samekey/samekey/internal/base/redact"
 )
 
-// Ticket names an operation of a record. Whoever uses it reads the record, and acts on what
-// the record says then: a queue keeps PK, Operation, Jobs and Due only. A Ticket holds
+// Ticket names an operation of a record. The user of a Ticket reads the record, and acts on
+// what the record says then: a queue keeps only PK, Operation, Jobs and Due. A Ticket holds
 // nothing of the request, so a sender of tickets can't invent an identity.
 //
-// Owner and Ver are those of the record when it was read: a take-over or an operator's
-// decision is refused if the record has been written since. The JSON of a Ticket is for the
-// function that takes over, which gets everything else from the record.
+// Owner and Ver are the record's owner and version when it was read: a take-over or an
+// operator's decision is refused if the record has been written since. The JSON of a Ticket
+// is for the function that takes over, which gets everything else from the record.
 type Ticket struct {
 	PK    string `json:"pk"`
 	Owner string `json:"owner"`
@@ -44,7 +44,7 @@ func (t Ticket) Record() string { return redact.Record(t.PK) }
 
 var (
 	// ErrMoved matches errors from an outdated [Ticket]: the record has been written since
-	// it was read.
+	// the Ticket was made.
 	ErrMoved = errors.New("the record has moved on")
 	// ErrNotMine matches errors from a [Ticket] of another handler's or another
 	// tenant's operation: nothing was changed.

@@ -4,8 +4,8 @@ import (
 	"errors"
 )
 
-// Errors of a [Store]. Compare with errors.Is. Each says what a write came to, and
-// whether another try of the same write can help:
+// Errors of a [Store]. Compare with errors.Is. Each error says what happened to a write,
+// and whether another try of the same write can help:
 //
 //   - refused for good: [ErrRefused] by the medium; [ErrWrite], [ErrTooLarge],
 //     [ErrCondition] and [ErrChanged] because of what is written. Nothing was written, and
@@ -21,9 +21,9 @@ import (
 var (
 	// ErrUnknown means that the write may or may not have been applied.
 	ErrUnknown = errors.New("outcome is unknown")
-	// ErrRefused means that the medium answered, and refused the call: the program's
-	// rights, its credentials, the table or the table's key are missing or wrong. Nothing
-	// was written or read, and another try doesn't help until people mend that.
+	// ErrRefused means that the medium answered, and refused the call: the program's rights,
+	// its credentials, the table or the table's key are missing or wrong. Nothing was
+	// written or read, and another try helps only after people have corrected that.
 	ErrRefused = errors.New("the store refuses the call")
 	// ErrConflict means that the write was not applied: another write was in
 	// progress, or an item that was read has changed ([ErrChanged]).
@@ -38,9 +38,9 @@ var (
 	ErrWrite = errors.New("write can't be committed")
 	// ErrCorrupt means that a stored record is unreadable.
 	ErrCorrupt = errors.New("record is corrupt")
-	// ErrSealed means that the contents of a stored record are encrypted, and that
-	// their data key can't be had now, or not by this program. A record that a store
-	// returns beside it lacks them, and the store refuses a write that needs them.
+	// ErrSealed means that the contents of a stored record are encrypted, and that their
+	// data key can't be had, now or by this program. The store may return the record without
+	// its contents, and then refuses a write that needs them.
 	ErrSealed = errors.New("the record's contents are sealed, and their key can't be had")
 	// ErrTooLarge means that a record is larger than the store's limit, and was not
 	// written: the same write never fits.

@@ -38,10 +38,10 @@ type Identity struct {
 	// "program", "source", "one", "tenant" and "operation" are refused, and so is a
 	// Kind with ":" or "|".
 	Kind string
-	// Subject is unique within Kind, so it has its issuer's name where two issuers
-	// can give the same one. An empty Subject with a Kind means that an authorizer
-	// answered without naming a subject. Such a request is refused (idem.ErrScope),
-	// unless idem.Options.Scope finds a scope.
+	// Subject is unique within Kind. If two issuers can give the same Subject, it contains
+	// the issuer's name. An empty Subject with a Kind means that an authorizer answered
+	// without naming a subject. Such a request is refused (idem.ErrScope), unless
+	// idem.Options.Scope finds a scope.
 	Subject string
 }
 

@@ -31,8 +31,8 @@ const (
 	KeepOpen    Keep = "open" // work began and must be finished
 	KeepJobs    Keep = "jobs" // finished, with undelivered jobs
 
-	// The key is free, and the record expires. Until TTL removes it, it refuses claims
-	// that haven't seen it, which may be late copies: see Claim.Seen.
+	// The key is free, and the record expires. Until TTL removes the record, it refuses
+	// claims that haven't seen it: they may be late copies (see Claim.Seen).
 	KeepFreed Keep = "freed"
 )
 
@@ -57,9 +57,9 @@ type Record struct {
 	Keep    Keep
 	Until   time.Time // end of replay while Keep is KeepJobs; else zero
 
-	// Retention is that of the program that last took the record (idem.Options), in whole
-	// seconds, so that a worker or an operator needs no setting for it. A finished record
-	// has none.
+	// Retention is the retention (idem.Options) of the program that last took the record, in
+	// whole seconds, so that a worker or an operator needs no setting for it. A finished
+	// record has no Retention.
 	Retention time.Duration
 
 	Fingerprint string // SHA-256 or HMAC-SHA-256 of the request, hex
@@ -71,18 +71,19 @@ type Record struct {
 	Jobs   map[string]Job // staged, undelivered jobs by "phase.index"; named in jobs.Delivery.JobID
 	Input  *Input         // the request, if a completer may finish it without its client
 
-	// Calls counts the calls of committed phases under the names of idem.Tx.Key: by
-	// service, or once for each step. Derived keys are made from Calls. A
-	// finished record keeps them: a provider's key names its operation by them.
+	// Calls counts the calls of committed phases under the names of idem.Tx.Key: by service,
+	// or once for each step. Derived keys are made from Calls. A finished record keeps
+	// Calls, so that people can find its operation by a provider's key.
 	Calls map[string]int
 	// Mark is the doubt that the holder leaves if it vanishes: "?" from before a call
 	// (or from the claim of a handler that declares calls) to the commit of its phase,
 	// "?phase" for a call that is never repeated, and "" while no call can have begun.
 	Mark string
-	// Doubts names calls that may have been made but are recorded in no phase. "?"
-	// means any call of the next phase that calls, "?phase" of that phase. DoubtSince is the
-	// earliest time of such a call, and DoubtUntil the last moment at which a copy of one may
-	// have been sent: the end of the last lease under which it was; zero if unknown. All are
+	// Doubts names calls that may have been made but are recorded in no phase. "?" means any
+	// call of the next phase that calls, and "?phase" any call of that phase. DoubtSince is
+	// the earliest time of such a call. DoubtUntil is the last moment at which a copy of
+	// such a call may have been sent: the end of the last lease of the call's attempts; zero
+	// if unknown. All are zero without such calls.
 	// zero without such calls.
 	Doubts     []string
 	DoubtSince time.Time
@@ -108,7 +109,7 @@ type Record struct {
 	Handovers   []Handover // the latest take-overs and releases, for people; nil if the first attempt finished the operation
 	Route       string     // for people
 	Region      string     // Region of the claim, for people; "" if unknown
-	Scope       string     // whose the key is: operation, tenant, and the caller's kind and subject
+	Scope       string     // the key's caller: operation, tenant, and the caller's kind and subject
 
 	// Handler is the code that claimed the operation, or took it over for its
 	// client. Only this handler completes the operation.
@@ -120,9 +121,9 @@ type Record struct {
 	// (idem.Options.Tracer), and in a trace that is not recorded.
 	Trace trace.Context
 
-	// Seal is how the record's store encrypts its contents; nil without encryption.
-	// Only that store uses Seal, and nobody changes it; other code passes it on. KeyID names
-	// the key that wraps the record's data key, for people.
+	// Seal says how the record's store encrypts its contents; nil without encryption. Only
+	// that store uses Seal; other code passes it on unchanged. KeyID names the key that
+	// wraps the record's data key, for people.
 	Seal interface{ KeyID() string }
 }
 
@@ -177,8 +178,8 @@ type Phase struct {
 	Result []byte // JSON; nil once the operation has finished
 	Intent bool   // begun, with an unknown outcome: a call that must not be repeated
 
-	// Shape has the names and kinds of the result's fields, by the type in the program, for the
-	// people who have to give the result: of an Intent, and of a result that people gave. ""
+	// Shape has the names and kinds of the result's fields, from the type in the program. It
+	// is for people who have to give the result of an Intent, or have given a result. ""
 	// means unknown.
 	Shape string
 
@@ -187,8 +188,8 @@ type Phase struct {
 	At time.Duration
 }
 
-// Asked says how often the outcome of a call in doubt was looked up at its provider, and what
-// came back, in a word. It holds no contents of the call.
+// Asked says how often the outcome of a call in doubt was looked up at its provider, and
+// what the last look-up found, in a word. It holds no contents of the call.
 type Asked struct {
 	Phase string    // the phase that makes the call
 	At    time.Time // begin of the last look-up
@@ -196,8 +197,8 @@ type Asked struct {
 	Said  string    // of the last: made, not made, not made yet, unknown, contradiction
 
 	// Sent is the last moment at which a copy of the call may have been sent, while the call
-	// is in doubt: whatever may send another copy makes it zero first. It is zero once
-	// the doubt has ended.
+	// is in doubt. Sent becomes zero before another copy may be sent, and once the doubt has
+	// ended.
 	Sent time.Time
 }
 
@@ -223,8 +224,8 @@ type Job struct {
 	// The job stays in its record until then: more than idem.Options.Retention ahead fails
 	// the phase (idem.ErrWrite).
 	At time.Time
-	// Begun is when a drain first began to deliver a job with a time; zero before. From then on
-	// nobody can cancel it: it may have arrived.
+	// Begun is when a drain first began to deliver a job with a time; zero before. Once
+	// Begun is set nobody can cancel the job: it may have arrived.
 	Begun time.Time
 
 	// Trace is the context that the job's consumer continues. Default: with

@@ -33,19 +33,19 @@ import (
 //
 // The suite in idemtest checks implementations.
 type Store interface {
-	// Claim writes c.Next if its PK has no record, or an expired record (Expires
-	// before c.Now, in whole seconds) of another operation (ID): a late copy of a claim
-	// must not revive its own operation, which its attempt or another one has freed.
-	// c.Beside may refuse the claim too. A store that keeps the body of a stored request
-	// elsewhere sets Next.Input.Overflow, and writes the body once the claim is won.
+	// Claim writes c.Next if its PK has no record, or an expired record (Expires before
+	// c.Now, in whole seconds) of another operation (ID). A late copy of a claim must not
+	// revive its own operation after an attempt has freed it. c.Beside may refuse the claim
+	// too. A store that keeps the body of a stored request elsewhere sets
+	// Next.Input.Overflow, and writes the body once the claim is won.
 	Claim(ctx context.Context, c Claim) (held *Record, err error)
 
-	// Commit turns c.Prev into c.Next, both with the same PK, if the stored record
-	// has the Owner and Ver of Prev. Commit compares nothing else and changes only
-	// fields that differ between Prev and Next. Jobs are only added: jobs that were
-	// delivered since Prev was read don't reappear. But if Next is freed (KeepFreed) and
-	// has no jobs, Commit removes all jobs, and returns ErrConflict unless the record has
-	// those of Prev, and the same of them are parked.
+	// Commit turns c.Prev into c.Next, both with the same PK, if the stored record has the
+	// Owner and Ver of Prev. Commit compares nothing else and changes only fields that
+	// differ between Prev and Next. Jobs are only added: jobs that were delivered since Prev
+	// was read don't reappear. But if Next is freed (KeepFreed) and has no jobs, Commit
+	// removes all jobs. Such a Commit returns ErrConflict unless the record has the jobs of
+	// Prev, with the same jobs parked.
 	//
 	// A store that keeps bodies elsewhere sets Next.Overflow before it writes a
 	// body, so that a repeated commit doesn't write the body twice. If Prev.Input
@@ -63,15 +63,17 @@ type Claim struct {
 	Next *Record   // Ver 1
 	Now  time.Time // the claimer's clock
 
-	// Seen is the freed record that the claimer has read; nil if it has read none. With
-	// Seen, the claim is refused unless there is no record, or one with Seen's owner and
-	// version. Without Seen, it is refused unless there is no record, or an expired one.
+	// Seen is the freed record that the claimer has read; nil if there was none. With Seen,
+	// the claim is refused unless there is no record, or the record has Seen's owner and
+	// version. Without Seen, the claim is refused unless there is no record, or the record
+	// has expired.
 	Seen *Record
 
 	// Beside, unless empty, is the key's other PK while its scope changes. The claim is
-	// refused if Beside has a record, unless it has Fenced's owner and version. The store
-	// reads Beside in the same step as it writes, since two claims that cross must not both
-	// win. The refusal returns the record of Beside, unless that of Next.PK refuses too.
+	// refused if Beside has a record, unless the record has Fenced's owner and version. The
+	// store reads Beside in the same step as it writes, since two claims that cross must not
+	// both win. The refusal returns the record of Beside, unless the record of Next.PK
+	// refuses too.
 	Beside string
 	Fenced *Record
 }
@@ -127,10 +129,10 @@ type BodyLoader interface {
 }
 
 // Sizer is implemented by a [Store] that knows before a commit whether the commit fits. An
-// engine asks when jobs are staged, so that none is refused after the work is done.
+// engine asks when jobs are staged, so that no job is refused after the work is done.
 type Sizer interface {
-	// Fits returns an error that matches ErrTooLarge if the record next, which follows
-	// prev, is too large to be committed, with room for the headers of an answer. Fits
-	// makes no calls, and changes nothing.
+	// Fits returns an error that matches ErrTooLarge if next, the successor of prev, plus
+	// room for an answer's headers, is too large to commit. Fits makes no calls, and changes
+	// nothing.
 	Fits(prev, next *Record) error
 }
