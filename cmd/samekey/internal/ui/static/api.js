@@ -1,5 +1,4 @@
-// Calls to the server. The session's token is this origin's own: other pages, also
-// those of other ports, can't read it.
+// Calls to the server. Only pages of this origin, host and port, can read the session's token.
 
 const kept = "samekey-token";
 let token = localStorage.getItem(kept) ?? "";
@@ -31,8 +30,8 @@ async function send(method, path, body, signal, result) {
 export const get = async (path, signal) => (await send("GET", path, undefined, signal)).json();
 export const post = async (path, body, result) => (await send("POST", path, body, undefined, result)).json();
 
-// enter exchanges the token in the link's fragment for a session, and takes it out of
-// the address and the history.
+// enter exchanges the token in the link's fragment for a session, and
+// removes the fragment from the address and the history.
 export async function enter() {
   const m = /^#token=(\w+)$/.exec(location.hash);
   if (!m) return;
@@ -41,8 +40,8 @@ export async function enter() {
   localStorage.setItem(kept, token);
 }
 
-// listen calls heard with each event, for as long as the page lives. EventSource can't
-// send the token, so this reads the stream itself.
+// listen calls heard with each event while the page is open. It reads
+// the stream itself, since EventSource can't send the token.
 export async function listen(heard, lost) {
   for (let pause = 500; ; pause = Math.min(2 * pause, 10_000)) {
     try {

@@ -1,4 +1,4 @@
-// Actions: a form, then the server's own words about what will happen, then the act.
+// Actions: a form, the server's question, then the action.
 import { $, el } from "./dom.js";
 import { get, post } from "./api.js";
 
@@ -34,7 +34,8 @@ function show(title, yes, ...body) {
   trouble("");
 }
 
-// open leads through an action; it calls done with the server's sentence.
+// open leads a person through an action, and calls done with the
+// server's sentence about the outcome.
 export function open(story, offer, by, done) {
   const form = forms[offer.do]?.(offer) ?? { body: [], read: () => ({}) };
   const who = el("input", { id: "ask-by", value: by, required: true, maxlength: 256, spellcheck: "false" });
@@ -59,9 +60,9 @@ export function open(story, offer, by, done) {
   (dialog.querySelector("#ask-body input, #ask-body textarea, #ask-body select") ?? $("ask-yes")).focus();
 }
 
-// field is the form of a value of a shape: "" is a text, 0 a whole number, 0.5 a number,
-// false yes or no, null anything, [x] a list, {"*": x} names, other objects fields. It reads
-// the value as JSON text, as it was typed.
+// field makes the form for a value of a shape: "" is a text, 0 a whole number, 0.5 a
+// number, false yes or no, null anything, [x] a list, {"*": x} names with values, and
+// any other object fields. The form's read returns the value as JSON text, as typed.
 function field(name, shape, optional) {
   const label = (input) => el("label", {}, name + (optional ? ", if there is one" : ""), input);
   if (shape && typeof shape === "object" && !Array.isArray(shape) && !("*" in shape)) {
@@ -116,27 +117,28 @@ function field(name, shape, optional) {
   };
 }
 
-// need refuses an empty value that isn't optional; an optional one is undefined.
+// need reports whether a value was typed. It refuses an empty value, and
+// returns undefined if the value is optional.
 function need(name, optional, value) {
   if (value.trim()) return true;
   if (optional) return undefined;
   throw new Error(`${name || "The result"} is missing.`);
 }
 
-// resultOf is the form of a call's result.
+// resultOf makes the form for a call's result.
 function resultOf(offer) {
   let shape = null;
   try {
     shape = JSON.parse(offer.shape || "null");
   } catch {
-    // as if none were recorded
+    // an unreadable shape counts as no shape
   }
   const form = field("Its result" + (shape === null ? ", as JSON" : ""), shape);
   return { body: el("div", { class: "result" }, form.body), read: form.read };
 }
 
-// openSeveral leads through one action on several records. One that has gone or was written
-// meanwhile loses nothing: it is told, and left.
+// openSeveral leads a person through one action on several records. It
+// names and skips records that are gone or have changed meanwhile.
 export function openSeveral(rows, verb, by, done) {
   const what = { redrive: "Hand out parked jobs", retry: "Let them be tried again" }[verb];
   const title = `${what}: ${rows.length === 1 ? "1 request" : `${rows.length} requests`}`;

@@ -1,4 +1,4 @@
-// Elements and words. Every text becomes a text node: nothing from a record is markup.
+// Elements and texts. Every text becomes a text node, so nothing from a record is markup.
 
 export const $ = (id) => document.getElementById(id);
 
@@ -24,7 +24,7 @@ export function svg(name, props = {}, ...children) {
 
 const units = [["d", 86400e3], ["h", 3600e3], ["m", 60e3], ["s", 1e3]];
 
-// took is a duration in milliseconds, with its two largest units.
+// took formats a duration in milliseconds in its two largest units.
 export function took(ms) {
   if (ms < 1000) return `${Math.round(ms)} ms`;
   if (ms < 10e3) return `${(ms / 1000).toFixed(1)} s`;
@@ -38,8 +38,8 @@ export function took(ms) {
   return parts.filter(Boolean).join(" ");
 }
 
-// ago says in its largest unit how long ago a time is, or how far ahead. What has happened
-// isn't ahead: the clock that noted it was, or this one is behind.
+// ago formats the distance of a time from now in the largest unit. A past event with a
+// later time means that this clock is behind, or the clock that noted the event was ahead.
 export function ago(at, now = Date.now(), happened = false) {
   const ms = Math.abs(now - at);
   for (const [name, size] of units) {
@@ -52,7 +52,7 @@ export function ago(at, now = Date.now(), happened = false) {
   return "now";
 }
 
-// say tells those who don't see what has changed. The same text again is told again.
+// say announces a text to screen readers, also if it is the same text again.
 export function say(text) {
   const status = $("status");
   if (text && status.textContent === text) {
@@ -61,9 +61,9 @@ export function say(text) {
   } else status.textContent = text;
 }
 
-let copied = () => {}; // takes back that a text is copied
+let copied = () => {}; // resets the button of the last copied text
 
-// copy is a button that copies a text. what names it for those who don't see where it stands.
+// copy makes a button that copies a text. what names the text for screen readers.
 export function copy(text, what) {
   const button = el("button", { type: "button", class: "copy", "data-copy": what });
   const named = (word) => {
@@ -89,12 +89,13 @@ const clock = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyl
 export const when = (at) => clock.format(new Date(at));
 export const number = (n) => n.toLocaleString();
 
-// time is a time with its tooltip. In long lists the tooltip waits for the mouse.
+// time makes a time element with a tooltip. In long lists the mouse adds the tooltip.
 export function time(at, text) {
   return el("time", { datetime: new Date(at).toISOString(), title: text === "" ? null : when(at) }, text ?? when(at));
 }
 
-// ticking keeps the text of an element true while the page is open: said makes it of the time.
+// ticking updates the text of an element while the page is open. said
+// makes the text from the present time.
 const ticked = document.getElementsByClassName("ticking");
 export function ticking(e, said) {
   e.classList.add("ticking");
@@ -124,7 +125,7 @@ const longReasons = {
 export const reasonText = (why) => longReasons[why] ?? why;
 const people = ["unknown", "stuck", "blocked", "parked", "unreadable"];
 
-// kindOf is done, open or waiting (for people).
+// kindOf returns done, open or waiting (for people).
 export function kindOf(row) {
   if ((row.reasons ?? []).some((w) => people.includes(w))) return "waiting";
   return row.state === "done" ? "done" : "open";

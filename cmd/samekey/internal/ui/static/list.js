@@ -4,10 +4,10 @@ import { get } from "./api.js";
 
 const f = { kind: "", reason: "", route: "", caller: "", time: "", from: 0, to: 0, order: "", size: 100, page: 0 };
 const shown = new Map(); // rows by their key
-let last; // the listing that is shown
-let here = ""; // the record that is open
-let asked; // aborts the call under way
-let chosen = false; // a person has chosen what is shown
+let last; // the present listing
+let here = ""; // the open record
+let asked; // aborts the running call
+let chosen = false; // a person has chosen a filter
 const picked = new Map(); // rows that are chosen, by their key
 
 export const current = () => last;
@@ -33,7 +33,7 @@ export async function refresh() {
     if (e.name === "AbortError") return last;
     throw e;
   }
-  // It opens on what waits for people, if anything does.
+  // At first the list shows what waits for people, if there is anything.
   if (!chosen && last.kinds.waiting) {
     f.kind = "waiting";
     chosen = true;
@@ -115,11 +115,11 @@ function options(select, value, list) {
   select.value = value;
 }
 
-// drawRows keeps the elements of rows that stay, and so the focus.
+// drawRows keeps the elements of unchanged rows, so that they keep the focus.
 function drawRows() {
   const body = $("rows");
-  // Of what waits, where it stands and how often it was tried; of the others, whose it is
-  // and how long it took.
+  // The columns of waiting rows are the place and the tries; those of
+  // other rows are the caller and the duration.
   const waits = f.kind === "waiting";
   write($("third"), waits ? "At" : "Caller");
   write($("fourth"), waits ? "Tries" : "Took");
@@ -134,7 +134,7 @@ function drawRows() {
     shown.set(row.pk, { tr, version });
     return tr;
   });
-  // First the rows that go: a row that stays, and would be moved before them, loses the focus.
+  // Remove old rows first: moving a row in front of them would lose its focus.
   const stays = new Set(wanted);
   for (const tr of [...body.children]) {
     if (stays.has(tr)) continue;
@@ -149,7 +149,7 @@ function drawRows() {
   mark();
 }
 
-// several says which action several rows may have at once; "" for none.
+// several returns the action that several rows may have at once; "" for none.
 function several(row) {
   if (row.reasons?.includes("parked")) return "redrive";
   return row.reasons?.includes("stuck") ? "retry" : "";
@@ -164,7 +164,7 @@ function pick(row, on) {
   for (const b of $("several").querySelectorAll("button")) b.hidden = by(b.dataset.many).length === 0;
 }
 
-// chosenFor are the chosen rows that take an action; none leaves no row chosen.
+// chosenFor returns the chosen rows that permit an action.
 export const chosenFor = (what) => [...picked.values()].filter((r) => several(r) === what);
 export function unpick() {
   for (const row of [...picked.values()]) pick(row, false);
@@ -218,10 +218,10 @@ export function begin(onChange) {
   });
 }
 
-// ofCaller lists all requests of a caller.
+// ofCaller shows all requests of a caller.
 export const ofCaller = (caller) => set({ caller, kind: "", reason: "", route: "", time: "", from: 0, to: 0 });
 
-// step moves the focus down or up by a row. It reports whether there was a row.
+// step moves the focus down or up by a row, and reports whether there is a row.
 export function step(by) {
   const rows = [...$("rows").children];
   if (rows.length === 0) return false;
@@ -233,7 +233,7 @@ export function step(by) {
   return true;
 }
 
-// focus puts the focus back on a row.
+// focus sets the focus on a row, or on the heading if there is no such row.
 export function focus(pk) {
   const row = shown.get(pk)?.tr.querySelector("a");
   (row ?? $("list-head")).focus();

@@ -1,4 +1,4 @@
-// The page: session, events, addresses, search and keys.
+// The page: session, events, addresses, search and keyboard.
 import { $, el, number, say, tick } from "./dom.js";
 import { enter, get, listen, post } from "./api.js";
 import * as list from "./list.js";
@@ -7,7 +7,7 @@ import { openSeveral } from "./ask.js";
 
 let about = {};
 
-// trouble shows what is wrong, by its kind: a call, the line to the server, the scan.
+// trouble shows errors by kind: of a call, of the connection to the server, of the scan.
 const troubles = {};
 function trouble(kind, e) {
   troubles[kind] = e?.message ?? "";
@@ -16,7 +16,7 @@ function trouble(kind, e) {
   $("trouble").hidden = !text;
 }
 
-// guarded shows what goes wrong in place.
+// guarded wraps fn, and shows its error on the page.
 const guarded = (fn) => async (...args) => {
   try {
     const out = await fn(...args);
@@ -59,7 +59,7 @@ async function start() {
   listen(heard, (e) => trouble("line", e));
 }
 
-// heard reads again what has changed; a long list at most every five seconds.
+// heard loads changed data again, and a long list at most every five seconds.
 let due = 0;
 let lately = 0;
 function heard(event) {
@@ -86,7 +86,7 @@ function drawScan(scan) {
   live.className = scan.live ? "on" : "";
   live.textContent = scan.live ? "live" : scan.running ? "" : scan.ended ? `read at ${new Date(scan.ended).toLocaleTimeString()}` : "";
   const load = $("load");
-  // A table that is read again and again doesn't show each time.
+  // A table that is read repeatedly shows its scans only once.
   const running = scan.running && !(scan.live && scan.ended);
   const key = JSON.stringify([running, scan.complete, scan.live]);
   if (load.dataset.key !== key) {
@@ -125,10 +125,10 @@ async function readTable() {
   drawScan(await post("/api/scan", {}));
 }
 
-// Addresses: #/record/KEY is an open record, everything else the list.
+// Addresses: #/record/KEY is an open record; any other fragment is the list.
 const route = guarded(async () => {
   if (location.hash.startsWith("#token=")) {
-    location.reload(); // the printed link, opened again
+    location.reload(); // the printed link was opened again
     return;
   }
   const m = /^#\/record\/(.+)$/.exec(location.hash);
@@ -155,8 +155,8 @@ $("search-by").addEventListener("change", () => {
   $("search-more").hidden = by !== "key";
   $("search-text").placeholder = { key: "Idempotency-Key", caller: "subject, or whole scope" }[by] ?? "key or short name  ( / )";
 });
-// What is searched for goes into the body of a POST: a customer's key never gets into an
-// address, the history or a log.
+// The search goes into the body of a POST: a customer's key never gets
+// into an address, the history or a log.
 $("search").addEventListener("submit", guarded(async (e) => {
   e.preventDefault();
   const text = $("search-text").value.trim();
@@ -187,7 +187,7 @@ async function find(search, scannable) {
   location.hash = `#/record/${encodeURIComponent(pks[0])}`;
 }
 
-// ofCaller reads the table for all requests of a caller, and lists them.
+// ofCaller scans the table for all requests of a caller, and lists them.
 async function ofCaller(scope) {
   const scan = $("search-scan");
   const size = await get("/api/size");

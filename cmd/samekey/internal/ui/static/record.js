@@ -4,7 +4,7 @@ import { get, post } from "./api.js";
 import { timeline } from "./timeline.js";
 import * as ask from "./ask.js";
 
-let open = ""; // the key of the record that is shown
+let open = ""; // the key of the open record
 let seen = "";
 let by = "";
 let acted = () => {};
@@ -26,7 +26,7 @@ export function close() {
   $("story").replaceChildren();
 }
 
-// show draws a record. again says that it is open already, and may have moved.
+// show draws a record. again means that the record is open already and may have changed.
 export async function show(pk, again) {
   if (!again) {
     open = pk;
@@ -42,12 +42,12 @@ export async function show(pk, again) {
     seen = "";
     return;
   }
-  if (open !== pk || story.seen === seen) return; // another one is open by now, or nothing has moved
+  if (open !== pk || story.seen === seen) return; // another record is open by now, or the record is unchanged
   seen = story.seen;
   draw(story);
 }
 
-// frame shows what is known. Of a record that has moved it keeps the focus where it was.
+// frame shows a record's parts. For a changed record the focus stays where it was.
 function frame(title, ...body) {
   const was = $("story").contains(document.activeElement) ? nameOf(document.activeElement) : undefined;
   $("record-head").textContent = title;

@@ -1,5 +1,5 @@
-// The timeline: a bar for each attempt, phase and job. Times from milliseconds to days
-// lie on one line, so each gap is as long as its logarithm.
+// The timeline: a bar for each attempt, phase and job. The scale is
+// logarithmic: it shows gaps from milliseconds to days on one line.
 import { copy, el, ticking, took, when } from "./dom.js";
 
 const words = { done: "", running: "running", failed: "failed", unknown: "outcome unknown", waiting: "waiting", parked: "parked" };
@@ -19,7 +19,7 @@ function scale(times) {
 export function timeline(spans) {
   const now = Date.now();
   const runs = (s) => s.from && !s.to && s.state === "running";
-  // A running one ends now. The clock that noted its begin may be ahead of this one.
+  // A running span ends now, or at its begin if the clock that noted the begin is ahead.
   const endOf = (s, at = now) => s.to || (runs(s) ? Math.max(at, s.from) : s.from);
   const times = spans.filter((s) => s.from).flatMap((s) => [s.from, endOf(s)]);
   const x = scale(times);

@@ -62,16 +62,16 @@ func beforeThePhases(ctx context.Context, req request) (response, error) {
 		return response{StatusCode: http.StatusBadRequest}, nil
 	}
 	_, err := idem.Atomic(ctx, "order_created", created)
-	if errors.Is(err, errSoldOut) { // nothing was done: the key is free
+	if errors.Is(err, errSoldOut) { // nothing is done yet: the key is free
 		return response{StatusCode: http.StatusConflict}, nil
 	}
 	switch {
 	case errors.Is(err, errSoldOut):
 		return response{StatusCode: http.StatusConflict}, nil
 	case err != nil:
-		return response{StatusCode: http.StatusPaymentRequired}, nil // it is stored
+		return response{StatusCode: http.StatusPaymentRequired}, nil // the answer is stored
 	}
-	return response{StatusCode: http.StatusServiceUnavailable}, nil // no client takes it for the outcome
+	return response{StatusCode: http.StatusServiceUnavailable}, nil // a client doesn't take a 503 for the outcome
 }
 
 func errorOfACall(ctx context.Context) (*response, error) {
@@ -150,7 +150,7 @@ func byHelpers(ctx context.Context, w http.ResponseWriter, n int) (response, err
 	case 4:
 		return problem(n, "a status out of sight"), nil
 	case 5:
-		return answerTo(err), nil // it has other answers, too
+		return answerTo(err), nil // the function has other answers, too
 	}
 	return problem(http.StatusCreated, ""), nil
 }
@@ -164,7 +164,7 @@ func engine(store *idem.MemoryStore) *idem.Engine { return idem.New(store, idem.
 
 func limits(o *idem.Options) { o.MinKey = 30 }
 
-// What is no refusal: another status, a status out of sight, an error beside it.
+// These are no refusals: another status, an unknown status, a status beside an error.
 func noRefusals(ctx context.Context, w http.ResponseWriter, given response, how int) (any, error) {
 	order, err := idem.Atomic(ctx, "order_created", created)
 	switch how {
@@ -224,7 +224,7 @@ func nothingCommitted(ctx context.Context, how int) (response, error) {
 	return response{StatusCode: http.StatusConflict}, nil // want `answers: the answer 409`
 }
 
-// The error that is asked for is another call's.
+// The tested error comes from another call.
 func otherErrors(ctx context.Context) (response, error) {
 	_, err := idem.Atomic(ctx, "order_created", created)
 	_, other := both(ctx)

@@ -1,4 +1,4 @@
-// Package answersstored has an engine that stores what others don't.
+// Package answersstored has an engine with its own rule for stored answers.
 package answersstored
 
 import (

@@ -108,7 +108,7 @@ func alsoGood(ctx context.Context, id string) (Order, error) {
 	return order, err
 }
 
-// What is declared outside of the handler is not its data.
+// Variables outside of the handler are not the handler's data.
 func count(handle func(func(context.Context) error)) int {
 	runs := 0
 	handle(func(ctx context.Context) error {
@@ -154,7 +154,7 @@ func more(ctx context.Context, orders []Order) (named int, _ error) {
 		named = 1              // want `assigns: named is assigned`
 		last++                 // nothing reads it
 		p.left.Total = 1       // want `assigns: p.left.Total is assigned`
-		q.left.Total = 1       // another part of it is read
+		q.left.Total = 1       // another part of q.left is read
 		at.Total = 1           // nothing reads it
 		(*at).ID, read = "", 1 // want `assigns: \(\*at\).ID is assigned` `assigns: read is assigned`
 		return true, nil

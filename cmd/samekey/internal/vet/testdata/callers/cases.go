@@ -28,9 +28,9 @@ func before(store *idem.MemoryStore) *idem.Engine {
 func good(store *idem.MemoryStore) []*idem.Engine {
 	resumable := func(o *idem.Options) { o.Resumable = true }
 	return []*idem.Engine{
-		idem.New(store, byAccount, resumable, func(o *idem.Options) { o.CallerFromOp = true }), // the handlers ask Op.Caller
+		idem.New(store, byAccount, resumable, func(o *idem.Options) { o.CallerFromOp = true }), // the handlers use Op.Caller
 		idem.New(store, byAccount),
-		idem.New(store, resumable), // the caller is the one that an authorizer has verified
+		idem.New(store, resumable), // an authorizer verifies the caller
 		idem.New(store, byAccount, func(o *idem.Options) { o.Resumable, o.Function = false, "orders" }),
 	}
 }

@@ -76,7 +76,7 @@ func (a *App) tell(ctx context.Context) error {
 
 func retried(f func() error) { f() }
 
-// reserve has phases: so has whoever calls it.
+// reserve has phases, and so has every function that calls it.
 func (a *App) reserve(ctx context.Context) (int, error) {
 	return idem.Atomic(ctx, "reserved", func(context.Context, *idem.Tx) (int, error) { return 1, nil })
 }
@@ -97,7 +97,7 @@ func (a *App) finish(ctx context.Context, tx *idem.Tx) (response, error) {
 	return response{Status: 201}, a.announce(ctx) // want `effects: App.announce calls Mails.SendMessage runs in an idem.Finish`
 }
 
-// step is a wrapper of the user's own.
+// step is a wrapper of phases.
 func step[T any](ctx context.Context, name string, fn func(context.Context) (T, error)) (T, error) {
 	return idem.Atomic(ctx, "step/"+name, func(ctx context.Context, _ *idem.Tx) (T, error) { return fn(ctx) })
 }
@@ -116,7 +116,7 @@ func charge(ctx context.Context, sc *stripe.Client) error {
 	return err
 }
 
-// A charge behind an interface is one too.
+// A charge behind an interface is an effect.
 func (a *App) byInterface(ctx context.Context, req request) (response, error) {
 	_, err := idem.Atomic(ctx, "order", func(ctx context.Context, tx *idem.Tx) (string, error) {
 		return a.pay.Charge(ctx, 20, tx.Key("payments")) // want `effects: Payments.Charge runs in an idem.Atomic, which may run many times`
@@ -168,7 +168,7 @@ func (a *App) byMethods(ctx context.Context) {
 	http.DefaultTransport.RoundTrip(patch)   // want `effects: http.RoundTripper.RoundTrip \(PATCH\) runs`
 }
 
-// A Foreign needs a key for what is not the same when it is done again.
+// A Foreign needs a key for a call whose repeat has a second effect.
 func (a *App) inForeign(ctx context.Context, sc *stripe.Client) {
 	idem.Foreign(ctx, "mailed", func(context.Context, *idem.Tx) (int, error) {
 		return 1, smtp.SendMail("127.0.0.1:25", nil, "", nil, nil) // want `keys: smtp.SendMail is called`
@@ -197,7 +197,7 @@ func (a *App) inForeign(ctx context.Context, sc *stripe.Client) {
 	})
 }
 
-// The function of a phase is a literal, a variable of one, or a function in sight.
+// The function of a phase is a literal, a variable that holds a literal, or a known function.
 func (a *App) functions(ctx context.Context, given func(context.Context, *idem.Tx) (int, error)) {
 	idem.Atomic(ctx, "braced", (func(context.Context, *idem.Tx) (int, error) {
 		return 1, a.tell(ctx) // want `effects: App.tell calls Mails.SendMessage runs in an idem.Atomic`
@@ -247,7 +247,7 @@ func threeParts() (context.Context, string, func(context.Context, *idem.Tx) (int
 	return nil, "one", one
 }
 
-// Tx and NotIdempotent are not idem's.
+// These Tx and NotIdempotent are not idem's.
 type Tx struct{}
 
 func NotIdempotent() idem.PhaseOption { return idem.Remembers(0) }

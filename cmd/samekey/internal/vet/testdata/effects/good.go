@@ -74,7 +74,7 @@ func (a *App) reads(ctx context.Context, req request) (response, error) {
 	})
 }
 
-// No run of this function comes to the call and to a phase.
+// No run of this function makes the call and runs a phase.
 func (a *App) route(ctx context.Context, req request) (response, error) {
 	switch req.Body {
 	case "order":
@@ -90,7 +90,7 @@ func (a *App) route(ctx context.Context, req request) (response, error) {
 	return a.reads(ctx, req)
 }
 
-// A function without phases is none of our business.
+// The rule ignores a function without phases.
 func (a *App) plain(ctx context.Context) (response, error) {
 	a.pay.Refund(ctx, "1")
 	_, err := a.mails.SendMessage(ctx, &sqs.SendMessageInput{})
@@ -110,7 +110,7 @@ func (a *App) put(ctx context.Context, key string) error {
 	return err
 }
 
-// What is done when the program starts is not a handler's.
+// Calls at the program's start belong to no handler.
 func start(ctx context.Context, a *App, handle func(func(context.Context, request) (response, error))) {
 	a.items.CreateTable(ctx, &dynamodb.CreateTableInput{})
 	handle(func(ctx context.Context, req request) (response, error) {
@@ -118,7 +118,7 @@ func start(ctx context.Context, a *App, handle func(func(context.Context, reques
 	})
 }
 
-// Whatever else has such names, or parameters.
+// Other functions have such names or parameters, too.
 func (a *App) others(ctx context.Context, sc *stripe.Client, cw *cloudwatch.Client) error {
 	_, err := idem.Atomic(ctx, "one", one)
 	if err != nil {
@@ -139,7 +139,7 @@ func (a *App) others(ctx context.Context, sc *stripe.Client, cw *cloudwatch.Clie
 
 func (a *App) Refund(context.Context, string) error { return nil }
 
-// Requests that are made out of sight.
+// The methods of these requests are unknown.
 func (a *App) requests(ctx context.Context, given *http.Request, makes func() *http.Request) {
 	idem.Atomic(ctx, "one", one)
 	a.http.Do(given)
@@ -158,7 +158,7 @@ func request1(method string) *http.Request { return nil }
 
 func requestParts() (context.Context, string, string, io.Reader) { return nil, "POST", "", nil }
 
-// A run that ends comes to no phase.
+// A run that ends here reaches no phase.
 func (a *App) ends(ctx context.Context, how int) {
 	switch how {
 	case 1:
@@ -180,7 +180,7 @@ func (a *App) ends(ctx context.Context, how int) {
 	idem.Atomic(ctx, "one", one)
 }
 
-// The key is the wrapper's.
+// The wrapper derives the key.
 func keyed(ctx context.Context, fn func(ctx context.Context, key string) (string, error)) (string, error) {
 	return idem.Foreign(ctx, "keyed", func(ctx context.Context, tx *idem.Tx) (string, error) { return fn(ctx, tx.Key("payments")) })
 }
@@ -198,7 +198,7 @@ func (a *App) pong(ctx context.Context, n int) { a.ping(ctx, n-1) }
 func (a *App) later(ctx context.Context) func() {
 	idem.Atomic(ctx, "one", one)
 	a.ping(ctx, 1)
-	a.byRequest(ctx) // it has phases, and is judged for itself
+	a.byRequest(ctx) // the called function has phases, and is judged separately
 	idem.Atomic(ctx, "two", func(ctx context.Context, tx *idem.Tx) (int, error) {
 		a.ping(ctx, 1)
 		return one(ctx, tx)

@@ -7,7 +7,7 @@ import (
 	"github.com/samekey/samekey/idem"
 )
 
-// A file that helps tests is one of them.
+// A file with helpers for tests counts as a test.
 func testing1(t *testing.T, a *App) {
 	idem.Atomic(t.Context(), "one", one)
 	a.announce(context.Background())

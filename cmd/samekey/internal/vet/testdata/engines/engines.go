@@ -49,7 +49,7 @@ type config struct {
 	text   string
 }
 
-// Options are not the engine's.
+// These Options are not the engine's.
 type Options struct{ Scope string }
 
 func both() (string, bool) { return "a", true }

@@ -57,7 +57,7 @@ func unwaited(context.Context, *idem.Tx) (bool, error) {
 	return true, nil
 }
 
-// A channel waits as well, and goroutines outside of phases may.
+// A channel waits as well, and code outside of phases may start goroutines.
 func (a *App) alsoGood(ctx context.Context) error {
 	go func() {}()
 	_, err := idem.Foreign(ctx, "mailed", func(ctx context.Context, tx *idem.Tx) (bool, error) {
@@ -93,7 +93,7 @@ func (a *App) started(ctx context.Context, key string) <-chan error {
 	return done
 }
 
-// What waits, waits for what began before it.
+// A wait counts for goroutines that began before it.
 func (a *App) order(ctx context.Context, out chan error, all []error) {
 	idem.Foreign(ctx, "received before", func(ctx context.Context, tx *idem.Tx) (bool, error) {
 		<-out

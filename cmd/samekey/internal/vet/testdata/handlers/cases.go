@@ -1,4 +1,4 @@
-// Package handlers has handlers for the lock file, which is beside it.
+// Package handlers has handlers for the lock file in this folder.
 package handlers
 
 import (
@@ -79,7 +79,7 @@ func (a *App) charge(ctx context.Context, tx *idem.Tx) (Charge, error) {
 	return a.payments.Charge(ctx, 20, tx.Key("payments"))
 }
 
-// reserve is a wrapper: the phase is its caller's.
+// reserve is a wrapper: its phase belongs to the caller.
 func (a *App) reserve(ctx context.Context, name string) error {
 	_, err := idem.Atomic(ctx, name, one)
 	return err
@@ -98,7 +98,7 @@ func (a *App) look(ctx context.Context) error {
 	return err
 }
 
-// route is no handler: its branches are.
+// route is not a handler: each branch is a handler.
 func (a *App) route(ctx context.Context, path string) (response, error) {
 	if path == "/refunds" {
 		return response{}, a.refund(ctx)
@@ -106,7 +106,7 @@ func (a *App) route(ctx context.Context, path string) (response, error) {
 	return a.book(ctx, nil)
 }
 
-// start has two handlers, in the order of one another.
+// start has two handlers, and each has its own order of phases.
 func start(handle func(string, func(context.Context) error)) {
 	handle("POST /a", func(ctx context.Context) error { // want `handler start POST /a, a$`
 		_, err := idem.Atomic(ctx, "a", one)
@@ -155,12 +155,12 @@ func (a *App) pairs(ctx context.Context) { // want `handler App.pairs, left, rig
 	a.look(ctx)
 }
 
-// only has a Finish.
+// only runs only a Finish.
 func (a *App) only(ctx context.Context) (response, error) {
 	return idem.Finish(ctx, func(context.Context, *idem.Tx) (response, error) { return response{Status: 201}, nil })
 }
 
-// logged is no handler, though it calls what is no phase, too.
+// logged is not a handler, though it also makes other calls.
 func (a *App) logged(ctx context.Context) error {
 	a.note()
 	return a.refund(ctx)
@@ -174,7 +174,7 @@ var inPackage = func(ctx context.Context) { // want `handler func 1, in a packag
 
 var made func(string) string
 
-// The names of phases, as far as they are in sight.
+// In the file, names of phases have * for parts that are not constant.
 func names(ctx context.Context, id string, n int) { // want `handler names, a/\*, b/\* < a/\*, c/\* < a/\* < b/\*, \*/ < .*, \* < .*, \* < .*, 100%/\* < .*, \* < .*`
 	idem.Atomic(ctx, "a/"+id, one)
 	idem.Atomic(ctx, fmt.Sprint("b/", n-1), one)

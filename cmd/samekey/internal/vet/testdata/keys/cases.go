@@ -115,7 +115,7 @@ func (a *App) with(ctx context.Context, tx *idem.Tx) (string, error) {
 	return a.payments.Charge(ctx, 20, tx.Key("payments"))
 }
 
-// The key is asked for somewhere in the function, or the Tx goes elsewhere.
+// The function asks for the key, or passes its Tx on.
 func (a *App) more(ctx context.Context, made func() idem.PhaseOption) {
 	given := idem.Remembers(0)
 	idem.Foreign(ctx, "first", func(ctx context.Context, tx *idem.Tx) (string, error) {

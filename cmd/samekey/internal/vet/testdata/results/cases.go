@@ -39,7 +39,7 @@ func good(ctx context.Context, id string) (Order, error) {
 	})
 }
 
-// phase runs a phase with a result of T.
+// phase runs a phase with a result of type T.
 func phase[T any](ctx context.Context) {
 	idem.Atomic(ctx, "phase", func(context.Context, *idem.Tx) (v T, err error) { return v, nil })
 }
@@ -113,7 +113,7 @@ func alsoGood(ctx context.Context) error {
 	return err
 }
 
-// must is a wrapper without an error.
+// must is a wrapper that returns no error.
 func must[T any](ctx context.Context, fn func(context.Context, *idem.Tx) (T, error)) T {
 	v, _ := idem.Atomic(ctx, "must", fn)
 	return v

@@ -55,7 +55,7 @@ func (a *App) wrapped(ctx context.Context) error {
 	return err
 }
 
-// Errors that are asked for, and those of no call with an effect.
+// These errors are tested, or come from a call without an effect.
 func (a *App) asked(ctx context.Context, order any) error {
 	_, err := idem.Foreign(ctx, "charged", func(ctx context.Context, tx *idem.Tx) (string, error) {
 		if _, err := json.Marshal(order); err != nil {
