@@ -10,20 +10,21 @@ import (
 )
 
 const (
-	// failures of different operations open a breaker: one may be its operation's fault.
+	// failures is how many different operations have to fail to open a breaker: a single failure may
+	// be the operation's fault.
 	failures = 3
-	// probePause is the time between two probes, if the grace is no shorter. It stays short: a
-	// probe may fail by its operation's fault, and many others may come before a good one.
+	// probePause is the time between two probes, unless the grace is shorter. It is short: many
+	// probes may fail by their operations' fault before a probe succeeds.
 	probePause = time.Minute
-	// mostBreakers is how many functions are remembered: their names are in the records.
+	// mostBreakers is how many functions are remembered. Their names come from the records.
 	mostBreakers = 1000
 	// mostFailed is how many operations, and how many callers, a breaker remembers.
 	mostFailed = 1000
 )
 
-// breakers are the functions that give no answer, as this process saw it: throttled, out of
-// reach, timed out or crashed. Any answer proves that a function works, also one that says
-// that its operation has failed: that operation backs off alone, by its tries.
+// breakers has the functions that gave this process no answer: throttled, out of reach, timed out
+// or crashed. Any answer proves that a function works, even the answer that an operation has
+// failed: then only this operation backs off, by its tries.
 type breakers struct {
 	pause time.Duration // between two probes
 
@@ -35,13 +36,13 @@ func newBreakers(pause time.Duration) breakers {
 	return breakers{pause: pause, all: lru.New[string, *breaker](mostBreakers)}
 }
 
-// breaker is a function that has given no answer since it last gave one. It is open after so
-// many failures of different operations: one operation probes, and the others wait.
+// breaker is a function that currently gives no answer. The breaker is open after failures of
+// several different operations: one operation probes, and the others wait.
 type breaker struct {
 	failed  *lru.Map[string, bool] // operations without an answer
-	callers *lru.Map[string, bool] // and whose they are
-	until   time.Time              // of the pause
-	probing string                 // the operation that tries
+	callers *lru.Map[string, bool] // the callers of these operations
+	until   time.Time              // the end of the pause
+	probing string                 // the operation that tries now
 	next    candidate              // the best of those that wait
 }
 
@@ -58,9 +59,9 @@ func (c *candidate) before(other *candidate) bool {
 	return cmp.Or(cmp.Compare(c.rank, other.rank), c.due.Compare(other.due)) < 0
 }
 
-// rank is lower for an operation whose failure would say more about the function: it hasn't
-// failed yet, nor has another operation of its caller. So many bad operations of one caller
-// hold up no other caller's.
+// rank returns 2 for an operation that has failed, 1 if another operation of its caller has failed,
+// and 0 otherwise. A failure at a lower rank says more about the function. So many bad operations
+// of one caller don't hold up the operations of other callers.
 func (one *breaker) rank(r *store.Record) int {
 	if _, failed := one.failed.Get(r.ID); failed || r.Tries > 0 {
 		return 2
@@ -71,7 +72,8 @@ func (one *breaker) rank(r *store.Record) int {
 	return 0
 }
 
-// enter reports whether an operation, due since, may try its function, or until when it waits.
+// enter reports whether an operation that has been due since due may try its function. If it may
+// not, it waits until until.
 func (b *breakers) enter(r *store.Record, due, now time.Time) (until time.Time, may bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

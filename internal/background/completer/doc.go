@@ -9,9 +9,9 @@
 //
 // # Guarantees
 //
-// A ticket names an operation, and waits until it has ended. A take-over is for the state
-// that was read, under a condition of the table. So lost, late, repeated or reordered tickets
-// do no harm. The sweep finds operations that have no ticket.
+// A ticket names an operation, and waits until the operation has ended. A take-over is a
+// conditional write: it succeeds only if the record is still as it was read. So lost, late,
+// repeated or reordered tickets do no harm. The sweep finds operations that have no ticket.
 //
 // # Several functions on one table
 //

@@ -18,17 +18,17 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// Handler takes tickets from their queue. A ticket is one message, which waits in the queue
-// until its operation has ended: it is made invisible again and reported as failed, and never
-// sent anew, since Lambda ends what it takes for a loop. A Handler reads the record of a due
-// ticket, once, and gives the ticket to the [Resumer]. The ticket waits on if the operation
-// is in flight, or if the try failed. After any other outcome the message is deleted. It is
-// deleted too, and the sweep makes another, if its handler isn't found ([TicketNotMine]), if
-// its operation has been due for 3 hours, or if 60,000 messages wait: SQS gives nothing more
-// to receive at 120,000.
+// Handler takes tickets from their queue. A ticket is one message, which waits in the queue until
+// its operation has ended. A waiting message is made invisible again and reported as failed. It is
+// never sent anew: Lambda would take that for a loop and end it. A Handler reads the record of a
+// due ticket, once, and gives the ticket to the [Resumer]. The ticket waits on if the operation is
+// in flight, or if the try failed. After any other outcome the message is deleted. The message is
+// deleted too, and the sweep makes another ticket, if the handler isn't found ([TicketNotMine]), if
+// the operation has been due for 3 hours and an older ticket waits, or if 60,000 messages wait: at
+// 120,000 SQS delivers no more.
 //
-// While the tries of a function fail, one ticket in a process tries, and the others wait: their
-// operations keep their tries. A Handler is safe for concurrent use.
+// While a function gives no answer, one ticket in a process tries the function. The others wait,
+// and their operations keep their tries. A Handler is safe for concurrent use.
 //
 // The function's event source mapping must have ReportBatchItemFailures, and the queue a
 // redrive policy with a maxReceiveCount of 1000: each wait is a receive.
@@ -43,9 +43,9 @@ type Handler struct {
 
 // Options are a handler's settings; the zero value is the default.
 type Options struct {
-	// Grace is how long after its lease an operation is tried, and the back-off after a
-	// failed try, which doubles with each try up to an hour. At most a day. Default:
-	// [state.DefaultGrace].
+	// Grace is the time between the end of an operation's lease and the first try. It is also the
+	// back-off after a failed try, which doubles with each try up to an hour. At most a day.
+	// Default: [state.DefaultGrace].
 	Grace time.Duration
 	// Concurrency is how many tickets are resumed at once. Default: 1.
 	Concurrency int
@@ -184,8 +184,8 @@ func (h *Handler) message(ctx context.Context, m *received) (waits bool) {
 	return h.operation(ctx, m, t)
 }
 
-// operation reads the record of a ticket. It tries the operation if it is due, as the
-// record is now.
+// operation reads the record of a ticket. It tries the operation if the operation is due by that
+// record.
 func (h *Handler) operation(ctx context.Context, m *received, t jobs.Ticket) (waits bool) {
 	rec, err := h.records.Load(ctx, t.PK)
 	switch {
@@ -231,7 +231,7 @@ func (h *Handler) leave(ctx context.Context, t jobs.Ticket, why string) (waits b
 	return false
 }
 
-// told tells the outcome of a ticket.
+// told tells Options.Resumed the outcome of a ticket, and returns the outcome.
 func (h *Handler) told(ctx context.Context, t jobs.Ticket, o TicketOutcome) TicketOutcome {
 	if h.opt.Resumed != nil {
 		h.opt.Resumed(ctx, t, o)
@@ -239,7 +239,7 @@ func (h *Handler) told(ctx context.Context, t jobs.Ticket, o TicketOutcome) Tick
 	return o
 }
 
-// after does what follows from an outcome. pause is that after a failed try.
+// after acts on a ticket's outcome. pause is the back-off after a failed try.
 func (h *Handler) after(ctx context.Context, m *received, t jobs.Ticket, o TicketOutcome, pause time.Duration) (waits bool) {
 	log := h.opt.Logger.With("record", t.Record(), "outcome", o.Kind)
 	switch o.Kind {
@@ -275,8 +275,8 @@ func (h *Handler) ended(ctx context.Context, m *received, t jobs.Ticket, why err
 	return false
 }
 
-// hide makes a message invisible until due. If that fails, it waits for the queue's own
-// visibility timeout. If too many messages wait, it is deleted.
+// hide makes a message invisible until due. If that fails, the message waits for the queue's own
+// visibility timeout. If too many messages wait, the message is deleted.
 func (h *Handler) hide(ctx context.Context, m *received, due time.Time) (waits bool) {
 	now := h.opt.Now()
 	if h.queue.crowded(ctx) {

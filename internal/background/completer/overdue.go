@@ -12,8 +12,8 @@ import (
 // mostOverdue is how many operations are remembered.
 const mostOverdue = 10_000
 
-// overdue has the oldest ticket of each operation that is long due and can't be tried, as this
-// process saw them. Each sweep makes another ticket for such an operation.
+// overdue has the oldest ticket that this process saw of each operation that is long due and can't
+// be tried. Each sweep makes another ticket for such an operation.
 type overdue struct {
 	mu  sync.Mutex
 	all *lru.Map[string, seen] // by operation
@@ -28,8 +28,8 @@ type seen struct {
 
 func newOverdue() *overdue { return &overdue{all: lru.New[string, seen](mostOverdue)} }
 
-// spare reports whether a sweep has made m, and an older ticket of its operation waits. due
-// is m's own: only a sweep sends tickets that are due.
+// spare reports whether a sweep has made the ticket m while an older ticket of the operation waits.
+// due is the due time in m: only a sweep sends tickets that are due already.
 func (w *overdue) spare(m *received, operation string, due, now time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

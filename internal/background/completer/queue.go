@@ -30,14 +30,14 @@ type QueueAPI interface {
 
 var _ QueueAPI = (*sqs.Client)(nil)
 
-// Queue keeps tickets in an SQS queue, hidden until they are due, or for the 15
-// minutes that SQS allows: [Handler] hides those that come too early. The
-// queue must be a standard queue, since FIFO queues don't delay single messages.
+// Queue keeps tickets in an SQS queue. A ticket is hidden until it is due, but at most for the 15
+// minutes that SQS allows; [Handler] hides a ticket that comes too early again. The queue must be a
+// standard queue, since FIFO queues don't delay single messages.
 //
-// With [QueueOptions.Schedule] a ticket for a job's time that is further away is a schedule of
-// EventBridge Scheduler, which sends it then, once, and deletes itself. Its name is made of
-// the operation and the time, so a ticket that is put again makes no other. If Scheduler
-// takes no schedule, the queue takes the ticket.
+// With [QueueOptions.Schedule] a ticket for a job's time more than 15 minutes ahead becomes a
+// schedule of EventBridge Scheduler. The schedule sends the ticket at that time, once, and deletes
+// itself. Its name is made of the operation and the time, so a ticket that is put again makes no
+// second schedule. If Scheduler takes no schedule, the queue takes the ticket.
 type Queue struct {
 	api QueueAPI
 	url string
@@ -53,9 +53,9 @@ type Queue struct {
 
 // QueueOptions vary [NewQueue].
 type QueueOptions struct {
-	// Schedule keeps tickets for more than 15 minutes: the method CreateSchedule of a
-	// *scheduler.Client. nil: the queue keeps them, where they count among the messages in
-	// flight, and for at most its retention; a sweep does the work of tickets that are gone.
+	// Schedule is the method CreateSchedule of a *scheduler.Client. It keeps the tickets of jobs for
+	// more than 15 minutes. nil: the queue keeps these tickets, for at most its retention, and they
+	// count among the messages in flight. A sweep does the work of tickets that are gone.
 	Schedule func(context.Context, *scheduler.CreateScheduleInput, ...func(*scheduler.Options)) (*scheduler.CreateScheduleOutput, error)
 	// Role is the ARN of the role by which a schedule sends to the queue. Required with Schedule.
 	Role string
@@ -86,7 +86,8 @@ const (
 	// maxHidden is less than the 12 hours that SQS allows from a receive on: Lambda has held
 	// the message for a while.
 	maxHidden = 11*time.Hour + 30*time.Minute
-	// maxWaiting is half of the messages in flight at which a standard queue gives no more.
+	// maxWaiting is half of the number of messages in flight at which a standard queue delivers no
+	// more.
 	maxWaiting = 60_000
 	askEvery   = time.Minute
 )
@@ -193,8 +194,8 @@ func (q *Queue) hide(ctx context.Context, receipt string, d time.Duration) error
 	return err
 }
 
-// crowded reports whether so many messages wait that no more should. If the queue doesn't
-// answer, what it said last counts.
+// crowded reports whether too many messages wait. If the queue doesn't answer, its last answer
+// counts.
 func (q *Queue) crowded(ctx context.Context) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

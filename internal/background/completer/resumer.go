@@ -19,10 +19,9 @@ type Resumer interface {
 	Resume(ctx context.Context, t jobs.Ticket) TicketOutcome
 }
 
-// InProcess is a Resumer that runs the operation in this process: resume is
-// [idem.Engine.Resume] with the handler's code. The engine's options, or
-// [idem.ResumeOptions], set the function for which it acts, which must be the
-// function that the records name.
+// InProcess is a Resumer that runs the operation in this process: resume is [idem.Engine.Resume]
+// with the handler's code. The engine's options, or [idem.ResumeOptions], name the function for
+// which it acts. It must be the function that the records name.
 type InProcess func(ctx context.Context, t jobs.Ticket) error
 
 // Resume implements [Resumer].
@@ -30,9 +29,9 @@ func (resume InProcess) Resume(ctx context.Context, t jobs.Ticket) TicketOutcome
 	return outcome(envelope.OutcomeOf(resume(ctx, t)))
 }
 
-// Functions is a Resumer that gives a ticket to the function that its record names.
-// A completer calls only the functions in the map. "" is code without
-// idem.Options.Function, outside of Lambda.
+// Functions is a Resumer that gives a ticket to the function that its record names. A completer
+// calls only the functions in the map. The name "" stands for code without idem.Options.Function,
+// outside of Lambda.
 //
 // Reach a renamed function under both names; the function itself decides which names
 // it accepts ([lambda.HandlerOptions]):
@@ -61,10 +60,10 @@ var _ FunctionAPI = (*awslambda.Client)(nil)
 // a qualifier: a record names its function without a qualifier, and the qualifier
 // selects the alias or version that completes the operation.
 //
-// The Resumer invokes the function, for the tenant of the record if it has one, and
-// waits for its answer. The function takes the request and the caller from its own
-// table, and runs the same code as for a client; its handler must be made by
-// [lambda.Wrap] or [lambda.NewRouter]. The function gets only the ticket.
+// The Resumer invokes the function and waits for its answer. If the record has a tenant, the call
+// is for that tenant. The function takes the request and the caller from its own table, and runs
+// the same code as for a client; its handler must be made by [lambda.Wrap] or [lambda.NewRouter].
+// The function gets only the ticket.
 //
 // The client's HTTP timeout must be longer than the functions'. Invoke panics if api
 // is nil, if there is no function or a function without a name, or if two have the

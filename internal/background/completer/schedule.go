@@ -57,8 +57,8 @@ func (q *Queue) schedule(ctx context.Context, tickets []jobs.Ticket) []bool {
 	return made
 }
 
-// create makes the schedule of a ticket. One that exists is the ticket's: its name is made of
-// all that the ticket says.
+// create makes the schedule of a ticket. A schedule of the same name is of the same ticket: the
+// name is made of the ticket's contents.
 func (q *Queue) create(ctx context.Context, t jobs.Ticket) error {
 	arn, err := q.target(ctx)
 	if err != nil {
@@ -81,7 +81,7 @@ func (q *Queue) create(ctx context.Context, t jobs.Ticket) error {
 	return err
 }
 
-// target returns the queue's ARN, which the queue tells once.
+// target returns the queue's ARN. It asks the queue once.
 func (q *Queue) target(ctx context.Context) (string, error) {
 	if arn := q.arn.Load(); arn != nil {
 		return *arn, nil

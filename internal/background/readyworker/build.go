@@ -29,7 +29,7 @@ import (
 // error names the variable that is wrong.
 type Keys func(sdk func(service string) aws.Config, getenv func(string) string) (seal.Provider, error)
 
-// Settings are those of a main of one's own: the fields of lambda/worker.Options.
+// Settings are the settings of a program with its own main: the fields of lambda/worker.Options.
 type Settings struct {
 	Sinks         jobs.Route
 	FairBy        func(jobs.Delivery) string
@@ -120,7 +120,8 @@ func build(environ []string, keys Keys, own Settings, optFns ...func(*worker.Opt
 	return counts.Wrap(worker.New(db, store, c.tickets(queue, role, logger), append([]func(*worker.Options){settings}, optFns...)...)), nil
 }
 
-// tickets is the queue of tickets; with a role, those for more than 15 minutes are schedules.
+// tickets returns the queue of tickets. With a role, tickets of jobs for more than 15 minutes
+// become schedules.
 func (c clients) tickets(url, role string, logger *slog.Logger) *completer.Queue {
 	return completer.NewQueue(c.sqs(), url, func(o *completer.QueueOptions) {
 		if o.Logger = logger; role != "" {
@@ -129,7 +130,7 @@ func (c clients) tickets(url, role string, logger *slog.Logger) *completer.Queue
 	})
 }
 
-// sealer opens sealed args; nil without a key.
+// sealer returns the sealer that opens sealed args, or nil without a key.
 func (e *environment) sealer(c clients, keys Keys, own seal.Provider) *seal.Sealer {
 	const name = "SAMEKEY_KMS_KEYS"
 	opens := func(o *seal.Options) { o.OpenOnly = true } // it makes no record
@@ -153,7 +154,7 @@ func (e *environment) sealer(c clients, keys Keys, own seal.Provider) *seal.Seal
 	return seal.New(provider, opens)
 }
 
-// queue is the URL of a standard queue.
+// queue returns the URL of a standard queue.
 func (e *environment) queue(name string) string {
 	const example = "the URL of a standard SQS queue, as https://sqs.REGION.amazonaws.com/ACCOUNT/NAME"
 	url := e.required(name, example)
@@ -163,7 +164,7 @@ func (e *environment) queue(name string) string {
 	return url
 }
 
-// role is the ARN of a role, or "".
+// role returns the ARN of a role, or "".
 func (e *environment) role(name string) string {
 	arn := e.text(name)
 	if arn != "" && (!strings.HasPrefix(arn, "arn:") || !strings.Contains(arn, ":role/")) {
@@ -172,7 +173,7 @@ func (e *environment) role(name string) string {
 	return arn
 }
 
-// namespaces are those of the setting; nil for all.
+// namespaces returns the namespaces of the setting, or nil for all namespaces.
 func (e *environment) namespaces() []string {
 	const name = "SAMEKEY_NAMESPACES"
 	list := e.list(name)

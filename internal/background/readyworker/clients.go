@@ -30,7 +30,7 @@ const (
 	attemptTimeout = 3 * time.Second // the SDK's own client waits for an answer for ever
 )
 
-// quick is a client for calls that take milliseconds.
+// quick returns a client for calls that take milliseconds.
 func quick() *awshttp.BuildableClient {
 	return awshttp.NewBuildableClient().WithTimeout(attemptTimeout).WithDialerOptions(func(d *net.Dialer) { d.Timeout = dialTimeout })
 }
@@ -53,17 +53,17 @@ func (c clients) lambda() *lambda.Client { return lambda.NewFromConfig(c.sdk("LA
 
 func (c clients) scheduler() *scheduler.Client { return scheduler.NewFromConfig(c.sdk("SCHEDULER")) }
 
-// resume is a client that waits for a function's answer as long as its context does.
+// resume returns a client that waits for a function's answer until its context ends.
 func (c clients) resume() *lambda.Client { return lambda.NewFromConfig(c.patient("LAMBDA")) }
 
-// sdk is the settings of a client for a service.
+// sdk returns the settings of a client for a service.
 func (c clients) sdk(service string) aws.Config {
 	cfg := c.patient(service)
 	cfg.HTTPClient = quick()
 	return cfg
 }
 
-// patient is sdk without limits of time.
+// patient returns the settings of sdk without time limits.
 func (c clients) patient(service string) aws.Config {
 	cfg, _ := sdkenv.Config(c.env.text, service) // build reports the error, which is the same for each service
 	return cfg

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// variables are those of the lists in the programs' comments.
+// variables are the worker's variables, which the programs' comments list.
 var variables = []string{
 	"SAMEKEY_APP", "SAMEKEY_EVENT_SOURCE", "SAMEKEY_FUNCTIONS", "SAMEKEY_GRACE", "SAMEKEY_KMS_CONTEXT", "SAMEKEY_KMS_KEYS",
 	"SAMEKEY_NAMESPACES", "SAMEKEY_SCHEDULE_ROLE", "SAMEKEY_SINKS", "SAMEKEY_SWEEP_LATE", "SAMEKEY_SWEEP_PAGES", "SAMEKEY_TICKETS_URL",
 }
 
-// others begin like them and are of other programs of the same stack.
+// others begin with SAMEKEY_ too, and belong to other programs of the same stack.
 var others = []string{"SAMEKEY_LEASE_MARGIN"}
 
 // environment reads settings, and remembers what is wrong with them.
@@ -43,10 +43,10 @@ func (e *environment) wrong(name, format string, args ...any) {
 
 func (e *environment) err() error { return errors.Join(e.errs...) }
 
-// text is a setting that may be missing.
+// text returns a setting that may be missing.
 func (e *environment) text(name string) string { return e.values[name] }
 
-// required is a setting that must be there; example is one.
+// required returns a setting that must be there. example is a value of it.
 func (e *environment) required(name, example string) string {
 	v := e.values[name]
 	if v == "" {
@@ -55,12 +55,12 @@ func (e *environment) required(name, example string) string {
 	return v
 }
 
-// list is a setting with commas or blanks between its entries.
+// list returns the entries of a setting, which have commas or blanks between them.
 func (e *environment) list(name string) []string {
 	return strings.FieldsFunc(e.values[name], func(c rune) bool { return c == ',' || c == ' ' || c == '\n' || c == '\t' })
 }
 
-// duration is a positive time, 0 if it isn't set.
+// duration returns a positive time, or 0 if the setting is missing.
 func (e *environment) duration(name string) time.Duration {
 	v := e.values[name]
 	if v == "" {
@@ -73,7 +73,7 @@ func (e *environment) duration(name string) time.Duration {
 	return d
 }
 
-// whole is a positive number, 0 if it isn't set.
+// whole returns a positive number, or 0 if the setting is missing.
 func (e *environment) whole(name string) int {
 	v := e.values[name]
 	if v == "" {

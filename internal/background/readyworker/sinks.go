@@ -12,17 +12,17 @@ import (
 	"github.com/samekey/samekey/internal/base/functionname"
 )
 
-// target is where jobs may go: the sink of a kind is KIND=NAME:ADDRESS.
+// target is a type of sink. The setting for the jobs of a kind is KIND=NAME:ADDRESS.
 type target struct {
 	name    string
-	address string // in a word
-	actions string // that SinksPolicy of samekey.yaml allows; a test holds it to them
+	address string // a word for the address
+	actions string // the actions that SinksPolicy of samekey.yaml allows, as a test checks
 	valid   func(address string) bool
 	write   string // what to write if the address is not valid
 	sink    func(c clients, address string, o choice) jobs.Sink
 }
 
-// choice is what a main of one's own says of a sink.
+// choice is what a program with its own main sets for a sink.
 type choice struct {
 	fairBy        func(jobs.Delivery) string
 	withoutTenant bool
@@ -92,7 +92,7 @@ func isTopic(address string) bool {
 
 func anything(string) bool { return true }
 
-// sinksExample is what to write in place of a target of none of these names.
+// sinksExample is what to write in place of an unknown target.
 var sinksExample = func() string {
 	forms := make([]string, len(targets))
 	for i, t := range targets {
@@ -102,8 +102,8 @@ var sinksExample = func() string {
 	return strings.Join(forms[:last], ", ") + " or " + forms[last] + ", with commas between them"
 }()
 
-// sinks are where jobs go. Kinds with the same target have one sink, which keeps
-// the order of a group.
+// sinks returns the sinks of all kinds of jobs. Kinds with the same target have one sink, which
+// keeps the order of a group.
 func (e *environment) sinks(c clients) jobs.Route {
 	const name = "SAMEKEY_SINKS"
 	route := make(jobs.Route)
@@ -133,7 +133,7 @@ func (e *environment) sinks(c clients) jobs.Route {
 	return route
 }
 
-// sink is one of them; nil if there is something wrong with it.
+// sink returns the sink of an entry, or nil if the entry is wrong.
 func (e *environment) sink(c clients, name, of, address string, o choice) jobs.Sink {
 	i := slices.IndexFunc(targets, func(t target) bool { return t.name == of })
 	switch {
@@ -149,7 +149,7 @@ func (e *environment) sink(c clients, name, of, address string, o choice) jobs.S
 	return nil
 }
 
-// functions are those that may complete operations.
+// functions returns the functions that may complete operations.
 func (e *environment) functions(c clients) completer.Resumer {
 	const name = "SAMEKEY_FUNCTIONS"
 	all := e.list(name)

@@ -72,8 +72,8 @@ func (b *batcher) free(all []jobs.Delivery, now []int, failed map[string]bool, e
 	return left
 }
 
-// send makes a call. If a delivery may be at fault for the call's error, each
-// delivery is sent alone to find out which.
+// send makes a call. If a delivery may be at fault for the call's error, each delivery is sent
+// alone to find out which one it is.
 func (b *batcher) send(ctx context.Context, all []jobs.Delivery, now []int, r *round) {
 	if len(now) == 0 || r.stops(ctx, now...) {
 		return

@@ -19,7 +19,8 @@ import (
 
 // BusAPI is the part of *eventbridge.Client that a [Bus] uses.
 type BusAPI interface {
-	// DescribeEventBus tells whether the bus exists: PutEvents answers success if not.
+	// DescribeEventBus tells whether the bus exists: PutEvents answers success for a missing bus
+	// too.
 	DescribeEventBus(context.Context, *eventbridge.DescribeEventBusInput, ...func(*eventbridge.Options)) (*eventbridge.DescribeEventBusOutput, error)
 	PutEvents(context.Context, *eventbridge.PutEventsInput, ...func(*eventbridge.Options)) (*eventbridge.PutEventsOutput, error)
 }
@@ -31,15 +32,15 @@ var _ BusAPI = (*eventbridge.Client)(nil)
 // id differs for each delivery.
 //
 // PutEvents answers success for a bus that doesn't exist, so a process asks for the bus
-// (events:DescribeEventBus) before its first delivery. Until it exists the sink is
-// unavailable. Without the right to ask, nothing is known, and jobs are sent.
+// (events:DescribeEventBus) before its first delivery. Until the bus exists the sink is
+// unavailable. Without the right to ask, the sink sends jobs anyway.
 type Bus struct {
 	batcher
 	api  BusAPI
 	name string
 
 	mu    sync.Mutex
-	known bool // that it exists, or that nobody says
+	known bool // the bus exists, or the process may not ask
 }
 
 // NewBus returns a sink to the bus of that name or ARN ("default" exists in every
@@ -81,7 +82,7 @@ func (b *Bus) Deliver(ctx context.Context, batch []jobs.Delivery) []error {
 	return b.deliver(ctx, batch)
 }
 
-// exists returns an error unless the bus exists, or nobody says.
+// exists returns an error unless the bus exists or the process may not ask.
 func (b *Bus) exists(ctx context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

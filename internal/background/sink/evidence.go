@@ -30,8 +30,8 @@ func (e *evidence) accepts() {
 	e.accepted = time.Now()
 }
 
-// suspects reports whether a refusal of unknown cause counts against this job, in a
-// round that accepted none. It doesn't while another job is the suspect.
+// suspects reports whether a refusal of unknown cause counts against job, in a round without an
+// accepted job. The refusal doesn't count while another job is the suspect.
 func (e *evidence) suspects(job string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -45,7 +45,7 @@ var judged = func() codes {
 
 type codes map[blame][]string
 
-// of returns the cause of an error with a code, false for an unknown code.
+// of returns the cause of an error with a code, or false for an unknown code.
 func (c codes) of(code string) (blame, bool) {
 	code = strings.TrimPrefix(code, "AWS.SimpleQueueService.")
 	for b, list := range c {
@@ -57,9 +57,8 @@ func (c codes) of(code string) (blame, bool) {
 	return ofSink, throttled
 }
 
-// callFault finds the cause of a whole call's error: by its code, else by its class.
-// A refusal of an unknown kind is in doubt; an error without an answer is the
-// sink's.
+// callFault finds the cause of a whole call's error: by its code, else by its class. A refusal of
+// an unknown kind is in doubt; an error without an answer is the sink's fault.
 func callFault(err error) *fault {
 	if api, ok := errors.AsType[smithy.APIError](err); ok {
 		if b, known := judged.of(api.ErrorCode()); known {
@@ -73,7 +72,7 @@ func callFault(err error) *fault {
 	return &fault{classes(resp.HTTPStatusCode()), err}
 }
 
-// classes returns the cause of errors with a known status only.
+// classes returns the cause of an error by its HTTP status.
 func classes(status int) blame {
 	switch status {
 	case http.StatusRequestEntityTooLarge:

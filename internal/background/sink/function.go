@@ -38,10 +38,10 @@ type FunctionOptions struct {
 	// WithoutTenant invokes a function without tenant isolation. The job's Args must
 	// then name the tenant, if the function needs it.
 	WithoutTenant bool
-	// Durable starts a durable execution whose name is made of the job's id. A job that is
-	// delivered again starts nothing, as long as Lambda keeps the execution's history. If
-	// the name is taken by another payload, the error counts against the job. Lambda
-	// invokes a durable function by a version or an alias only: the name has one.
+	// Durable starts a durable execution whose name is made of the job's id. A job that is delivered
+	// again starts nothing, as long as Lambda keeps the execution's history. If an execution with
+	// another payload has the name, the error counts against the job. Lambda invokes a durable
+	// function by a version or an alias only, so the function's name needs one of them.
 	Durable bool
 }
 

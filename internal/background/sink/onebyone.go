@@ -15,7 +15,8 @@ type oneByOne struct {
 	past evidence
 }
 
-// errNotJSON: a service would accept an event without a payload.
+// errNotJSON is the fault of a job whose Args are not JSON. The service would accept its event
+// without a payload.
 var errNotJSON = &fault{ofJob, errors.New("its Args are not JSON")}
 
 func (o *oneByOne) deliver(ctx context.Context, batch []jobs.Delivery) []error {

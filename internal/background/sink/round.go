@@ -11,8 +11,7 @@ import (
 	"github.com/samekey/samekey/idem/jobs"
 )
 
-// maxDoubts is how many refusals of unknown cause, without an accepted job, end a
-// round.
+// maxDoubts is the number of refusals of unknown cause that end a round without an accepted job.
 const maxDoubts = 10
 
 // round is a call of Deliver: the results so far, and their evidence about the sink.
@@ -30,7 +29,7 @@ func newRound(of service, past *evidence, batch []jobs.Delivery) *round {
 	return &round{service: of, past: past, batch: batch, errs: make([]error, len(batch))}
 }
 
-// note records the result of delivery i: f is nil if it was accepted.
+// note records the result of delivery i: f is nil if the sink accepted the delivery.
 func (r *round) note(i int, f *fault) {
 	if f == nil {
 		r.errs[i], r.taken = nil, true

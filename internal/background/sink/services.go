@@ -17,7 +17,7 @@ type limits struct {
 	bytes int
 }
 
-// services are all of them.
+// services lists all services.
 var services = []service{queues, topics, buses, functions, machines}
 
 // The limits are from the API reference that comes with this module's version of the
@@ -50,8 +50,8 @@ var (
 		ofJob:  {"MalformedDetail"},
 		ofSink: {"InvalidAccountIdException", "NotAuthorizedForDetailTypeException", "NotAuthorizedForSourceException", "OperationDisabledException"},
 	}}
-	// Invoke takes one event a call: 1 MB if it is asynchronous, since October 2025,
-	// before that 256 KB. There is nothing to cut, and Lambda is the judge.
+	// Invoke takes one event a call: 1 MB if it is asynchronous, since October 2025, before that 256
+	// KB. An event can't be split, and Lambda decides.
 	functions = service{"lambda", limits{}, codes{
 		ofJob: {
 			// the name of a durable execution is taken by another payload
@@ -74,7 +74,7 @@ var (
 	}}
 )
 
-// anyService has the codes that all of them have.
+// anyService has the codes that all services have.
 var anyService = service{codes: codes{
 	ofSink: {
 		// the sender

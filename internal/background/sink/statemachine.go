@@ -32,9 +32,9 @@ type StateMachineAPI interface {
 var _ StateMachineAPI = (*sfn.Client)(nil)
 
 // StateMachine starts an execution of Step Functions for each job. The execution's name is made of
-// the job's id, and its input is a lambda.JobEvent, whose key is the job's id. So a job
-// that is delivered again starts nothing: Step Functions keeps a name for 90 days after the
-// execution's end. If the name is taken by another input, the error counts against the job.
+// the job's id, and its input is a lambda.JobEvent, whose key is the job's id. So a job that is
+// delivered again starts nothing: Step Functions keeps a name for 90 days after the execution's
+// end. If an execution with another input has the name, the error counts against the job.
 //
 // Only standard workflows keep names. Before its first delivery a process asks for the
 // type (states:DescribeStateMachine); until the answer is STANDARD, the sink is
@@ -45,7 +45,7 @@ type StateMachine struct {
 	api StateMachineAPI
 	arn machineARN
 
-	standard atomic.Bool // as it has said
+	standard atomic.Bool // the state machine has said so
 }
 
 // NewStateMachine returns a sink to the state machine of that ARN, which may name a version or
@@ -90,8 +90,8 @@ func (m *StateMachine) keepsNames(ctx context.Context) error {
 	return nil
 }
 
-// maxExecution is the shortest limit of the services' names: 64 for a durable execution, 80 for
-// one of Step Functions.
+// maxExecution is the shorter of two limits for a name: 64 for a durable execution, 80 for an
+// execution of Step Functions.
 const maxExecution = 64
 
 // executionName returns the name of the execution that does a job: the same on every delivery.
@@ -119,9 +119,10 @@ func (m *StateMachine) start(ctx context.Context, d jobs.Delivery) *fault {
 	return f
 }
 
-// compare finds out whether the execution of a name is the job's: Step Functions answers
-// the same for an execution of the same input that has ended as for another input. The job is
-// compared as it would be sent, since its args are written in another way there.
+// compare finds out whether the execution name is the job's own. Step Functions gives the same
+// answer for an ended execution with the same input and for an execution with another input.
+// compare takes the job as it would be sent, since the input's encoding changes the text of the
+// args.
 func (m *StateMachine) compare(ctx context.Context, input []byte, name string) *fault {
 	out, err := m.api.DescribeExecution(ctx, &sfn.DescribeExecutionInput{ExecutionArn: aws.String(m.arn.execution(name))})
 	if err != nil {
@@ -135,8 +136,8 @@ func (m *StateMachine) compare(ctx context.Context, input []byte, name string) *
 	return &fault{ofJob, fmt.Errorf("execution %s exists with another input: it is not of this job", name)}
 }
 
-// sameJSON reports whether two values have the same text but for white space, which isn't
-// kept on the way.
+// sameJSON reports whether two values have the same text apart from white space, which isn't kept
+// on the way.
 func sameJSON(a, b json.RawMessage) bool {
 	var x, y bytes.Buffer
 	return json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())

@@ -31,9 +31,8 @@ type Hooks struct {
 	// repairing unfinished work.
 	ExpiredOpen func(context.Context, Entry)
 
-	// JobLost is called for a job that was parked or waited for its time when its record was
-	// deleted: nobody can deliver the job any more. The record's other undelivered jobs are
-	// delivered.
+	// JobLost is called for a job that was parked or waited for its time when its record went away:
+	// nobody can deliver the job any more. The record's other undelivered jobs are delivered.
 	JobLost func(context.Context, Entry)
 
 	// Tried is called by a worker for each ticket that was due: a completer has tried

@@ -22,13 +22,13 @@
 // neither may hold the stream up for the other:
 //
 //   - A job that can't be delivered is delayed: a ticket for it goes to the queue,
-//     and the stream goes on. The ticket waits there, and is tried each time later, until
-//     the job is delivered or parked. The job itself waits in its record, where the sweep
+//     and the stream goes on. The ticket waits there, and is tried after growing pauses,
+//     until the job is delivered or parked. The job itself waits in its record, where the sweep
 //     finds it.
 //   - A ticket that can't be queued is left to the sweep, and the stream goes on.
 //   - Each sink works beside the others and beside the queue, and has a share of a
-//     batch's time ([Options.Share]). A sink that uses it up for no job gets half as
-//     much the next time, another one twice as much, up to the whole share.
+//     batch's time ([Options.Share]). A sink that uses up its share and delivers no job
+//     gets half as much the next time. Otherwise it gets twice as much, up to the whole share.
 //   - A job whose record was deleted by hand is the exception: the stream has its
 //     only copy. If it can't be delivered, the batch comes again.
 package worker

@@ -15,15 +15,14 @@ import (
 	"github.com/samekey/samekey/internal/base/redact"
 )
 
-// leastShare lets a service that has come back show it.
+// leastShare is the shortest share: time for a service that works again to show it.
 const leastShare = 250 * time.Millisecond
 
-// turns is how often a sink that takes jobs gets its share again, at ease.
+// turns is how many shares a sink that takes jobs gets in a context at ease.
 const turns = 6
 
-// ease is for a context that holds up nothing but itself. Each share is whole in it: a
-// job that takes longer than what is left of its sink's share would never be delivered
-// otherwise.
+// ease marks a context that holds up no other work. Each share is whole in such a context.
+// Otherwise a job that takes longer than the reduced share of its sink would never be delivered.
 type ease struct {
 	mu   sync.Mutex
 	hung map[*share]bool // used up without progress
@@ -40,9 +39,9 @@ func easeOf(ctx context.Context) *ease {
 	return e
 }
 
-// share is a part of a batch's time. Whoever uses it up without progress gets half as
-// much the next time; who doesn't gets twice as much, up to the whole. So a service that
-// hangs takes little of the time in the end, and one that is there again gets it back.
+// share is a service's part of a batch's time. A service that uses up its share without progress
+// gets half as much the next time. Otherwise it gets twice as much, up to the whole share. So a
+// service that hangs soon takes little time, and a service that works again gets its share back.
 type share struct {
 	mu        sync.Mutex
 	full, now time.Duration
@@ -50,8 +49,8 @@ type share struct {
 
 func newShare(full time.Duration) *share { return &share{full: full, now: full} }
 
-// use calls fn with a context that ends with the share; at ease again, while it makes
-// progress and something is left for which there was no time.
+// use calls fn with a context that ends with the share. At ease it calls fn again while fn makes
+// progress and has no time for the rest of its work.
 func (s *share) use(ctx context.Context, fn func(context.Context) (progress, left bool)) {
 	for range turns {
 		if more := s.turn(ctx, fn); !more || easeOf(ctx) == nil {
@@ -84,7 +83,7 @@ func (s *share) turn(ctx context.Context, fn func(context.Context) (progress, le
 	return progress && left && ctx.Err() == nil
 }
 
-// get is how much of a share there is: the whole, until it has been used up for nothing.
+// get returns the length of a share: the whole share, until it was used up without progress.
 func (e *ease) get(s *share) time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -121,11 +120,11 @@ type sharedSink struct {
 	*share
 }
 
-// Deliver implements [jobs.Sink]. A delivery that the end of the time has broken off
-// says nothing of its job, and a panic is the sink's: neither counts against a job.
+// Deliver implements [jobs.Sink]. If the end of the time breaks a delivery off, or the sink panics,
+// that doesn't count against a job.
 func (s *sharedSink) Deliver(ctx context.Context, batch []jobs.Delivery) (errs []error) {
 	errs = make([]error, len(batch))
-	left := make([]int, len(batch)) // places of those to be delivered
+	left := make([]int, len(batch)) // places of the deliveries to be made
 	for i := range left {
 		left[i] = i
 	}
@@ -159,8 +158,8 @@ func overdue(ctx context.Context, err error) bool {
 	return ctx.Err() != nil && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled))
 }
 
-// untried are the deliveries for which there was no time, in their order: not those
-// behind a job of their group that failed by itself.
+// untried returns the deliveries for which there was no time, in their order. It leaves out the
+// deliveries after a failed job of their group.
 func untried(batch []jobs.Delivery, errs []error, of []int) (left []int) {
 	failed := make(map[string]bool)
 	for _, i := range of {
@@ -175,8 +174,8 @@ func untried(batch []jobs.Delivery, errs []error, of []int) (left []int) {
 	return left
 }
 
-// shareOut gives a sink a share, or each sink of a route one. Kinds with the same
-// sink keep it in common.
+// shareOut gives a sink a share, or gives each sink of a route a share. Kinds with the same sink
+// have one share in common.
 func shareOut(to jobs.Sink, full time.Duration) jobs.Sink {
 	route, ok := to.(jobs.Route)
 	if !ok {

@@ -16,14 +16,14 @@ const (
 	sourceCount // a schedule whose Input asks for a count
 )
 
-// The field task of a schedule's Input: what is asked for. Without one it is a sweep.
+// The values of the field task in a schedule's Input. Without the field the task is a sweep.
 const (
 	taskSweep = "sweep"
-	taskCount = "count" // of what waits for people
+	taskCount = "count" // counts what waits for people
 )
 
-// sourceOf tells the source of an event: by its first record, or by the source of an
-// event of EventBridge. The handler of each source checks every record.
+// sourceOf tells the source of an event: by its first record, or by the field source of an event of
+// EventBridge. The handler of each source checks every record.
 func sourceOf(payload []byte) (source, error) {
 	var ev struct {
 		Records []struct {

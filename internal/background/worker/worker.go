@@ -30,8 +30,8 @@ type Worker struct {
 
 // Options are a worker's settings; the zero value is the default.
 type Options struct {
-	// Sink is where jobs go: a [jobs.Route], which has a sink for each kind, or one
-	// for all. Default: a route without sinks, for which each job waits.
+	// Sink is where jobs go: a [jobs.Route] with a sink for each kind, or one sink for all kinds.
+	// Default: a route without sinks, in which each job waits.
 	Sink jobs.Sink
 	// Functions take the tickets of abandoned operations. Default: none, and each
 	// ticket is [completer.TicketNotMine].
@@ -45,11 +45,11 @@ type Options struct {
 	// several workers share the table. Default: every namespace.
 	Namespaces []string
 
-	// Share is how much of the time of a batch of the stream each sink may use, and
-	// the queue. A batch may take three times as long, acknowledgements included. A
-	// job that comes again from the queue has the whole share to itself: it must be
-	// longer than a sink takes for one job. So has each page of the sweep, and again while
-	// the sink takes jobs. Default: 5 seconds.
+	// Share is the time that each sink, and the queue, may use of a batch of the stream. A batch may
+	// take three times as long, acknowledgements included. A job that comes again from the queue has
+	// a whole share to itself, so Share must be longer than a sink takes for one job. Each page of
+	// the sweep has a whole share too, and further shares while the sink takes jobs. Default: 5
+	// seconds.
 	Share time.Duration
 
 	// Logger takes warnings and errors; never a job's Args. Default: slog.Default().
@@ -64,11 +64,11 @@ type Options struct {
 	// Drain sets further options of the drain, over those that follow from the fields
 	// above; nil for none.
 	Drain func(*stream.DrainOptions)
-	// Completer does so for the completer.
+	// Completer sets further options of the completer in the same way.
 	Completer func(*stream.CompleterOptions)
-	// Tickets does so for the handler of tickets.
+	// Tickets sets further options of the handler of tickets in the same way.
 	Tickets func(*completer.Options)
-	// Sweep does so for the sweep.
+	// Sweep sets further options of the sweep in the same way.
 	Sweep func(*stream.SweepOptions)
 }
 
@@ -129,7 +129,7 @@ func New(api API, store *dynamo.Store, queue *completer.Queue, optFns ...func(*O
 	return w
 }
 
-// listed puts operations that nobody goes on with on the list of what waits for people.
+// listed puts operations that nobody continues on the list of what waits for people.
 func listed(store *dynamo.Store) func(context.Context, jobs.Ticket, error) error {
 	return func(ctx context.Context, t jobs.Ticket, why error) error { return stream.Refer(ctx, store, t, why) }
 }
@@ -140,7 +140,7 @@ func apply[O any](fn func(*O), o *O) {
 	}
 }
 
-// markStuck gives an operation up by an engine of its namespace.
+// markStuck marks an operation as stuck, by an engine of the operation's namespace.
 func markStuck(store *dynamo.Store, opt *Options) func(context.Context, jobs.Ticket, string) error {
 	return func(ctx context.Context, t jobs.Ticket, why string) error {
 		namespace := state.Namespace(t.PK)
@@ -155,9 +155,9 @@ func markStuck(store *dynamo.Store, opt *Options) func(context.Context, jobs.Tic
 	}
 }
 
-// Invoke implements the runtime's Handler: it works on an event of the stream, of
-// the queue or of a schedule. The result is a report of failed records, or that of the
-// sweep, or the count of what waits for people. An event of another source is an error.
+// Invoke implements the runtime's Handler: it works on an event of the stream, of the queue or of a
+// schedule. The result is a report of failed records, the sweep's report, or the count of what
+// waits for people. An event of another source is an error.
 func (w *Worker) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	from, err := sourceOf(payload)
 	switch from {
@@ -186,8 +186,8 @@ func (w *Worker) runSweep(ctx context.Context) ([]byte, error) {
 	return json.Marshal(report)
 }
 
-// count counts what waits for people. Without the index it is an error: a gauge that
-// shows nothing must not pass for one that shows 0.
+// count counts what waits for people. A missing index is an error: an unknown count must not look
+// like the count 0.
 func (w *Worker) count(ctx context.Context) ([]byte, error) {
 	counted, err := w.waiting.Count(ctx)
 	if err != nil {
@@ -199,7 +199,7 @@ func (w *Worker) count(ctx context.Context) ([]byte, error) {
 	return json.Marshal(counted)
 }
 
-// tried tells the outcome of a ticket.
+// tried tells Resumed and the hook Tried the outcome of a ticket.
 func tried(opt *Options) func(context.Context, jobs.Ticket, completer.TicketOutcome) {
 	return func(ctx context.Context, t jobs.Ticket, o completer.TicketOutcome) {
 		if opt.Resumed != nil {
