@@ -9,7 +9,7 @@ import (
 	"github.com/samekey/samekey/idem"
 )
 
-// Payment is an element of a list. The client chooses the payment's key, the same in
+// Payment is an element of a list. The client chooses the payment's key, and uses it in
 // each list with the payment.
 type Payment struct {
 	Key    string `json:"key"`
@@ -29,8 +29,8 @@ type Bulk struct {
 	Pay    func(ctx context.Context, p Payment) (idem.Response, error)
 }
 
-// PayAll makes each element an operation, which is done once and has its own answer.
-// The list has no key: a client sends the elements that aren't done in another list.
+// PayAll makes each element an operation: each is done once and has its own answer. The
+// list has no key: a client sends the unfinished elements in another list.
 func (b Bulk) PayAll(ctx context.Context, caller string, list []Payment) ([]Answer, error) {
 	answers := make([]Answer, len(list))
 	for i, p := range list {

@@ -26,8 +26,7 @@ import (
 // Lambda doesn't verify the token.
 // https://docs.aws.amazon.com/elasticloadbalancing/latest/application/listener-authenticate-users.html
 type OIDC struct {
-	// Signer is the ARN of the load balancer. Other load balancers sign with the same
-	// keys.
+	// Signer is the ARN of the load balancer. Other load balancers sign with the same keys.
 	Signer string
 	// Keys is the URL of the Region's keys.
 	Keys string
@@ -49,8 +48,8 @@ func NewOIDC(loadBalancer string) *OIDC {
 	}
 }
 
-// Scope is an idem.Options.Scope: the issuer and the subject of a token that the load
-// balancer has signed and that hasn't expired. All other requests are refused.
+// Scope is an idem.Options.Scope. It returns the issuer and the subject of a token that the
+// load balancer has signed and that hasn't expired. It refuses all other requests.
 func (o *OIDC) Scope(ctx context.Context, r *idem.Request) (string, error) {
 	sent := r.Header["X-Amzn-Oidc-Data"]
 	if len(sent) != 1 {
@@ -97,7 +96,7 @@ func (o *OIDC) Scope(ctx context.Context, r *idem.Request) (string, error) {
 	return url.QueryEscape(head.Iss) + " " + claims.Sub, nil // a subject is unique only within its issuer
 }
 
-// A key's id is part of a URL, and whoever forges a token chooses it.
+// A key's id becomes part of a URL, and a forger of tokens chooses the id.
 var keyID = regexp.MustCompile(`^[0-9a-fA-F-]{36}$`)
 
 func (o *OIDC) key(ctx context.Context, id string) (*ecdsa.PublicKey, error) {

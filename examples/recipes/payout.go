@@ -16,7 +16,7 @@ type Payout struct {
 	Cents int    `json:"cents"`
 }
 
-// Paid is what the other side has booked.
+// Paid is the transfer that the other side has booked.
 type Paid struct {
 	ID    string `json:"id"`
 	Cents int    `json:"cents"`
@@ -30,8 +30,8 @@ type Payouts struct {
 	Find func(ctx context.Context, reference string) ([]Paid, error)
 }
 
-// behind is how late a transfer may appear in the search, and onTheWay how long the call of a
-// transfer may take to arrive.
+// behind is how late a transfer may appear in the search. onTheWay is how long the call of
+// a transfer may take to arrive.
 const behind, onTheWay = 10 * time.Minute, 5 * time.Minute
 
 // Make pays once.
@@ -46,7 +46,7 @@ func (b Payouts) Make(ctx context.Context, ev request) (response, error) {
 		all, err := b.Find(ctx, call.Key)
 		switch {
 		case err != nil:
-			return Paid{}, 0, err // not known yet: asked again
+			return Paid{}, 0, err // not known yet: idem asks again
 		case len(all) == 0:
 			return Paid{}, idem.NotMade, nil
 		case len(all) > 1 || all[0].Cents != p.Cents:

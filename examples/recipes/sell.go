@@ -17,9 +17,9 @@ type Sale struct {
 	Charge string `json:"charge,omitempty"`
 }
 
-// Sell charges a customer now, and hands the shipment, which takes a week, to a state machine.
-// The job is staged in the commit of the answer: a sale that was charged is shipped, and one
-// that was declined isn't.
+// Sell charges a customer now, and hands the shipment, which takes a week, to a state
+// machine. The job is staged in the commit of the answer: a charged sale is shipped, and a
+// declined sale isn't.
 func (charge Charge) Sell(ctx context.Context, req request) (response, error) {
 	var sale Sale
 	if err := json.Unmarshal([]byte(req.Body), &sale); err != nil || sale.Order == "" || sale.Amount <= 0 {
@@ -38,7 +38,7 @@ func (charge Charge) Sell(ctx context.Context, req request) (response, error) {
 	})
 }
 
-// Remind takes an order, and reminds its customer a day later. The job waits in the order's
+// Remind takes an order, and reminds the customer a day later. The job waits in the order's
 // record until then.
 func Remind(ctx context.Context, req request) (response, error) {
 	var sale Sale

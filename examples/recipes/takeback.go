@@ -39,7 +39,7 @@ func (p Travel) Book(ctx context.Context, ev request) (response, error) {
 	flight, err := idem.Foreign(ctx, "flight", func(ctx context.Context, tx *idem.Tx) (string, error) {
 		return p.Reserve(ctx, tx.Key("airline"), "flight", trip.Flight)
 	})
-	if err != nil { // not known: a retry asks again under the same key
+	if err != nil { // not known: a retry calls again under the same key
 		return response{}, err
 	}
 	hotel, err := idem.Foreign(ctx, "hotel", func(ctx context.Context, tx *idem.Tx) (string, error) {
@@ -55,7 +55,7 @@ func (p Travel) Book(ctx context.Context, ev request) (response, error) {
 		if flight != "" && hotel != "" {
 			return response{StatusCode: http.StatusCreated}, nil
 		}
-		if flight != "" { // its phase is recorded, so it is to be taken back
+		if flight != "" { // the flight's phase is recorded, so a job takes the flight back
 			tx.Stage(idem.NewJob("cancel", Cancellation{"flight", flight}))
 		}
 		return response{StatusCode: http.StatusConflict}, nil

@@ -25,8 +25,8 @@ type Charged struct {
 // Charge calls a payment provider under a key.
 type Charge func(ctx context.Context, key string, amount int) (id string, err error)
 
-// ChargeTask is a task of a state machine. Its key is the execution and the state: a
-// state that is tried again, or redriven, gets the first result.
+// ChargeTask is a task of a state machine. The key is the execution and the state: a state
+// that is tried again, or redriven, gets the first result.
 func ChargeTask(e *idem.Engine, charge Charge) *lambda.Handler[Task, Charged] {
 	byState := lambda.Direct[Task, Charged](lambda.StateKey("/context"))
 	return lambda.Wrap(e, byState, func(ctx context.Context, task Task) (Charged, error) {

@@ -1,5 +1,5 @@
-// Package recipes has the handlers of docs/start/recipes.md. Its tests run each to a
-// crash before and after each of its calls.
+// Package recipes has the handlers of docs/start/recipes.md. The tests run each handler to
+// a crash before and after each of its calls.
 package recipes
 
 import (
@@ -30,7 +30,7 @@ type account struct {
 	ID string `dynamodbav:"id"`
 }
 
-// MoveMoney books a transfer: both accounts, the entry and the answer, or none.
+// MoveMoney books a transfer: both accounts, the entry and the answer, or nothing.
 func MoveMoney(ctx context.Context, ev request) (response, error) {
 	var t Transfer
 	if json.Unmarshal([]byte(ev.Body), &t) != nil || t.Amount < 1 || t.From == "" || t.To == "" || t.From == t.To {

@@ -12,7 +12,7 @@ import (
 
 // UCPTool runs a tool of a merchant's MCP server once for each key in the arguments, under
 // idem.UCP. params are the params of tools/call, caller is the signer of the request.
-// UCPTool returns the result, or the JSON-RPC error -32000 of a refusal.
+// UCPTool returns the result, or the JSON-RPC error -32000 if the request is refused.
 func UCPTool(ctx context.Context, e *idem.Engine, caller string, params []byte, tool func(context.Context) (any, error)) (result json.RawMessage, refused *RPCError) {
 	var call struct {
 		Name      string

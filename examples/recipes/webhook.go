@@ -13,8 +13,8 @@ type Shipment struct {
 	Order string `json:"order"`
 }
 
-// OnPayment turns the event of a payment into a job. The job is staged in the commit
-// that records the event: each event makes one job, however often it is delivered.
+// OnPayment turns the event of a payment into a job. The commit that records the event also
+// stages the job: each event makes one job, however often the event is delivered.
 func OnPayment(ctx context.Context, ev webhook.Event) error {
 	var payment struct {
 		Order string `json:"order"`

@@ -12,8 +12,8 @@ import (
 	"github.com/samekey/samekey/lambda/metrics"
 )
 
-// Env reads a function's settings from its environment, and collects errors: call Err
-// once all settings are read. The zero value is ready to use.
+// Env reads a function's settings from the environment, and collects errors. Call Err once
+// all settings are read. The zero Env is ready to use.
 type Env struct{ errs []error }
 
 // Err returns the errors of missing or wrong settings; nil if there are none.
@@ -51,17 +51,17 @@ func (e *Env) Flag(name string) bool {
 	return v == "1"
 }
 
-// bookingRetention is how long a booking's key is remembered: after a bug of Friday is mended on
-// Monday, the requests that it broke can still complete.
+// bookingRetention is how long a booking's key is remembered. If a bug breaks requests on
+// Friday and is mended on Monday, these requests can still complete.
 const bookingRetention = 72 * time.Hour
 
-// A receipt's job is remembered for longer than its message can come again:
-// template.yaml lets the queue keep it for 14 days, and its dead letters for
+// A receipt's job is remembered for longer than the job's message can come again:
+// template.yaml lets the queue keep the message for 14 days, and the dead letters for
 // another 14. A message that came later would send a second mail.
 const receiptsRetention = 30 * 24 * time.Hour
 
-// The namespaces of the functions that keep records. Each function has its own
-// part of the table, and a role that lets it touch no other (see template.yaml).
+// The namespaces of the functions that keep records. Each function has its own part of the
+// table, and its role allows no other part (see template.yaml).
 const (
 	RidesNamespace    = "rides"
 	ReceiptsNamespace = "receipts"

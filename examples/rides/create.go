@@ -72,7 +72,7 @@ func (a *App) create(ctx context.Context, ev request) (response, error) {
 		switch {
 		case errors.Is(err, ErrDeclined): // final: stored, and the same for every retry
 			return Charge{}, idem.Respond(problem(http.StatusPaymentRequired, "Your card was declined."))
-		case errors.Is(err, ErrRefused) && !tx.Repeats(): // else an earlier call may have been taken
+		case errors.Is(err, ErrRefused) && !tx.Repeats(): // otherwise the charge of an earlier call may have been taken
 			return Charge{}, idem.Respond(problem(http.StatusBadGateway, "The payment was refused."))
 		}
 		return charge, err // the client is told to retry with the same key
@@ -86,14 +86,14 @@ func (a *App) create(ctx context.Context, ev request) (response, error) {
 		paid := order.Ride
 		paid.ChargeID = charge.ID
 		tx.Write(dynamo.Update(a.RidesTable, rideKey{paid.ID}, "SET charge_id = :charge", dynamo.Args{":charge": charge.ID}).
-			If("attribute_exists(id)")) // an update would make a ride of nothing but its charge
+			If("attribute_exists(id)")) // without the condition, an update would make a ride that has only a charge
 		tx.Stage(idem.NewJob(ReceiptJob, Receipt{RideID: paid.ID, To: paid.User, Amount: order.Amount}))
 		return booked(paid), in.raise("finished")
 	})
 }
 
-// lookUpWithin is the longest time that a charge is on its way, proxies and paused processes
-// included. The provider lists a charge at once.
+// lookUpWithin is the longest time that a charge can be on its way, including waits in
+// proxies and paused processes. The provider lists a charge at once.
 const lookUpWithin = 15 * time.Minute
 
 // charging returns the options of the charge: how long it may be repeated with its key, and how to
@@ -105,7 +105,7 @@ func (a *App) charging(bill Bill) []idem.PhaseOption {
 			found, err := a.Payments.Find(ctx, call.Key)
 			switch {
 			case err != nil:
-				return Charge{}, 0, err // not known yet: asked again
+				return Charge{}, 0, err // not known yet: idem asks again
 			case len(found) == 0:
 				return Charge{}, idem.NotMade, nil
 			case len(found) > 1 || found[0].Amount != bill.Amount || found[0].Customer != bill.Customer:

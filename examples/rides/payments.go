@@ -18,8 +18,8 @@ import (
 var (
 	// ErrDeclined says that the customer's card was declined.
 	ErrDeclined = errors.New("the card was declined")
-	// ErrRefused says that the system refuses the call. It tells nothing about an earlier
-	// call with the same key.
+	// ErrRefused says that the system refuses the call. ErrRefused says nothing about an
+	// earlier call with the same key.
 	ErrRefused = errors.New("refused")
 )
 
@@ -63,8 +63,8 @@ func (p *Payments) Charge(ctx context.Context, bill Bill, key string) (Charge, e
 	return c, nil
 }
 
-// Find returns the charges that were made with key. The provider lists them even after it
-// has forgotten the key.
+// Find returns the charges that were made with key. The provider lists charges even after
+// it has forgotten the key.
 func (p *Payments) Find(ctx context.Context, key string) (all []Charge, err error) {
 	if err := call(ctx, &p.Client, http.MethodGet, p.URL+"/v1/charges?key="+url.QueryEscape(key), "", nil, &all); err != nil {
 		return nil, fmt.Errorf("payments: %w", err)
@@ -78,8 +78,8 @@ const maxAnswer = 1 << 20
 // patience is the longest wait for an answer; the context may end first.
 const patience = 10 * time.Second
 
-// call sends in as JSON, if it isn't nil, and reads JSON into out. key, if there is one, is
-// sent as the idempotency key.
+// call sends in as JSON, if in isn't nil, and reads JSON into out. A key that isn't empty
+// is sent as the idempotency key.
 //
 // After an error that matches neither ErrDeclined nor ErrRefused, the outcome is
 // unknown.
@@ -124,7 +124,7 @@ func call(ctx context.Context, cl *http.Client, method, address, key string, in,
 		return ErrDeclined
 	case client.Rejected:
 		return fmt.Errorf("%w: %s", ErrRefused, resp.Status)
-	default: // to be tried again with the same key
+	default: // unknown: try again with the same key
 		return fmt.Errorf("the outcome is %s: %s", outcome, resp.Status)
 	}
 }

@@ -12,9 +12,8 @@ import (
 	"github.com/samekey/samekey/lambda"
 )
 
-// raiseError is a switch for tests, in the query or in the body. It names the
-// recovery point before which the request fails, as if by a bug, after all earlier
-// phases.
+// raiseError is a switch for tests, in the query or in the body. The value is a recovery
+// point: before that point the request fails, as if by a bug, after all earlier phases.
 //
 // The fingerprint and the stored request don't contain the switch. So the same
 // request without the switch is a retry, and a completer's run doesn't fail.
@@ -60,8 +59,8 @@ func withoutParameter(query, name string) string {
 	return strings.Join(slices.DeleteFunc(pairs, func(pair string) bool { return strings.HasPrefix(pair, name+"=") }), "&")
 }
 
-// withoutMember removes the first member with a name from a JSON object, and changes
-// no other byte: the fingerprint of a retry without the member must be the same.
+// withoutMember removes the first member with a name from a JSON object, and changes no
+// other byte. The fingerprint of a retry without the member must be the same.
 func withoutMember(object, name string) string {
 	const space = " \t\r\n"
 	dec := json.NewDecoder(strings.NewReader(object))

@@ -15,7 +15,7 @@ import (
 // ReceiptJob is the kind of the job that sends a receipt.
 const ReceiptJob = "send_ride_receipt"
 
-// Receipt is the data of such a job.
+// Receipt is the data of a job of kind ReceiptJob.
 type Receipt struct {
 	RideID string `json:"ride_id"`
 	To     string `json:"to"`
@@ -28,8 +28,8 @@ type Mails struct {
 	Client http.Client
 }
 
-// Receive sends the receipt of a job in a message. Wrap it by [lambda.WrapEach],
-// which does each job once: queues may deliver twice.
+// Receive sends the receipt of a job in a message. Wrap Receive by [lambda.WrapEach], which
+// does each job once: queues may deliver twice.
 func (m *Mails) Receive(ctx context.Context, msg events.SQSMessage) error {
 	id := msg.MessageAttributes[lambda.KeyAttribute].StringValue
 	if id == nil || *id == "" {
@@ -42,8 +42,8 @@ func (m *Mails) Receive(ctx context.Context, msg events.SQSMessage) error {
 	return m.Send(ctx, *id, r)
 }
 
-// Send mails a receipt. The service sends one mail for each job: if a process dies
-// after the call, the next process's call sends no second mail.
+// Send mails a receipt. The service sends one mail for each job: if a process dies after
+// the call, the call of the next process sends no second mail.
 func (m *Mails) Send(ctx context.Context, job string, r Receipt) error {
 	if r.RideID == "" || r.To == "" {
 		return errors.New("mails: a receipt without a ride or an address")

@@ -25,8 +25,8 @@ type rideKey struct {
 	ID string `dynamodbav:"id"`
 }
 
-// auditRecord is an item of the table of audit records: who did what, with what,
-// and from where.
+// auditRecord is an item of the table of audit records: the user, the action, the data and
+// the origin.
 type auditRecord struct {
 	ID           string             `dynamodbav:"id"`
 	Action       string             `dynamodbav:"action"`

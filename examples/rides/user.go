@@ -35,12 +35,12 @@ func userOf(ev request) (User, bool) {
 	return User{}, false
 }
 
-// Authorize is the API's Lambda authorizer: it identifies the user of a bearer token.
-// The token is the user's address, so it is not secure.
+// Authorize is the API's Lambda authorizer: it identifies the user of a bearer token. The
+// token is the user's address, so the token is not secure.
 //
-// The authorizer's context names the user in "sub", which becomes the scope of the
-// user's keys: the same key of two users is two operations. A refused request never
-// reaches a key.
+// The authorizer's context names the user in "sub". That name becomes the scope of the
+// user's keys: the same key of two users is two operations. A refused request never reaches
+// a key.
 func Authorize(_ context.Context, ev events.APIGatewayV2CustomAuthorizerV2Request) (events.APIGatewayV2CustomAuthorizerSimpleResponse, error) {
 	if len(ev.IdentitySource) > 0 {
 		scheme, token, _ := strings.Cut(ev.IdentitySource[0], " ")

@@ -114,8 +114,8 @@ func (st *stage) inProcess(ctx context.Context) error {
 	return st.serve(ctx, fn)
 }
 
-// serve puts the HTTP API in front, with an authorizer that believes every
-// token: in the demo the token is the user.
+// serve puts the HTTP API in front, with an authorizer that accepts every token: in the
+// demo the token is the user.
 func (st *stage) serve(ctx context.Context, fn lambdarun.Invoker) error {
 	api := apigateway.HTTPAPI(fn, func(o *apigateway.HTTPAPIOptions) {
 		o.Routes = []string{"POST /hello"}
@@ -140,7 +140,7 @@ func (st *stage) countCalls(ctx context.Context, endpoint string) (string, error
 	}
 	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
 		r.SetURL(target)
-		r.Out.Host = r.In.Host // it is signed
+		r.Out.Host = r.In.Host // the signature includes the host
 	}}
 	return st.listen(ctx, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, op, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
@@ -173,7 +173,7 @@ func (st *stage) close() error {
 	return errors.Join(errs...)
 }
 
-// runs counts how often the handler ran, by the line it writes each time.
+// runs counts how often the handler ran, by the line that each run writes.
 type runs struct {
 	mu   sync.Mutex
 	n    int

@@ -143,8 +143,8 @@ func (s *story) large(ctx context.Context) {
 	s.counts(map[string]int{"PutItem": 2, "UpdateItem": 1, "BatchWriteItem": 1, "BatchGetItem": 1})
 }
 
-// expired moves the record's expiry into the past, since a key lives for at
-// least an hour. TTL may delete days late: the claim looks at the time itself.
+// expired moves the record's expiry into the past, since a key lives for at least an hour.
+// TTL may delete days late, so the claim itself looks at the time.
 func (s *story) expired(ctx context.Context, key string, first reply) {
 	s.scene("The key has expired (its time is set back by hand), its record is still there: a new request.")
 	before := s.runs.count()
@@ -158,8 +158,8 @@ func (s *story) expired(ctx context.Context, key string, first reply) {
 	s.counts(map[string]int{"PutItem": 1, "UpdateItem": 1})
 }
 
-// killed kills the process in the middle of a request. Its key is held until
-// the lease is over: the invocation's deadline and two seconds.
+// killed kills the process in the middle of a request. The key is held until the lease is
+// over: the invocation's deadline and two seconds.
 func (s *story) killed(ctx context.Context) {
 	s.scene("The process is killed in the middle (SIGKILL).")
 	before, key, body := s.runs.count(), rand.Text(), `{"name":"Jane","linger_ms":1500}`

@@ -7,9 +7,9 @@ import (
 	"github.com/samekey/samekey/internal/testkit/tap"
 )
 
-// kills kills the API's process once in each phase, for a client that retries and for
-// a client that is gone. All leases end at the same time. The worker begins after the
-// retries, because it would be faster than the clients.
+// kills kills the API's process once in each phase, for a client that retries and for a
+// client that is gone. All leases end at the same time. The worker begins after the
+// retries, because the worker would be faster than the clients.
 func (s *story) kills(ctx context.Context) error {
 	const records = "v1#rides#" // the prefix of keys in the calls of the API and the worker
 	s.settled(ctx)
@@ -58,8 +58,8 @@ func (s *story) kills(ctx context.Context) error {
 	return nil
 }
 
-// settled waits until the drain has acknowledged everything, so that its calls aren't
-// counted as the API's.
+// settled waits until the drain has acknowledged everything. Otherwise the drain's calls
+// would be counted as the API's calls.
 func (s *story) settled(ctx context.Context) {
 	s.until(ctx, func() bool {
 		var all []record

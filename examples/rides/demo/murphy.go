@@ -128,7 +128,7 @@ func (s *story) badDeploy(ctx context.Context) {
 	s.whole(ctx, "6. bad deploy, its client has gone", gone)
 }
 
-// inBackground sends a booking.
+// inBackground sends a booking from another goroutine.
 func (s *story) inBackground(ctx context.Context, b *booking) <-chan *reply {
 	done := make(chan *reply, 1)
 	go func() { done <- s.send(ctx, b) }()

@@ -42,8 +42,8 @@ type stack struct {
 	ended     bool
 }
 
-// up starts a stack, with tables of its own. flags are more flags of samekey
-// local. The stack ends with the stage, or by down.
+// up starts a stack with its own tables. flags are further flags of samekey local. The
+// stack ends with the stage, or by down.
 func (st *stage) up(ctx context.Context, name string, flags ...string) (*stack, error) {
 	name += "-" + rand.Text()[:8] // an existing database may have tables of the last demo
 	s := &stack{name: name, processes: make(map[string]map[int]bool)}

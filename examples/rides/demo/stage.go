@@ -22,8 +22,8 @@ import (
 type stage struct {
 	db       *dynamotest.DB
 	direct   *dynamodb.Client // a client that bypasses the tap
-	database tap.Tap          // in front of DynamoDB; the functions use that
-	front    tap.Tap          // in front of the API; the client uses that
+	database tap.Tap          // in front of DynamoDB; the functions use this tap
+	front    tap.Tap          // in front of the API; the client uses this tap
 	tapURL   string           // URL of database
 	logs     *os.File         // logs of all stacks
 	closers  []func() error

@@ -59,14 +59,14 @@ func (w *World) postCharge(rw http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// getCharges lists all charges or, as a look-up, the charges made with a key. It lists them
-// even after Memory.
+// getCharges lists all charges or, as a look-up, the charges made with a key. It also lists
+// charges that are older than Memory.
 func (w *World) getCharges(rw http.ResponseWriter, r *http.Request) {
 	key := r.URL.Query().Get("key")
 	list(rw, &w.mu, &w.charges, func(c *charge) bool { return key == "" || c.Key == key })
 }
 
-// drop cuts the connection in the middle of an answer. Without any answer, net/http
+// drop cuts the connection in the middle of an answer. If no byte had been sent, net/http
 // itself would repeat a request with a key.
 func drop(rw http.ResponseWriter) {
 	rw.Header().Set("Content-Length", "100")

@@ -27,8 +27,8 @@ const maxBody = 64 << 10
 // World is the server. The zero value has no failures. A World is safe for concurrent
 // use and must not be copied.
 type World struct {
-	// Memory is how long the payment provider remembers a key, from the first charge:
-	// later the same key makes another charge. 0: for ever. Set it before the first
+	// Memory is how long the payment provider remembers a key, from the first charge. After
+	// that the same key makes another charge. 0: for ever. Set Memory before the first
 	// request.
 	Memory time.Duration
 

@@ -77,8 +77,8 @@ func (r Recorder) paid(ctx context.Context, e event) error {
 	return err
 }
 
-// refunded records the total of all refunds. If the event of an earlier refund comes
-// last, its total is smaller and changes nothing.
+// refunded records the total of all refunds. An event of an earlier refund that comes later
+// has a smaller total and changes nothing.
 func (r Recorder) refunded(ctx context.Context, e event) error {
 	var charge struct {
 		PaymentIntent string `json:"payment_intent"`

@@ -9,7 +9,7 @@ import (
 	"github.com/samekey/samekey/lambda"
 )
 
-// routes are the operations of a checkout session. All but show have a key.
+// routes are the operations of a checkout session. All operations but show have a key.
 func (a *app) routes(engine *idem.Engine) *lambda.Router[request, response] {
 	router := lambda.NewRouter(lambda.HTTPAPI)
 	router.Keyed("POST /checkout_sessions", engine, identified(a.create))
@@ -61,7 +61,7 @@ func (a *app) cancel(ctx context.Context, _ request, caller string) (response, e
 	})
 }
 
-// complete takes the payment once, whatever dies, and makes the order.
+// complete takes the payment once, even if processes die, and makes the order.
 func (a *app) complete(ctx context.Context, ev request, caller string) (response, error) {
 	token := tokenOf(ev.Body)
 	if token == "" {
@@ -69,7 +69,7 @@ func (a *app) complete(ctx context.Context, ev request, caller string) (response
 	}
 	op, _ := idem.FromContext(ctx)
 
-	// From here on nobody else completes, changes or cancels the session.
+	// After this phase no other request completes, changes or cancels the session.
 	s, err := idem.Atomic(ctx, "begun", func(ctx context.Context, tx *idem.Tx) (Session, error) {
 		s, err := a.read(ctx, tx, caller, http.StatusConflict)
 		if err != nil {

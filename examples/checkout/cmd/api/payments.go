@@ -48,7 +48,7 @@ func (p payments) charge(ctx context.Context, key, token string, amount int) (id
 	var out struct{ ID string }
 	switch resp.StatusCode {
 	case http.StatusPaymentRequired, http.StatusBadRequest, http.StatusNotFound, http.StatusUnprocessableEntity:
-		return "", errDeclined // definitely: the last three of the token, which the assistant chose
+		return "", errDeclined // definitely: the last three characters of the token, which the assistant chose
 	}
 	if resp.StatusCode >= http.StatusMultipleChoices {
 		return "", fmt.Errorf("payments: %s", resp.Status)
@@ -59,7 +59,7 @@ func (p payments) charge(ctx context.Context, key, token string, amount int) (id
 	return out.ID, nil
 }
 
-// tokenOf returns the payment's token in the body of a completion; "" if it has none.
+// tokenOf returns the payment's token in the body of a completion; "" if there is no token.
 func tokenOf(body string) string {
 	var in struct {
 		Payment struct {

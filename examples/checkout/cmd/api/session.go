@@ -43,7 +43,7 @@ type Session struct {
 	Order    *Order `json:"order,omitempty" dynamodbav:"order,omitempty"`
 }
 
-// Item is an article and how many of it.
+// Item is an article and a quantity.
 type Item struct {
 	ID       string `json:"id" dynamodbav:"id"`
 	Quantity int    `json:"quantity" dynamodbav:"quantity"`
@@ -103,8 +103,8 @@ type sessionKey struct {
 
 func (a *app) put(r row) *dynamo.Write { return dynamo.Put(a.sessions, r) }
 
-// look reads the session of the request's path, outside of a phase; the zero row if there is
-// none.
+// look reads the session of the request's path, outside of a phase. It returns the zero row
+// if there is no session.
 func (a *app) look(ctx context.Context) (r row, err error) {
 	key, err := attributevalue.MarshalMap(sessionKey{lambda.PathValue(ctx, "id")})
 	if err != nil {
@@ -118,9 +118,10 @@ func (a *app) look(ctx context.Context) (r row, err error) {
 	return r, err
 }
 
-// read reads the session of the request's path, which must be ready and belong to the caller.
-// tx commits only if the session is unchanged. An error is an answer that is kept: the session
-// will never exist, or it has ended, for which the status is over.
+// read reads the session of the request's path. The session must be ready and belong to the
+// caller. tx commits only if the session is unchanged. An error is an answer that is kept:
+// the session will never exist, or it has ended. For an ended session, over is the status
+// of the answer.
 func (a *app) read(ctx context.Context, tx *idem.Tx, caller string, over int) (Session, error) {
 	var r row
 	_, err := dynamo.Get(ctx, tx, a.db, a.sessions, sessionKey{lambda.PathValue(ctx, "id")}, &r)
@@ -128,7 +129,7 @@ func (a *app) read(ctx context.Context, tx *idem.Tx, caller string, over int) (S
 	case err != nil:
 	case r.Owner != caller:
 		err = idem.Respond(noSession)
-	case r.Status == inProgress: // begun since unlessBusy has looked: a retry comes to unlessBusy again
+	case r.Status == inProgress: // begun after unlessBusy has looked: a retry comes to unlessBusy again
 		err = errors.New("another request has begun to complete the session")
 	case r.Status != ready:
 		err = idem.Respond(notReady(over, r.Status))
@@ -154,9 +155,9 @@ func identified(h handler) func(context.Context, request) (response, error) {
 	}
 }
 
-// unlessBusy refuses a request while another one completes its session. The refusal is not
-// kept, since nothing was done: that payment may be declined, and then the same request
-// succeeds.
+// unlessBusy refuses a request while another request completes the session. The refusal is
+// not kept, since nothing was done: if that payment is declined, the same request can
+// succeed.
 func (a *app) unlessBusy(h handler) handler {
 	return func(ctx context.Context, ev request, caller string) (response, error) {
 		r, err := a.look(ctx)

@@ -10,7 +10,7 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// authorize names the caller in "sub": each caller's keys are that caller's only.
+// authorize names the caller in "sub". Each caller's keys belong to that caller only.
 func authorize(_ context.Context, ev events.APIGatewayV2CustomAuthorizerV2Request) (events.APIGatewayV2CustomAuthorizerSimpleResponse, error) {
 	if len(ev.IdentitySource) > 0 {
 		scheme, token, _ := strings.Cut(ev.IdentitySource[0], " ")
@@ -22,8 +22,8 @@ func authorize(_ context.Context, ev events.APIGatewayV2CustomAuthorizerV2Reques
 	return events.APIGatewayV2CustomAuthorizerSimpleResponse{}, errors.New("Unauthorized")
 }
 
-// caller returns the owner of a token, by the pairs NAME:TOKEN in TOKENS; "" for an
-// unknown token.
+// caller returns the owner of a token. TOKENS holds pairs NAME:TOKEN. caller returns "" for
+// an unknown token.
 func caller(token string) (found string) {
 	for pair := range strings.FieldsSeq(os.Getenv("TOKENS")) {
 		name, secret, _ := strings.Cut(pair, ":")

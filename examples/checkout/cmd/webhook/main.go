@@ -1,5 +1,5 @@
-// Command webhook tells the assistant's platform of orders: the worker hands their jobs to
-// its queue.
+// Command webhook sends orders to the assistant's platform. The worker puts the orders'
+// jobs into this function's queue.
 package main
 
 import (

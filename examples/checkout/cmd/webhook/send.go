@@ -16,7 +16,7 @@ import (
 	"github.com/samekey/samekey/idem"
 )
 
-// webhook is the platform's receiver. Without a URL orders are only logged.
+// webhook is the platform's receiver. Without a URL, orders are only logged.
 type webhook struct {
 	url    string
 	secret []byte

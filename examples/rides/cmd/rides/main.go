@@ -28,7 +28,7 @@ func main() {
 		log.Fatal(err)
 	}
 	engine := rides.Engine(store, rides.RidesNamespace, func(o *idem.Options) {
-		o.Resumable = true // a completer finishes what a client has left
+		o.Resumable = true // a completer finishes requests that a client has left
 		o.LeaseMargin = margin
 	})
 	lambda.Start(rides.NewFunction(app, engine))

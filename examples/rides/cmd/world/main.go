@@ -1,6 +1,6 @@
-// Command world serves the external systems of Rocket Rides on 127.0.0.1, at the
-// port LOCAL_WORLD_PORT (default 3001; 0 is any free port). It prints its address
-// once it can be reached.
+// Command world serves the external systems of Rocket Rides on 127.0.0.1, at the port
+// LOCAL_WORLD_PORT (default 3001; 0 is any free port). It prints its address once the
+// server can be reached.
 package main
 
 import (

@@ -83,7 +83,7 @@ func problem(status int, text string) response {
 	return answer(status, map[string]string{"error": text})
 }
 
-// guests sets one scope for all callers: nobody verifies them, keys are random, and
+// guests sets one scope for all callers: nobody verifies the callers, keys are random, and
 // no handler needs the caller.
 func guests(o *idem.Options) {
 	idem.OneScope(o)
