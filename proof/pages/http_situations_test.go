@@ -31,7 +31,7 @@ func (usedUp) Begin(context.Context, idem.QuotaRequest) (func(idem.QuotaUse), ti
 	return nil, time.Minute, nil
 }
 
-// ofNobody makes r a request of somebody whom nobody has verified.
+// ofNobody makes r a request of an unverified caller.
 func ofNobody(r *idem.Request) { r.Identity = idem.Identity{} }
 
 func again(s *stage) outcome {
@@ -70,7 +70,7 @@ var situations = []situation{
 		s.post(created)
 		return s.post(created, func(r *idem.Request) { r.Identity.Subject = "omar" })
 	}},
-	{name: "from somebody whom nobody verifies", act: func(s *stage) outcome { return s.post(created, ofNobody) }},
+	{name: "from an unverified caller", act: func(s *stage) outcome { return s.post(created, ofNobody) }},
 	{name: "the same, `OneScope`", opt: callertest.Anybody, act: func(s *stage) outcome {
 		s.post(created, ofNobody)
 		return s.post(created, ofNobody)

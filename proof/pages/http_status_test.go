@@ -51,7 +51,7 @@ func status(t *testing.T) string {
 			s.post(unknown)
 			return s.status(key)
 		}},
-		{name: "is asked for by somebody whom nobody verifies", act: func(s *stage) idem.Response { return s.status(key, ofNobody) }},
+		{name: "is asked for by an unverified caller", act: func(s *stage) idem.Response { return s.status(key, ofNobody) }},
 		{name: "belongs to another verified caller", act: func(s *stage) idem.Response {
 			s.post(created)
 			return s.status(key, func(r *idem.Request) { r.Identity.Subject = "omar" })
