@@ -5,6 +5,6 @@
 //	sealer := seal.New(provider)
 //	store, err := dynamo.New(db, table, func(o *dynamo.Options) { o.Seal = sealer })
 //
-// A program that claims needs kms:GenerateDataKey on the key, and kms:Decrypt for records of
-// other processes. A program that only reads, such as the worker, needs kms:Decrypt.
+// A program that claims needs kms:GenerateDataKey on the key, and kms:Decrypt to read the
+// records of other processes. A program that only reads, such as the worker, needs kms:Decrypt.
 package kms

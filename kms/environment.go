@@ -5,16 +5,15 @@ import (
 	"strings"
 )
 
-// FromEnvironment returns a provider with the settings of environment variables, so that
-// functions, worker and operators agree:
+// FromEnvironment returns a provider with settings from environment variables, so that
+// functions, worker and operators use the same settings:
 //
 //	SAMEKEY_KMS_KEYS     ARNs of symmetric keys, with commas or blanks between them: the
 //	                     current key, then Options.Former; required
 //	SAMEKEY_KMS_CONTEXT  Options.Context, as NAME=VALUE with commas between them; default
 //	                     table=NAME, the name of the table of IDEM_TABLE
 //
-// getenv is os.Getenv or a substitute. An error begins with the name of the variable that
-// is wrong.
+// getenv is os.Getenv or a substitute. An error begins with the name of the wrong variable.
 func FromEnvironment(api API, getenv func(string) string) (*Provider, error) {
 	const keys, pairs, table = "SAMEKEY_KMS_KEYS", "SAMEKEY_KMS_CONTEXT", "IDEM_TABLE"
 	named := strings.FieldsFunc(getenv(keys), separates)

@@ -27,8 +27,8 @@ var (
 	_ seal.Provider = (*Provider)(nil)
 )
 
-// Provider is a [seal.Provider] with data keys of AWS KMS. It is safe for concurrent
-// use. A call ends after 5 seconds, or with its context; the client retries it meanwhile.
+// Provider is a [seal.Provider] with data keys of AWS KMS. It is safe for concurrent use. A
+// call ends after 5 seconds, or with the context. Until then the client retries.
 type Provider struct {
 	api  API
 	key  string
@@ -38,18 +38,19 @@ type Provider struct {
 
 // Options are a provider's settings; the zero value is the default.
 type Options struct {
-	// Former are the ARNs of further keys whose data keys may be opened: those that were
-	// used before a rotation. KMS's own yearly rotation keeps the ARN and needs nothing
-	// here. A record that names any other key is not opened, so nobody can pass off data
-	// keys of a key of their own. Default: none.
+	// Former are the ARNs of the keys that were used before a rotation: data keys under these
+	// keys may be opened. KMS's yearly rotation keeps the ARN, so it needs no entry here. A
+	// record that names any other key is not opened, so nobody can bring in data keys under a
+	// foreign key. Default: none.
 	Former []string
-	// Context is the encryption context of all data keys, for instance the table and
-	// the application. It is not secret; policies and CloudTrail show it. After a
-	// change, earlier records can't be opened. Default: none.
+	// Context is the encryption context of all data keys, for instance the table and the
+	// application. The context is not secret; policies and CloudTrail show it. After a change,
+	// earlier records can't be opened. Default: none.
 	Context map[string]string
 }
 
-// timeout ends a call, with its retries, before a request's time is up.
+// timeout limits a call, retries included, so that the call ends before the request's time is
+// over.
 const timeout = 5 * time.Second
 
 var keyARN = regexp.MustCompile(`^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[a-zA-Z0-9-]+$`)
@@ -85,8 +86,8 @@ func (p *Provider) Generate(ctx context.Context) (seal.DataKey, error) {
 	return seal.DataKey{KeyID: p.key, Plain: out.Plaintext, Wrapped: out.CiphertextBlob}, nil
 }
 
-// Open implements [seal.Provider] by one call of Decrypt. Open returns an error,
-// without a call, for a keyID other than the key of New and Options.Former.
+// Open implements [seal.Provider] by one call of Decrypt. For a keyID other than the key of New
+// and the keys of Options.Former, Open returns an error without a call.
 func (p *Provider) Open(ctx context.Context, keyID string, wrapped []byte) ([]byte, error) {
 	if !slices.Contains(p.keys, keyID) {
 		return nil, fmt.Errorf("kms: the key %q is neither the current key nor in Options.Former", keyID)

@@ -5,7 +5,7 @@ import (
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 )
 
-// The attributes of spans; docs/operate/signals.md has their meanings.
+// The attributes of spans; docs/operate/signals.md explains them.
 const (
 	record    attribute.Key = "samekey.record"
 	operation attribute.Key = "samekey.operation"

@@ -25,11 +25,11 @@ func (t Telemetry) Hooks() idem.Hooks { return t.lines().Hooks() }
 // lambda/worker calls it for the option Telemetry; a program needs no call.
 func (t Telemetry) StreamHooks() stream.Hooks { return t.lines().StreamHooks() }
 
-// StoreHooks returns the hooks of a store ([dynamo.Options]), for metrics of the
-// calls that drain, completer and sweep make.
+// StoreHooks returns the hooks of a store ([dynamo.Options]), for metrics of the calls by
+// drain, completer and sweep.
 func (t Telemetry) StoreHooks() dynamo.Hooks { return t.lines().StoreHooks() }
 
-// metricName returns the name of a metric here.
+// metricName returns the OpenTelemetry name of a metric.
 func metricName(name string) string {
 	var b strings.Builder
 	b.WriteString("samekey.")
@@ -42,8 +42,8 @@ func metricName(name string) string {
 	return b.String()
 }
 
-// lines returns the metrics of CloudWatch with a writer that takes their values out of
-// the lines, so that both have the same metrics.
+// lines returns CloudWatch's metrics with a writer that reads the values from the lines, so
+// that CloudWatch and OpenTelemetry get the same metrics.
 func (t Telemetry) lines() *metrics.Metrics {
 	return metrics.New(&instruments{meter: t.meterProvider().Meter(scope), record: make(map[string]func(float64))}, "otel")
 }
@@ -98,7 +98,7 @@ func (w *instruments) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// of returns the function that records values of a metric.
+// of returns the function that records the values of a metric.
 func (w *instruments) of(name, unit string) func(float64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -18,14 +18,15 @@ type Telemetry struct {
 	TracerProvider trace.TracerProvider
 	// MeterProvider makes the instruments. Default: the global provider.
 	MeterProvider metric.MeterProvider
-	// Untrusted begins a new trace for each request that is in no span, and links it to
-	// the client's. Otherwise such a request continues the client's trace, so a client
-	// also decides whether the trace is recorded. It concerns requests only, not messages.
+	// Untrusted begins a new trace for each request that is in no span, and links the new trace
+	// to the client's trace. Otherwise such a request continues the client's trace, so a client
+	// also decides whether the trace is recorded. Untrusted concerns requests only, not
+	// messages.
 	Untrusted bool
 }
 
-// Engine sets the tracer of an engine and adds the hooks for metrics to those that are
-// set: it is an option of [idem.New].
+// Engine is an option of [idem.New]. It sets the tracer of the engine, and adds the hooks for
+// metrics to the engine's other hooks.
 func (t Telemetry) Engine(o *idem.Options) {
 	o.Tracer, o.Hooks = t.Tracer(), idem.Join(o.Hooks, t.Hooks())
 }

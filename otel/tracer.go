@@ -22,8 +22,8 @@ type tracer struct {
 	untrusted bool
 }
 
-// w3c is the form in which records and messages hold a context, whatever propagator
-// the program uses elsewhere.
+// w3c is the form of a context in records and messages, whatever propagator the program uses
+// elsewhere.
 var w3c propagation.TraceContext
 
 // Context implements [trace.Tracer].
@@ -33,7 +33,7 @@ func (*tracer) Context(ctx context.Context) trace.Context {
 	return trace.Context{Parent: carrier[trace.ParentHeader], State: carrier[trace.StateHeader]}
 }
 
-// spanOf returns the span that c identifies; it is not valid if c isn't.
+// spanOf returns the span that c identifies. The span is invalid if c is invalid.
 func spanOf(c trace.Context) oteltrace.SpanContext {
 	if c.Parent == "" {
 		return oteltrace.SpanContext{}
@@ -58,14 +58,14 @@ func (t *tracer) Start(ctx context.Context, s trace.Step) (context.Context, func
 		}
 		span.SetAttributes(end(o)...)
 		if o.Code != "" && !refusal[o.Code] || o.Panicked || o.Status >= 500 {
-			span.SetStatus(codes.Error, o.Code) // a word; the error's text may quote a caller's data
+			span.SetStatus(codes.Error, o.Code) // a code word: the error's text may quote a caller's data
 		}
 		span.End()
 	}
 }
 
-// place returns the context with the parent of a step, and the step's links: to the
-// operation's first attempt, and to the sender or the span in ctx if it is not the
+// place returns the context with the parent of a step, and the step's links. The links lead to
+// the operation's first attempt, and to the sender or the span in ctx, unless that is the
 // parent.
 func (t *tracer) place(ctx context.Context, s trace.Step) (context.Context, []oteltrace.Link) {
 	var links []oteltrace.Link
@@ -92,8 +92,8 @@ func first(c trace.Context) (oteltrace.Link, bool) {
 	return oteltrace.Link{SpanContext: sc, Attributes: []attribute.KeyValue{linked.String("first_attempt")}}, sc.IsValid()
 }
 
-// kind returns the kind of a step's span: server for a request, if no other
-// instrumentation has begun a span for it.
+// kind returns the kind of a step's span: server for a request, unless another instrumentation
+// has begun a span for the request.
 func kind(ctx context.Context, k trace.Kind) oteltrace.SpanKind {
 	switch k {
 	case trace.Operation:
@@ -110,7 +110,7 @@ func kind(ctx context.Context, k trace.Kind) oteltrace.SpanKind {
 	}
 }
 
-// name returns the name of a step's span. It has no route, so that a program has few
+// name returns the name of a step's span. The name has no route, so that a program has few
 // names.
 func name(s trace.Step) string {
 	if s.Name == "" {
@@ -119,14 +119,14 @@ func name(s trace.Step) string {
 	return "samekey " + string(s.Kind) + " " + s.Name
 }
 
-// refusal holds the codes that are no failure of the program.
+// refusal holds the codes that don't mean a failure of the program.
 var refusal = map[string]bool{
 	"idempotency_key_missing": true, "idempotency_key_invalid": true, "request_too_large": true, "request_invalid": true,
 	"idempotency_key_mismatch": true, "idempotency_key_unknown": true,
 	"idempotency_answer_not_kept": true, "idempotency_in_flight": true, "held_back": true,
 }
 
-// begin returns the attributes of a step that begins.
+// begin returns the attributes of a step at its start.
 func begin(s trace.Step) []attribute.KeyValue {
 	all := make(attributes, 0, 8)
 	all.text(record, s.Record)
@@ -149,7 +149,7 @@ func begin(s trace.Step) []attribute.KeyValue {
 	return all
 }
 
-// end returns the attributes of a step that has ended.
+// end returns the attributes of a step at its end.
 func end(o trace.Outcome) []attribute.KeyValue {
 	all := make(attributes, 0, 8)
 	all.text(operation, o.Operation)

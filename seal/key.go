@@ -14,7 +14,7 @@ import (
 // 12 bytes, the ciphertext and a tag of 16 bytes.
 const Algorithm = "A256GCM"
 
-// overhead is how many bytes sealed data is longer than plain data.
+// overhead is the number of bytes that sealing adds.
 const overhead = 12 + 16
 
 const (
@@ -31,8 +31,8 @@ type Key struct {
 	used    atomic.Int64 // messages sealed by this process
 }
 
-// newKey returns the key for data, whose plain form it overwrites: afterwards only
-// the cipher holds it, which the garbage collector frees with the Key.
+// newKey returns the key for data, and overwrites data.Plain. Afterwards only the cipher holds
+// the plain key; the garbage collector frees the cipher with the Key.
 func newKey(data DataKey, now time.Time) (*Key, error) {
 	defer clear(data.Plain)
 	switch {
@@ -55,12 +55,11 @@ func newKey(data DataKey, now time.Time) (*Key, error) {
 // ID returns the name of the provider's key that wraps this key.
 func (k *Key) ID() string { return k.id }
 
-// Wrapped returns the wrapped form, which a record stores. Callers don't change it.
+// Wrapped returns the wrapped form, which a record stores. Callers must not change the bytes.
 func (k *Key) Wrapped() []byte { return k.wrapped }
 
-// Seal encrypts plain and binds it to context: only Open with an equal context
-// returns it. The result is 28 bytes longer than plain, and differs each
-// time.
+// Seal encrypts plain and binds it to context: only Open with an equal context returns plain.
+// The result is 28 bytes longer than plain, and differs each time.
 func (k *Key) Seal(plain, context []byte) []byte {
 	k.used.Add(1)
 	return k.aead.Seal(make([]byte, 0, len(plain)+overhead), nil, plain, context) //nolint:gosec // the AEAD draws the nonce
@@ -76,8 +75,7 @@ func (k *Key) Open(sealed, context []byte) ([]byte, error) {
 	return plain, nil
 }
 
-// Context joins the parts of a context so that different parts never make equal
-// contexts.
+// Context joins parts to a context. Different parts never make equal contexts.
 func Context(parts ...string) []byte {
 	n := 0
 	for _, p := range parts {

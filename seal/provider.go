@@ -5,30 +5,31 @@ import (
 	"errors"
 )
 
-// Provider makes data keys, and opens the wrapped form of data keys that it has made.
-// It is safe for concurrent use. Methods return promptly when ctx ends.
+// Provider makes data keys, and opens wrapped data keys that the same provider made. It is safe
+// for concurrent use. Methods return promptly when ctx ends.
 type Provider interface {
-	// Generate returns a new data key. An error means that it can't make a key now.
+	// Generate returns a new data key. An error means that the provider can't make a data key
+	// now.
 	Generate(ctx context.Context) (DataKey, error)
-	// Open returns the plain form of a wrapped data key, whose DataKey.KeyID was
-	// keyID. Both arguments come from a record, which somebody may have altered: Open
-	// returns an error that matches [ErrInvalid] if this provider has not made
-	// wrapped with one of its own keys. Any other error means that the key can't be
-	// opened now, or not by this program.
+	// Open returns the plain form of the data key with the wrapped form wrapped and the KeyID
+	// keyID. Both arguments come from a record, which somebody may have altered. So Open
+	// returns an error that matches [ErrInvalid] if the provider has not made wrapped with one
+	// of the provider's keys. Any other error means that the data key can't be opened now, or
+	// not by this program.
 	Open(ctx context.Context, keyID string, wrapped []byte) ([]byte, error)
 }
 
 // DataKey is a key that encrypts the contents of records.
 type DataKey struct {
-	KeyID   string // names the key that wraps this key
+	KeyID   string // name of the provider's key that wraps this data key
 	Plain   []byte // 32 random bytes; the Sealer overwrites them after use
 	Wrapped []byte // Plain, encrypted by the provider; at most 1 KiB
 }
 
 // Errors of this package. Compare with errors.Is.
 var (
-	// ErrInvalid means that sealed bytes, or a wrapped key, are not as they were made:
-	// altered, truncated, or moved from another place.
+	// ErrInvalid means that sealed bytes, or a wrapped key, were altered, truncated, or moved
+	// from another place.
 	ErrInvalid = errors.New("sealed data is not as it was made")
 	// ErrNoKey means that a data key can't be had: its provider refuses or is
 	// unreachable, or the program has no provider.

@@ -17,21 +17,21 @@ type Sealer struct {
 
 	mu      sync.Mutex
 	current *Key
-	making  *opening            // of a data key for new records; nil if none is being made
+	making  *opening            // opening of a data key for new records; nil if no data key is being made
 	opened  map[string]*opening // by key id and wrapped form
 }
 
-// opening is a data key that is open, or is being opened or made.
+// opening is a data key that is open, being opened or being made.
 type opening struct {
-	done chan struct{} // closed once key or err is there; a failed opening is removed
+	done chan struct{} // closed once key or err is set; a failed opening is removed
 	key  *Key
-	err  error // the provider's error; nil if the call had no time left
+	err  error // the provider's error; nil if the call's time was over
 	used time.Time
 }
 
-// wait returns the key or the error of another call, so that callers don't wait for a
-// hanging provider one after the other. If it returns neither, the caller makes a call
-// itself.
+// wait returns the key or the error of another caller's call, so that callers don't wait for a
+// hanging provider one after the other. If wait returns neither, the caller must call the
+// provider.
 func (o *opening) wait(ctx context.Context, op string) (*Key, error) {
 	select {
 	case <-o.done:
@@ -41,7 +41,7 @@ func (o *opening) wait(ctx context.Context, op string) (*Key, error) {
 	}
 }
 
-// failed keeps err for the callers that wait, unless the call had no time left.
+// failed keeps err for the callers that wait, unless the call's time was over.
 func (o *opening) failed(ctx context.Context, err error) {
 	if ctx.Err() == nil {
 		o.err = err
@@ -55,12 +55,12 @@ type Options struct {
 	// reads with the data keys in its memory for that time. Default: 15 minutes.
 	MaxAge time.Duration
 	// OpenOnly opens sealed records and seals no new ones. To switch encryption off, set
-	// it until the last sealed record has expired. Default: false, new records are
+	// OpenOnly until the last sealed record has expired. Default: false, new records are
 	// sealed.
 	OpenOnly bool
 	// Required refuses records with contents that aren't sealed as corrupt. Without it,
-	// somebody with write access to the table can put plain contents in the place of
-	// sealed ones. Set it once the last record from before the encryption has expired. It
+	// somebody with write access to the table can put plain contents in the place of sealed
+	// ones. Set Required once the last record from before the encryption has expired. Required
 	// excludes OpenOnly. Default: false, plain contents are read.
 	Required bool
 
@@ -70,16 +70,17 @@ type Options struct {
 
 const (
 	defaultAge = 15 * time.Minute
-	// maxMessages is how many parts of records a data key seals in a process before new
-	// records get another one: AES-GCM with random nonces stays far from its limit of 2^32.
+	// maxMessages is how many parts of records a data key seals in a process before new records
+	// get another data key. The number is far below 2^32, the limit of AES-GCM with random
+	// nonces.
 	maxMessages = 1_000_000
 	// maxKeys is how many opened data keys stay in memory, about 1 KB each.
 	maxKeys = 1000
 )
 
-// New returns a sealer with the data keys of provider. It makes no calls. It panics if
-// provider is nil, MaxAge is negative, or OpenOnly and Required are
-// both set: mistakes in the program, which show at cold start.
+// New returns a sealer with the data keys of provider. New makes no calls. It panics if
+// provider is nil, MaxAge is negative, or OpenOnly and Required are both set: mistakes in the
+// program, which show at cold start.
 func New(provider Provider, optFns ...func(*Options)) *Sealer {
 	var opt Options
 	for _, fn := range optFns {
@@ -100,9 +101,9 @@ func New(provider Provider, optFns ...func(*Options)) *Sealer {
 // Required reports whether contents must be sealed ([Options].Required).
 func (s *Sealer) Required() bool { return s.opt.Required }
 
-// Key returns the data key for a new record; nil with Options.OpenOnly. It calls the
-// provider if there is no data key, or the present one is too old or was used too
-// often; concurrent calls share a call and its error. An error matches [ErrNoKey].
+// Key returns the data key for a new record; nil with Options.OpenOnly. Key calls the provider
+// if there is no data key, or if the present data key is too old or was used too often.
+// Concurrent calls share a call of the provider and the error. An error matches [ErrNoKey].
 func (s *Sealer) Key(ctx context.Context) (*Key, error) {
 	if s.opt.OpenOnly {
 		return nil, nil
@@ -121,8 +122,8 @@ func (s *Sealer) Key(ctx context.Context) (*Key, error) {
 	}
 }
 
-// good returns the current key if it may seal another record. Otherwise it returns the
-// opening of the next key, and whether the caller has to make that key.
+// good returns the current key if it may seal another record. Otherwise good returns the
+// opening of the next key, and reports whether the caller has to make that key.
 func (s *Sealer) good() (k *Key, o *opening, mine bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,9 +163,10 @@ func (s *Sealer) generate(ctx context.Context, o *opening) (k *Key, err error) {
 
 func (s *Sealer) old(k *Key, now time.Time) bool { return now.Sub(k.made) >= s.opt.MaxAge }
 
-// Open returns the data key with this wrapped form. It calls the provider if the key isn't
-// in memory; concurrent calls for a key share a call and its error. An error matches
-// [ErrInvalid] if the arguments don't come from a sealed record, and [ErrNoKey] otherwise.
+// Open returns the data key with this wrapped form. Open calls the provider if the key isn't in
+// memory. Concurrent calls for a key share a call of the provider and the error. An error
+// matches [ErrInvalid] if the arguments don't come from a sealed record, and [ErrNoKey]
+// otherwise.
 func (s *Sealer) Open(ctx context.Context, keyID, algorithm string, wrapped []byte) (*Key, error) {
 	switch {
 	case algorithm != Algorithm:
@@ -183,7 +185,7 @@ func (s *Sealer) Open(ctx context.Context, keyID, algorithm string, wrapped []by
 	}
 }
 
-// entry returns the entry of a key, and whether the caller has to open it.
+// entry returns the entry of a key, and reports whether the caller has to open the key.
 func (s *Sealer) entry(id string) (o *opening, mine bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -221,8 +223,8 @@ func (s *Sealer) open(ctx context.Context, id string, o *opening, keyID string, 
 	return k, nil
 }
 
-// evict forgets keys that are too old, and the least recently used if there are too
-// many. s.mu is held.
+// evict removes keys that are too old, and the least recently used keys if there are too many.
+// The caller holds s.mu.
 func (s *Sealer) evict(now time.Time) {
 	for id, o := range s.opened {
 		if o.key != nil && s.old(o.key, now) {

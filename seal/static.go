@@ -16,10 +16,10 @@ type Static struct {
 	keys    map[string]cipher.AEAD
 }
 
-// NewStatic returns a provider with keys of 32 random bytes by their names. The key
-// named current wraps new data keys; the others only open those that they have
-// wrapped. To rotate, add a key and make it current; remove the old key when its last
-// record has expired. NewStatic copies the keys.
+// NewStatic returns a provider with keys, which maps names to keys of 32 random bytes. The key
+// named current wraps new data keys. Every key opens the data keys that it has wrapped. To
+// rotate, add a key and make it current; remove the old key when the last record under the old
+// key has expired. NewStatic copies the keys.
 func NewStatic(current string, keys map[string][]byte) (*Static, error) {
 	if len(keys[current]) == 0 || current == "" {
 		return nil, fmt.Errorf("seal: NewStatic: there is no key %q", current)
@@ -48,8 +48,8 @@ func (s *Static) Generate(context.Context) (DataKey, error) {
 	return DataKey{KeyID: s.current, Plain: plain, Wrapped: wrapped}, nil
 }
 
-// Open implements [Provider]. A key with an unknown name isn't invalid: the program
-// may lack it.
+// Open implements [Provider]. An unknown key name isn't invalid, because the program may lack
+// that key.
 func (s *Static) Open(_ context.Context, keyID string, wrapped []byte) ([]byte, error) {
 	key, ok := s.keys[keyID]
 	if !ok {

@@ -1,6 +1,6 @@
-// Package program gets data keys from another program: samekey --keys-from runs a program
-// that may use the keys, and asks it for each data key on its standard input. The program
-// calls [Serve] with its provider:
+// Package program gets data keys from another program. samekey --keys-from runs a program that
+// may use the keys, and writes a question for each data key to the program's standard input.
+// The program calls [Serve] with a provider:
 //
 //	func main() {
 //		if err := program.Serve(context.Background(), provider, os.Stdin, os.Stdout); err != nil {

@@ -1,13 +1,12 @@
-// Command samekey-worker is the background function of a table. It does what the
-// program of the same name in module github.com/samekey/samekey does, and also opens
-// sealed args of jobs by AWS KMS. It has two more variables, as kms.FromEnvironment
-// reads them:
+// Command samekey-worker is the background function of a table. It does the work of the program
+// of the same name in module github.com/samekey/samekey, and also opens sealed args of jobs
+// with AWS KMS. It has two more environment variables, which kms.FromEnvironment reads:
 //
 //	SAMEKEY_KMS_KEYS         ARNs of the keys, the current key first; if not set, jobs
 //	                         with sealed args wait
 //	SAMEKEY_KMS_CONTEXT      the encryption context; default table=NAME
 //
-// Its role needs kms:Decrypt on the keys. It seals nothing.
+// The worker's role needs kms:Decrypt on the keys. The worker seals nothing.
 package main
 
 import (
