@@ -60,9 +60,8 @@ func (o *operation) attempt() (resp *http.Response, abort func(), err error) {
 	return resp, abort, nil
 }
 
-// header returns the caller's headers and the key. For a retry under a key it adds the
-// number of earlier attempts: a server then looks for the answer before it claims the
-// key.
+// header returns the caller's headers and the key. For a retry under a key, header adds the
+// number of earlier attempts: a server then looks for the answer before it claims the key.
 func (o *operation) header() http.Header {
 	h := o.req.Header.Clone()
 	if h == nil {
@@ -77,8 +76,8 @@ func (o *operation) header() http.Header {
 	return h
 }
 
-// exchange sends r with the base transport. For a keyed request it reads the
-// answer ahead, since the answer won't come twice without the key.
+// exchange sends r with the base transport. For a keyed request exchange reads the answer
+// ahead, since the same answer won't come twice without the key.
 func (o *operation) exchange(r *http.Request) (*http.Response, error) {
 	resp, err := o.t.base.RoundTrip(r)
 	switch {

@@ -92,10 +92,9 @@
 //
 // # Redirects
 //
-// http.Client follows redirects. After a 307 or 308 the same request is sent
-// elsewhere with the same key. After other redirects http.Client sends a GET, for
-// which the transport makes no key (http.Client repeats a key that the caller has
-// set).
+// http.Client follows redirects. After a 307 or 308 the same request is sent elsewhere with
+// the same key. After other redirects http.Client sends a GET. The transport makes no key
+// for the GET (http.Client repeats a key that the caller has set).
 //
 // # Other transports and clients
 //

@@ -15,13 +15,13 @@ const ResultHeader = "Idempotency-Client"
 const (
 	// DeletedBefore marks the 204 that replaces the 404 of a repeated DELETE.
 	DeletedBefore = "deleted-before"
-	// OutcomeUnknown marks an answer that doesn't settle a keyed operation, such as 401,
-	// 429 or 503, if the server may have carried out the operation: for instance, an
-	// earlier attempt got no answer, or the answer is about the key, so an earlier
-	// attempt has used the key. Repeat such a request only with the same key, which is in
-	// Response.Request.Header, and not at all if the server ignores keys
-	// (Idempotency-Status: ignored). Such an answer to a request with a caller's own key
-	// is always marked, since an earlier request may have had that key.
+	// OutcomeUnknown marks an answer that doesn't settle a keyed operation, such as 401, 429
+	// or 503, if the server may have carried out the operation. For instance, an earlier
+	// attempt got no answer, or the answer is about the key, so an earlier attempt has used
+	// the key. Repeat such a request only with the same key, which is in
+	// Response.Request.Header. Don't repeat it if the server ignores keys
+	// (Idempotency-Status: ignored). Such an answer to a request with a caller's own key is
+	// always marked, since an earlier request may have had that key.
 	OutcomeUnknown = "outcome-unknown"
 )
 

@@ -27,8 +27,8 @@ var (
 // [Committed] and [Finished].
 func Watch(s store.Store) *FaultyStore { return Faulty(s, nil) }
 
-// Commits implements [Log]. A write that the store below has applied without saying
-// so is missing; [FaultyStore.Reset] forgets nothing.
+// Commits implements [Log]. A write that the store below has applied without an
+// acknowledgement is missing; [FaultyStore.Reset] forgets nothing.
 func (f *FaultyStore) Commits() []store.Commit {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -49,9 +49,10 @@ func (f *FaultyStore) applied(c store.Commit, held *store.Record, err error) {
 type Phase[T any] struct {
 	Name   string
 	Result T
-	// Writes are the user's writes of its commit, as their String says.
+	// Writes are the user's writes of the phase's commit, as their String methods describe
+	// them.
 	Writes []string
-	// Jobs are those that its commit staged, in no order.
+	// Jobs are the jobs that the phase's commit staged, in no order.
 	Jobs []idem.Job
 }
 
@@ -87,7 +88,7 @@ func Committed[T any](t testing.TB, log Log, name string) Phase[T] {
 // Final is how an operation ended.
 type Final struct {
 	Response idem.Response
-	// Writes and Jobs are those of the commit that stored the answer.
+	// Writes and Jobs belong to the commit that stored the answer.
 	Writes []string
 	Jobs   []idem.Job
 	// Phases are the recovery points before the answer, in their order.
@@ -118,9 +119,9 @@ func Finished(t testing.TB, log Log) Final {
 	return found[0]
 }
 
-// Staged returns the arguments of the job of a kind that was staged and committed.
-// It fails the test unless there is exactly one, or if its arguments aren't a T.
-// [AllStaged] is for none and for several.
+// Staged returns the arguments of the job of a kind that was staged and committed. It fails
+// the test unless there is exactly one such job, or if its arguments aren't a T. Use
+// [AllStaged] for no job and for several jobs.
 //
 //	receipt := idemtest.Staged[Receipt](t, store, "send_receipt")
 func Staged[T any](t testing.TB, log Log, kind string) T {
@@ -157,7 +158,7 @@ func kinds(log Log) (all []string) {
 	return all
 }
 
-// staged are the jobs that a commit added, in the order of their ids.
+// staged returns the jobs that a commit added, in the order of their ids.
 func staged(c store.Commit) (added []idem.Job) {
 	for _, id := range slices.Sorted(maps.Keys(c.Next.Jobs)) {
 		if _, known := c.Prev.Jobs[id]; !known {

@@ -30,20 +30,20 @@ type CrashOptions struct {
 	Store func() store.Store
 	// Engine sets options of the engine that [CrashEverywhere] makes, after [World.Options].
 	Engine func(*idem.Options)
-	// Begin prepares a world before its first process: the provider's memory, a fate.
-	// As calls may then fail, client and completer try three times instead of once.
+	// Begin prepares a world before its first process: the provider's memory, a fate. With
+	// Begin, calls may fail, so client and completer try three times instead of once.
 	Begin func(*World)
-	// MayStick lets an operation end as stuck, as it must where a process dies in a
-	// call that is [idem.NotIdempotent]. Such an end is not compared, and not checked.
+	// MayStick lets an operation end as stuck, as it must if a process dies in a call that
+	// is [idem.NotIdempotent]. Such an end is neither compared nor checked.
 	MayStick bool
 }
 
-// CrashEverywhere runs a request to a crash before and after each call that its
-// handler and the engine make: to the store, through w.Client, by w.Call. After each
-// crash, once the lease is over, the client sends the request again, and so often as a
-// look-up ([idem.LookUp]) has decided nothing, each time after its pause. In another run a
-// completer goes on, where the request is stored, and then the client asks. One more run has every
-// [idem.Atomic] run twice.
+// CrashEverywhere runs a request to a crash before and after each call that its handler and
+// the engine make: to the store, through w.Client, by w.Call. After each crash, once the
+// lease is over, the client sends the request again. While a look-up ([idem.LookUp])
+// decides nothing, the client repeats the request, each time after the look-up's pause. If
+// the request is stored, another run lets a completer continue, and then the client asks.
+// One more run has every [idem.Atomic] run twice.
 //
 //	idemtest.CrashEverywhere(t, func(ctx context.Context, w *idemtest.World, r *idem.Request) (idem.Response, error) {
 //		return buy(ctx, r, w.Client())
@@ -51,17 +51,17 @@ type CrashOptions struct {
 //		…
 //	})
 //
-// It fails the test where, after a crash, the request ends in an error, its answer isn't stored, a
-// repetition of it has an effect, or the effects at the provider, the user's writes or
-// the jobs differ in number from the run without a crash. Then check, if not nil, looks at
-// the world and the answer of each run. Each failure names the call at which
+// After a crash, the test fails if the request ends in an error, if its answer isn't
+// stored, if a repetition has an effect, or if the number of effects at the provider, of
+// the user's writes or of the jobs differs from the run without a crash. Then check, if not
+// nil, looks at the world and the answer of each run. Each failure names the call at which
 // the process crashed; a Fatal of check ends that run only.
 //
-// A crash is a process that gets no answer and whose calls reach nothing any
-// more: its context ends, and what its handler still does changes nothing in
-// the world. So effects other than through w are not seen. The request needs a Key.
-// With a MemoryStore a handler with five calls takes some tenths of a second, most of it
-// for waits after conflicts; CrashOptions.Store is for DynamoDB Local.
+// A crash is a process that gets no answer and whose calls reach nothing any more: its
+// context ends, and its handler changes nothing more in the world. So CrashEverywhere sees
+// only effects through w. The request needs a Key. With a MemoryStore a handler with five
+// calls takes some tenths of a second, mostly for waits after conflicts; CrashOptions.Store
+// is for DynamoDB Local.
 func CrashEverywhere(t testing.TB, handler func(context.Context, *World, *idem.Request) (idem.Response, error), request idem.Request, check func(testing.TB, *World, idem.Response), optFns ...func(*CrashOptions)) {
 	t.Helper()
 	opt := crashOptions(optFns)
@@ -85,7 +85,7 @@ func CrashEverywhere(t testing.TB, handler func(context.Context, *World, *idem.R
 	}, check, optFns...)
 }
 
-// maxLooks is more than any call in doubt is looked up.
+// maxLooks is more look-ups than any call in doubt needs.
 const maxLooks = 100
 
 // Program is a program under [CrashProgram], as one process runs it.
@@ -93,8 +93,7 @@ type Program[Re any] struct {
 	// Send sends the request, the same each time, and reports whether its answer
 	// came from a record.
 	Send func(context.Context) (answer Re, replayed bool, err error)
-	// Resume goes on with an abandoned operation, as a completer does; nil where
-	// there is no completer.
+	// Resume continues an abandoned operation, as a completer does; nil without a completer.
 	Resume func(context.Context, jobs.Ticket) error
 	// Diff says how two answers differ; "" if they are the same.
 	Diff func(a, b Re) string
@@ -170,8 +169,8 @@ type crashes[Re any] struct {
 	said    map[string]int // failures, and how often
 }
 
-// begin sends the request in a world of its own, from a process that goes down at a
-// point. Nobody hears its answer.
+// begin sends the request in a world of its own, from a process that crashes at a point.
+// Nobody gets its answer.
 func (c *crashes[Re]) begin(at point, plan Plan) (w *World, calls []string, down bool) {
 	w = newWorld(c.opt.Store)
 	if c.opt.Begin != nil {
@@ -187,7 +186,7 @@ func (c *crashes[Re]) begin(at point, plan Plan) (w *World, calls []string, down
 	return w, mine.process.called(), mine.process.store.Crashed()
 }
 
-// guarded makes a panic an error, as the end of a process is to its client.
+// guarded returns a panic as an error, as a client sees the end of a process.
 func guarded(fn func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -197,7 +196,7 @@ func guarded(fn func() error) (err error) {
 	return fn()
 }
 
-// completable reports whether a completer finds an operation that it can go on with.
+// completable reports whether a completer finds an operation that it can continue.
 func (c *crashes[Re]) completable(w *World) bool {
 	if c.program.Resume == nil {
 		return false
@@ -210,7 +209,7 @@ func toComplete(r *store.Record) bool {
 	return r.State == store.Open && r.Keep == store.KeepOpen && r.Input != nil
 }
 
-// end brings a request to its end, and looks at that. It reports whether all was well.
+// end brings a request to its end, and checks the result. It reports whether all was well.
 func (c *crashes[Re]) end(w *World, label string, completer bool) bool {
 	c.t.Helper()
 	run := &scene{TB: c.t, label: label, said: c.said}
@@ -304,7 +303,7 @@ func (c *crashes[Re]) patiently(t *scene, w *World, do func(context.Context, *Wo
 	return err
 }
 
-// complete is the completer.
+// complete continues the operation as a completer.
 func (c *crashes[Re]) complete(t *scene, w *World) {
 	err := c.patiently(t, w, func(ctx context.Context, mine *World) error {
 		all, err := w.records(ctx)
@@ -320,7 +319,7 @@ func (c *crashes[Re]) complete(t *scene, w *World) {
 	}
 }
 
-// stuck reports whether an operation waits for people, and may.
+// stuck reports whether an operation waits for people, and is allowed to.
 func (c *crashes[Re]) stuck(t *scene, w *World) bool {
 	all, err := w.records(t.Context())
 	if err != nil {
@@ -329,7 +328,7 @@ func (c *crashes[Re]) stuck(t *scene, w *World) bool {
 	return c.opt.MayStick && slices.ContainsFunc(all, func(r *store.Record) bool { return r.State == store.Stuck })
 }
 
-// idle is w as a process sees it that never crashes.
+// idle returns w for a process that never crashes.
 func (c *crashes[Re]) idle(t *scene, w *World) *World {
 	mine, _ := w.start(t.Context(), point{}, nil)
 	t.Cleanup(mine.process.stop)
@@ -359,7 +358,7 @@ func both(a, b map[string]int) map[string]int {
 	return all
 }
 
-// sum tells how often failures have shown, that were told once.
+// sum reports how often each failure occurred; a failure is described only once.
 func (c *crashes[Re]) sum() {
 	c.t.Helper()
 	for _, text := range slices.Sorted(maps.Keys(c.said)) {
@@ -373,8 +372,8 @@ func (c *crashes[Re]) sum() {
 	}
 }
 
-// scene is a run's test: its failures name the crash. A failure that another run has
-// told is only counted.
+// scene is the test of a run: its failures name the crash. A failure that another run has
+// reported is only counted.
 type scene struct {
 	testing.TB
 	label  string
@@ -383,7 +382,7 @@ type scene struct {
 	notes  []string // failures that the kit has found, for when the run has ended
 }
 
-// news is a failure with the crash's name, and whether it is to be told.
+// news returns a failure with the crash's name, and whether to report it.
 func (s *scene) news(text string) (string, bool) {
 	s.failed = true
 	text = strings.TrimSuffix(text, "\n")
@@ -391,7 +390,7 @@ func (s *scene) news(text string) (string, bool) {
 	return s.label + ": " + text, s.said[text] == 1
 }
 
-// note notes a failure, and give gives the run up as well.
+// note notes a failure, and give gives up the run, too.
 func (s *scene) note(format string, args ...any) {
 	if text, first := s.news(fmt.Sprintf(format, args...)); first {
 		s.notes = append(s.notes, text)
@@ -403,7 +402,7 @@ func (s *scene) give(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// say tells a failure of the user's check.
+// say reports a failure of the user's check.
 func (s *scene) say(text string) {
 	s.Helper()
 	if text, first := s.news(text); first {

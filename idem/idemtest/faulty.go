@@ -21,31 +21,32 @@ type Call struct {
 	Total int    // which call of any verb this is, from 1
 	PK    string
 
-	// What is asked for, where the verb is Claim, Commit or Take. A plan may keep
-	// it, to send it again later, but must not change it.
+	// The request, if the verb is Claim, Commit or Take. A plan may keep it, to send it
+	// again later, but must not change it.
 	Claim  store.Claim
 	Commit store.Commit
 	Take   store.Take
 }
 
-// Fault is what becomes of a call. The zero Fault lets it pass.
+// Fault says what happens to a call. The zero Fault lets the call pass.
 type Fault struct {
 	// Err is returned in place of the store's answer. To stay within the
 	// contract, a write that is lost returns store.ErrUnknown.
 	Err error
-	// Applied lets the call reach the store, and loses its answer only.
+	// Applied lets the call reach the store, and loses only the answer.
 	Applied bool
 	// Crash takes the process down, before the call or, with Applied, after it.
 	Crash bool
 }
 
-// Plan decides about each call. It runs on the caller's goroutine and may
-// block, which delays the call; it should then give up when ctx ends. A plan
-// must be safe for concurrent use if the store is used so.
+// Plan decides about each call. It runs on the caller's goroutine and may block, which
+// delays the call; it should then give up when ctx ends. A plan must be safe for concurrent
+// use if the store is used concurrently.
 type Plan func(ctx context.Context, c Call) Fault
 
-// At returns a plan that strikes the n-th call of a verb ([Call]), or with n = 0 all of
-// them, and lets the others pass. It panics if no call has such a verb: a mistake in the test.
+// At returns a plan that strikes the n-th call of a verb ([Call]), or all its calls with n
+// = 0, and lets other calls pass. At panics if no call has such a verb: a mistake in the
+// test.
 func At(verb string, n int, f Fault) Plan {
 	if !slices.Contains(verbs, verb) {
 		panic(fmt.Sprintf("idemtest: At: no call has the verb %q: write one of %q", verb, verbs)) //nolint:forbidigo // a mistake in the test
@@ -67,19 +68,19 @@ func CrashAt(n int, applied bool) Plan {
 	}
 }
 
-// ErrCrashed is what every call returns once the process is down.
+// ErrCrashed is the error of every call once the process is down.
 var ErrCrashed = errors.New("idemtest: the process has crashed")
 
-// FaultyStore is a store that fails as planned, and counts. It stands for one
-// process: give each process of a test its own, all on one store.
+// FaultyStore is a store that fails as planned, and counts its calls. It stands for one
+// process: give each process of a test its own FaultyStore, all on one store.
 //
-// After a crash no call reaches the store any more, so nothing that the
-// engine and its handlers still do can have an effect; they return in the end,
-// since Go can't stop them, but what they return was never sent to anybody.
+// After a crash no call reaches the store any more, so the engine and its handlers can have
+// no more effect. They return in the end, since Go can't stop them, but their results were
+// never sent to anybody.
 //
 // FaultyStore implements the optional interfaces, too. If the store below doesn't, LoadBody
-// finds no body, and Take is a Load and a Commit, as in an engine on such a store.
-// It is safe for concurrent use if its plan is.
+// finds no body, and Take is a Load and a Commit, as in an engine on such a store. A
+// FaultyStore is safe for concurrent use if its plan is.
 type FaultyStore struct {
 	store store.Store
 
@@ -131,8 +132,8 @@ func (f *FaultyStore) Crashed() bool {
 	return f.crashed
 }
 
-// Calls returns how many calls there were of the given verbs, of all if none is
-// given. Calls that were struck count, those after a crash don't.
+// Calls returns how many calls there were of the given verbs, or of all verbs if none is
+// given. Calls that were struck count; calls after a crash don't.
 func (f *FaultyStore) Calls(verbs ...string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -195,7 +196,7 @@ func (f *FaultyStore) Take(ctx context.Context, t store.Take) (*store.Record, bo
 	return a.held, a.taken, err
 }
 
-// Fits implements [store.Sizer]: it is no call, and never fails by plan.
+// Fits implements [store.Sizer]. Fits doesn't count as a call, and no plan makes it fail.
 func (f *FaultyStore) Fits(prev, next *store.Record) error {
 	if s, ok := f.store.(store.Sizer); ok {
 		return s.Fits(prev, next)

@@ -14,30 +14,30 @@ import (
 	"time"
 )
 
-// ErrNoAnswer matches errors from a call to a [Provider] whose answer was lost: it
+// ErrNoAnswer matches errors from a call to a [Provider] whose answer was lost: the call
 // may have had its effect.
 var ErrNoAnswer = errors.New("idemtest: no answer")
 
-// Provider is a fake of a payment provider, a mail service or another system that
-// takes idempotency keys. It counts effects: a key that comes again gets the first
-// answer and has no second effect, and a key that comes with another request is
-// refused as Stripe does it. A call without a key has an effect each time.
+// Provider is a fake of a payment provider, a mail service or another system that takes
+// idempotency keys. It counts effects: a key that comes again gets the first answer and has
+// no second effect. A key that comes with another request is refused, as Stripe refuses it.
+// A call without a key has an effect each time.
 //
-// It is an [http.Handler], an [http.RoundTripper] for a client without a network,
-// and has [Provider.Call] for fakes of a Go interface. GET and HEAD have no effect
-// and no fate. The zero Provider will do. It is safe for concurrent use once its
-// exported fields are set, and must not be copied.
+// It is an [http.Handler], an [http.RoundTripper] for a client without a network, and has
+// [Provider.Call] for fakes of a Go interface. GET and HEAD have no effect and no fate. The
+// zero Provider is ready to use. A Provider is safe for concurrent use once its exported
+// fields are set, and must not be copied.
 type Provider struct {
-	// Memory is for how long a key is remembered, from its effect on: later, the key is
-	// new. 0: until [Provider.Forget]. Below 0: not at all, as by a system without keys.
+	// Memory is how long a key is remembered after its effect: later, the key is new. 0:
+	// until [Provider.Forget]. Below 0: not at all, like a system without keys.
 	Memory time.Duration
-	// Now is the clock that Memory goes by. Default: time.Now.
+	// Now is the clock for Memory. Default: time.Now.
 	Now func() time.Time
 	// Answer makes the body of an answer, sent as JSON with status 200. Default: the
 	// effect's ID, as {"id":"1"}. It may be called more than once for an effect.
 	Answer func(Effect) any
 
-	// Lag is for how long look-ups don't know an effect. Default: they know it at once.
+	// Lag is how long look-ups don't know an effect. Default: they know it at once.
 	Lag time.Duration
 
 	mu      sync.Mutex
@@ -76,7 +76,7 @@ func (e Effect) String() string {
 	return e.Method + " " + e.Path
 }
 
-// Fate is how a call to a [Provider] fares. The zero Fate lets all go well.
+// Fate says how a call to a [Provider] fares. In the zero Fate, all goes well.
 type Fate struct {
 	// Delay holds the answer back, in real time; a call whose context ends gets no answer. The effect comes first.
 	Delay time.Duration
@@ -84,16 +84,17 @@ type Fate struct {
 	LoseRequest bool
 	// LoseAnswer loses the answer only.
 	LoseAnswer bool
-	// Late lets the call arrive so much later, by Provider.Now, and loses its answer.
+	// Late lets the call arrive later by this time on Provider.Now, and loses its answer.
 	Late time.Duration
 	// Refuse answers with this status, without an effect: 402 for a declined card,
 	// 503 for a provider that is down. 0: don't.
 	Refuse int
 }
 
-// Look is how a look-up of a [Provider] fares. The zero Look lets all go well.
+// Look says how a look-up of a [Provider] fares. In the zero Look, all goes well.
 type Look struct {
-	// Delay holds the answer back, in real time; a look-up whose context ends gets none.
+	// Delay holds the answer back, in real time; a look-up whose context ends gets no
+	// answer.
 	Delay time.Duration
 	// Down gives no answer.
 	Down bool
@@ -111,7 +112,7 @@ type Refusal struct {
 
 func (r *Refusal) Error() string { return fmt.Sprintf("idemtest: refused: %d %s", r.Status, r.Type) }
 
-// Next says how the next calls fare, one fate for each, after those that were said
+// Next sets the fates of the next calls, one for each, after the fates that were set
 // before. Then all goes well again.
 func (p *Provider) Next(fates ...Fate) {
 	p.mu.Lock()
@@ -119,17 +120,18 @@ func (p *Provider) Next(fates ...Fate) {
 	p.fates = append(p.fates, fates...)
 }
 
-// NextLooks says how the next look-ups fare, one after the other, as [Provider.Next] does for
-// calls.
+// NextLooks sets how the next look-ups fare, one after the other, as [Provider.Next] does
+// for calls.
 func (p *Provider) NextLooks(looks ...Look) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.looks = append(p.looks, looks...)
 }
 
-// LookUp returns the effects with a key, for the look-up of a phase ([idem.LookUp]): none, if
-// the provider knows no call with it. It finds keys that are forgotten, and those that were
-// sent as references to a system without keys. The error matches [ErrNoAnswer].
+// LookUp returns the effects with a key, for the look-up of a phase ([idem.LookUp]).
+// Without a call with the key, LookUp returns no effects. It also finds forgotten keys, and
+// keys that were sent as references to a system without keys. The error matches
+// [ErrNoAnswer].
 func (p *Provider) LookUp(ctx context.Context, key string) ([]Effect, error) {
 	found, look := p.look(key)
 	if look.Delay > 0 {
@@ -174,7 +176,7 @@ func (p *Provider) now() time.Time {
 	return time.Now()
 }
 
-// arrive lets the calls arrive that are due. p must be locked.
+// arrive lets the due calls arrive. p must be locked.
 func (p *Provider) arrive() {
 	now := p.now()
 	p.coming = slices.DeleteFunc(p.coming, func(c coming) bool {
@@ -196,15 +198,15 @@ func (p *Provider) Forget() {
 	}
 }
 
-// Calls returns how many calls have arrived, GET and HEAD apart.
+// Calls returns how many calls have arrived, without GET and HEAD.
 func (p *Provider) Calls() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.calls
 }
 
-// Effects returns copies of all effects, oldest first; with paths, of those on one
-// of them.
+// Effects returns copies of all effects, oldest first; with paths, only the effects on one
+// of the paths.
 func (p *Provider) Effects(paths ...string) []Effect {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -260,8 +262,8 @@ func (p *Provider) RoundTrip(req *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// ServeHTTP implements [http.Handler], for servers of package httptest. A lost answer
-// is a connection that is cut in the middle of it.
+// ServeHTTP implements [http.Handler], for servers of package httptest. To lose an answer,
+// ServeHTTP cuts the connection in the middle of the answer.
 func (p *Provider) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -300,7 +302,7 @@ func (p *Provider) serve(ctx context.Context, method, path, key string, body []b
 	return max(status, http.StatusOK), answer, err
 }
 
-// handle takes a call, has its effect, and holds the answer back as it is to fare.
+// handle takes a call, has its effect, and delays or loses the answer by the call's fate.
 func (p *Provider) handle(ctx context.Context, method, path, key string, body []byte) (Effect, *Refusal, error) {
 	e, refused, fate := p.take(method, path, key, body)
 	if fate.Delay > 0 {

@@ -14,8 +14,7 @@ import (
 	"github.com/samekey/samekey/internal/testkit/storetest"
 )
 
-// Bodies of any size up to 6 MiB come back byte for byte, from where
-// the store puts them.
+// Bodies of any size up to 6 MiB come back byte for byte, wherever the store puts them.
 func storeBodies(s suite) {
 	for _, size := range []int{0, 1, 149, 151, 1 << 10, 4 << 10, 5 << 10, 300 << 10, 900 << 10, defaults.MaxMaxBody} {
 		for name, body := range map[string]func(int) []byte{"incompressible": storetest.Noise, "compressible": storetest.Prose} {
@@ -29,8 +28,8 @@ func storeBodies(s suite) {
 		}
 	}
 
-	// Companions of a body carry their writer's nonce: what an attempt that is
-	// fenced out has already put down must not reach the winner's answer.
+	// Companions of a body carry their writer's nonce: a companion that a fenced attempt has
+	// written must not reach the winner's answer.
 	s.run("a refused commit does not touch the winner's body", func(t *testing.T, e *env) {
 		old := storetest.MustClaim(t, e.inner, storetest.ClaimAt(e.clock.Now()))
 		taken := storetest.MustCommit(t, e.inner, old, storetest.TakenOver(old))

@@ -90,7 +90,8 @@ func storeClaim(s suite) {
 		storetest.SameRecord(t, storetest.Load(t, e.inner, want.PK), want)
 	})
 
-	// A claim that hasn't seen a freed record may be a late copy: it revives nothing.
+	// A claim that hasn't seen a freed record may be a late copy: it must not revive the
+	// record.
 	s.run("a freed record is replaced by a claim that has seen it, and once", func(t *testing.T, e *env) {
 		c := storetest.ClaimAt(e.clock.Now())
 		claimed := storetest.MustClaim(t, e.inner, c)

@@ -54,7 +54,8 @@ func storeCommit(s suite) {
 		storetest.SameRecord(t, storetest.RefusedCommit(t, e.inner, prev, r.Clone()), r)
 	})
 
-	// The engine judges the time, a store doesn't: what it has read it may write.
+	// The engine judges the time, a store doesn't: a holder may write a record that has
+	// expired.
 	s.run("an expired record can be committed by who holds it", func(t *testing.T, e *env) {
 		c := storetest.ClaimAt(e.clock.Now())
 		c.Next.Expires = c.Now.Add(-time.Hour)
@@ -147,22 +148,22 @@ func storeCommit(s suite) {
 	commitDropsJobs(s)
 }
 
-// next is large as the write after first.
+// next returns large as the write after first.
 func next(first, large *store.Record) *store.Record {
 	n := large.Clone()
 	n.Ver = first.Ver + 1
 	return n
 }
 
-// brokenWrite is one that could not be built.
+// brokenWrite is a write that could not be built.
 type brokenWrite struct{}
 
 func (brokenWrite) Err() error     { return errors.New("it could not be built") }
 func (brokenWrite) String() string { return "broken" }
 
-// commitTouchesWhatDiffers holds a store to what Commit leaves alone, by its
-// contract. Jobs are acknowledged without raising the version, so a holder's
-// view of them may be older than the record.
+// commitTouchesWhatDiffers checks that Commit changes only fields that differ, by its
+// contract. Jobs are acknowledged without raising the version, so a holder's view of them
+// may be older than the record.
 func commitTouchesWhatDiffers(s suite) {
 	a := idem.Job{Kind: "receipt", Args: []byte(`{"n":1}`)}
 	b := idem.Job{Kind: "mail", Args: []byte(`{"n":2}`), Trace: trace.Context{Parent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00", State: "a=1,b=2"}}
@@ -226,8 +227,8 @@ func commitTouchesWhatDiffers(s suite) {
 	}
 }
 
-// commitDropsJobs holds a store to what Commit says of a freed record without jobs: who
-// gives jobs up has to know which.
+// commitDropsJobs checks the contract of Commit for a freed record without jobs: whoever
+// gives jobs up has to know which jobs.
 func commitDropsJobs(s suite) {
 	a, parked := idem.Job{Kind: "receipt", Args: []byte(`{"n":1}`)}, idem.Job{Kind: "mail", Args: []byte(`{"n":2}`), Failed: "no such address"}
 	for _, tt := range []struct {

@@ -42,7 +42,7 @@ func storeInput(s suite) {
 	}
 }
 
-// What a call that must not be repeated, and jobs that were parked, are known by.
+// The fields that mark a call that must not be repeated, and parked jobs.
 func storeMarks(s suite) {
 	s.run("a record comes back complete: intents and parked jobs", func(t *testing.T, e *env) {
 		want := storetest.MustClaim(t, e.inner, storetest.ClaimAt(e.clock.Now()))

@@ -18,8 +18,8 @@ func storeRaces(s suite) {
 		claimRace(t, e.inner, c, c.Now)
 	})
 
-	// While the scope of a key changes, two programs claim under two keys, each beside
-	// the other one.
+	// While the scope of a key changes, two programs claim under two keys, each beside the
+	// other key.
 	s.run("of 50 claimers of a key with two places exactly one wins", func(t *testing.T, e *env) {
 		c := storetest.ClaimAt(e.clock.Now())
 		places := [...]string{c.Next.PK, storetest.ClaimAt(c.Now).Next.PK}
@@ -90,8 +90,8 @@ func claimRace(t *testing.T, s store.Store, c store.Claim, now time.Time) {
 	})
 }
 
-// race runs n writes at once. Exactly one must be done, the others must be
-// refused with the winner's record, and that is what is stored then.
+// race runs n writes at once. Exactly one must succeed. The others must be refused with the
+// winner's record, which must be the stored record afterwards.
 func race(t *testing.T, s store.Store, pk string, n int, write func(i int) (next, held *store.Record, err error)) {
 	t.Helper()
 	var (

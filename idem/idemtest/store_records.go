@@ -12,8 +12,8 @@ import (
 	"github.com/samekey/samekey/internal/testkit/storetest"
 )
 
-// Every field of a record comes back as it was handed in. What stands in a
-// claim's way is as complete as what is loaded: the engine decides from it.
+// Every field of a record comes back as it was written. The record that refuses a claim is
+// as complete as a loaded record: the engine decides from it.
 func storeRecords(s suite) {
 	for _, tt := range []struct {
 		name   string

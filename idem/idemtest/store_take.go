@@ -15,9 +15,9 @@ import (
 	"github.com/samekey/samekey/internal/testkit/storetest"
 )
 
-// A take-over by a ticket changes what [store.Take].From says, if it says so, and
-// else nothing. What a store can't do in one write, or at all, is done by Load and
-// Commit, as an engine does it.
+// A take-over by a ticket makes exactly the change of [store.Take].From, if From accepts.
+// What a store can't do in one write, or at all, is done by Load and Commit, as an engine
+// does it.
 func storeTake(s suite) {
 	const ours = "POST /rides/{id}"
 	mine := store.HandlerID{Function: "rides", Name: ours}
@@ -188,7 +188,7 @@ func storeTake(s suite) {
 	})
 }
 
-// takeOrCommit is Take, or what an engine does in its stead.
+// takeOrCommit calls Take, or does what an engine does without Take.
 func takeOrCommit(ctx context.Context, s store.Store, t store.Take) (*store.Record, bool, error) {
 	prev, taken, err := take(ctx, s, t)
 	if taken || err != nil {
@@ -205,7 +205,7 @@ func takeOrCommit(ctx context.Context, s store.Store, t store.Take) (*store.Reco
 	return next, true, nil
 }
 
-// leaseOf is when a record's lease ends that a ticket of these scenarios is for.
+// leaseOf returns the end of the lease of a record that a ticket in these scenarios is for.
 func leaseOf(takenAt time.Time) time.Time {
 	return takenAt.Add(-time.Hour + storetest.Limit + 123*time.Millisecond)
 }

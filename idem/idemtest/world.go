@@ -15,11 +15,11 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// World is what a program works with under [CrashEverywhere]. The provider, the
-// clock and the records outlive a crash; the store and the clients are of one
-// process, and reach nothing once that has crashed.
+// World is what a program works with under [CrashEverywhere]. The provider, the clock and
+// the records outlive a crash. The store and the clients belong to one process, and reach
+// nothing once that process has crashed.
 type World struct {
-	// Provider is reached by Client and Call. A test may make it fail, too.
+	// Provider gets the calls of Client and Call. A test may make it fail, too.
 	Provider *Provider
 	// Clock is the engine's and the provider's.
 	Clock *Clock
@@ -36,8 +36,8 @@ type point struct {
 	after bool
 }
 
-// process is a process of the program. Its calls are counted, and it goes down at
-// one of them.
+// process is a process of the program. Its calls are counted, and it crashes at one of
+// them.
 type process struct {
 	store *FaultyStore
 	at    point
@@ -52,7 +52,7 @@ func newWorld(open func() store.Store) *World {
 	return &World{Provider: &Provider{Now: clock.Now}, Clock: clock, log: Watch(open()), namespace: "crash-" + rand.Text()}
 }
 
-// start returns w as a new process sees it, and the context of what it does.
+// start returns w for a new process, and the process's context.
 func (w *World) start(ctx context.Context, at point, plan Plan) (*World, context.Context) {
 	p := &process{at: at}
 	ctx, p.stop = context.WithTimeout(ctx, patience)
@@ -109,10 +109,10 @@ func (p *process) call(name string, fn func() error) error {
 // can crash.
 func (w *World) Store() *FaultyStore { return w.process.store }
 
-// Options are the engine's options in this world, to be applied before a program's
-// own: its clock, a namespace and a function's name of its own, no log, and requests
-// that are stored, so that a completer can go on with them. So handlers need names,
-// and a program with Options.Scope needs Options.CallerFromOp.
+// Options sets the engine's options in this world. Apply it before a program's own options.
+// It sets the world's clock, a namespace, a function's name, no log, and stored requests,
+// so that a completer can continue them. So handlers need names, and a program with
+// Options.Scope needs Options.CallerFromOp.
 func (w *World) Options(o *idem.Options) {
 	o.Now, o.Namespace, o.Resumable, o.Function = w.Clock.Now, w.namespace, true, "program"
 	o.Logger = slog.New(slog.DiscardHandler)
@@ -165,8 +165,8 @@ func (w *World) LookUp(ctx context.Context, key string) (found []Effect, err err
 	return found, err
 }
 
-// untilNextLook moves the clock to where an operation looks its call up again; false without
-// one.
+// untilNextLook moves the clock to the time at which an operation looks its call up again;
+// false if there is none.
 func (w *World) untilNextLook(ctx context.Context) bool {
 	all, err := w.records(ctx)
 	if err != nil {
@@ -207,7 +207,7 @@ func (w *World) records(ctx context.Context) (all []*store.Record, err error) {
 	return all, nil
 }
 
-// leasesEnd moves the clock to where no dead process holds a record any more.
+// leasesEnd moves the clock to a time at which no dead process holds a record any more.
 func (w *World) leasesEnd(ctx context.Context) error {
 	all, err := w.records(ctx)
 	end := w.Clock.Now()

@@ -46,8 +46,8 @@ const (
 	ofOpen
 )
 
-// account is a caller's share of a limit: places, or a bucket of this process, or
-// tokens of a shared bucket.
+// account is a caller's share of a limit: free places, a bucket of this process, or tokens
+// of a shared bucket.
 type account struct {
 	kind   kind
 	places int // free places; only for ofOpen
@@ -57,8 +57,8 @@ type account struct {
 	shared supply
 }
 
-// openWait is the wait of a caller with too many operations at once, whose ends are
-// unknown.
+// openWait is the wait of a caller with too many operations at once: nobody knows when they
+// end.
 const openWait = time.Second
 
 // price returns the tokens for an operation of n bytes.
@@ -69,8 +69,8 @@ func (a *account) price(n int64) int64 {
 	return 1
 }
 
-// has reports whether there are n tokens, and if not, how long to wait. Without a
-// wait, a lease may help.
+// has reports whether there are n tokens, and if not, how long to wait. If the wait is
+// zero, a lease may help.
 func (a *account) has(now time.Time, n int64) (ok bool, wait time.Duration) {
 	switch s := &a.shared; {
 	case a.kind == ofOpen:

@@ -17,8 +17,8 @@ func perMinute(n, size int) rate {
 // that time at most n/2 bytes come from the full bucket, and n/2 from its filling.
 func atRest(n int64, kept time.Duration) rate { return rate{size: max(n/2, 1), fill: kept} }
 
-// cost is the time in which n tokens come in. cost is at most the time of a few
-// fillings, which limits a debt.
+// cost is the time in which n tokens come in, at most the time of a few fillings: that
+// limits a debt.
 func (r rate) cost(n int64) time.Duration {
 	return time.Duration(float64(r.fill) * min(float64(n)/float64(r.size), 4))
 }
@@ -33,7 +33,7 @@ func (b *bucket) wait(r rate, now time.Time, n int64) time.Duration {
 	return max(0, max(0, b.full.Sub(now))+r.cost(min(n, r.size))-r.fill)
 }
 
-// take takes n tokens. If there are fewer, the bucket is in debt.
+// take takes n tokens. With fewer than n, the bucket is in debt.
 func (b *bucket) take(r rate, now time.Time, n int64) {
 	if b.full.Before(now) {
 		b.full = now

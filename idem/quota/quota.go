@@ -15,7 +15,7 @@ import (
 type Limits struct {
 	// PerMinute is how many new operations may begin in a minute, on average.
 	PerMinute int
-	// Burst is how many of them may begin at once. Default: PerMinute.
+	// Burst is how many new operations may begin at once. Default: PerMinute.
 	Burst int
 	// Open is how many operations may run at once in this process: in one of its
 	// requests, or in the records of one event. Processes of AWS Lambda that serve
@@ -32,15 +32,15 @@ const (
 	// patience limits a call to Options.Shared.
 	patience = time.Second
 	// mostCallers is how many callers are remembered, counted again for each route with
-	// limits. The least recent is forgotten first, and begins with full buckets. A caller
-	// takes about 1 KB.
+	// limits. The least recent caller is forgotten first, and begins with full buckets. A
+	// caller takes about 1 KB.
 	mostCallers = 10_000
 )
 
 // Options are the settings of [New].
 type Options struct {
-	// Routes has additional limits for each caller on a route. A request takes a
-	// place in both.
+	// Routes has additional limits for each caller on a route. A request counts against both
+	// limits.
 	Routes map[string]Limits
 	// Shared keeps the buckets of PerMinute and Bytes for all processes, so that a
 	// caller's limits hold however many sandboxes there are. Open stays a limit of
@@ -66,8 +66,8 @@ type Buckets struct {
 
 var _ idem.Quota = (*Buckets)(nil)
 
-// name names the buckets of a caller, on a route with limits or on all routes. A caller's own
-// name may be as long as a token: only its hash stays.
+// name names the buckets of a caller, on a route with limits or on all routes. A caller's
+// own name may be as long as a token: only its hash is kept.
 type name struct {
 	caller [sha256.Size]byte
 	route  string

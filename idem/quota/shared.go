@@ -8,17 +8,18 @@ import (
 	"time"
 )
 
-// Shared keeps buckets for all processes; see [Options.Shared]. Package dynamo has
-// one. A Shared is safe for concurrent use.
+// Shared keeps buckets for all processes; see [Options.Shared]. Package dynamo has an
+// implementation. A Shared is safe for concurrent use.
 type Shared interface {
-	// Lease takes l.Tokens from a bucket, or fewer, but at least l.Need. If the bucket
-	// has fewer than l.Need, Lease takes none and returns the wait until it has l.Need.
-	// Lease returns promptly when ctx ends. After an error the tokens may be taken.
+	// Lease takes l.Tokens from a bucket, or fewer, but at least l.Need. If the bucket has
+	// fewer than l.Need tokens, Lease takes nothing and returns the wait until it has
+	// l.Need. Lease returns promptly when ctx ends. After an error the tokens may have been
+	// taken.
 	Lease(ctx context.Context, l Lot) (Leased, error)
 }
 
-// Lot is a number of tokens of a shared bucket. A process takes tokens in lots, so
-// that not each operation costs a call.
+// Lot is a number of tokens of a shared bucket. A process takes tokens in lots, so that an
+// operation doesn't cost a call each time.
 type Lot struct {
 	Bucket string        // the bucket's name: a hash in base64url, 43 bytes
 	Need   int64         // at least 1, at most Size
