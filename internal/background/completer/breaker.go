@@ -72,8 +72,8 @@ func (one *breaker) rank(r *store.Record) int {
 	return 0
 }
 
-// enter reports whether an operation that has been due since due may try its function. If it may
-// not, it waits until until.
+// enter reports whether an operation that has been due since due may try its function. If not,
+// until is the end of its wait.
 func (b *breakers) enter(r *store.Record, due, now time.Time) (until time.Time, may bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -60,8 +60,8 @@ func (d *Drain) deliver(ctx context.Context, all []delivery) map[*todo]map[strin
 	return outcomes
 }
 
-// traced begins the span of each delivery, and returns the function that ends it. The
-// sink gets the batch's own context, since it delivers many jobs in one call.
+// traced begins the span of each delivery, and returns the function that ends it. The sink gets the
+// context of the batch, since the sink delivers many jobs in one call.
 func (d *Drain) traced(ctx context.Context, all []delivery) (ends func(i int, err error)) {
 	if d.opt.Tracer == nil {
 		return func(int, error) {}

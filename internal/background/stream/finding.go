@@ -31,7 +31,7 @@ type finding struct {
 	key    string // the finding's key; "" means findingPK(pk)
 	kind   string // of jobs that wait for a sink; "" otherwise
 	why    error
-	reason state.Reason // state.ReasonUnreadable, or state.ReasonBlocked if nobody goes on; "" if people aren't asked yet
+	reason state.Reason // state.ReasonUnreadable, or state.ReasonBlocked if nobody continues; "" if people aren't asked yet
 	since  time.Time    // as it was read
 	ends   time.Time    // the finding's expiry, as it was read
 }
@@ -236,8 +236,8 @@ func (w jobWriter) strikeOff(ctx context.Context, f finding, now time.Time) erro
 
 // lasts reports whether nobody has continued the operation of a finding or delivered its jobs. For
 // a finding about a kind only the jobs of the kind count; the next sweep lists the kind anew by
-// other jobs. An operation without a stored request waits for its client or a message. After one
-// has come, the last try is later than the finding.
+// other jobs. An operation without a stored request waits for its client or a message. Once the
+// client or a message has come, the last try is later than the finding.
 func (f finding) lasts(r *store.Record, now time.Time, grace time.Duration) bool {
 	for name, j := range r.Jobs {
 		if (f.kind == "" || f.kind == j.Kind) && state.Pending(r, name) && !state.Later(j, now) {

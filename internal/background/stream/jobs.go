@@ -143,7 +143,7 @@ const (
 // acknowledge removes delivered jobs from image's record, by their names in image.Jobs. Jobs that
 // are gone already are no error. If image is finished and these jobs are the last, the same write
 // lets the record go: it expires at the end of its replay. A record that is gone, or belongs to
-// another operation now, is no error either: it has none of these jobs.
+// another operation now, has none of these jobs: that is no error either.
 //
 // acknowledge is safe to repeat, and sends a write without an answer again: it
 // removes only the named jobs, and lets no record go that has jobs.

@@ -30,8 +30,8 @@ type reader struct {
 const timeForPart = 2 * time.Second
 
 // inParts calls work for the parts of a batch, one after another, and reports the first record that
-// has to come again. All parts after that record come again too, as do parts for which there is no
-// time.
+// has to come again. All parts after that record come again too. If there is no time for a part,
+// that part and all later parts come again.
 func (r *reader) inParts(ctx context.Context, b batch, work func([]change) (first int)) (events.DynamoDBEventResponse, error) {
 	first, listed := none, 0
 	for from := 0; from < b.n && first == none; {

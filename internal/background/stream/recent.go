@@ -6,9 +6,8 @@ import (
 	"github.com/samekey/samekey/internal/base/lru"
 )
 
-// recent remembers the last delivered jobs. If a batch comes again to the same
-// process because of a failed job, the other jobs are not delivered a second time.
-// Correctness does not need it.
+// recent remembers the last delivered jobs. If a batch comes again to the same process because of a
+// failed job, the other jobs are not delivered a second time. Delivery is correct without it.
 type recent struct {
 	mu  sync.Mutex
 	ids *lru.Map[string, struct{}]

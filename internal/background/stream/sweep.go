@@ -101,11 +101,10 @@ func NewSweep(api ScanAPI, store *dynamo.Store, optFns ...func(*SweepOptions)) *
 	return &Sweep{api: api, store: store, jobs: jobWriter{store.Table()}, opt: opt, log: cmp.Or(opt.Logger, slog.Default())}
 }
 
-// Run scans the table, acts, and reports. An error says that some work was left
-// undone; the report is returned as well. The next run first tries the failed
-// records again, whatever part of the table it scans. Running out of time is no
-// error: the report says so, and the next run continues from there. An item of the
-// table that only sweeps read stores the progress.
+// Run scans the table, acts, and reports. An error says that some work was left undone; the report
+// is returned as well. The next run first tries the failed records again, whatever part of the
+// table it scans. Running out of time is no error: the report says so, and the next run continues
+// from there. The progress is stored in an item of the table that only sweeps read.
 func (s *Sweep) Run(ctx context.Context) (*Report, error) {
 	over, err := s.pass(ctx, true)
 	return s.scan(ctx, over, err)
