@@ -14,10 +14,10 @@ type course[Ev, Rec, Re any] struct {
 	h     *EachHandler[Ev, Rec, Re]
 	recs  []Rec
 	tasks []*task
-	errs  []error // of records that were not begun; at the end, of all records
+	errs  []error // errors of records that were not begun; at the end, errors of all records
 
 	workers int
-	end     time.Time // of all handlers' contexts; zero: there is no deadline
+	end     time.Time // end of all handlers' contexts; zero: no deadline
 	mu      sync.Mutex
 	waiting [][]int // lanes that no worker has taken
 	behind  []int   // for each waiting lane, the number of records in this lane and all later ones
@@ -48,9 +48,9 @@ func (h *EachHandler[Ev, Rec, Re]) all(ctx context.Context, recs []Rec) (errs []
 	return c.errs, overdue
 }
 
-// lanesOf groups the records that must run one after the other: the records of a
-// group, and the records of a key, so that the later records of a key are replays
-// instead of in flight. Lanes begin in the event's order.
+// lanesOf groups the records that must run one after the other: the records of a group, and the
+// records of a key, so that later records of a key are replays instead of refused as in flight.
+// Lanes begin in the event's order.
 func lanesOf(tasks []*task) [][]int {
 	type id struct{ group, scope, key string }
 	at := make(map[id]int, len(tasks))
@@ -134,7 +134,7 @@ func (c *course[Ev, Rec, Re]) run(ctx context.Context, lane []int, t turn) {
 			c.skip(lane[n+1:], why)
 			return
 		}
-		if !task.ran() && n+1 < len(lane) { // done before: this event, or a part of it, comes again
+		if !task.ran() && n+1 < len(lane) { // the record was done before: this event, or a part of it, comes again
 			c.tasks[lane[n+1]].req.ReadFirst = true
 		}
 	}
@@ -192,7 +192,7 @@ func (c *course[Ev, Rec, Re]) report(ctx context.Context) (left int) {
 	return left
 }
 
-// notTried reports the records that come again without a try.
+// notTried reports the records that were not tried and will come again.
 func (c *course[Ev, Rec, Re]) notTried(ctx context.Context) {
 	n, first, hook := 0, 0, c.h.batch.NotRun
 	for i, err := range c.errs {

@@ -11,19 +11,20 @@ import (
 	"github.com/samekey/samekey/internal/trace"
 )
 
-// KeyAttribute is the message attribute that carries the idempotency key of an SQS or SNS message,
-// as text. Its name is read in any case; a second attribute of this name is an error. A drain sets
-// it to the id of the job. Your own producers may set it to a key that names the work, such as an
-// order's id. Without the attribute the key is the message id: it is the same for every delivery of
-// a message, and a new one if the producer sends the message again.
+// KeyAttribute is the message attribute that carries the idempotency key of an SQS or SNS
+// message, as text. The attribute's name is read in any case. A second attribute of this name
+// is an error. A drain sets the attribute to the id of the job. Your own producers may set the
+// attribute to a key that names the work, such as an order's id. Without the attribute the key
+// is the message id, which is the same for every delivery of a message. If the producer sends
+// the message again, the message id is new.
 const KeyAttribute = "idempotency-key"
 
 // KindAttribute is the message attribute that carries the kind of a job that a drain
 // has sent to SQS or SNS. The message itself is the job's Args.
 const KindAttribute = "kind"
 
-// transportAttributes are message attributes that describe a message's transport and
-// not the work: they differ if a producer sends the same job twice.
+// transportAttributes are message attributes that describe the transport instead of the work:
+// they differ if a producer sends the same job twice.
 var transportAttributes = []string{
 	KeyAttribute, "replayed" /* set by SNS on messages from a topic's archive */, "_datadog", "awstraceheader", "b3", "baggage", "correlation-context", "dd-pathway-ctx", "dd-pathway-ctx-base64",
 	"elastic-apm-traceparent", "grpc-trace-bin", "newrelic", "ot-tracer-sampled", "ot-tracer-spanid", "ot-tracer-traceid",
@@ -36,8 +37,8 @@ func identifies(name string) bool {
 	return !slices.Contains(transportAttributes, name) && !strings.HasPrefix(name, "x-b3-") && !strings.HasPrefix(name, "x-datadog-")
 }
 
-// JobEvent is a staged job that arrives without message attributes: as the detail of
-// an EventBridge event, or as the payload of a function:
+// JobEvent is a staged job in an event without message attributes: the detail of an EventBridge
+// event, or the payload of a function:
 //
 //	send := lambda.Wrap(engine, lambda.Direct[lambda.JobEvent, struct{}](func(j lambda.JobEvent) (string, error) { return j.Key, nil }), mail)
 //	hear := lambda.WrapEach(engine, lambda.EventBridge, listen)
@@ -50,8 +51,8 @@ type JobEvent struct {
 	Kind      string          `json:"kind"`
 	Args      json.RawMessage `json:"args"`
 
-	// The trace context of the phase that staged the job, the same on every delivery;
-	// "" if it was not traced.
+	// The trace context of the phase that staged the job, the same on every delivery; "" if the
+	// phase was not traced.
 	Traceparent string `json:"traceparent,omitempty"`
 	Tracestate  string `json:"tracestate,omitempty"`
 }

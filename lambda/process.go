@@ -17,24 +17,22 @@ import (
 	"github.com/aws/aws-lambda-go/lambdacontext"
 )
 
-// A handler that has panicked may leave anything behind in its process: a locked
-// mutex, a half-written map. So the client gets an answer, as under net/http, and
-// then the process must end, as under the bare runtime, and Lambda must see an
-// error.
+// A handler that has panicked may leave the process in any state: a locked mutex, a
+// half-written map. So the client gets an answer, as under net/http. Then the process must end,
+// as under the bare runtime, and Lambda must see an error.
 //
-// An invocation can report either a response or an error. But it isn't over before
-// the runtime asks for the next: if the process ends before that, the invocation has
-// failed (Runtime.ExitError) despite its answer. So ends posts the answer, and
-// the panic continues to the runtime, which can report no error any more, and exits
-// without asking for more work. If the process has other invocations, they end
-// first.
+// An invocation can report either a response or an error. But the invocation isn't over before
+// the runtime asks for the next invocation: if the process ends before, the invocation has
+// failed (Runtime.ExitError) despite the answer. So ends posts the answer, and the panic
+// continues to the runtime. The runtime can't report an error any more, and exits without
+// asking for more work. If the process has other invocations, they end first.
 
 // crash holds a handler's panic until its answer is posted.
 type crash struct{ value any }
 
 type crashKey struct{}
 
-// ends posts the answer, and continues the panic as a [*PanicError].
+// ends posts the answer, and then panics with a [*PanicError].
 func (c *crash) ends(ctx context.Context, out []byte, err error) {
 	if err == nil {
 		err = post(ctx, "response", out)
@@ -42,7 +40,7 @@ func (c *crash) ends(ctx context.Context, out []byte, err error) {
 	if err != nil { // the client gets the gateway's own 5xx, as for any panic
 		slog.ErrorContext(ctx, "a panic's answer was not posted", "error", err)
 	}
-	panic(panicked(c.value)) //nolint:forbidigo // the handler's own, without its value: the runtime writes it to the log
+	panic(panicked(c.value)) //nolint:forbidigo // the handler's panic, without its value: the runtime logs the panic
 }
 
 // crashed hands a panic to invoke, which posts the answer first. Without invoke the
@@ -57,17 +55,15 @@ func crashed(ctx context.Context, value any) {
 	}
 }
 
-// A handler that doesn't return can't be ended: Go can't stop a goroutine. Lambda
-// freezes the process, with its lease, as soon as its runtime asks for the next
-// invocation. Minutes later that invocation thaws the process, and the handler would
-// continue where it was, and charge a card that another process has charged
-// meanwhile. So the handler must be gone before the runtime asks.
+// A handler that doesn't return can't be ended: Go can't stop a goroutine. Lambda freezes the
+// process, with its lease, as soon as its runtime asks for the next invocation. Minutes later
+// the next invocation thaws the process. The handler would continue, and charge a card that
+// another process has charged meanwhile. So the handler must be gone before the runtime asks.
 //
-// If the process ended, the invocation would have failed despite its answer (see
-// crash): the report would be lost, and all records would come again. So the program
-// restarts in the same process: execve ends all threads, and a new runtime asks for
-// the next invocation, which ends this one. Lambda sees the same process, only a
-// little slower.
+// If the process ended, the invocation would have failed despite its answer (see crash): the
+// report would be lost, and all records would come again. So the program restarts in the same
+// process: execve ends all threads, and a new runtime asks for the next invocation, which ends
+// the current invocation. Lambda sees the same process, only a little slower.
 
 // freezes reports whether Lambda freezes the process after its answer. Processes of
 // Managed Instances have several invocations at a time and are not frozen: the
@@ -96,7 +92,7 @@ func errorAnswer(failure error) []byte {
 	if !ok {
 		report = messages.InvokeResponse_Error{Message: failure.Error(), Type: typeName(failure)}
 	}
-	b, _ := json.Marshal(report) // strings only
+	b, _ := json.Marshal(report) // report has strings only
 	return b
 }
 

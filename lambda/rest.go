@@ -16,22 +16,19 @@ const restKind = "a REST API event (payload format 1.0)"
 // REST adapts events of API Gateway's REST APIs with Lambda proxy integration
 // (payload format 1.0). Don't change it: change a copy, as [Adapter] shows.
 //
-// The path has no stage, but on a custom domain it keeps the base path that the
-// client sent. The query comes decoded, without an order of the names; REST encodes
-// it again.
+// The path has no stage. On a custom domain the path keeps the base path that the client sent.
+// The query comes decoded, without an order of the names; REST encodes the query again.
 //
-// The authorizer decides the caller. With a Cognito authorizer it is the iss and sub
-// of the claims, as with an HTTP API's JWT authorizer. With a Lambda authorizer it is
-// the principalId, within the API. With IAM it is the Cognito identity, or else the
-// user ARN. An authorizer whose principalId is "user" for all callers puts them all
-// into one scope. A role's session ([RoleScope], [SessionScope]), an API key
-// ([APIKeyScope]) and a client certificate ([CertificateScope]) are callers only by
-// choice.
+// The authorizer decides the caller. With a Cognito authorizer it is the iss and sub of the
+// claims, as with an HTTP API's JWT authorizer. With a Lambda authorizer it is the principalId,
+// within the API. With IAM it is the Cognito identity, or else the user ARN. An authorizer that
+// returns the principalId "user" for all callers puts all callers into one scope. A role's
+// session ([RoleScope], [SessionScope]), an API key ([APIKeyScope]) and a client certificate
+// ([CertificateScope]) are callers only by choice.
 //
-// A response may use Headers and MultiValueHeaders; for a name in both,
-// MultiValueHeaders count, as for API Gateway. A reply puts a header with one value
-// into Headers, and other headers into MultiValueHeaders, so that merging can't
-// double them.
+// A response may use Headers and MultiValueHeaders; for a name in both, MultiValueHeaders
+// count, as for API Gateway. A reply puts a header with one value into Headers, and other
+// headers into MultiValueHeaders, so that merging can't double a header.
 var REST = Adapter[events.APIGatewayProxyRequest, events.APIGatewayProxyResponse]{
 	Request:  restRequest,
 	Event:    restEvent,
@@ -147,7 +144,7 @@ func restRequestSnapshot(ev *events.APIGatewayProxyRequest, req *idem.Request) (
 	return take(s)
 }
 
-// restAuthorizer returns the storable part of an authorizer's result. Claims come
+// restAuthorizer returns the part of an authorizer's result that may be stored. Claims come
 // from a verified token, and contain no token.
 func restAuthorizer(authorizer map[string]any) map[string]any {
 	if claims, ok := authorizer["claims"].(map[string]any); ok && len(claims) > 0 {

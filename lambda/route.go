@@ -42,7 +42,7 @@ type matched struct {
 	target  *target       // nil: no route
 	request *http.Request // with path values
 	header  http.Header
-	status  int // of an answer without a target
+	status  int // status of the answer if there is no target
 }
 
 func (m *matched) Header() http.Header { return m.header }
@@ -62,9 +62,9 @@ func match(mux *http.ServeMux, req *idem.Request) *matched {
 	return m
 }
 
-// refusal answers a request without a route. A request that ServeMux would redirect,
-// because the path is not clean or lacks its last slash, has no route either: a
-// client may repeat a redirected POST without its body.
+// refusal answers a request without a route. If ServeMux would redirect a request, because the
+// path is not clean or lacks the last slash, the request has no route either: a client may
+// repeat a redirected POST without the body.
 func (m *matched) refusal() idem.Response {
 	if m.status != http.StatusMethodNotAllowed {
 		return idem.ProblemJSON(idem.Problem{
@@ -86,7 +86,7 @@ type pattern struct {
 	method string // "": any
 	host   string // "": any
 	path   string
-	mux    *http.ServeMux // of the path alone
+	mux    *http.ServeMux // for the path alone
 }
 
 func parsePattern(text string) pattern {

@@ -24,18 +24,17 @@ import (
 //	router.Route("GET /rides/{id}", app.show)
 //	lambda.Start(router)
 //
-// Patterns are those of [http.ServeMux], with methods and wildcards, on the path as
-// the client sent it, without a stage. The most specific pattern counts. [PathValue]
-// returns the value of a wildcard. A path without a matching pattern is answered
-// with 404, a path with other methods only with 405 and Allow. Router never
-// redirects: neither "/rides/" to "/rides", nor "/a//b" to "/a/b".
+// Patterns are those of [http.ServeMux], with methods and wildcards, on the path as the client
+// sent it, without a stage. The most specific pattern counts. [PathValue] returns the value of
+// a wildcard. The router answers a path without a matching pattern with 404, and a path that
+// has patterns for other methods only with 405 and Allow. Router never redirects: neither
+// "/rides/" to "/rides", nor "/a//b" to "/a/b".
 //
-// A keyed route's name is its pattern, unless [HandlerOptions] set another. Each
-// stored request holds the name, so a route whose pattern changes keeps its name, or
-// declares the former name.
+// A keyed route's name is its pattern, unless [HandlerOptions] set another. Each stored request
+// holds the name. So if you change a route's pattern, keep the name, or declare the former
+// name.
 //
-// Add all routes before the router is used. From then on it is safe for concurrent
-// use.
+// Add all routes before you use the router. From then on the router is safe for concurrent use.
 type Router[Ev, Re any] struct {
 	adapter Adapter[Ev, Re]
 	opt     RouterOptions
@@ -49,8 +48,8 @@ var _ awslambda.Handler = (*Router[any, any])(nil)
 
 // RouterOptions vary [NewRouter].
 type RouterOptions struct {
-	// CORS lists the origins whose pages may read the router's own answers, 404 and 405.
-	// [idem.Options.CORS] is the same for an engine's answers. Default: none.
+	// CORS lists the origins whose pages may read the router's answers 404 and 405.
+	// [idem.Options.CORS] lists the origins for an engine's answers. Default: none.
 	CORS idem.CORS
 }
 
@@ -88,11 +87,11 @@ func (r *Router[Ev, Re]) Route(pattern string, h func(context.Context, Ev) (Re, 
 	r.add(pattern, &Route[Ev, Re]{plain: h})
 }
 
-// Keyed adds a route whose handler is wrapped by an engine, as by [Wrap]. Keyed
-// panics in the same cases as Wrap, for a pattern that [http.ServeMux] refuses, if
-// another route has or accepts the same name, and for a route that the engine would
-// not protect ([idem.Engine.CheckRoute]): its method is none of [idem.Options.Methods].
-// A pattern without a method takes other methods too, without keys.
+// Keyed adds a route and wraps the handler with an engine, as [Wrap] does. Keyed panics in the
+// same cases as Wrap, for a pattern that [http.ServeMux] refuses, and if another route has or
+// accepts the same name. It also panics if the engine would not protect the route, because the
+// route's method is not in [idem.Options.Methods] ([idem.Engine.CheckRoute]). A pattern without
+// a method takes other methods too, without keys.
 func (r *Router[Ev, Re]) Keyed(pattern string, e *idem.Engine, h func(context.Context, Ev) (Re, error), optFns ...func(*HandlerOptions)) *Route[Ev, Re] {
 	opt := HandlerOptions{Name: pattern}
 	for _, fn := range optFns {
@@ -114,11 +113,11 @@ func (r *Router[Ev, Re]) Keyed(pattern string, e *idem.Engine, h func(context.Co
 	return route
 }
 
-// Before sets a check that runs before the engine reads the key, and returns the
-// route. If check returns an answer, the client gets it and the key stays new: for
-// requests that the handler can't serve, such as malformed ones or those without a
-// user. If check returns nil, the request continues to the handler or to its stored
-// answer. A request that is run again from its record has passed the check already.
+// Before sets a check that runs before the engine reads the key, and returns the route. If
+// check returns an answer, the client gets the answer and the key stays new. Use Before for
+// requests that the handler can't serve, such as malformed requests or requests without a user.
+// If check returns nil, the request continues to the handler or to its stored answer. A request
+// that is run again from its record has passed the check already.
 func (t *Route[Ev, Re]) Before(check func(context.Context, Ev) (*Re, error)) *Route[Ev, Re] {
 	t.before = check
 	return t
@@ -138,9 +137,9 @@ func (r *Router[Ev, Re]) named(id store.HandlerID) *Route[Ev, Re] {
 	return r.keyed[i]
 }
 
-// Handle answers an event, for tests and for routers around this router. The error is
-// the error of [Handler.Handle] of the route's handler, or matches [ErrEvent] if ev
-// is of another kind than the adapter's.
+// Handle answers an event, for tests and for routers around this router. It returns the error
+// of the route's [Handler.Handle], or an error that matches [ErrEvent] if ev is of another kind
+// than the adapter's.
 func (r *Router[Ev, Re]) Handle(ctx context.Context, ev Ev) (Re, error) {
 	var none Re
 	req, err := r.adapter.request(ctx, ev, r.stored)
@@ -182,9 +181,9 @@ func (r *Router[Ev, Re]) Invoke(ctx context.Context, payload []byte) ([]byte, er
 	return invoke(ctx, payload, r.Handle)
 }
 
-// resume completes t's operation. Only the record knows its engine, so resume asks
-// each engine whether the operation is its own. An engine doesn't change the
-// operation of another engine.
+// resume completes t's operation. Only the record names the engine, so resume asks each engine
+// whether the operation belongs to it. An engine doesn't change the operation of another
+// engine.
 func (r *Router[Ev, Re]) resume(ctx context.Context, t jobs.Ticket) error {
 	if r.adapter.Event == nil {
 		return errNoInverse
@@ -223,10 +222,10 @@ func (r *Router[Ev, Re]) names(e *idem.Engine) (all []store.HandlerID) {
 func (r *Router[Ev, Re]) again(ctx context.Context, req *idem.Request) (idem.Response, error) {
 	t := r.named(req.Handler)
 	if t == nil {
-		t = r.named(store.HandlerID{Name: req.Handler.Name}) // names leave out this function
+		t = r.named(store.HandlerID{Name: req.Handler.Name}) // this function's routes are named without a function
 	}
 	if t == nil {
-		return idem.Response{}, fmt.Errorf("there is no route of the %v", req.Handler) // but the engine was told its names
+		return idem.Response{}, fmt.Errorf("there is no route of the %v", req.Handler) // not reached: the engine knows the routes' names
 	}
 	ctx, err := t.pattern.values(ctx, req)
 	if err != nil {

@@ -13,12 +13,12 @@ import (
 // different, as in JSON-RPC. A notification, which has no id, and a batch are
 // errors.
 //
-// In JSON-RPC every client chooses its ids, which need to be unique only while the
-// request is open. Random ids (a UUID) name a request for good. Ids that count from 1
-// don't: two clients, or a restarted client, would get each other's answers. For such
-// ids include a value that distinguishes sessions: JSONRPCKey("/params/session"). An
-// adapter of [Direct] needs a [DirectOptions.Scope] that returns the client, or
-// [idem.OneScope] if all clients may get each other's answers.
+// In JSON-RPC every client chooses its ids, which need to be unique only while the request is
+// open. Random ids (a UUID) name a request for good. Ids that count from 1 don't: two clients
+// would get each other's answers, and a restarted client its earlier answers. For such ids
+// include a value that distinguishes sessions: JSONRPCKey("/params/session"). An adapter of
+// [Direct] needs a [DirectOptions.Scope] that returns the client, or [idem.OneScope] if all
+// clients may get each other's answers.
 //
 // A failure is an answer with status 200: set [idem.Options.Stored] to [JSONRPCStored].
 func JSONRPCKey(more ...string) BodyKey {
@@ -68,14 +68,13 @@ func rpcRequest(body []byte) (method, id string, err error) {
 //	lambda.MCPToolKey("/_meta/idempotency-key")      // a client that names each call
 //	lambda.MCPToolKey()                              // all arguments: equal calls are one
 //
-// The body is a tools/call request, or its params. Name and arguments must be the
-// same under one key. The request's id and _meta, with its progress token, change
-// each time an agent tries again, so neither key nor comparison includes them,
-// unless a pointer does.
+// The body is a tools/call request, or its params. Name and arguments must be the same under
+// one key. The request's id and _meta (with the progress token) change each time an agent tries
+// again, so key and comparison leave them out, unless a pointer includes them.
 //
-// Without pointers two equal calls are the same operation while the key lives, even
-// if the agent wants two, and a call without arguments is an error. Use this form
-// for tools whose equal calls mean the same thing, such as refunding an order.
+// Without pointers two equal calls are the same operation while the key lives, even if the
+// agent wants two operations. A call without arguments is then an error. Use this form for
+// tools whose equal calls mean the same thing, such as refunding an order.
 //
 // The stored answer must not hold the request's id, because each replay would have the first
 // call's id: wrap the function that does the tool's work, inside the JSON-RPC layer. An adapter

@@ -28,14 +28,14 @@ func jwtIdentity(iss, sub string) idem.Identity {
 	return id
 }
 
-// poolSession is the session name of every user of an identity pool. In an event
-// without the user, such as a function URL's, it names no caller.
+// poolSession is the session name of every user of an identity pool. If an event doesn't name
+// the user, as with a function URL, the session name identifies no caller.
 const poolSession = "/CognitoIdentityCredentials"
 
-// iamIdentity returns a signed request's caller: the user of an identity pool, an IAM
-// user, an account's root, or a person of IAM Identity Center, whose name AWS puts
-// into the session. The name of any other session is its maker's choice: such a
-// session is a fact, and a caller only by choice ([RoleScope], [SessionScope]).
+// iamIdentity returns a signed request's caller: the user of an identity pool, an IAM user, an
+// account's root, or a person of IAM Identity Center, whose name AWS puts into the session. The
+// creator of any other session chooses the session's name: such a session is a fact, and a
+// caller only by choice ([RoleScope], [SessionScope]).
 func iamIdentity(pool, identity, userARN string) (idem.Identity, idem.Facts) {
 	id, facts := idem.Identity{Kind: "iam"}, idem.Facts{}
 	switch {
@@ -58,9 +58,10 @@ const (
 	identityCenter = "AWSReservedSSO_"
 )
 
-// lambdaIdentity returns the caller that a Lambda authorizer names. A name is unique
-// only within its authorizer, which no event names, so it counts within its API. The
-// whole context can't replace the name: it may hold data that changes with each token.
+// lambdaIdentity returns the caller that a Lambda authorizer names. A name is unique only
+// within one authorizer. No event identifies the authorizer, so the name counts within the API.
+// The whole context can't replace the name, because the context may hold data that changes with
+// each token.
 func lambdaIdentity(api string, authorizer map[string]any) idem.Identity {
 	id := idem.Identity{Kind: "lambda"}
 	for _, name := range []string{"principalId", "sub"} {
@@ -87,10 +88,10 @@ func claimText(claim any) string {
 	return ""
 }
 
-// ClaimScope returns an [idem.Options.Scope] for users who act for more than one
-// organisation under one login: the caller is the verified identity within the values of
-// these claims ([idem.Facts]), such as "org_id" or "custom:tenant". Without it, equal keys
-// that a user sends for two organisations are one operation.
+// ClaimScope returns an [idem.Options.Scope] for users who act for more than one organisation
+// under one login. The caller is the verified identity together with the values of these claims
+// ([idem.Facts]), such as "org_id" or "custom:tenant". Without it, equal keys that a user sends
+// for two organisations are one operation.
 //
 // A claim counts if it is a text, or a whole number from 1 to 2^53-1. The scope refuses a
 // request without a verified identity, or without one of the claims. Don't use claims that
@@ -134,11 +135,11 @@ func RoleScope(_ context.Context, r *idem.Request) (string, error) {
 	}
 }
 
-// SessionScope is an [idem.Options.Scope] for people who assume a role by SAML or web
-// identity: each session's name is a caller. The role's trust policy must not let a
-// person choose the name: whoever can take another's name is the same caller
-// (sts:RoleSessionName). Don't use SessionScope for services: a retry under new
-// credentials would be a new operation. See [RoleScope].
+// SessionScope is an [idem.Options.Scope] for people who assume a role by SAML or web identity:
+// each session's name is a caller. The role's trust policy must not let a person choose the
+// name (sts:RoleSessionName): a person who takes another person's name is the same caller.
+// Don't use SessionScope for services: a retry under new credentials would be a new operation.
+// See [RoleScope].
 //
 // SessionScope accepts and refuses other callers as RoleScope does.
 func SessionScope(_ context.Context, r *idem.Request) (string, error) {
@@ -167,12 +168,12 @@ func APIKeyScope(_ context.Context, r *idem.Request) (string, error) {
 	return "apikey:" + r.Facts.APIKey, nil
 }
 
-// CertificateScope is an [idem.Options.Scope] for clients that API Gateway knows by
-// their certificates (mutual TLS): each issuer's name and subject's name are a
-// caller. Use CertificateScope only with a truststore of a single CA: with two CAs,
-// each can issue a certificate that looks like one of the other. It refuses a request
-// without a verified certificate. Disable the API's default endpoint: it takes
-// requests without certificates, all of which are refused.
+// CertificateScope is an [idem.Options.Scope] for clients that API Gateway knows by their
+// certificates (mutual TLS): each issuer's name and subject's name are a caller. Use
+// CertificateScope only with a truststore of a single CA: with two CAs, each CA can issue a
+// certificate that looks like a certificate of the other CA. It refuses a request without a
+// verified certificate. Disable the API's default endpoint: it accepts requests without
+// certificates, and CertificateScope refuses all of them.
 func CertificateScope(_ context.Context, r *idem.Request) (string, error) {
 	if r.Facts.Certificate == "" {
 		return "", nobody("CertificateScope: no client certificate was verified")
@@ -200,9 +201,9 @@ func functionScope(ctx context.Context) string {
 	return "function:" + lambdacontext.FunctionName
 }
 
-// functionARN returns the ARN of the invoked function without its version, because a
-// deployment continues the work of the former version. An alias stays, since it may
-// be a stage. functionARN returns "" outside of Lambda.
+// functionARN returns the ARN of the invoked function without the version, because a deployment
+// continues the work of the former version. An alias stays in the ARN, since an alias may be a
+// stage. functionARN returns "" outside of Lambda.
 func functionARN(ctx context.Context) string {
 	lc, ok := lambdacontext.FromContext(ctx)
 	if !ok {

@@ -6,10 +6,10 @@ import (
 	"github.com/samekey/samekey/internal/base/defaults"
 )
 
-// The lanes of an event share its time, so that a record that hangs doesn't use up
-// the time of other lanes. If no lane waits, a lane gets all the remaining time.
-// Within a lane a record may use up the lane's time, since its failure would hold
-// back the lane's later records anyway.
+// The lanes of an event share the event's time, so that a record that hangs doesn't use up the
+// time of other lanes. If no lane waits, a lane gets all the remaining time. Within a lane a
+// record may use up the lane's time, since its failure would hold back the lane's later records
+// anyway.
 //
 // All these times are parts of defaults.Reserve, the time before the deadline for the
 // last write and the answer.
@@ -22,24 +22,24 @@ const least = defaults.Reserve / 2
 // write that stores its result or frees its key.
 const grace = defaults.Reserve / 2
 
-// turn is a lane's position when a worker takes it.
+// turn is a lane's position when a worker takes the lane.
 type turn struct {
 	own     int // records of the lane
 	behind  int // records of the lanes that no worker has taken yet
-	longest int // records of the longest of these lanes
+	longest int // records of the longest lane that no worker has taken yet
 	workers int
 }
 
-// rounds is the longest time, in times of a record, for which waiting lanes keep the
-// workers busy: the longest lane may be taken last.
+// rounds returns the longest time for which waiting lanes keep the workers busy, as a number of
+// records: a worker may take the longest lane last.
 func (t turn) rounds() int {
 	return t.longest + (t.behind-t.longest+t.workers-1)/t.workers
 }
 
-// share returns the part of the remaining time that the contexts of a lane's
-// handlers get. It is proportional to the lane's records, and leaves the same time
-// for each waiting record. It has a floor, so that too many records for the time
-// don't all fail; the last records may then find no time left.
+// share returns the part of the remaining time for the contexts of a lane's handlers. The share
+// is proportional to the lane's records, and leaves the same time for each waiting record. The
+// share has a minimum, so that not all records fail if there are too many for the time. Then
+// the last records may find no time left.
 func share(left time.Duration, t turn) time.Duration {
 	if t.behind == 0 {
 		return left

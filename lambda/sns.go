@@ -52,7 +52,7 @@ func snsKey(r events.SNSEventRecord) (string, error) {
 }
 
 func snsRequest(ctx context.Context, r events.SNSEventRecord) (idem.Request, error) {
-	in, _ := snsContent(r.SNS.MessageID, r.SNS.Message, r.SNS.Subject, r.SNS.MessageAttributes) // snsKey returns its error; a key from Batch.WithKey does without
+	in, _ := snsContent(r.SNS.MessageID, r.SNS.Message, r.SNS.Subject, r.SNS.MessageAttributes) // snsKey returns the error; a key from Batch.WithKey needs no content
 	return idem.Request{
 		Source: consumerScope(ctx, r.SNS.TopicArn),
 		Route:  "SNS " + resourceName(r.SNS.TopicArn),
@@ -61,7 +61,7 @@ func snsRequest(ctx context.Context, r events.SNSEventRecord) (idem.Request, err
 		Body:   []byte(in.body),
 		Trace:  in.trace,
 
-		DeliveryKey:  true, // published again, it has another id
+		DeliveryKey:  true, // a message that is published again has another id
 		Asynchronous: true,
 	}, nil
 }

@@ -26,22 +26,21 @@ const sqsKind = "an SQS event"
 //
 //   - the text of its attribute [KeyAttribute], in any case;
 //   - the key in the envelope of SNS (without raw message delivery) or EventBridge: the
-//     attribute of that name, the id of a [JobEvent], the id of the notification or event;
+//     attribute [KeyAttribute], the id of a [JobEvent], or the id of the notification or event;
 //   - the message id.
 //
-// The message id is the same for every delivery of a message. It is a new id if a
-// producer sends the message again, or if an operator redrives it from a dead-letter
-// queue: so phases don't call other systems under it ([idem.ErrDeliveryKey],
-// [Batch.CallsAgainAfterRedrive]). A message that looks like an envelope and can't be
-// read fails ([idem.ErrKeyInvalid]). The deduplication id of a FIFO queue is not used: if
-// it is made from the content, two equal messages an hour apart would be one operation.
+// The message id is the same for every delivery of a message. The id is new if a producer sends
+// the message again, or if an operator redrives the message from a dead-letter queue. So phases
+// don't call other systems under a message id ([idem.ErrDeliveryKey],
+// [Batch.CallsAgainAfterRedrive]). A message that looks like an envelope and can't be read
+// fails ([idem.ErrKeyInvalid]). The deduplication id of a FIFO queue is not used: if it is made
+// from the content, two equal messages an hour apart would be one operation.
 //
-// The scope is the queue. For a message in a dead-letter queue it is the source queue.
-// The body, the message group and the attributes must be the same under one key, except
-// the attributes of tracing. If the body is an envelope, its content is compared,
-// without times and signatures. Nobody verifies an envelope: the author of a body
-// chooses the key, unless the attribute has one. The handler gets the message with its
-// envelope; see [Inner].
+// The scope is the queue. For a message in a dead-letter queue it is the source queue. The
+// body, the message group and the attributes must be the same under one key, except the
+// attributes of tracing. If the body is an envelope, its content is compared, without times and
+// signatures. Nobody verifies an envelope: the author of a body chooses the key, unless the
+// message has the attribute. The handler gets the message with its envelope; see [Inner].
 //
 // In a FIFO queue a message group stops at its first failure: that message and all later
 // ones of the group are reported, and other groups go on. A message that can't be done,
@@ -58,8 +57,9 @@ var SQS = Batch[events.SQSEvent, events.SQSMessage, events.SQSEventResponse]{
 	Reply:   sqsReply,
 }
 
-// keepsSQS is the longest MessageRetentionPeriod. A dead-letter queue counts from when
-// the message was sent (a FIFO queue: from the move). A redrive counts anew.
+// keepsSQS is the longest MessageRetentionPeriod. A dead-letter queue counts from the time when
+// the message was sent (a FIFO queue: when it was moved). After a redrive the count begins
+// anew.
 // https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html
 const keepsSQS = 14 * day
 
@@ -77,7 +77,7 @@ func sqsKey(m events.SQSMessage) (string, error) {
 
 func sqsRequest(_ context.Context, m events.SQSMessage) (idem.Request, error) {
 	queue := cmp.Or(m.Attributes["DeadLetterQueueSourceArn"], m.EventSourceARN)
-	in, _ := sqsContent(&m) // sqsKey returns its error; a key from Batch.WithKey does without
+	in, _ := sqsContent(&m) // sqsKey returns the error; a key from Batch.WithKey needs no content
 	if group := m.Attributes["MessageGroupId"]; group != "" {
 		in.said.Set("@group", group) // no attribute can have this name
 	}
@@ -89,7 +89,7 @@ func sqsRequest(_ context.Context, m events.SQSMessage) (idem.Request, error) {
 		Body:   []byte(in.body),
 		Trace:  in.trace,
 
-		DeliveryKey: true, // a redrive gives it another id
+		DeliveryKey: true, // a redrive gives the message another id
 		ReadFirst:   retrysign.Above(m.Attributes["ApproximateReceiveCount"], 1),
 	}, nil
 }

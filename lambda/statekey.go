@@ -23,9 +23,9 @@ import (
 // times and counters. StateKey reads only its Execution.Id, State.Name and
 // Map.Item.Index, so a state machine may pass only those.
 //
-// The context object can't distinguish a state that a loop enters again, or the
-// outer item of a Map in a Map. In these cases include a value that does:
-// StateKey("/context", "/input/round").
+// The context object can't distinguish a state that a loop enters again, or the outer item of a
+// Map in a Map. In these cases include a value that distinguishes them: StateKey("/context",
+// "/input/round").
 func StateKey(context string, more ...string) BodyKey {
 	at := parsePointers("StateKey", []string{context})[0]
 	own := parsePointers("StateKey", []string{context + "/Execution/Id", context + "/State/Name"})

@@ -7,11 +7,11 @@ import (
 	"github.com/samekey/samekey/internal/base/rawjson"
 )
 
-// Policies for protocols that report failures inside of an answer with status 200. Each
-// is an idem.Options.Stored, and stores no answer that idem.DefaultStored doesn't store.
-// A failure that is the outcome, such as a declined card, is answered by idem.Respond. On an
-// engine with idem.Options.Resumable a failure ends no operation: the client gets
-// "not finished", and the completer tries again.
+// Policies for protocols that report failures inside of an answer with status 200. Each policy
+// is an idem.Options.Stored, and stores no answer that idem.DefaultStored doesn't store. If a
+// failure is the outcome, such as a declined card, answer with idem.Respond. On an engine with
+// idem.Options.Resumable a failure ends no operation: the client gets "not finished", and the
+// completer tries again.
 
 // JSONRPCStored is an [idem.Options.Stored] for JSON-RPC 2.0: a response with an error is
 // not stored. It reads uncompressed bodies only.
@@ -37,8 +37,8 @@ func failedRPC(answer map[string]json.RawMessage) bool { return rawjson.Given(an
 // resolver's result with an errorMessage or errorType isn't stored either. It reads
 // uncompressed bodies only.
 //
-// A non-null field that fails may empty the data although another field was done before:
-// effects of a mutation with several fields belong in phases.
+// A non-null field that fails may empty the data although another field was done before. So put
+// the effects of a mutation with several fields into phases.
 func GraphQLStored(r idem.Response) bool {
 	if !idem.DefaultStored(r) {
 		return false
@@ -64,7 +64,7 @@ func hasValue(data json.RawMessage) bool {
 	return false
 }
 
-// object returns the members of a JSON object, nil of anything else. Values have no white
+// object returns the members of a JSON object, or nil for any other value. Values have no white
 // space around them.
 func object(body []byte) map[string]json.RawMessage {
 	var m map[string]json.RawMessage

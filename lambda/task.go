@@ -72,7 +72,7 @@ func (h *EachHandler[Ev, Rec, Re]) try(ctx context.Context, rec Rec, t *task) (e
 	case t.err != nil && !t.ran():
 		return t.err
 	case !t.ran() && errors.Is(err, idem.ErrNotKept):
-		return nil // it was done, and no client waits for its answer; a phase's error may match too
+		return nil // the record was done, and no client waits for an answer; a phase's error may match too
 	case errors.Is(err, idem.ErrNoTime) && !t.ran() && !errors.Is(err, ErrNotRun):
 		return &idem.Error{Op: "start", Err: fmt.Errorf("%w: %w", ErrNotRun, err)}
 	}
@@ -107,7 +107,7 @@ type task struct {
 	group string
 	err   error // why the record could not be read
 
-	limit   time.Duration // limit of its handler; 0: only the lane's
+	limit   time.Duration // limit of the handler; 0: only the lane's limit
 	lane    time.Time     // end of the lane's time; zero: no end
 	until   time.Time     // end of the handler's context, set when it begins; zero: ends with the engine's
 	begun   chan struct{} // closed when until is known
@@ -119,14 +119,14 @@ type task struct {
 // States of a task's handler.
 const (
 	notRun int32 = iota
-	barred       // not run, and it must not begin any more: the report is being made
+	barred       // not run, and must not begin any more: the report is being made
 	running
 	returned
 	overdue // the report was made without it
 )
 
-// enter lets the handler begin, once, with a context that ends when the handler must
-// return. It refuses if the time is over, or if the report was made without it.
+// enter lets the handler begin once, with a context that ends when the handler must return. It
+// refuses if the time is over, or if the report was made without the task.
 func (t *task) enter(ctx context.Context) (context.Context, context.CancelFunc, bool) {
 	if ctx.Err() != nil || passed(t.lane) || !t.handler.CompareAndSwap(notRun, running) {
 		return nil, nil, false
@@ -195,5 +195,5 @@ func (t *task) givenUp() bool { return t.handler.Load() == overdue }
 // ran reports whether the handler has been run.
 func (t *task) ran() bool { return t.handler.Load() >= running }
 
-// untried reports whether err, the task's result, says that the task was not tried.
+// untried reports whether err, the task's result, means that the task was not tried.
 func (t *task) untried(err error) bool { return !t.ran() && errors.Is(err, ErrNotRun) }

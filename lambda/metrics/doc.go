@@ -20,7 +20,7 @@
 // [Metrics.Wrap] has one line for everything else; without Wrap, each event of a stream
 // and each call of its store has a separate line.
 //
-// A line never has a key, a body, an answer, an error's text or the arguments of a job.
+// No line has a key, a body, an answer, an error's text or the arguments of a job.
 //
 // # Dimensions
 //

@@ -86,7 +86,7 @@ var faults = map[store.Fault]string{
 	store.Throttled: "StoreThrottled", store.Conflict: "StoreConflict", store.Unknown: "StoreUnknown", store.Denied: "StoreDenied", store.Invalid: "StoreInvalid",
 }
 
-// cost adds the cost of calls, as far as the store counts.
+// cost adds the cost of calls, if the store counts it.
 func cost(l *line, c store.Cost) {
 	if c.Calls == 0 {
 		return
@@ -121,8 +121,8 @@ func (m *Metrics) StoreHooks() dynamo.Hooks {
 	}}
 }
 
-// StreamHooks returns the hooks of drain, completer and sweep. Package lambda/worker
-// uses it; a program that uses that package needs no call.
+// StreamHooks returns the hooks of drain, completer and sweep. Package lambda/worker calls
+// StreamHooks; a program with that package needs no call.
 func (m *Metrics) StreamHooks() stream.Hooks {
 	one := func(ctx context.Context, name, record string, properties ...any) {
 		m.add(ctx, record, func(l *line) { l.count(name, 1) }, properties...)
@@ -190,8 +190,9 @@ func (m *Metrics) swept(ctx context.Context, r *stream.Report, err error) {
 	}, "pass_began", r.PassBegan, "last_pass", r.LastPass, "scanned", r.Scanned)
 }
 
-// counted writes the gauges of what waits for people. A worker writes each of them, 0
-// included, every time it counts, so an alarm on them lasts as long as something waits.
+// counted writes the gauges of the records that wait for people. A worker writes each gauge,
+// also with the value 0, every time it counts, so an alarm on a gauge lasts as long as a record
+// waits.
 func (m *Metrics) counted(ctx context.Context, c *stream.Counted) {
 	m.add(ctx, "", func(l *line) {
 		l.measure("Waiting", float64(c.Count))

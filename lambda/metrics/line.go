@@ -118,7 +118,7 @@ func (l *line) one(b []byte, namespace, app string, at time.Time, names []string
 		}
 		v, err := json.Marshal(l.extra[name])
 		if err != nil {
-			continue // a property of the application's that has no JSON form
+			continue // a property of the application without a JSON form
 		}
 		b = append(append(quote(append(b, ','), name), ':'), v...)
 	}
@@ -149,7 +149,7 @@ func quote(b []byte, s string) []byte {
 	return append(b, q...)
 }
 
-// dimension returns s as a value of a dimension: printable ASCII, not empty, not too
+// dimension returns s as a valid value of a dimension: printable ASCII, not empty, not too
 // long.
 func dimension(s string) string {
 	s = strings.Map(func(c rune) rune {

@@ -28,10 +28,10 @@ type Options struct {
 	Routes int
 }
 
-// New returns metrics of an application that go to w: in Lambda, standard output.
-// app is the value of the dimension App. New panics if w is nil, app is empty or
-// Options.Routes is negative: mistakes in the program, best found at cold start. A
-// line that can't be written is dropped. w gets each line in one Write.
+// New returns metrics of an application that writes them to w. In Lambda, pass os.Stdout. app
+// is the value of the dimension App. New panics if w is nil, app is empty or Options.Routes is
+// negative: mistakes in the program, best found at cold start. A line that can't be written is
+// dropped. w gets each line in one Write.
 func New(w io.Writer, app string, optFns ...func(*Options)) *Metrics {
 	var opt Options
 	for _, fn := range optFns {
@@ -85,9 +85,9 @@ type Handler interface {
 	Invoke(ctx context.Context, payload []byte) ([]byte, error)
 }
 
-// Wrap returns h with one line for all events of an invocation, of streams, tickets and
-// the calls of a store; requests keep lines of their own. The line is written before
-// the result is returned, also after a panic of h, which continues.
+// Wrap returns h with one line for each invocation: for the events of streams and tickets and
+// the calls of a store. Each request still has a separate line. Wrap writes the line before it
+// returns the result, and also after a panic of h. The panic then continues.
 func (m *Metrics) Wrap(h Handler) Handler { return &wrapped{m, h} }
 
 type wrapped struct {
@@ -117,8 +117,8 @@ type invocation struct {
 // maxRecords is how many records a line of an invocation names.
 const maxRecords = 50
 
-// add lets fill add to the line of the context's invocation. Without an invocation it
-// writes a separate line. record is the short name of a record to name; "" for none.
+// add calls fill with the line of the context's invocation. Without an invocation, add writes a
+// separate line. record is the short name of a record that the line names; "" for none.
 func (m *Metrics) add(ctx context.Context, record string, fill func(*line), properties ...any) {
 	inv, _ := ctx.Value(invocationKey{}).(*invocation)
 	if inv == nil || inv.of != m || !inv.take(record, fill) {

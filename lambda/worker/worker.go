@@ -1,7 +1,7 @@
-// Package worker makes the background worker for a main of your own: for a sink of your own,
+// Package worker makes the background worker for your own main package, with your own sink,
 // another provider of data keys, or traces. The worker has the environment variables
 // (docs/operate/background.md#its-settings), metrics and log lines of cmd/samekey-worker, so
-// samekey.yaml deploys it as well:
+// samekey.yaml can deploy it too:
 //
 //	w, err := worker.New(func(o *worker.Options) {
 //		o.Sinks = jobs.Route{"send_receipt": jobs.SinkFunc(send)}
@@ -40,10 +40,10 @@ type Options struct {
 	// tenant of the operation that staged the job, if the operation has a tenant.
 	WithoutTenant []string
 
-	// Former maps the former name of a function to its present name: the renamed function
-	// completes the operations of its former name, if its HandlerOptions.Accepts lists that
-	// name. Present names are those of SAMEKEY_FUNCTIONS, without a qualifier, and of Resume.
-	// nil: no function was renamed.
+	// Former maps the former name of a function to the present name. The renamed function
+	// completes the operations under the former name, if HandlerOptions.Accepts lists the
+	// former name. Present names are those of SAMEKEY_FUNCTIONS, without a qualifier, and of
+	// Resume. nil: no function was renamed.
 	Former map[string]string
 	// Resume completes abandoned operations in this program. It maps the function that a record
 	// names (idem.Options.Function) to code that calls [idem.Engine.Resume]. Use it for
