@@ -19,7 +19,7 @@ import (
 	"github.com/samekey/samekey/internal/meter"
 )
 
-// A [Store] calls Hooks as it works. Nil hooks are skipped, and cost nothing. Calls may be
+// Hooks are called by a [Store] as it works. Nil hooks are skipped, and cost nothing. Calls may be
 // concurrent; hooks must neither block nor panic.
 type Hooks struct {
 	// Called is called after each call to DynamoDB: the calls of requests, and the calls of

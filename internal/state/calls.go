@@ -22,7 +22,7 @@ func MayReach(deliveryKey bool, held *store.Record) bool {
 	return !deliveryKey || held != nil && !held.DeliveryKey
 }
 
-// AnyCall, in a record's Doubts, marks the unnamed calls of the next phase that calls. The
+// AnyCall marks, in a record's Doubts, the unnamed calls of the next phase that calls. The
 // commit of any phase that calls ends the mark, so that a deploy may rename the phase, or
 // insert another.
 const AnyCall = "?"

@@ -585,7 +585,7 @@ test("without the link there is nothing, and an ended server is said so", async 
   assert.equal(await text(stranger, "#about"), "");
   await stranger.goto(ui.base + "/#token=WRONG");
   await stranger.reload();
-  await says(stranger, "#trouble", "not the token of the link");
+  await says(stranger, "#trouble", "wrong token");
   const page = await visit(browser, ui.url);
   await says(page, "#none", "no requests yet");
   await page.reload(); // the session lives on
