@@ -91,7 +91,7 @@ func checkJob(j Job) error {
 // stage keeps jobs for the next commit.
 func (r *run) stage(ctx context.Context, jobs []Job) error {
 	return r.gate.between(func() error {
-		mine, err := r.checked(ctx, jobs)
+		mine, err := r.watch.checked(ctx, jobs)
 		if err != nil {
 			return err
 		}
@@ -105,7 +105,7 @@ func (r *run) stage(ctx context.Context, jobs []Job) error {
 // stages returns why jobs can't be committed with all that waits for the next commit; nil
 // if they can.
 func (r *run) stages(ctx context.Context, jobs []Job) error {
-	mine, err := r.checked(ctx, jobs)
+	mine, err := r.watch.checked(ctx, jobs)
 	if err != nil {
 		return err
 	}
@@ -119,13 +119,13 @@ func (r *run) stages(ctx context.Context, jobs []Job) error {
 }
 
 // checked returns jobs with the trace of ctx, or why one of them can never be staged.
-func (r *run) checked(ctx context.Context, jobs []Job) ([]Job, error) {
+func (w *watch) checked(ctx context.Context, jobs []Job) ([]Job, error) {
 	for _, j := range jobs {
 		if err := checkJob(j); err != nil {
 			return nil, err
 		}
 	}
 	mine := slices.Clone(jobs)
-	r.watch.traced(ctx, mine)
+	w.traced(ctx, mine)
 	return mine, nil
 }
