@@ -25,7 +25,7 @@ func queueChecks() []Check {
 		{
 			ID: "bus-missing", Severity: Error, Needs: []Source{Functions, Buses}, find: busMissing,
 			Looks:  "the EventBridge buses of SAMEKEY_SINKS exist in the account and Region to which the worker sends",
-			Causes: "PutEvents reports success even if the bus doesn't exist, so events are lost; the ready worker's jobs wait",
+			Causes: "PutEvents reports success even if the bus doesn't exist, so events are lost. The ready worker looks before, and its jobs wait",
 			Mend:   "correct SAMEKEY_SINKS, or deploy the bus",
 		},
 		{
@@ -48,7 +48,7 @@ func queueChecks() []Check {
 		},
 		{
 			ID: "tickets-wait", Severity: Error, Needs: queues, find: ticketsWait,
-			Looks:  "a ticket can wait for ten days: it has 1000 receives and is kept for 11 days",
+			Looks:  "a ticket can wait for ten days: the queue keeps it for 11 days, and allows 1000 receives",
 			Causes: "tickets are lost in a long outage of a provider or sink",
 			Mend:   "maxReceiveCount: 1000 and MessageRetentionPeriod: 1209600, as Tickets of samekey.yaml has them",
 		},

@@ -29,7 +29,7 @@ func (t *Table) Story(ctx context.Context, pk string, personal bool) (*Story, er
 		row, _, _ := t.Row(ctx, pk)
 		return &Story{Row: row, Seen: "-", Said: []string{
 			"This program can't read the record: " + err.Error(),
-			"Nothing changes the record. Deploy the version that wrote it, or repair it by hand.",
+			"Samekey changes no record that it can't read. Deploy the version that wrote it, or repair it by hand.",
 		}}, nil
 	case err != nil:
 		return nil, t.said(err)

@@ -133,7 +133,7 @@ func (c *code) usedAfter(p *phase, v *types.Var, field string) (yes bool) {
 	for result := range fn.Signature().Results().Variables() {
 		yes = yes || result == v
 	}
-	assigned := make(map[ast.Node]bool) // an assignment is no use
+	assigned := make(map[ast.Node]bool) // targets of assignments, which are no reads
 	parts := make(map[ast.Node]bool)    // x in x.field counts as x.field
 	ast.Inspect(c.decls[fn], func(n ast.Node) bool {
 		switch n := n.(type) {
