@@ -58,12 +58,12 @@ func TestOldFiguresAreRefused(t *testing.T) {
 		}
 		return strings.TrimSpace(string(out))
 	}
-	commit := func(file string) string {
+	commit := func(file, text string) string {
 		t.Helper()
 		if err := os.MkdirAll(filepath.Join(root, filepath.Dir(file)), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(root, file), []byte(file), 0o644); err != nil {
+		if err := os.WriteFile(filepath.Join(root, file), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		git("add", ".")
@@ -71,14 +71,15 @@ func TestOldFiguresAreRefused(t *testing.T) {
 		return git("rev-parse", "HEAD")
 	}
 	git("init", "-q")
-	first := commit("idem/engine.go")
-	for _, step := range []struct{ file, commit, want string }{
-		{"idem/engine_test.go", first, ""},
-		{"README.md", first, ""},
-		{"dynamo/store.go", first, "dynamo/store.go and 0 other files have changed"},
-		{"CHANGELOG.md", "0123456789ab", "couldn't tell"},
+	first := commit("idem/engine.go", "package idem\n\nfunc A() int { return 1 } // one")
+	for _, step := range []struct{ file, text, commit, want string }{
+		{"idem/engine_test.go", "package idem", first, ""},
+		{"README.md", "Samekey", first, ""},
+		{"idem/engine.go", "package idem\n\n// A returns 1.\nfunc A() int { return 1 }\n", first, ""},
+		{"idem/engine.go", "package idem\n\n// A returns 1.\nfunc A() int { return 2 }\n", first, "idem/engine.go and 0 other files have changed"},
+		{"CHANGELOG.md", "0.1.0", "0123456789ab", "couldn't tell"},
 	} {
-		commit(step.file)
+		commit(step.file, step.text)
 		tab, err := read(strings.ReplaceAll(pageBefore, "COMMIT", step.commit))
 		if err != nil {
 			t.Fatal(err)
