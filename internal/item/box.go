@@ -79,8 +79,8 @@ func NewBox(key *seal.Key, r *store.Record) *Box {
 // a record of any layout.
 const sealLayout = "1"
 
-// context returns the place to which a part is bound. Each component of the place
-// prevents an exchange:
+// context returns the place to which a part is bound, so that the part doesn't open at any other
+// place. Each component of the place prevents an exchange:
 //   - pk: with another record;
 //   - id: with an earlier or later operation under the same key;
 //   - kind and part: with another part of the record;

@@ -10,8 +10,8 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// The plain form of a sealed request or answer: the length of the head, the head as
-// JSON, and the body as it would be stored.
+// A sealed request or answer has this plain form: the length of the head, the head as JSON, and the
+// body as it would be stored.
 
 // head is everything of a request or an answer except for a body in the record.
 // Unknown fields are ignored, so that later programs may add some.

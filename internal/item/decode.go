@@ -17,16 +17,16 @@ import (
 )
 
 const (
-	maxCompanions        = 28 // 10 MB, even if compression made it larger
+	maxCompanions        = 28 // enough for 10 MB, even if compression makes a body larger
 	minStatus, maxStatus = 100, 999
 
-	// MaxStored is the largest body in bytes: more than Lambda accepts or returns.
+	// MaxStored is the largest stored body, in bytes. Lambda accepts and returns less.
 	MaxStored = defaults.MaxStoredRequest
 )
 
-// Decode reads an item, and leaves sealed contents closed: [Unseal] opens them. An
-// attribute that is missing or of another type makes the item corrupt: guessing could run
-// a request again.
+// Decode reads an item, and leaves sealed contents closed: [Unseal] opens them. Decode never
+// guesses, since a wrong guess could run a request again: an item is corrupt if a required
+// attribute is missing, or if any attribute has another type.
 func Decode(it Map) (*store.Record, error) { return decode(Decoder{It: it}) }
 
 // Glance is Decode without the bodies of answer and request, for readers of many items:
@@ -81,7 +81,7 @@ func (d *Decoder) layout(*store.Record) {
 	}
 }
 
-// Decoder remembers the first error of an item.
+// Decoder reads the attributes of an item, and remembers the first error.
 type Decoder struct {
 	It  Map
 	Err error
@@ -97,7 +97,7 @@ func (d *Decoder) fail(format string, args ...any) {
 	}
 }
 
-// check checks the rules that every writer keeps. It does nothing after another error.
+// check checks the rules that every writer keeps. After an earlier error it does nothing.
 func (d *Decoder) check(r *store.Record) {
 	switch {
 	case r.State != store.Open && r.State != store.Done && r.State != store.Stuck:

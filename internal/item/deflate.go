@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// At level, the time for one more saved byte costs as much as the byte's storage. The
-// figures are in docs/inside/decisions/0072-deflate.md.
+// level is where the costs meet: the time to save one more byte costs as much as the storage of the
+// byte. The figures are in docs/inside/decisions/0072-deflate.md.
 const level = 7
 
 // A writer holds about 800 KB, a reader about 40 KB. The garbage collector empties the
@@ -24,7 +24,7 @@ var (
 	inflaters = sync.Pool{New: func() any { return flate.NewReader(nil) }}
 )
 
-// deflater is a writer whose buffer the pool doesn't keep.
+// deflater is a writer of the pool. The pool keeps w, but not the buffer.
 type deflater struct {
 	*bytes.Buffer
 
@@ -48,8 +48,8 @@ func Deflate(body []byte) []byte {
 	return buf.Bytes()
 }
 
-// Inflate decompresses b. More than limit bytes are an error, since no larger body is
-// stored. Inflate takes memory for at most about twice the limit, whatever b holds.
+// Inflate decompresses b. A result of more than limit bytes is an error, since no larger body is
+// stored. Inflate uses memory for at most about twice the limit, whatever b holds.
 func Inflate(b []byte, limit int) ([]byte, error) {
 	from := bytes.NewReader(b) // a ByteReader, so that flate reads nothing after the end
 	r := inflaters.Get().(io.ReadCloser)

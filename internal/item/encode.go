@@ -126,7 +126,8 @@ func next[T any](block []T, used *int) *T {
 // Key returns the key of the item whose partition key is pk.
 func (v *Values) Key(pk string) Map { return Map{AttrPK: v.Str(pk)} }
 
-// nothing returns an empty map. A variable would be made at each cold start.
+// nothing returns an empty map. It is a function, since a variable would cost time at each cold
+// start.
 func nothing() Value { return &types.AttributeValueMemberM{Value: Map{}} }
 
 // Secs returns t in whole seconds.
@@ -140,9 +141,9 @@ func (v *Values) Millis(t time.Time) Value {
 	return v.Num(t.UnixMilli())
 }
 
-// Encode makes the item of a new record. body is the result of encodeBody for the
-// response; nil without a response. The map has no spare room, because the SDK iterates
-// over all of it.
+// Encode makes the item of a new record. body is the result of encodeBody for the response; nil
+// without a response. The map is made without spare room, because the SDK's iteration visits spare
+// room too.
 func (v *Values) Encode(r *store.Record, body Value) Map {
 	var values [len(Fields)]Value
 	room := 0
@@ -195,7 +196,7 @@ func timed(phases []store.Phase) bool {
 	return slices.ContainsFunc(phases, func(p store.Phase) bool { return p.At != 0 })
 }
 
-// times returns the times of the phases' commits after the claim.
+// times returns, for each phase, the time from the claim to the phase's commit.
 func (v *Values) times(phases []store.Phase) Value {
 	list := make([]Value, len(phases))
 	for i, p := range phases {
@@ -349,8 +350,8 @@ func (v *Values) field(s string) Value {
 	return v.Str(s)
 }
 
-// Response returns the resp attribute. The answer's body is in the companions of
-// over, or is body.
+// Response returns the resp attribute. With over, the body of the answer is in over's companions;
+// otherwise it is body.
 func (v *Values) Response(re *store.Response, over *store.Overflow, body []byte, zipped bool) Value {
 	if v.Box != nil {
 		return v.contents(kindAnswer, answerHead(re, over, zipped), over, body)
@@ -385,8 +386,8 @@ func (v *Values) Input(in *store.Input, over *store.Overflow, body []byte, zippe
 	return &types.AttributeValueMemberM{Value: m}
 }
 
-// contents returns a sealed request or answer. The place of the body, without length and
-// hash, is also in plain, for conditions and people.
+// contents returns a sealed request or answer. The place of the body is also stored in plain,
+// without length and hash, for conditions and people.
 func (v *Values) contents(kind string, h *head, over *store.Overflow, body []byte) Value {
 	if over != nil {
 		body = nil

@@ -71,8 +71,8 @@ func FaultOf(err error) store.Fault {
 	return outcomeOf(err).fault
 }
 
-// Passes returns an error if the reason of a cancelled transaction is temporary:
-// ErrConflict, or ErrUnknown for throttling. Otherwise it returns nil.
+// Passes returns ErrConflict, or ErrUnknown for throttling, if the reason of a cancelled
+// transaction is temporary. For any other reason it returns nil.
 func Passes(reason string) error {
 	if o, _ := outcomes(reason); o.fault == store.Throttled || errors.Is(o.write, store.ErrConflict) {
 		return o.write
@@ -106,8 +106,8 @@ func TooLarge(message string) bool {
 	return strings.Contains(message, "Item size") && strings.Contains(message, "exceeded")
 }
 
-// WriteError translates the error of a write by outcomes. held is the record that refused
-// the write; the returned error is nil only with held.
+// WriteError translates the error of a write by outcomes. If a record refused the write, held is
+// that record and the returned error is nil. Otherwise the error isn't nil.
 func WriteError(op string, err error) (held *store.Record, _ error) {
 	return writeError(op, err, Decode)
 }

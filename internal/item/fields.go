@@ -65,8 +65,8 @@ const (
 type Field struct {
 	Name string
 
-	// Accessors for common kinds: a string, absent if empty unless must is set; true, or
-	// absent; a time in whole seconds, absent if zero.
+	// Accessors for the common kinds. text: an empty text is absent, unless must is set. flag: false
+	// is absent. seconds: a time in whole seconds; the zero time is absent.
 	text    func(*store.Record) *string
 	flag    func(*store.Record) *bool
 	seconds func(*store.Record) *time.Time
@@ -237,7 +237,7 @@ var Fields = [...]Field{ // only literals, which need no work at a cold start
 	{
 		Name: AttrJobs, Kind: "M", Sealed: true, // written with the first job; only a forgotten operation loses the map
 		encode: func(v *Values, r *store.Record) Value {
-			return unless(len(r.Jobs) == 0 && r.Keep != store.KeepJobs, r.Jobs, v.Jobs) // the write that lets the record go counts the jobs
+			return unless(len(r.Jobs) == 0 && r.Keep != store.KeepJobs, r.Jobs, v.Jobs) // an empty map stays while Keep is KeepJobs: the write that lets the record go checks its size
 		},
 		decode: func(d *Decoder, r *store.Record) { r.Jobs = d.jobs(r.Keep == store.KeepJobs) },
 	},
@@ -251,7 +251,8 @@ var Fields = [...]Field{ // only literals, which need no work at a cold start
 		encode: func(v *Values, r *store.Record) Value { return v.optionalText(r.Trace.String()) },
 		decode: func(d *Decoder, r *store.Record) { r.Trace = trace.Parse(d.Text(AttrTrace, false)) },
 	},
-	// a claim that is merged with a giving-up commit waits for people
+	// Set by a claim, too: a claim may be merged with a commit that gives the operation up for
+	// people.
 	{Name: AttrWait, Kind: "S", Hidden: true, encode: func(v *Values, r *store.Record) Value {
 		return v.waiting(r, func(w state.Wait) Value { return v.Str(WaitKey(w.Reason, r.PK)) })
 	}},
@@ -324,8 +325,8 @@ func (f *Field) read(d *Decoder, r *store.Record) {
 	}
 }
 
-// Stays reports whether an update from prev to next leaves the attribute unchanged, or has its
-// own code for it.
+// Stays reports whether an update from prev to next leaves out this field: the attribute is
+// unchanged, or the update has separate code for it.
 func (f *Field) Stays(prev, next *store.Record) bool {
 	switch {
 	case f.same != nil:

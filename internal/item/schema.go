@@ -1,8 +1,8 @@
 package item
 
-// Layout is the layout version of all items. A program never changes a record of an
-// unknown version, which it would misunderstand. So a release must read a new version
-// before a later release writes it.
+// Layout is the layout version of all items. A program never changes a record of a version that it
+// doesn't know, since it could misread the record. So one release must learn to read a new version
+// before a later release writes that version.
 const Layout = "1"
 
 // The parts of seal, and of a sealed req or resp. Programs that don't know them
@@ -47,7 +47,7 @@ const (
 	reqQuery    = "q" // S
 	reqHeader   = "h" // M
 	reqIdentity = "i" // L  kind, subject
-	reqSnapshot = "d" // B  the adapter's
+	reqSnapshot = "d" // B  data of the adapter
 )
 
 // The parts of a decision of an operator.
@@ -89,10 +89,10 @@ const (
 // AttrAbout names the unreadable item in a finding about it.
 const AttrAbout = "about" // S
 
-// phaseIntent is the third part of a phase that has only begun. Programs that don't
-// know this mark report the phase as malformed, and don't run it.
+// phaseIntent is the third part of a phase that has only begun. Programs that don't know this mark
+// report the phase as malformed, and don't run it.
 const phaseIntent = "?"
 
-// phaseSaid is the third part of a phase whose result a person gave; the shape
-// follows.
+// phaseSaid is the third part of a phase whose result a person gave. The next part is the result's
+// shape.
 const phaseSaid = "!"

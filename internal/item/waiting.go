@@ -44,7 +44,7 @@ func WaitKeys(cause state.Reason) []string {
 	return keys
 }
 
-// WaitKey returns the value of waits for the item pk.
+// WaitKey returns the value of the attribute waits for the item pk.
 func WaitKey(cause state.Reason, pk string) string {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(pk)) // never fails
@@ -53,10 +53,10 @@ func WaitKey(cause state.Reason, pk string) string {
 
 func waitKey(cause state.Reason, shard int) string { return string(cause) + "#" + strconv.Itoa(shard) }
 
-// HoldJobs returns a condition, beginning with AND, that holds while the same of these
-// jobs are parked; it adds placeholders to names. A write that ends a wait, or turns it
-// into the wait of a parked job, needs the condition, since writes about jobs don't
-// raise ver:
+// HoldJobs returns a condition, beginning with AND, that fails once another of these jobs is
+// parked, or once a parked job isn't any more. HoldJobs adds placeholders to names. A write needs
+// the condition if it ends a wait, or turns a wait into that of a parked job, since writes about
+// jobs don't raise ver:
 //   - a job that is not parked: if a drain parks it between read and write, the write
 //     would remove the record from the index;
 //   - a parked job: if an operator redrives it meanwhile, the write would leave the

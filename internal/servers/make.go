@@ -2,8 +2,8 @@ package servers
 
 import "strings"
 
-// OfMake reports whether make sets a variable, NAME=VALUE, for nested makes: the flags and
-// level of make, which make nested makes print directories.
+// OfMake reports whether variable, as NAME=VALUE, is one that make sets for nested makes: its flags
+// or its level. These variables make a nested make print directories.
 func OfMake(variable string) bool {
 	name, _, _ := strings.Cut(variable, "=")
 	return strings.HasPrefix(name, "MAKE") || name == "MFLAGS"

@@ -27,8 +27,9 @@ func Unfinished(r *store.Record) bool {
 // again.
 func LeftUntil(r *store.Record) time.Time { return r.Run.Add(r.Retention) }
 
-// FoundBySweep returns the reason for which a sweep reports an operation. An open operation is
-// abandoned once it is due, or overheld. since is the time at which it became due.
+// FoundBySweep returns the reason why a sweep reports an operation; NoReason if it doesn't. An open
+// operation counts as abandoned once it is due, or if its lease is [Overheld]. since is the time at
+// which the operation became due.
 func FoundBySweep(r *store.Record, now time.Time, grace time.Duration) (w Reason, since time.Time) {
 	since = Due(r, r.Run, grace)
 	overdue := now.After(since) || Overheld(r, now)
@@ -37,7 +38,7 @@ func FoundBySweep(r *store.Record, now time.Time, grace time.Duration) (w Reason
 		return WaitOf(r).Reason, since
 	case r.State != store.Open || Freed(r):
 		return NoReason, since
-	case !overdue && r.Blocked: // waiting doesn't help
+	case !overdue && r.Blocked: // the grace changes nothing: the program refuses to continue
 		return ReasonBlocked, since
 	case !overdue:
 		return NoReason, since
@@ -49,19 +50,18 @@ func FoundBySweep(r *store.Record, now time.Time, grace time.Duration) (w Reason
 	return ReasonNoRequest, since
 }
 
-// maxHold is longer than any attempt works.
+// maxHold is longer than any attempt can work.
 const maxHold = 24 * time.Hour
 
-// Overheld reports whether a lease ends so late that the attempt's clock was wrong. Such a
-// lease makes no ticket: the sweep finds the operation.
+// Overheld reports whether a lease ends so late that the attempt's clock must have been wrong. No
+// ticket is made for such a lease: the sweep finds the operation.
 func Overheld(r *store.Record, now time.Time) bool { return WrongClock(r.Lease, now) }
 
 // WrongClock reports whether only a wrong clock can have set this end of a lease.
 func WrongClock(end, now time.Time) bool { return end.Sub(now) > maxHold }
 
-// KeepsRequest is the time for which a stored request stays after the last work on the
-// operation, if the retention isn't longer. People should settle a stuck operation within that
-// time.
+// KeepsRequest is how long a stored request stays after the last work on a stuck operation; a
+// longer retention replaces KeepsRequest. People should settle the operation within that time.
 const KeepsRequest = 30 * 24 * time.Hour
 
 // RequestOutlived reports whether a stuck operation has waited for a decision for so long that
@@ -70,8 +70,8 @@ func RequestOutlived(r *store.Record, now time.Time) bool {
 	return r.State == store.Stuck && r.Input != nil && now.Sub(r.Run) > max(r.Retention, KeepsRequest)
 }
 
-// Emptied returns the stuck record held without its stored request. The facts that people need
-// for a decision stay. The client's retry brings the request again.
+// Emptied returns held, a stuck record, without its stored request. The facts that people need for
+// a decision stay. A retry of the client brings the request again.
 func Emptied(held *store.Record) *store.Record {
 	r := *held
 	r.Input = nil

@@ -16,27 +16,29 @@ const (
 
 	// MaxGrace is the longest grace. Tickets and keys live for days only.
 	MaxGrace = 24 * time.Hour
-	// NoTicket begins the name under which the index of waiting records lists a message that is
-	// no ticket, from the queue of tickets. No record has such a partition key.
+	// NoTicket is the prefix of a name. The queue of tickets may contain a message that is no
+	// ticket; the index of waiting records lists such a message under a name with this prefix. No
+	// record has such a partition key.
 	NoTicket = "samekey#ticket#"
 	// TicketLife is the greatest age of a ticket. A queue deletes messages after 14 days,
 	// without moving them to the dead-letter queue.
 	TicketLife = 10 * 24 * time.Hour
-	// LeftToSweep is how long an operation may be due, and not taken up, before its tickets are
-	// counted. Each sweep makes another ticket, and tickets must not multiply.
+	// LeftToSweep is how long an operation may be due without being taken up. After that, surplus
+	// tickets for the operation are dropped, since each sweep makes another ticket.
 	LeftToSweep = 3 * time.Hour
 
 	// JobPause is the pause before the next try of a job that could not be delivered. The pause
 	// is short, since no client retries a job.
 	JobPause = 10 * time.Second
-	// HeldPause is the pause of jobs that were only held back. The earlier job's ticket
-	// delivers the jobs held back as well, unless the ticket came before their commit. A second
-	// ticket every few seconds would count each refusal twice, and park the earlier job early.
+	// HeldPause is the pause before the next try of jobs that were only held back behind an earlier
+	// job. The earlier job's ticket delivers the jobs held back as well, unless the ticket came
+	// before their commit. With a second ticket every few seconds, each refusal of the earlier
+	// job would count twice, and that job would be parked early.
 	HeldPause = 2 * time.Minute
 	// MaxRefusals is how many failed deliveries park a job.
 	MaxRefusals = 5
 
-	// SweepLate is how late the stream must be before a sweep does the stream's work.
+	// SweepLate is how late the stream's readers must be before a sweep does their work.
 	SweepLate = 15 * time.Minute
 	// SweepWithin is the longest time without a pass over the whole table.
 	SweepWithin = 24 * time.Hour
@@ -72,10 +74,10 @@ func BackOff(grace time.Duration, tries int) time.Duration {
 	return pause
 }
 
-// TicketBackOff returns the pause after a failed try of a ticket for jobs: JobPause, doubled
-// with each try up to an hour. Nothing counts the tries of such a ticket, so TicketBackOff
-// estimates them: at most receives, since the ticket only waited in some receives, and at most
-// the number that fits with the pauses into since, the time since the ticket was due.
+// TicketBackOff returns the pause after a failed try of a ticket for jobs: JobPause, doubled with
+// each try up to an hour. No record counts these tries, so TicketBackOff takes the lower of two
+// estimates. The first is receives, although in some receives the ticket only waited. The second is
+// the number of tries that fit, with their pauses, into since: the time since the ticket was due.
 func TicketBackOff(since time.Duration, receives int) time.Duration {
 	tries := 0
 	for sum := JobPause; sum <= since && tries < receives-1; sum += BackOff(JobPause, tries) {

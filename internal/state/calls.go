@@ -14,21 +14,22 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// MayReach reports whether an operation may call other systems. held is the record, nil before
-// the claim. An operation under a delivery's key may not call, unless the record was claimed
-// before programs refused such keys: then a call may have been made already, and the operation
-// continues.
+// MayReach reports whether an operation may call other systems. held is the record; nil before the
+// claim. An operation whose key names a delivery may not make calls. The exception is a record that
+// an earlier version claimed, when such calls were allowed: a call may have been made already, so
+// the operation continues.
 func MayReach(deliveryKey bool, held *store.Record) bool {
 	return !deliveryKey || held != nil && !held.DeliveryKey
 }
 
-// AnyCall marks, in a record's Doubts, the unnamed calls of the next phase that calls. The
-// commit of any phase that calls ends the mark, so that a deploy may rename the phase, or
-// insert another.
+// AnyCall is the entry in a record's Doubts for calls without a name: the calls of the next phase
+// that makes any. The commit of any phase that makes calls removes the entry. So a deploy may
+// rename that phase, or insert another phase.
 const AnyCall = "?"
 
-// MarkOf returns the mark that a holder leaves if it vanishes in the phase. The mark of a call
-// that is never repeated contains the phase's name, so that another phase doesn't end the mark.
+// MarkOf returns the mark that stays in the record if the holder vanishes in the phase. If the
+// phase's call is never repeated, the mark contains the phase's name, so that the commit of another
+// phase doesn't remove the mark.
 func MarkOf(phase string, repeats bool) string {
 	if repeats {
 		return AnyCall
@@ -41,9 +42,9 @@ func NeverRepeated(r *store.Record, phase string) bool {
 	return slices.Contains(r.Doubts, AnyCall+phase)
 }
 
-// SentByAnother returns another phase that may have sent the call and whose calls are never
-// repeated: the phase was renamed since, or the program took another branch. SentByAnother
-// returns "" if there is no such phase.
+// SentByAnother returns another phase that may have sent the call, if the calls of that phase are
+// never repeated; "" if there is none. There is such a phase if the phase was renamed since, or if
+// the program took another branch.
 func SentByAnother(r *store.Record, phase, call string) string {
 	if _, sent := r.Sent[call]; !sent {
 		return ""
@@ -72,16 +73,16 @@ func InDoubt(r *store.Record, phase string) bool {
 // IsMark reports whether a name in Doubts is a mark. Names of calls are escaped.
 func IsMark(call string) bool { return strings.HasPrefix(call, AnyCall) }
 
-// vanished puts a call in doubt: the holder of held never came back, and may have sent the call
-// until end.
+// vanished adds the call of held's holder to r's Doubts: the holder vanished, and may have sent the
+// call until end.
 func vanished(r, held *store.Record, end time.Time) {
 	if !held.Lease.IsZero() && held.Mark != "" {
 		doubt(r, With(held.Doubts, held.Mark), doubtSince(held), doubtUntil(held, end))
 	}
 }
 
-// doubt sets the calls that may have been made, the time of the first call, and the last moment
-// at which a call may have been sent. Between two attempts at r, no other call can have begun.
+// doubt sets the calls that may have been made, the time from which they may have begun, and the
+// last moment at which one may have been sent. Without calls it clears these fields.
 func doubt(r *store.Record, calls []string, since, until time.Time) {
 	if r.Doubts, r.DoubtSince, r.DoubtUntil = calls, since, until; len(calls) == 0 {
 		r.Doubts, r.DoubtSince, r.DoubtUntil, r.Sent = nil, time.Time{}, time.Time{}, nil
@@ -91,8 +92,8 @@ func doubt(r *store.Record, calls []string, since, until time.Time) {
 	}
 }
 
-// doubtSince returns the time from which the record's calls are in doubt, assuming that calls
-// of the last attempt are in doubt. The last attempt began no earlier.
+// doubtSince returns the earliest time at which a call of r in doubt can have begun: DoubtSince, or
+// else the begin of the last attempt.
 func doubtSince(r *store.Record) time.Time {
 	if len(r.Doubts) > 0 {
 		return r.DoubtSince
@@ -134,8 +135,8 @@ func inDoubt(sent map[string]string, doubts []string) map[string]string {
 	return kept
 }
 
-// Skipped is the entry in [store.Record].Calls that counts, for every service, the phases that
-// operators settled: nobody knows how many calls such a phase made.
+// Skipped is the entry in [store.Record].Calls that counts the phases that operators settled. It
+// applies to every service: nobody knows how many calls such a phase made.
 const Skipped = "*"
 
 // unrecorded returns the calls in doubt: the holder of held may have made them, and no

@@ -44,8 +44,8 @@ func MayCancel(r *store.Record, name string) bool {
 	return Pending(r, name) && !j.At.IsZero() && j.Begun.IsZero()
 }
 
-// Cancellable returns the jobs that a person may cancel, in the order of their names: of the
-// jobs in names, or of all jobs.
+// Cancellable returns the sorted names of the jobs that a person may cancel. It considers only the
+// jobs in names, or all jobs if names is empty.
 func Cancellable(r *store.Record, names []string) (all []string) {
 	for name := range r.Jobs {
 		if MayCancel(r, name) && (len(names) == 0 || slices.Contains(names, name)) {

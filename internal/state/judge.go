@@ -6,7 +6,7 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// Verdict is an attempt's decision about the record in its way.
+// Verdict is an attempt's decision about the record that is stored under its key.
 type Verdict int
 
 // The verdicts.
@@ -25,7 +25,8 @@ const (
 // read-first path call Judge. same reports whether this request claimed the record. The order
 // matters:
 //
-//   - Own comes first, or a lost acknowledgement would lock the caller out;
+//   - Own comes first: otherwise a claim whose acknowledgement was lost would lock out its own
+//     caller;
 //   - Mismatch comes before InFlight, so that a wrong retry of a running request is
 //     reported and never takes a record over;
 //   - TooSoon comes after InFlight: while an attempt holds the record, the lease counts;

@@ -38,9 +38,10 @@ func Land(now, prev, next *store.Record, me string) Landing {
 	}
 }
 
-// SameShape distinguishes an attempt's write from an earlier write with the same version that
-// was reported as failed and landed all the same. Contents may differ: a repeated Atomic makes
-// other contents, and then the stored contents count.
+// SameShape reports whether a and b are equal except for contents and times. It tells an attempt's
+// write from an earlier write with the same version, which was reported as failed and yet was
+// applied. Contents may differ: a repeated Atomic makes other contents, and then the stored
+// contents count.
 func SameShape(a, b *store.Record) bool {
 	same := a.State == b.State && a.Lease.IsZero() == b.Lease.IsZero() && len(a.Phases) == len(b.Phases) &&
 		Kept(a) == Kept(b) && a.Mark == b.Mark && // a renewal is not the write before a call
@@ -51,8 +52,8 @@ func SameShape(a, b *store.Record) bool {
 	return same
 }
 
-// Renewal reports whether now is prev after a renewal and no other write. Only a renewal moves
-// the end of a lease and leaves the phases.
+// Renewal reports whether now is prev after a renewal and no other write. Only a renewal moves the
+// end of a lease without changing the phases.
 func Renewal(now, prev *store.Record) bool {
 	return now.Owner == prev.Owner && now.Ver == prev.Ver+1 && now.Lease.After(prev.Lease) && SameShape(now, prev)
 }

@@ -15,7 +15,7 @@ type Found int
 
 // The results.
 const (
-	FoundNothing       Found = iota // not known yet: an error
+	FoundNothing       Found = iota // the look-up failed: nothing is known yet
 	FoundMade                       // the call was made, and has a result
 	FoundNotMade                    // the provider knows no such call
 	FoundContradiction              // the provider knows a call that differs from the call that was sent, or two calls
@@ -41,10 +41,10 @@ const (
 	ToPeople                // only people may decide
 )
 
-// Decide returns the next step after a look-up, and whether the look-up counts as a try. "The
-// provider knows no such call" proves nothing while a copy may be on its way, or the look-up
-// may lag: a call made then could be the second. No clock decides about a call that is never
-// made again.
+// Decide returns the next step after a look-up, and whether the look-up counts as a try. While a
+// copy may be on its way, or the look-up may lag, "the provider knows no such call" proves nothing:
+// a call made now could be the second. If the call is never made again, people decide even when no
+// copy can be on its way any more.
 func (a Asking) Decide() (c Course, counts bool) {
 	late := a.Began.After(a.Sent.Add(a.Within))
 	switch {
@@ -97,8 +97,8 @@ func (d Doubtful) Begun(r *store.Record) bool {
 }
 
 // Asks reports whether the provider, or people, must be asked about the call: the call may have
-// been made, and can't simply be repeated under its key. No clock decides about a call that is
-// never repeated.
+// been made, and can't simply be repeated under its key. If the call is never repeated, the answer
+// doesn't depend on the time that has passed.
 func (d Doubtful) Asks(r *store.Record, now time.Time) bool {
 	if d.Begun(r) || NeverRepeated(r, d.Phase) {
 		return true
@@ -122,8 +122,8 @@ func (d Doubtful) Stranger(r *store.Record) string {
 	return ""
 }
 
-// Sent returns the last moment at which a copy of the call may have been sent. The attempt that
-// holds r has not called.
+// Sent returns the last moment at which a copy of the call may have been sent. It assumes that the
+// attempt that holds r has not made the call.
 func (d Doubtful) Sent(r *store.Record) time.Time {
 	var until time.Time
 	if InDoubt(r, d.Phase) {
@@ -154,8 +154,8 @@ func Noted(held *store.Record, asked *store.Asked) *store.Record {
 	return &r
 }
 
-// CallingOnce returns held in its form before a call that a look-up has not found: without the
-// doubt about the call, and with the mark that the attempt leaves if it vanishes.
+// CallingOnce returns held as it is written before a call that a look-up has not found: without the
+// doubt about the call, and with the mark that stays if the attempt vanishes.
 func (d Doubtful) CallingOnce(held *store.Record, sent map[string]string) *store.Record {
 	r := *held
 	if d.Begun(held) {
@@ -170,7 +170,7 @@ func (d Doubtful) CallingOnce(held *store.Record, sent map[string]string) *store
 // LookedUp is a look-up that decided nothing, so that the attempt releases the record.
 type LookedUp struct {
 	Asked  *store.Asked
-	Counts bool // as a try
+	Counts bool // the look-up counts as a try
 }
 
 // on notes l in the released record r. taken says that the take-over has counted a try.
@@ -187,8 +187,8 @@ func (l *LookedUp) on(r *store.Record, taken bool) {
 // LookedUpInVain reports whether r has a call in doubt and the look-up has decided nothing yet.
 func LookedUpInVain(r *store.Record) bool { return r.Asked != nil && !r.Asked.Sent.IsZero() }
 
-// ended returns the note of a look-up after the doubt has ended, or when another copy of the
-// call may be sent.
+// ended returns the note of a look-up in the form for after the doubt, or for the time when another
+// copy of the call may be sent.
 func ended(a *store.Asked) *store.Asked {
 	if a == nil || a.Sent.IsZero() {
 		return a

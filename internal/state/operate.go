@@ -43,15 +43,15 @@ func LeaseEnded(rec *store.Record, now time.Time, by string) (*store.Record, err
 
 // Loss lists the losses that an operator accepts with forgetting an operation.
 type Loss struct {
-	Held bool // its attempt may be at work
+	Held bool // an attempt at the operation may be at work
 	Work bool // a finished operation, committed phases, and calls that may have been made
 	Jobs bool // jobs that are not delivered
 }
 
-// Forgotten returns rec with a free key, as after an attempt frees it, and without jobs,
-// because the worker would still deliver the jobs of a record. TTL removes the record later.
-// Until then the record says who forgot the operation; the record of the key's next operation
-// says so too.
+// Forgotten returns rec with its key free, as if an attempt had freed the key. The jobs are
+// removed, because the worker would still deliver them. TTL removes the record later. Until then
+// the record says who forgot the operation, and so does the record of the next operation under the
+// key.
 func Forgotten(rec *store.Record, now time.Time, by string, accepted Loss) (*store.Record, error) {
 	unfinished := rec.State != store.Done
 	switch {
@@ -92,8 +92,8 @@ func ForgottenBy(rec *store.Record) *store.Decision {
 }
 
 // Erased returns rec without its caller, its answer and the texts of its errors. rec must be
-// finished, or have a free key: TTL deletes such a record late. The key of a finished record
-// stays taken: fingerprint and status stay.
+// finished or have a free key, since TTL deletes a record with a free key late. A finished record
+// keeps fingerprint and status, so its key stays taken.
 func Erased(rec *store.Record, now time.Time, by string) (*store.Record, error) {
 	done := rec.State == store.Done
 	switch {

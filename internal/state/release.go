@@ -12,7 +12,7 @@ type Release struct {
 	Calls   []string          // calls that this attempt may have made and that no phase records
 	Sent    map[string]string // hashes of the data that Calls sent, if known
 	Refused bool              // the request need not be completed: the handler refused it with a 4xx, or failed too often
-	Answers bool              // the handler gave an answer that isn't stored: withheld while the record stays kept
+	Answers bool              // the handler gave an answer that isn't stored; while the record is kept, the answer is withheld
 	Counted bool              // the attempt's take-over has counted the try
 	Refusal error             // why the program refuses to continue with the record; nil: it doesn't refuse
 	Why     string            // reason for people; "" keeps the record's reason
@@ -38,7 +38,7 @@ func Released(held *store.Record, now time.Time, b Release) *store.Record {
 		until = doubtUntil(held, later(held.Lease, now))
 	}
 	doubt(&r, With(held.Doubts, calls...), doubtSince(held), until)
-	r.Sent = inDoubt(r.Sent, r.Doubts) // hashes of data that was not sent bind nobody
+	r.Sent = inDoubt(r.Sent, r.Doubts) // only the hashes of calls in doubt matter
 	if free(&r, b.Refused) {
 		frees(&r, now)
 	} else {
@@ -46,7 +46,7 @@ func Released(held *store.Record, now time.Time, b Release) *store.Record {
 		if b.Answers && Kept(&r) {
 			h.Kind = HandoverWithheld
 			if !b.Counted {
-				r.Tries++ // else a client could have the handler run for ever
+				r.Tries++ // otherwise retries could run the handler for ever
 			}
 		}
 		r.Handovers = handed(held, h)
@@ -58,14 +58,15 @@ func Released(held *store.Record, now time.Time, b Release) *store.Record {
 	return &r
 }
 
-// Kept reports whether an open record must not be forgotten: a completer, a sweep or people
-// will act on the record without the client. Until then an answer that isn't stored is
+// Kept reports whether an open record must not be forgotten, because a completer, a sweep or people
+// will act on the record without the client. While a record is kept, an answer that isn't stored is
 // withheld.
 func Kept(r *store.Record) bool { return r.State == store.Open && r.Keep == store.KeepOpen }
 
-// Withheld returns the time from which another attempt at rec may run after a withheld answer:
-// at once, the same handler would give the same answer. After a look-up that decided nothing,
-// Withheld returns the time of the next look-up. Otherwise it returns zero.
+// Withheld returns the time from which another attempt at rec may run. After a withheld answer that
+// is a moment later, since the same handler would give the same answer if it ran at once. After a
+// look-up that decided nothing, it is the time of the next look-up. In all other cases Withheld
+// returns the zero time.
 func Withheld(rec *store.Record) (until time.Time) {
 	n := len(rec.Handovers)
 	if LookedUpInVain(rec) && Kept(rec) && rec.Lease.IsZero() {

@@ -157,9 +157,9 @@ func Decided(rec *store.Record, now time.Time, by, what, to string) []store.Deci
 // Newest returns the newest decisions, as many as a record keeps.
 func Newest(all []store.Decision) []store.Decision { return all[max(0, len(all)-maxSettled):] }
 
-// HasDecision reports whether now, the current record, has the decision id about seen, an
-// earlier version. known is false if the record is gone, if it belongs to another operation, or
-// if newer decisions have displaced the oldest.
+// HasDecision reports whether now, the current record, has the decision id. The decision was made
+// about seen, an earlier version. known is false if the record is gone, if it belongs to another
+// operation, or if newer decisions have displaced the oldest.
 func HasDecision(now, seen *store.Record, id string) (made, known bool) {
 	if now == nil {
 		return false, false

@@ -6,9 +6,9 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// Room is the number of bytes that phases and jobs must leave free in an open record.
-// Take-overs and releases add names, reasons and times to the record. Without room all of them
-// would be refused, and nobody could finish the operation or give it up.
+// Room is the number of bytes that phases and jobs must leave free in an open record. Take-overs
+// and releases need the room for names, reasons and times. Without it they would be refused, and
+// nobody could finish the operation or give it up.
 const Room = 16 << 10
 
 // number is the size of a small number in an item, with its place in a map.

@@ -46,7 +46,7 @@ func TakenUp(held *store.Record, now, lease time.Time, retention time.Duration) 
 // The kinds of a [store.Handover].
 const (
 	HandoverRelease   = "release"   // an attempt ended without an answer
-	HandoverWithheld  = "withheld"  // a release after a withheld answer: it could not be stored, and the operation goes on
+	HandoverWithheld  = "withheld"  // a release after an answer that could not be stored; the operation goes on
 	HandoverRetry     = "retry"     // a client's retry took the record over
 	HandoverCompleter = "completer" // a completer took the record over
 )

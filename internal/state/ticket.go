@@ -15,7 +15,7 @@ func TicketFor(r *store.Record) jobs.Ticket {
 	}
 }
 
-// Refusal is why a ticket's bearer must not take a record over.
+// Refusal is the reason why the bearer of a ticket must not take a record over.
 type Refusal int
 
 // The refusals.

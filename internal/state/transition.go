@@ -23,8 +23,8 @@ func Stamp(next, prev *store.Record, owner string) {
 	}
 }
 
-// Claimed returns the record of a new operation. r holds the retention of the program, and Keep
-// if the handler will make calls.
+// Claimed returns the record of a new operation. r has the Retention of the program, and Keep if
+// the handler will make calls.
 func Claimed(r store.Record, now time.Time, lease time.Time) *store.Record {
 	r.State = store.Open
 	r.Created, r.Run = Millis(now), Millis(now)
@@ -37,10 +37,10 @@ func Claimed(r store.Record, now time.Time, lease time.Time) *store.Record {
 	return &r
 }
 
-// Calling returns held in its form before a call of the attempt: kept, with sent and with the
-// mark that the attempt leaves if it vanishes. A process that dies in the call writes nothing
-// afterwards. If the key expired then, the next request would call again under another derived
-// key; an answer without the call would hide the call.
+// Calling returns held as it is written before a call of the attempt: kept, with sent, and with the
+// mark that stays if the attempt vanishes. A process that dies in the call writes nothing
+// afterwards. If the key could expire then, the next request would call again under another derived
+// key. If an answer were stored without the call, the answer would hide the call.
 func Calling(held *store.Record, mark string, sent map[string]string) *store.Record {
 	r := *held
 	r.Keep, r.Expires, r.Mark, r.Sent = store.KeepOpen, time.Time{}, mark, Sending(held.Sent, sent)
@@ -129,7 +129,7 @@ func Finished(held *store.Record, resp store.Response, now time.Time) *store.Rec
 	return r
 }
 
-// Lifetime returns the time until which the key is answered; zero while that time is open.
+// Lifetime returns the time until which the key is answered; zero if that time isn't known yet.
 func Lifetime(r *store.Record) time.Time {
 	if !r.Until.IsZero() {
 		return r.Until
@@ -167,8 +167,8 @@ func MadeStuck(held *store.Record, now time.Time, why string) *store.Record {
 	return &r
 }
 
-// claimExpiry lies beyond the lease, so that no claim can overwrite and TTL can't
-// delete a held record.
+// claimExpiry returns an expiry after the end of the lease, so that no claim can overwrite a held
+// record and TTL can't delete it.
 func claimExpiry(now, lease time.Time, retention time.Duration) time.Time {
 	end := now.Add(retention)
 	if beyond := lease.Add(time.Hour); beyond.After(end) {

@@ -6,20 +6,19 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// Wait says which decision of people a record waits for, and at which point the operation
-// stopped. The zero Wait means that the record waits for none. A Wait holds no data of the
-// request.
+// Wait says which decision of people a record waits for, and at which point the operation stopped.
+// The zero Wait means that the record doesn't wait for people. A Wait holds no data of the request.
 type Wait struct {
 	Reason Reason
-	Phase  string // the recovery point, or the call with the unknown outcome; "" of a parked job
+	Phase  string // the recovery point, or the call with the unknown outcome; "" for a parked job
 	Job    string // the first parked job, if Reason is ReasonParked
-	Kind   string // its kind
-	Failed string // why it was parked
-	Tries  int    // its failed deliveries
+	Kind   string // the kind of Job
+	Failed string // why Job was parked
+	Tries  int    // failed deliveries of Job
 }
 
-// OfJobs reports whether the record is neither stuck nor blocked: then only the jobs decide if
-// the record waits.
+// OfJobs reports whether the record is neither stuck nor blocked. Then the record waits only if one
+// of its jobs is parked.
 func (w Wait) OfJobs() bool { return w.Reason == NoReason || w.Reason == ReasonParked }
 
 // WaitOf returns the wait of a record. Time and lease don't matter, so only a write begins or

@@ -13,8 +13,8 @@ const (
 	// failures is how many different operations have to fail to open a breaker: a single failure may
 	// be the operation's fault.
 	failures = 3
-	// probePause is the time between two probes, unless the grace is shorter. It is short: many
-	// probes may fail by their operations' fault before a probe succeeds.
+	// probePause is the time between two probes; a shorter grace replaces it. The pause is short,
+	// because many probes may fail by their operations' fault before one succeeds.
 	probePause = time.Minute
 	// mostBreakers is how many functions are remembered. Their names come from the records.
 	mostBreakers = 1000
@@ -59,9 +59,9 @@ func (c *candidate) before(other *candidate) bool {
 	return cmp.Or(cmp.Compare(c.rank, other.rank), c.due.Compare(other.due)) < 0
 }
 
-// rank returns 2 for an operation that has failed, 1 if another operation of its caller has failed,
-// and 0 otherwise. A failure at a lower rank says more about the function. So many bad operations
-// of one caller don't hold up the operations of other callers.
+// rank returns 2 for an operation that has failed, 1 if another operation of the same caller has
+// failed, and 0 otherwise. A failure at a lower rank says more about the function. Through the
+// ranks, operations of other callers don't wait behind many bad operations of one caller.
 func (one *breaker) rank(r *store.Record) int {
 	if _, failed := one.failed.Get(r.ID); failed || r.Tries > 0 {
 		return 2
@@ -83,7 +83,7 @@ func (b *breakers) enter(r *store.Record, due, now time.Time) (until time.Time, 
 	}
 	c := candidate{operation: r.ID, rank: one.rank(r), due: due}
 	next := &one.next
-	waits := next.operation != "" && !now.After(next.comes.Add(b.pause)) // otherwise its ticket came elsewhere, or is over
+	waits := next.operation != "" && !now.After(next.comes.Add(b.pause)) // otherwise another process has the candidate's ticket, or the ticket has ended
 	other := waits && next.operation != r.ID
 	c.comes = one.until
 	if early := now.Before(c.comes); !early && one.probing == "" && (!other || !next.before(&c)) {
@@ -98,8 +98,8 @@ func (b *breakers) enter(r *store.Record, due, now time.Time) (until time.Time, 
 	return c.comes, false
 }
 
-// leave notes how the try of an operation has ended. Without an answer only its first try
-// says something about the function.
+// leave records how the try of an operation has ended. A try without an answer counts against the
+// function only if it was the operation's first.
 func (b *breakers) leave(r *store.Record, now time.Time, o TicketOutcome) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

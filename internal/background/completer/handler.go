@@ -20,12 +20,12 @@ import (
 
 // Handler takes tickets from their queue. A ticket is one message, which waits in the queue until
 // its operation has ended. A waiting message is made invisible again and reported as failed. It is
-// never sent anew: Lambda would take that for a loop and end it. A Handler reads the record of a
-// due ticket, once, and gives the ticket to the [Resumer]. The ticket waits on if the operation is
-// in flight, or if the try failed. After any other outcome the message is deleted. The message is
-// deleted too, and the sweep makes another ticket, if the handler isn't found ([TicketNotMine]), if
-// the operation has been due for 3 hours and an older ticket waits, or if 60,000 messages wait: at
-// 120,000 SQS delivers no more.
+// never sent anew, since Lambda would take repeated sends for a loop and end the loop. A Handler
+// reads the record of a due ticket, once, and gives the ticket to the [Resumer]. The ticket waits
+// on if the operation is in flight, or if the try failed. After any other outcome the message is
+// deleted. In three more cases the message is deleted, and the sweep makes another ticket: the
+// handler isn't found ([TicketNotMine]); the operation has been due for 3 hours and an older ticket
+// waits; or 60,000 messages wait. (At 120,000 SQS delivers no more.)
 //
 // While a function gives no answer, one ticket in a process tries the function. The others wait,
 // and their operations keep their tries. A Handler is safe for concurrent use.
@@ -55,9 +55,9 @@ type Options struct {
 	// skipped. Calls may be concurrent. Set an alarm on [TicketNotMine]: such an
 	// operation waits for an operator.
 	Resumed func(context.Context, jobs.Ticket, TicketOutcome)
-	// Listed puts an operation on the list of what waits for people ([stream.Refer]),
-	// before its ticket ends without success; after an error the ticket waits on. An
-	// unreadable message has a PK that no record has. nil: nothing is listed.
+	// Listed puts an operation on the list of what waits for people ([stream.Refer]), before its
+	// ticket ends without success; after an error the ticket waits on. For an unreadable message,
+	// the ticket has a PK that no record has. nil: nothing is listed.
 	//
 	// [stream.Refer]: https://pkg.go.dev/github.com/samekey/samekey/internal/background/stream#Refer
 	Listed func(ctx context.Context, t jobs.Ticket, why error) error
@@ -168,14 +168,14 @@ func (h *Handler) message(ctx context.Context, m *received) (waits bool) {
 		return h.ended(ctx, m, t, err)
 	case t.Due.After(now):
 		return h.hide(ctx, m, t.Due)
-	case sent > 0 && min(now.Sub(time.UnixMilli(sent)), now.Sub(t.Due)) > state.TicketLife: // a job with a time may have waited for it
+	case sent > 0 && min(now.Sub(time.UnixMilli(sent)), now.Sub(t.Due)) > state.TicketLife: // the ticket of a later job may have waited for the job's time
 		return h.ended(ctx, m, t, errors.New("its ticket was tried for ten days"))
 	}
 	deadline, ok := ctx.Deadline()
 	switch {
 	case ctx.Err() != nil:
 		return true
-	case ok && time.Until(deadline) < minTime: // another ticket has taken the time
+	case ok && time.Until(deadline) < minTime: // other tickets have used up the time
 		return h.hide(ctx, m, now.Add(state.JobPause))
 	case t.Jobs:
 		o := h.told(ctx, t, h.guarded(func() TicketOutcome { return h.deliver(ctx, t) }))
@@ -184,8 +184,8 @@ func (h *Handler) message(ctx context.Context, m *received) (waits bool) {
 	return h.operation(ctx, m, t)
 }
 
-// operation reads the record of a ticket. It tries the operation if the operation is due by that
-// record.
+// operation reads the record of a ticket, and tries the operation if the record says that it is
+// due.
 func (h *Handler) operation(ctx context.Context, m *received, t jobs.Ticket) (waits bool) {
 	rec, err := h.records.Load(ctx, t.PK)
 	switch {
@@ -222,7 +222,7 @@ func (h *Handler) operation(ctx context.Context, m *received, t jobs.Ticket) (wa
 	case left && h.overdue.spare(m, t.Operation, made, now):
 		return h.leave(ctx, t, o.Error)
 	}
-	return h.after(ctx, m, t, o, state.BackOff(h.opt.Grace, tries)) // the next read of the record tells of a try that was counted
+	return h.after(ctx, m, t, o, state.BackOff(h.opt.Grace, tries)) // if the try was counted, the next read of the record shows it
 }
 
 // leave ends a ticket that a sweep has made for an operation whose earlier ticket waits.
@@ -231,7 +231,7 @@ func (h *Handler) leave(ctx context.Context, t jobs.Ticket, why string) (waits b
 	return false
 }
 
-// told tells Options.Resumed the outcome of a ticket, and returns the outcome.
+// told calls Options.Resumed with the outcome of a ticket, and returns the outcome.
 func (h *Handler) told(ctx context.Context, t jobs.Ticket, o TicketOutcome) TicketOutcome {
 	if h.opt.Resumed != nil {
 		h.opt.Resumed(ctx, t, o)

@@ -12,8 +12,8 @@ import (
 // mostOverdue is how many operations are remembered.
 const mostOverdue = 10_000
 
-// overdue has the oldest ticket that this process saw of each operation that is long due and can't
-// be tried. Each sweep makes another ticket for such an operation.
+// overdue remembers the oldest ticket that this process saw of each operation that has long been
+// due and can't be tried. Each sweep makes another ticket for such an operation.
 type overdue struct {
 	mu  sync.Mutex
 	all *lru.Map[string, seen] // by operation
@@ -23,7 +23,7 @@ type overdue struct {
 type seen struct {
 	message string
 	sent    int64
-	at      time.Time // when it was seen
+	at      time.Time // when the ticket was seen
 }
 
 func newOverdue() *overdue { return &overdue{all: lru.New[string, seen](mostOverdue)} }

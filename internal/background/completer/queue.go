@@ -31,8 +31,8 @@ type QueueAPI interface {
 var _ QueueAPI = (*sqs.Client)(nil)
 
 // Queue keeps tickets in an SQS queue. A ticket is hidden until it is due, but at most for the 15
-// minutes that SQS allows; [Handler] hides a ticket that comes too early again. The queue must be a
-// standard queue, since FIFO queues don't delay single messages.
+// minutes that SQS allows. If a ticket comes too early, [Handler] hides it again. The queue must be
+// a standard queue, since FIFO queues don't delay single messages.
 //
 // With [QueueOptions.Schedule] a ticket for a job's time more than 15 minutes ahead becomes a
 // schedule of EventBridge Scheduler. The schedule sends the ticket at that time, once, and deletes
@@ -83,8 +83,8 @@ const (
 	maxDelay   = 15 * time.Minute
 	maxEntries = 10
 
-	// maxHidden is less than the 12 hours that SQS allows from a receive on: Lambda has held
-	// the message for a while.
+	// maxHidden is the longest time for which a message is hidden. SQS allows 12 hours, counted from
+	// the receive, and Lambda has held the message for a part of them.
 	maxHidden = 11*time.Hour + 30*time.Minute
 	// maxWaiting is half of the number of messages in flight at which a standard queue delivers no
 	// more.

@@ -20,8 +20,8 @@ type Resumer interface {
 }
 
 // InProcess is a Resumer that runs the operation in this process: resume is [idem.Engine.Resume]
-// with the handler's code. The engine's options, or [idem.ResumeOptions], name the function for
-// which it acts. It must be the function that the records name.
+// with the handler's code. The engine acts for the function that its options, or
+// [idem.ResumeOptions], name. The records must name the same function.
 type InProcess func(ctx context.Context, t jobs.Ticket) error
 
 // Resume implements [Resumer].
@@ -103,7 +103,7 @@ func (f *function) Resume(ctx context.Context, t jobs.Ticket) TicketOutcome {
 		return unanswered(fmt.Sprintf("invoke %s: %v", f.name, err))
 	}
 	if out.FunctionError != nil {
-		// Crashed or timed out: the record has its lease.
+		// Crashed or timed out: the record keeps its lease.
 		return unanswered(fmt.Sprintf("invoke %s: %s: %.200s", f.name, *out.FunctionError, out.Payload))
 	}
 	o, err := envelope.ParseOutcome(out.Payload)

@@ -102,8 +102,8 @@ func (q *Queue) target(ctx context.Context) (string, error) {
 // maxOperation leaves room for a prefix and a time in the 64 characters of a schedule's name.
 const maxOperation = 32
 
-// scheduleName returns the name of a ticket's schedule: its operation and its time, by which a
-// person finds it.
+// scheduleName returns the name of a ticket's schedule. The name is made of the operation and the
+// time, so that a person can find the schedule.
 func scheduleName(t jobs.Ticket) string {
 	return "samekey-" + awsname.Of(t.Operation, t.PK, maxOperation) + "-" + strconv.FormatInt(t.Due.UnixMilli(), 10)
 }

@@ -47,7 +47,7 @@ type Telemetry interface {
 	StoreHooks() dynamo.Hooks
 }
 
-// Main runs the worker of the environment's variables. Without keys, or without
+// Main runs the worker that the environment variables describe. Without keys, or without
 // SAMEKEY_KMS_KEYS, jobs with sealed args wait. optFns are for proofs, whose clock is not the
 // machine's.
 func Main(keys Keys, optFns ...func(*worker.Options)) {
@@ -133,7 +133,7 @@ func (c clients) tickets(url, role string, logger *slog.Logger) *completer.Queue
 // sealer returns the sealer that opens sealed args, or nil without a key.
 func (e *environment) sealer(c clients, keys Keys, own seal.Provider) *seal.Sealer {
 	const name = "SAMEKEY_KMS_KEYS"
-	opens := func(o *seal.Options) { o.OpenOnly = true } // it makes no record
+	opens := func(o *seal.Options) { o.OpenOnly = true } // the worker makes no records, so it seals nothing
 	switch {
 	case e.text(name) == "" && own == nil:
 		return nil

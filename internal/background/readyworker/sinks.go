@@ -92,7 +92,7 @@ func isTopic(address string) bool {
 
 func anything(string) bool { return true }
 
-// sinksExample is what to write in place of an unknown target.
+// sinksExample lists what a person can write in place of an unknown target.
 var sinksExample = func() string {
 	forms := make([]string, len(targets))
 	for i, t := range targets {

@@ -18,10 +18,11 @@
 //   - Another refusal (4xx) can be the fault of the job, or of how the sink is set up. It
 //     counts if the sink took another job of the batch. If the sink took none, it
 //     counts for the first refused job only, and after ten refusals the rest of the batch
-//     isn't tried. A sink remembers that job. Refusals of other jobs don't count until the
-//     sink has taken a job, or three minutes have passed without another refusal of that
-//     job. So bad jobs are parked one after another, and a sink that refuses
-//     everything doesn't park everything, also if each job comes alone.
+//     counts for the first refused job only, and after ten refusals the rest of the batch isn't
+//     tried. A sink remembers that job. Refusals of other jobs don't count until the sink has taken
+//     a job, or three minutes have passed without another refusal of the remembered job. So bad
+//     jobs are parked one after another, and a sink that refuses everything doesn't park
+//     everything, even if each job comes alone.
 //
 // # Sizes
 //

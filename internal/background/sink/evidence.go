@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	// trust is how long an accepted job shows that the sink is set up.
+	// trust is how long an accepted job counts as evidence that the sink is set up.
 	trust = time.Minute
 	// suspicion is how long a sink that accepts nothing has a single suspect: longer
 	// than the pause between two tries of a job.

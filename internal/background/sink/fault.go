@@ -30,9 +30,8 @@ type fault struct {
 	err   error
 }
 
-// judged has the causes of the error codes that the services document for these
-// calls, if the code tells more than its class. Codes of SQS lack their prefix
-// AWS.SimpleQueueService.
+// judged maps the error codes that the services document for these calls to causes. It has only
+// codes that say more than their class. Codes of SQS lack their prefix AWS.SimpleQueueService.
 var judged = func() codes {
 	all := make(codes)
 	for _, s := range slices.Concat(services, []service{anyService}) {

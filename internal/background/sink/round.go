@@ -50,8 +50,8 @@ var (
 	errNoSink   = fmt.Errorf("%w: the sink is unavailable to an earlier one", jobs.ErrHeldBack)
 )
 
-// stops reports whether the round tries no more deliveries. It then notes that these deliveries
-// aren't tried. A sink that is down costs one call, not a call for each job.
+// stops reports whether the round tries no more deliveries. If so, it records these deliveries as
+// not tried. A sink that is down costs one call, not a call for each job.
 func (r *round) stops(ctx context.Context, these ...int) bool {
 	var err error
 	switch {

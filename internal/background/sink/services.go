@@ -23,9 +23,8 @@ var services = []service{queues, topics, buses, functions, machines}
 // The limits are from the API reference that comes with this module's version of the
 // service's SDK client.
 var (
-	// SendMessageBatch: 1 MiB for a message, and for all messages of a call; since
-	// August 2025, before that 256 KiB. A message counts its body, and its
-	// attributes' names, types and values.
+	// SendMessageBatch: 1 MiB for a message, and for all messages of a call (256 KiB until August
+	// 2025). A message counts its body, and its attributes' names, types and values.
 	queues = service{"sqs", limits{entries: 10, bytes: 1 << 20}, codes{
 		ofJob: {"BatchRequestTooLong", "InvalidMessageContents"},
 		ofSink: {
@@ -43,15 +42,14 @@ var (
 			"KMSAccessDenied", "KMSDisabled", "KMSInvalidState", "KMSNotFound", "KMSOptInRequired", "KMSThrottling",
 		},
 	}}
-	// PutEvents: all entries together are less than "1MB", read here as the smaller
-	// of its meanings; since January 2026, before that 256 KB. An entry counts its
-	// source, detail-type and detail.
+	// PutEvents: all entries together are less than "1MB" (256 KB until January 2026). "1MB" is read
+	// here as the smaller of its meanings. An entry counts its source, detail-type and detail.
 	buses = service{"eventbridge", limits{entries: 10, bytes: 1_000_000 - 1}, codes{
 		ofJob:  {"MalformedDetail"},
 		ofSink: {"InvalidAccountIdException", "NotAuthorizedForDetailTypeException", "NotAuthorizedForSourceException", "OperationDisabledException"},
 	}}
-	// Invoke takes one event a call: 1 MB if it is asynchronous, since October 2025, before that 256
-	// KB. An event can't be split, and Lambda decides.
+	// Invoke takes one event a call: 1 MB if it is asynchronous (256 KB until October 2025). An
+	// event can't be split, so Lambda decides.
 	functions = service{"lambda", limits{}, codes{
 		ofJob: {
 			// the name of a durable execution is taken by another payload

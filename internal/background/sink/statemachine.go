@@ -131,12 +131,12 @@ func (m *StateMachine) compare(ctx context.Context, input []byte, name string) *
 	var was, is lambda.JobEvent
 	if json.Unmarshal([]byte(aws.ToString(out.Input)), &was) == nil && json.Unmarshal(input, &is) == nil &&
 		was.Key == is.Key && was.Operation == is.Operation && was.Kind == is.Kind && sameJSON(was.Args, is.Args) {
-		return nil // its trace context tells nothing of the work
+		return nil // the trace context is no part of the work, so it may differ
 	}
 	return &fault{ofJob, fmt.Errorf("execution %s exists with another input: it is not of this job", name)}
 }
 
-// sameJSON reports whether two values have the same text apart from white space, which isn't kept
+// sameJSON reports whether two values have the same text apart from white space, which may change
 // on the way.
 func sameJSON(a, b json.RawMessage) bool {
 	var x, y bytes.Buffer
@@ -154,7 +154,7 @@ func parseMachine(arn string) (machineARN, bool) {
 	const kind, name = 5, 6
 	p := strings.Split(arn, ":")
 	ok := len(p) > name && len(p) <= name+2 && p[0] == "arn" && p[2] == "states" && p[kind] == "stateMachine" && p[name] != "" && p[len(p)-1] != "" &&
-		!strings.Contains(p[name], "/") // a Map state within, which nobody can start
+		!strings.Contains(p[name], "/") // a Map state within the machine, which can't be started
 	return machineARN{arn, p}, ok
 }
 

@@ -17,8 +17,8 @@ func batchOf(ev events.DynamoDBEvent) batch {
 	}
 }
 
-// mostAtOnce is how many bytes of a batch are decoded at once: decoded, the images of an event of 6
-// MB take 100 MB.
+// mostAtOnce is how many bytes of a batch are decoded at once. If an event of 6 MB were decoded as
+// a whole, its images would take 100 MB.
 const mostAtOnce = 1 << 20
 
 // part returns the end of the part of a batch that begins with the record from.

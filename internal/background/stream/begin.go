@@ -7,9 +7,9 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// begin notes in the record that a delivery of t's jobs with a time begins: from then on nobody
-// cancels these jobs. Jobs that somebody has cancelled, or another drain has delivered, leave t. If
-// the write fails, t's jobs with a time are not delivered, and t comes again.
+// begin notes in the record that a delivery of t's jobs with a time begins: from then on nobody can
+// cancel these jobs. begin removes from t the jobs that were cancelled, or that another drain has
+// delivered. If the write fails, t's jobs with a time are not delivered, and t comes again.
 func (d *Drain) begin(ctx context.Context, t *todo) {
 	var names []string
 	for _, j := range t.jobs {

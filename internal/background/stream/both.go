@@ -6,8 +6,9 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// Both is drain and completer in one function, which leaves one of the stream's two
-// readers free. A batching window then delays jobs too. Both fields are required.
+// Both is a drain and a completer in one function. A stream allows two readers; Both is one of
+// them, and leaves the other free. A batching window then delays jobs too. Both fields are
+// required.
 //
 // Drain and Completer work on each batch concurrently. If Drain or Completer fails a record, both
 // see the rest of the batch again. With [DrainOptions.Delayed] and [CompleterOptions.LeaveToSweep]

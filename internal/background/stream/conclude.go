@@ -22,7 +22,7 @@ func (d *Drain) conclude(ctx context.Context, t *todo, outcomes map[string]error
 		case known && err == nil:
 			names = append(names, j.name)
 		case !known, t.gone, errors.Is(err, jobs.ErrSinkDown), errors.Is(err, jobs.ErrHeldBack):
-			again(j.at) // a deleted record can't count the failure; the other failures don't count
+			again(j.at) // no failure is counted: a deleted record has no place for the count, and the other cases aren't the job's fault
 			if isDown(err) {
 				if t.down == nil {
 					t.down = make(map[string]error)

@@ -68,8 +68,8 @@ func (c *cursor) coverage() float64 {
 	return float64(done) / float64(max(len(c.at), 1))
 }
 
-// found returns what the pass has found so far. While it is under way, its counts are at least the
-// last pass's.
+// found returns what the pass has found so far. While the pass is under way, each count is at least
+// that of the last pass.
 func (c *cursor) found() tally {
 	var sum tally
 	for _, p := range c.at {
@@ -93,8 +93,8 @@ func (c *cursor) next(now time.Time) cursor {
 	return n
 }
 
-// join merges the progress that another sweep has stored meanwhile. It returns false if theirs is
-// about another pass: another sweep has ended this pass, and theirs stands.
+// join merges the progress that another sweep has stored meanwhile. If theirs is about another
+// pass, the other sweep has ended this pass: join then replaces c with theirs and returns false.
 func (c *cursor) join(theirs cursor) bool {
 	if !theirs.began.Equal(c.began) || len(theirs.at) != len(c.at) {
 		*c = theirs
@@ -190,7 +190,7 @@ func (p *pass) save(ctx context.Context) {
 		again := p.joinAgain(held.again)
 		p.lost = !p.join(*held) || p.lost
 		if p.again = again; p.lost && slices.Equal(again, held.again) {
-			return // theirs holds everything
+			return // the stored cursor has everything
 		}
 	}
 	p.err = errors.Join(p.err, errors.New("dynamo: sweep: its place can't be stored: other writes come in between"))
@@ -214,8 +214,8 @@ const (
 	failureRuns  = "n"          // N
 )
 
-// cursorPK returns the partition key of a sweep's cursor. Records begin with v1#
-// instead.
+// cursorPK returns the partition key of a sweep's cursor. No record has it: keys of records begin
+// with v1#.
 func cursorPK(name string) string { return "samekey#sweep#" + name }
 
 func getCursor(ctx context.Context, table item.Table, name string) (cursor, error) {
@@ -226,8 +226,8 @@ func getCursor(ctx context.Context, table item.Table, name string) (cursor, erro
 	return cursorOf(out.Item), nil
 }
 
-// putCursor stores c over its predecessor, or returns the stored cursor if it
-// differs.
+// putCursor stores c in place of the cursor with the version before. If the stored cursor has
+// another version, putCursor returns the stored cursor and changes nothing.
 func putCursor(ctx context.Context, table item.Table, name string, c cursor) (held *cursor, err error) {
 	var v item.Values
 	at := make([]item.Value, len(c.at))

@@ -16,8 +16,8 @@ const (
 )
 
 // delay queues a ticket for each operation that has to come again, and a ticket for each time that
-// jobs wait for. It returns the first stream record of a deleted record that has to come again:
-// only the stream has the jobs of a deleted record.
+// jobs wait for. It returns the first stream record that has to come again. Only stream records of
+// deleted records do, since nothing else has the jobs of a deleted record.
 func (d *Drain) delay(ctx context.Context, todos []*todo) (first int) {
 	first = none
 	var tickets, timed []jobs.Ticket

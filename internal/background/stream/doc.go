@@ -12,11 +12,10 @@
 //
 // # Guarantees
 //
-// A job is delivered at least once, under the same id each time. It stays in its
-// record until its delivery is acknowledged, and the record is kept for it. A write
-// about a job names the operation that staged it, so a key that was used anew is
-// unchanged; the write doesn't raise the record's version, so the attempt that holds
-// the record isn't disturbed.
+// A job is delivered at least once, under the same id each time. The job stays in its record, and
+// the record is kept, until the delivery is acknowledged. A write about a job names the operation
+// that staged the job, so it never changes the record of a later operation under the same key. The
+// write doesn't raise the record's version, so the attempt that holds the record isn't disturbed.
 //
 // Each function may run late, twice or at the same time as another instance of
 // itself.

@@ -21,7 +21,7 @@ type Entry struct {
 
 	Route   string    `json:"route,omitempty"`
 	Phase   string    `json:"phase,omitempty"` // the recovery point
-	Tries   int       `json:"tries,omitempty"` // of the completer; of a job, failed deliveries
+	Tries   int       `json:"tries,omitempty"` // tries of the completer; for a job, its failed deliveries
 	LastErr string    `json:"last_err,omitempty"`
 	Created time.Time `json:"created,omitzero"`
 	Run     time.Time `json:"run,omitzero"`   // when the last attempt began

@@ -87,9 +87,9 @@ func Refer(ctx context.Context, table *dynamo.Store, t jobs.Ticket, why error) e
 	return jobWriter{table.Table()}.list(ctx, finding{pk: t.PK, why: why, reason: reason}, time.Now())
 }
 
-// Listed returns the entries that sweeps and drains have made about a record, its namespace or the
-// kinds of its jobs on the list of what waits for people. The record's own entry is not among them.
-// Listed uses only r.PK and r.Jobs. It makes two reads, and a read for each kind.
+// Listed returns the entries that sweeps and drains have put on the list of what waits for people
+// about a record, its namespace or the kinds of its jobs. The record's own entry is not among them.
+// Listed uses only r.PK and r.Jobs. It makes two reads, and one more read for each kind.
 func Listed(ctx context.Context, table *dynamo.Store, r *store.Record) (all []Entry, _ error) {
 	keys := []string{findingPK(r.PK), namespacePK(state.Namespace(r.PK))}
 	for _, name := range slices.SortedFunc(maps.Keys(r.Jobs), byPosition) {
@@ -163,9 +163,9 @@ func (w jobWriter) list(ctx context.Context, f finding, now time.Time) error {
 	return nil
 }
 
-// suspect lists jobs of a kind if their sink has taken no job of the kind for patience. The first
-// failure is only noted, and nobody is told. If memory passes without a failure, the next failure
-// is the first again.
+// suspect lists jobs of a kind if their sink has taken no job of the kind for the time patience.
+// The first failure is only noted, and nobody is told. If the time memory passes without a failure,
+// the next failure counts as the first again.
 func (w jobWriter) suspect(ctx context.Context, f finding, now time.Time, memory time.Duration) error {
 	it, err := w.found(ctx, f.key)
 	if err != nil {
@@ -234,10 +234,10 @@ func (w jobWriter) strikeOff(ctx context.Context, f finding, now time.Time) erro
 	return nil
 }
 
-// lasts reports whether nobody has continued the operation of a finding or delivered its jobs. For
-// a finding about a kind only the jobs of the kind count; the next sweep lists the kind anew by
-// other jobs. An operation without a stored request waits for its client or a message. Once the
-// client or a message has come, the last try is later than the finding.
+// lasts reports whether a finding still holds: nobody has continued its operation or delivered its
+// jobs. A finding about a kind holds while jobs of that kind in r wait; the next sweep lists the
+// kind anew by other jobs. An operation without a stored request waits for its client or a message.
+// Once the client or a message has come, r's last try is later than the finding.
 func (f finding) lasts(r *store.Record, now time.Time, grace time.Duration) bool {
 	for name, j := range r.Jobs {
 		if (f.kind == "" || f.kind == j.Kind) && state.Pending(r, name) && !state.Later(j, now) {

@@ -16,7 +16,7 @@ import (
 // ticket of the earlier job includes them.
 func (d *Drain) holdBack(ctx context.Context, t *todo) {
 	load := sync.OnceValues(func() (*store.Record, error) {
-		// An image is older than its acknowledgements.
+		// The image is older than the acknowledgements of its jobs.
 		now, err := d.jobs.table.Glance(ctx, t.image.PK)
 		if err != nil && !errors.Is(err, store.ErrCorrupt) {
 			d.log.WarnContext(ctx, "can't look for earlier jobs", "record", redact.Record(t.image.PK), "error", err)

@@ -11,8 +11,8 @@ import (
 // Calls may be concurrent; hooks must neither block nor panic. A retry calls them
 // again. [Join] combines several Hooks.
 type Hooks struct {
-	// Skipped is called for a skipped record. Companions are ordinary; other reasons
-	// are worth a look.
+	// Skipped is called for a skipped record. The reason SkipCompanion is ordinary; look into any
+	// other reason.
 	Skipped func(context.Context, Skipped)
 
 	Delivered func(context.Context, jobs.Delivery)        // a job was delivered
@@ -39,8 +39,8 @@ type Hooks struct {
 	// to finish an abandoned operation or, if the ticket has Jobs, to deliver jobs.
 	Tried func(context.Context, Try)
 
-	// Swept is called after each run of [Sweep.Run], also a failed one. A hook must not change the
-	// Report.
+	// Swept is called after each run of [Sweep.Run], even after a failed run. A hook must not change
+	// the Report.
 	Swept func(context.Context, *Report, error)
 
 	// Counted is called by a worker each time it has counted what waits for people

@@ -31,7 +31,8 @@ func (w jobWriter) withWait(now, after *store.Record, names []string, condition 
 		maps.DeleteFunc(others, func(name string, _ store.Job) bool { return slices.Contains(names, name) })
 		condition += item.HoldJobs(others, placeholders)
 	}
-	// A record that an earlier version of Samekey left waiting has waited since its last run.
+	// If an earlier version of Samekey left the record waiting, its wait began with the last
+	// attempt.
 	if state.WaitFrom(after, after.Run); is.Reason == state.NoReason {
 		paths = append(slices.Clone(paths), item.AttrWait, item.AttrSince, item.AttrWaitIn)
 	} else {

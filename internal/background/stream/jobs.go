@@ -61,8 +61,9 @@ func (w jobWriter) amend(ctx context.Context, op string, in *dynamodb.UpdateItem
 	return nil, false, err
 }
 
-// eachJob makes a write about the named jobs that which selects. If another write comes in between,
-// eachJob starts again from the current record. It returns a zero Record if the operation is gone.
+// eachJob makes a write about those of the named jobs that the function which selects. If another
+// write comes in between, eachJob starts again from the current record. It returns a zero Record if
+// the operation is gone.
 func (w jobWriter) eachJob(ctx context.Context, op string, image *store.Record, names []string, which func(*store.Record, string) bool,
 	build func(now *store.Record, names []string) *dynamodb.UpdateItemInput,
 ) (*store.Record, error) {

@@ -11,7 +11,7 @@ import (
 )
 
 // oldImage is the age from which an image is no evidence that its jobs still wait. An event source
-// mapping that is new, or was off, shows the images of a day.
+// mapping that is new, or was off, shows images that are up to a day old.
 const oldImage = 5 * time.Minute
 
 // recheck reads the record of each old image once, and keeps the jobs that are undelivered in the

@@ -20,7 +20,7 @@ import (
 
 // Redrive delivers parked jobs of the operation id again, after an operator has removed the cause
 // of their failures: all parked jobs, or the named ones. It returns the number of jobs that this
-// call has handed out, without those of another call at the same time. A drain sees them in the
+// call has handed out; jobs of a simultaneous call don't count. A drain sees the jobs in the
 // stream, as if they had just been staged. The record keeps who decided (by, at most 256 bytes),
 // and when.
 //

@@ -37,14 +37,15 @@ type SweepOptions struct {
 	Queue TicketQueue
 	// MarkStuck marks an operation that can't be completed as stuck, once its record's retention is
 	// over after the last attempt: [idem.Engine.MarkStuck]. nil: such operations are listed. If its
-	// error matches [jobs.ErrNotMine], another worker's sweep has to mark the operation; if no sweep
-	// has within PassWithin, the operation waits for people. Calls may be concurrent. With MarkStuck
-	// the sweep also removes the stored request of an operation that has been stuck for 30 days, and
-	// for longer than its retention. Then only a retry of the client can continue the operation.
+	// error matches [jobs.ErrNotMine], another worker's sweep has to mark the operation. If no sweep
+	// does so within PassWithin, the operation waits for people. Calls may be concurrent. With
+	// MarkStuck the sweep also removes the stored request of an operation that has been stuck for 30
+	// days, and for longer than its retention. Then only a retry of the client can continue the
+	// operation.
 	MarkStuck func(ctx context.Context, t jobs.Ticket, why string) error
 
-	// Late is by how much the stream's readers must be late before the sweep acts in
-	// their place. Default: 15 minutes.
+	// Late is how late the stream's readers must be before the sweep acts in their place. Default:
+	// 15 minutes.
 	Late time.Duration
 	// Grace is [CompleterOptions.Grace]. Default: [state.DefaultGrace].
 	Grace time.Duration
@@ -53,12 +54,12 @@ type SweepOptions struct {
 	// those of two applications: each sees the whole table. Runs with the same name
 	// share their passes, and must have the same Segments. Default: "".
 	Name string
-	// PassWithin is how long the table may go without a complete pass until the
-	// report says Overdue. docs/operate/background.md#the-sweep has the times of a pass. Default: a day.
+	// PassWithin is how long the table may go without a complete pass before the report says
+	// Overdue. docs/operate/background.md#the-sweep has the times of a pass. Default: a day.
 	PassWithin time.Duration
 
-	// Segments is the number of parts of the scan, which are read side by side. A change
-	// starts the pass under way again. Default: 8.
+	// Segments is the number of parts of the scan, which are read side by side. If the number
+	// changes, the pass under way starts again. Default: 8.
 	Segments int
 	// PageSize is how many items a page may have. Default: 1000.
 	PageSize int
@@ -218,8 +219,9 @@ func (s *Sweep) pass(ctx context.Context, acts bool) (*pass, error) {
 	return p, err
 }
 
-// end returns the time at which the scan must be over, by the wall clock; a zero time is never. It
-// also returns a context for the work on the last pages, which leaves time to store the place.
+// end returns the time at which the scan must be over, by the wall clock; the zero time means no
+// end. It also returns a context for the work on the last pages, which leaves time to store the
+// place.
 func (s *Sweep) end(ctx context.Context) (end time.Time, work context.Context, cancel context.CancelFunc) {
 	deadline, ok := ctx.Deadline()
 	if !ok {

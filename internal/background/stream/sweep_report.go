@@ -12,8 +12,9 @@ type Report struct {
 	// of [Sweep.Run] and the earlier runs of its pass.
 	Complete bool `json:"complete"`
 	// PassBegan is when this run's pass began, and LastPass when the last complete pass ended; zero
-	// for none. Overdue says that LastPass, or before the first complete pass PassBegan, is longer
-	// ago than [SweepOptions.PassWithin]: some records may be overlooked.
+	// for none. Overdue says that LastPass is longer ago than [SweepOptions.PassWithin], so some
+	// records may be overlooked. Before the first complete pass, PassBegan counts in place of
+	// LastPass.
 	PassBegan time.Time `json:"pass_began"`
 	LastPass  time.Time `json:"last_pass,omitzero"`
 	Overdue   bool      `json:"overdue"`
@@ -23,8 +24,8 @@ type Report struct {
 	// OldestOpen is the claim time of the oldest open operation that the pass has seen, in flight or
 	// abandoned; zero for none.
 	OldestOpen time.Time `json:"oldest_open,omitzero"`
-	// OpenAge is the time since OldestOpen. PassAge is the time since LastPass, or before the first
-	// complete pass since PassBegan. Both are in whole seconds.
+	// OpenAge is the time since OldestOpen. PassAge is the time since LastPass; before the first
+	// complete pass, it is the time since PassBegan. Both are in whole seconds.
 	OpenAge int64 `json:"open_age_s"`
 	PassAge int64 `json:"pass_age_s"`
 
@@ -45,8 +46,8 @@ type Report struct {
 	Placed    int `json:"placed"`    // records whose place in the index of what waits for people was wrong
 
 	// Young counts the jobs and operations that this run has left to the stream's readers. A sweep
-	// acts in place of the readers once they are [SweepOptions.Late] late; from YoungUntil on they
-	// are late for all of these jobs and operations.
+	// acts in place of the readers once they are [SweepOptions.Late] late. From YoungUntil on, they
+	// are that late for all jobs and operations in Young.
 	Young      int       `json:"young"`
 	YoungUntil time.Time `json:"young_until,omitzero"`
 }
@@ -66,7 +67,7 @@ type Tally struct {
 	Oldest int64 `json:"oldest_s"`
 }
 
-// age returns the whole seconds since then; 0 for the zero time, and for a time ahead.
+// age returns the whole seconds since then; 0 for the zero time, and for a time in the future.
 func age(then, now time.Time) int64 {
 	if then.IsZero() {
 		return 0

@@ -32,8 +32,8 @@ type tasks struct {
 
 	oldestOpen time.Time // when the oldest open operation was claimed; zero for none
 
-	young      int       // jobs and operations that are left to the stream's readers as yet
-	youngUntil time.Time // until when the last of these is left
+	young      int       // jobs and operations that are still left to the stream's readers
+	youngUntil time.Time // when none of these is left to the readers any more
 }
 
 // later returns the later of two times.
@@ -81,7 +81,7 @@ func (s *Sweep) look(ctx context.Context, items []item.Map) tasks {
 	return f
 }
 
-// examine adds what there is to do about a record to f.
+// examine adds to f the tasks for a record.
 func (s *Sweep) examine(f *tasks, r *store.Record, now time.Time) {
 	if r.State == store.Open && !state.Freed(r) && (f.oldestOpen.IsZero() || r.Created.Before(f.oldestOpen)) {
 		f.oldestOpen = r.Created
@@ -207,8 +207,8 @@ func (s *Sweep) act(ctx context.Context, f tasks, rep *Report) (failed []string,
 	return slices.Compact(failed), errors.Join(errs...) // a record may have failed twice
 }
 
-// patience is how long a sink may take no job before people hear of it. The jobs count no try
-// meanwhile, so they are never parked.
+// patience is how long a sink may take no job before people hear of it. No try counts against a job
+// in that time, so the jobs are never parked.
 const patience = time.Hour
 
 // down returns a finding for each kind whose sink took no job of todos, if a job of the kind has
@@ -265,7 +265,7 @@ func (s *Sweep) empty(ctx context.Context, r *store.Record, rep *Report) error {
 		return nil // this sweep only lists operations
 	}
 	next := state.Emptied(r)
-	state.Stamp(next, r, rand.Text()) // an owner of its own: the store leaves nothing of the request
+	state.Stamp(next, r, rand.Text()) // a new owner, so that the store removes the whole request
 	held, err := s.store.Commit(ctx, store.Commit{Prev: r, Next: next})
 	if err != nil || held != nil {
 		return err

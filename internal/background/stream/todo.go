@@ -21,7 +21,7 @@ type todo struct {
 	jobs     []jobRef         // to be delivered
 	lost     []jobRef         // jobs of a deleted record that waited for people or for their time
 	letGo    bool             // the record is kept for jobs that were delivered before its finish
-	at       int              // the stream record that asks to let it go
+	at       int              // index in the batch of the change that set letGo
 	later    []jobRef         // jobs with a time: their tickets deliver them
 	heldBack []jobRef         // not to be delivered now: an earlier job of their group waits
 	again    bool             // a result: a stream record has to come again
@@ -102,8 +102,9 @@ func (t *todo) remove(c *change) {
 	}
 }
 
-// wholeSecond is how much later a change may be than the stream says: the stream has whole seconds.
-// A job that was due in the second in which its record was removed is delivered rather than lost.
+// wholeSecond is how much later than its stream record a change may have happened: the stream's
+// times are whole seconds. A job that was due in the second in which its record was removed is
+// delivered rather than lost.
 const wholeSecond = time.Second - time.Millisecond
 
 // putOff removes the jobs that have a time from t.jobs. The stream doesn't deliver such jobs even

@@ -93,7 +93,7 @@ type Counted struct {
 	Count int `json:"count"`
 	// Oldest is how long the oldest has waited, in whole seconds; 0 if nothing waits.
 	Oldest int64 `json:"oldest_s"`
-	// ByReason has an entry for each reason, also if nothing waits for it.
+	// ByReason has an entry for each reason, even if nothing waits for it.
 	ByReason map[state.Reason]Tally `json:"by_reason"`
 }
 
@@ -157,7 +157,7 @@ type part struct {
 	held  []Entry  // with the last time that was read: the next page may have more entries of that time
 }
 
-// A list's first page is cheap, and a long list soon takes whole pages.
+// Sizes of pages. The first page of a list is small and cheap; later pages are larger.
 const (
 	firstLimit = 25
 	moreLimit  = 4

@@ -11,15 +11,15 @@
 //
 // # Events
 //
-// The function has three event sources: the table's stream (one event source
-// mapping), the queue of tickets, and two schedules: one for the sweep, and one with
-// {"source":"aws.scheduler","task":"count"} as its Input, every few minutes, for the
-// count of what waits for people. [Worker.Invoke] goes by the event's source.
+// The function has three event sources: the table's stream (one event source mapping), the queue of
+// tickets, and two schedules. One schedule is for the sweep. The other, every few minutes, is for
+// the count of what waits for people; its Input is {"source":"aws.scheduler","task":"count"}.
+// [Worker.Invoke] finds the event's source in the event.
 //
 // # Isolation
 //
-// The stream shows each record once, for jobs and for abandoned operations. So
-// neither may hold the stream up for the other:
+// One stream serves jobs and abandoned operations, and shows each record once. So neither may hold
+// the stream up for the other:
 //
 //   - A job that can't be delivered is delayed: a ticket for it goes to the queue,
 //     and the stream goes on. The ticket waits there, and is tried after growing pauses,

@@ -15,17 +15,18 @@ import (
 	"github.com/samekey/samekey/internal/base/redact"
 )
 
-// leastShare is the shortest share: time for a service that works again to show it.
+// leastShare is the shortest share: enough for a service that works again to answer.
 const leastShare = 250 * time.Millisecond
 
-// turns is how many shares a sink that takes jobs gets in a context at ease.
+// turns is how many shares [share.use] gives at most to a sink that takes jobs, in a context with
+// ease.
 const turns = 6
 
 // ease marks a context that holds up no other work. Each share is whole in such a context.
 // Otherwise a job that takes longer than the reduced share of its sink would never be delivered.
 type ease struct {
 	mu   sync.Mutex
-	hung map[*share]bool // used up without progress
+	hung map[*share]bool // shares that were used up without progress
 }
 
 type easeKey struct{}
@@ -59,7 +60,8 @@ func (s *share) use(ctx context.Context, fn func(context.Context) (progress, lef
 	}
 }
 
-// turn reports whether fn wants, and deserves, another turn.
+// turn calls fn with one share. It reports whether fn made progress and has work left, unless ctx
+// has ended.
 func (s *share) turn(ctx context.Context, fn func(context.Context) (progress, left bool)) (more bool) {
 	had, eased := s.get(), easeOf(ctx)
 	gets := had
@@ -74,7 +76,7 @@ func (s *share) turn(ctx context.Context, fn func(context.Context) (progress, le
 	case mine.Err() == nil || progress:
 		s.set(min(2*had, s.full))
 		eased.note(s, false)
-	case time.Since(began) < gets-gets/10: // the time of others was up
+	case time.Since(began) < gets-gets/10: // another limit ended ctx before the share did
 	case eased != nil: // the stream was not held up
 		eased.note(s, true)
 	default:
@@ -83,7 +85,8 @@ func (s *share) turn(ctx context.Context, fn func(context.Context) (progress, le
 	return progress && left && ctx.Err() == nil
 }
 
-// get returns the length of a share: the whole share, until it was used up without progress.
+// get returns the length of a share in this context: the whole share or, after s was used up
+// without progress, the least.
 func (e *ease) get(s *share) time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()

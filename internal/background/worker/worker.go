@@ -37,12 +37,12 @@ type Options struct {
 	// ticket is [completer.TicketNotMine].
 	Functions completer.Resumer
 
-	// Grace is for how long an operation is left to its client after its lease, at most a
-	// day. Default: [state.DefaultGrace].
+	// Grace is how long an operation is left to its client after its lease has ended; at most a day.
+	// Default: [state.DefaultGrace].
 	Grace time.Duration
-	// Namespaces limits the operations that the sweep marks as stuck to those of engines
-	// with these namespaces ([idem.Options.Namespace]); it only lists the others. Set it if
-	// several workers share the table. Default: every namespace.
+	// Namespaces names the namespaces of the engines ([idem.Options.Namespace]) whose operations the
+	// sweep marks as stuck. The sweep only lists operations of other namespaces. Set it if several
+	// workers share the table. Default: every namespace.
 	Namespaces []string
 
 	// Share is the time that each sink, and the queue, may use of a batch of the stream. A batch may
@@ -199,7 +199,7 @@ func (w *Worker) count(ctx context.Context) ([]byte, error) {
 	return json.Marshal(counted)
 }
 
-// tried tells Resumed and the hook Tried the outcome of a ticket.
+// tried returns the function that passes the outcome of a ticket to Resumed and to the hook Tried.
 func tried(opt *Options) func(context.Context, jobs.Ticket, completer.TicketOutcome) {
 	return func(ctx context.Context, t jobs.Ticket, o completer.TicketOutcome) {
 		if opt.Resumed != nil {

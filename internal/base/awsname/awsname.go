@@ -8,9 +8,10 @@ import (
 	"strings"
 )
 
-// Of returns a name of at most limit characters that every service accepts. It is id with _ for
-// each dot, since the name of a durable execution can't have dots. If id is too long or has other
-// characters, as with another store, the name is a hash of id and owner, with 32 characters.
+// Of returns a name of at most limit characters that every service accepts. The name is id with _
+// for each dot, since the name of a durable execution can't have dots. If id is too long or has
+// other characters (ids of another store may), the name is a hash of id and owner, with 32
+// characters.
 func Of(id, owner string, limit int) string {
 	odd := func(c rune) bool {
 		return (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && c != '.' && c != '-'

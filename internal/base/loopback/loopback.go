@@ -20,8 +20,8 @@ type Refusal struct {
 // Guard lets programs on this machine and pages of the server's own origin reach a
 // server on 127.0.0.1, and refuses every other page in a browser:
 //
-//   - The Host header must be a loopback name of the server. After DNS rebinding it is
-//     not.
+//   - The Host header must be a loopback name of the server. After DNS rebinding the header has
+//     another name.
 //   - Origin and Sec-Fetch-Site must name the same origin if they are present.
 //     Browsers send them, programs don't.
 type Guard struct {

@@ -26,9 +26,9 @@ func Error(err error) string {
 	return Cut(s)
 }
 
-// Decoding returns an error of encoding/json without the value that could not be decoded.
-// The error holds the value as a number, or in the text of a type's own decoder, such as
-// time.Time's.
+// Decoding returns an error of encoding/json without the value that could not be decoded. The text
+// of such an error may contain the value: as a number, or in the words of a type's own decoder,
+// such as time.Time's.
 func Decoding(err error) error {
 	if t, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		kind, _, _ := strings.Cut(t.Value, " ") // from "number 4111111111111111"

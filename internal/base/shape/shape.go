@@ -1,9 +1,10 @@
 // Package shape describes the result of a phase by the names and kinds of its fields, for
 // people who give a result by hand.
 //
-// A shape is an example without contents, in JSON: "" is a text, 0 a whole number, 0.5 a
-// number, false yes or no, null anything, [x] a list of x, {"*":x} an x for each name, and
-// any other object has these fields. A field whose name ends with ? may be missing or null.
+// A shape is an example without contents, in JSON: "" stands for a text, 0 for a whole number, 0.5
+// for a number, false for yes or no, null for anything, [x] for a list of x, and {"*":x} for an
+// object with an x under each name. Any other object lists the fields. A field whose name ends with
+// ? may be missing or null.
 package shape
 
 import (
@@ -134,7 +135,7 @@ func Example(shape string) string {
 func Check(shape string, result []byte) error {
 	want, err := parsed([]byte(shape))
 	if err != nil {
-		return nil //nolint:nilerr // it says nothing
+		return nil //nolint:nilerr // an unreadable shape demands nothing
 	}
 	got, err := parsed(result)
 	if err != nil {

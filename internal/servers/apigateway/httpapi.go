@@ -60,8 +60,8 @@ type HTTPAPIOptions struct {
 	Stage string
 	// StageVariables are passed to the function. Default none.
 	StageVariables map[string]string
-	// IntegrationTimeout is how long to wait for the function, which then continues.
-	// Default 30 s, API Gateway's limit.
+	// IntegrationTimeout is how long to wait for the function, which continues after that. Default
+	// 30 s, API Gateway's limit.
 	IntegrationTimeout time.Duration
 	// Logger gets the reason of each answer that the function did not give; the
 	// answer itself doesn't contain the reason. Default: discard.

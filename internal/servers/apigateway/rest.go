@@ -47,8 +47,8 @@ type RESTAPIOptions struct {
 	// BinaryMediaTypes are the media types that are no text, such as "image/png",
 	// "image/*" or "*/*". Default none: every body is text.
 	BinaryMediaTypes []string
-	// IntegrationTimeout is how long to wait for the function, which then continues.
-	// Default 29 s.
+	// IntegrationTimeout is how long to wait for the function, which continues after that. Default
+	// 29 s.
 	IntegrationTimeout time.Duration
 	// Logger gets the reason of each answer that the function did not give. Default:
 	// discard.
@@ -59,10 +59,9 @@ type RESTAPIOptions struct {
 // proxy integrations (payload format 1.0), by route keys such as "POST /rides" or
 // "ANY /{proxy+}". It panics if a route or the timeout is not valid.
 //
-// Headers have the client's case if the server is made for [KeepHeaderCase],
-// otherwise Go's. A request body is base64 if its Content-Type is a binary media
-// type; a response in base64 is decoded only if the first media type of the
-// request's Accept header is binary.
+// Header names have the client's case if the server was passed to [KeepHeaderCase], otherwise Go's.
+// A request body is base64 if its Content-Type is a binary media type. A response in base64 is
+// decoded only if the first media type of the request's Accept header is binary.
 //
 // API Gateway's own answers are JSON: 403 without a route, 401, 403 and 500 from the
 // authorizer, 413 for a body over 10 MB or an event over Lambda's limit, 500 when the

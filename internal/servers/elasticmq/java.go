@@ -10,7 +10,7 @@ import (
 	"github.com/samekey/samekey/internal/servers/ids"
 )
 
-// recipe describes the install, without jars.
+// recipe holds pom.xml and SHA256SUMS for the install; Maven downloads the jars.
 //
 //go:embed recipe
 var recipe embed.FS

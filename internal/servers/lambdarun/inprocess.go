@@ -31,13 +31,12 @@ var _ Invoker = (*InProcessFunction)(nil)
 // lambda.NewHandler of aws-lambda-go, to serve the same front without processes. A
 // timeout of 0 is Lambda's default of 3 s.
 //
-// h gets a context with a deadline, a request id, an ARN and a trace header, as in Lambda.
-// An error or a panic of h becomes a [*FunctionError] as aws-lambda-go would report it.
-// Concurrency has no limit. A handler of lambda.NewHandler with a function reuses the
-// memory of its answers, so make a new handler for each invocation if several run at once.
-// At the deadline the invocation ends with [TypeTimedOut]. Code in this process cannot be
-// killed: h continues until it heeds its context. A panic in another goroutine of h, or
-// os.Exit, ends this process.
+// h gets a context with a deadline, a request id, an ARN and a trace header, as in Lambda. An error
+// or a panic of h becomes a [*FunctionError] as aws-lambda-go would report it. Concurrency has no
+// limit. A handler that lambda.NewHandler makes of a Go function reuses the memory of its answers,
+// so make a new handler for each invocation if several run at once. At the deadline the invocation
+// ends with [TypeTimedOut]. Code in this process cannot be killed: h continues until it heeds its
+// context. A panic in another goroutine of h, or os.Exit, ends this process.
 //
 // InProcess panics if h is nil or timeout is negative.
 func InProcess(h Invoker, timeout time.Duration) *InProcessFunction {
@@ -101,8 +100,8 @@ func (f *InProcessFunction) Invoke(ctx context.Context, payload []byte) ([]byte,
 		return nil, wrap(context.Cause(ctx))
 	case <-hctx.Done():
 	}
-	// The context also ends when the handler returns; its outcome is stored just
-	// before.
+	// The context also ends when the handler returns. In that case the handler's outcome was stored
+	// just before.
 	select {
 	case out := <-done:
 		return out.payload, out.err

@@ -13,12 +13,12 @@ const (
 // Invoker runs one synchronous invocation: payload in, payload out. It is safe
 // for concurrent use.
 //
-// ctx bounds how long the caller waits, not how long the function runs: when
-// ctx ends, Invoke returns an error that wraps the context's, and an invocation
-// that has begun goes on until it is done or reaches the function's own
-// timeout, as in Lambda. The payload must not be changed until then.
+// ctx bounds how long the caller waits, not how long the function runs. When ctx ends, Invoke
+// returns an error that wraps the context's. An invocation that has begun goes on until it is done
+// or reaches the function's own timeout, as in Lambda. Until then the caller must not change the
+// payload.
 //
-// An error the function reported, or its death, is a [*FunctionError].
+// The error is a [*FunctionError] if the function reported an error or died.
 type Invoker interface {
 	Invoke(ctx context.Context, payload []byte) ([]byte, error)
 }

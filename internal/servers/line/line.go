@@ -12,9 +12,9 @@ import (
 )
 
 // Transport repeats a read whose connection broke, so that a test sees only answers of DynamoDB
-// Local. It never repeats a write, which may have been applied. dynamo.Tune explains why a large
-// write of the SDK doesn't break its own connection. It is safe for concurrent use; set the fields
-// before the first request.
+// Local. It never repeats a write, which may have been applied. A large write of the SDK doesn't
+// break its own connection; dynamo.Tune explains why. A Transport is safe for concurrent use; set
+// the fields before the first request.
 type Transport struct {
 	// Base sends the requests; it must not be nil.
 	Base http.RoundTripper
@@ -24,7 +24,7 @@ type Transport struct {
 	Note func(*http.Request, error)
 }
 
-// reads change nothing.
+// reads are the operations that change nothing.
 var reads = []string{"GetItem", "BatchGetItem", "Query", "Scan"}
 
 const readTries = 5

@@ -68,9 +68,9 @@ func HelperMain(find func(context.Context) (endpoint string, err error)) bool {
 	return true
 }
 
-// EndsWithAKilledParent checks that a server ends when the process that started it is
-// killed. endpoint is the variable whose endpoint would be used without a start. dir is the
-// server's install.
+// EndsWithAKilledParent checks that a server ends when the process that started it is killed.
+// endpoint names the environment variable that would give an endpoint, so that no server is
+// started. dir is the folder of the server's install.
 func EndsWithAKilledParent(t *testing.T, endpoint, dir string) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])

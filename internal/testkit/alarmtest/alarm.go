@@ -26,7 +26,7 @@ type Alarm struct {
 	Comparison string
 	Missing    string // TreatMissingData: breaching, notBreaching, ignore or missing
 
-	// Actions is the number of receivers of the alarm, and OKActions of the alarm's end.
+	// Actions is how many receivers hear of the alarm, and OKActions how many hear of its end.
 	Actions, OKActions int
 }
 

@@ -47,8 +47,8 @@ func (a Alarm) Over(d Data, from, to time.Time) []Change {
 	return changes
 }
 
-// next evaluates the periods that end at now. It takes the latest N periods with data among
-// N and a few more. The alarm's treatment fills missing periods up to N.
+// next evaluates the periods that end at now. It examines N periods and a few more, and takes the
+// latest N that have data. If fewer have data, the alarm's treatment of missing data fills up to N.
 func (a Alarm) next(d Data, now time.Time, last State) State {
 	now = now.Truncate(time.Minute)
 	real, breaching := 0, 0

@@ -15,9 +15,9 @@ import (
 	"time"
 )
 
-// Server takes orders: POST and PUT on /orders and /refunds. It keeps the default
-// contract, except for its faults, in memory. Don't copy it: a process that dies
-// loses all records. Race.N must be set.
+// Server takes orders: POST and PUT on /orders and /refunds. It keeps the default contract, except
+// for its faults, in memory. Don't use its code in a real API: a process that dies loses all
+// records. Race.N must be set.
 type Server struct {
 	Race
 

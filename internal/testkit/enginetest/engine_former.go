@@ -133,10 +133,9 @@ func releasedMeanwhile(t *testing.T, e *env, c rescoped) {
 	a.ran(t, 2)
 }
 
-// asleepInTakeOver lets an attempt sleep in its take-over until a second operation of the
-// key has ended. The attempt must not write the second operation's record under the nonce
-// that it used for the first: another sleeper may know that nonce as the owner of the first
-// operation.
+// asleepInTakeOver lets an attempt sleep in its take-over until a second operation of the key has
+// ended. When it wakes up, the attempt must not use the nonce of its first take-over for the second
+// operation's record: another sleeper may know that nonce as the owner of the first operation.
 func asleepInTakeOver(t *testing.T, e *env, c rescoped) {
 	t.Helper()
 	var a app

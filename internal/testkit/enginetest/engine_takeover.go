@@ -279,8 +279,8 @@ func (e *env) abandon(t testing.TB, r idem.Request, optFns ...func(*idem.Options
 
 func callsOut(o *idem.Options) { o.CallsOut = true }
 
-// beatenBy leaves an abandoned request whose lease is over. Before a take-over through
-// e.store, it runs first with the engine of another process.
+// beatenBy leaves an abandoned request whose lease is over. Before e.store carries out its first
+// commit, beatenBy calls first with the engine of another process.
 func (e *env) beatenBy(t testing.TB, first func(others *idem.Engine)) (others *idem.Engine) {
 	t.Helper()
 	e.abandon(t, order("k", "1"))

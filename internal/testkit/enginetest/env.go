@@ -36,7 +36,7 @@ func newEnv(t testing.TB, s store.Store) *env {
 	return &env{inner: s, store: idemtest.Faulty(s, nil), clock: idemtest.NewClock(), namespace: rand.Text()}
 }
 
-// engine returns an engine on e.store, which stands for a process.
+// engine returns an engine on e.store. The engine stands for a process.
 func (e *env) engine(optFns ...func(*idem.Options)) *idem.Engine {
 	return e.engineOn(e.store, optFns...)
 }

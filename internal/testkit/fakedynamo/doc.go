@@ -3,9 +3,8 @@
 // works in a bubble of testing/synctest, and a simulation can run a million requests
 // on it.
 //
-// A differential test (agree_test.go) runs the same script on it and on DynamoDB Local. It
-// has the features that packages dynamo and internal/background/stream use: no sets, sort
-// keys, PartiQL or idempotency tokens. An unknown feature is an error. It neither throttles
-// nor loses calls: to test throttling or lost calls, wrap it.
-// loses calls: to test that, wrap it.
+// A differential test (agree_test.go) runs the same script on it and on DynamoDB Local. It has the
+// features that packages dynamo and internal/background/stream use: no sets, sort keys, PartiQL or
+// idempotency tokens. An unknown feature is an error. It neither throttles nor loses calls: to test
+// throttling or lost calls, wrap it.
 package fakedynamo

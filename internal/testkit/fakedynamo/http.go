@@ -88,7 +88,7 @@ func (s *Server) Query(ctx context.Context, in *dynamodb.QueryInput, _ ...func(*
 	return s.DB.Query(ctx, in)
 }
 
-// request has the members of all requests. Others are refused.
+// request has the members of all requests. Other members are refused.
 type request struct {
 	TableName, IndexName, Select, ReturnConsumedCapacity, ReturnValues, ReturnValuesOnConditionCheckFailure, ClientRequestToken string
 

@@ -13,8 +13,7 @@ import (
 	"github.com/samekey/samekey/internal/base/itemsize"
 )
 
-// DB is a database. The first item makes a table. Methods are not safe for concurrent
-// use.
+// DB is a database. A table exists from its first item on. Methods are not safe for concurrent use.
 type DB struct {
 	// Now is the clock of the changes. Default: time.Now.
 	Now func() time.Time

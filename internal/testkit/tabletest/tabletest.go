@@ -296,7 +296,7 @@ func (tab *Table) Abandon(t *testing.T, req idem.Request) {
 	<-died
 }
 
-// DeadAfterClaim is a store that a dead process can't reach any more.
+// DeadAfterClaim is a store whose commits fail, as for a process that died after its claim.
 type DeadAfterClaim struct{ store.Store }
 
 // Commit fails, as after the death of the process.

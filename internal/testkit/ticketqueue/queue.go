@@ -1,6 +1,6 @@
-// Package ticketqueue is a standard SQS queue of tickets in memory, for tests in virtual
-// time: it hides messages like SQS, and delivers them to a worker like Lambda's mapping.
-// It counts the messages that Lambda would count for a loop.
+// Package ticketqueue is a standard SQS queue of tickets in memory, for tests in virtual time: it
+// hides messages like SQS, and delivers them to a worker like Lambda's mapping. It counts the
+// messages that Lambda would count as part of a loop.
 package ticketqueue
 
 import (
