@@ -8,12 +8,13 @@ import (
 	"strings"
 )
 
-// What adapters and routers ask of an engine, besides Serve.
+// Methods of Engine for adapters and routers, besides Serve.
 
-// CheckRoute returns an error for a pattern ([http.ServeMux]) with a method that isn't in
-// [Options.Methods]: this engine would not protect such requests. A pattern without a
-// method is fine: requests with other methods pass. An engine in [ModeOff] protects nothing
-// and takes every pattern. CheckRoute is for routers, at cold start.
+// CheckRoute returns an error if pattern, in the syntax of [http.ServeMux], names a method
+// that isn't in [Options.Methods]: the engine would not protect the route's requests.
+// CheckRoute accepts a pattern without a method; requests with other methods then pass
+// without protection. In [ModeOff] CheckRoute accepts every pattern. Routers call
+// CheckRoute at cold start.
 func (e *Engine) CheckRoute(pattern string) error {
 	if e.core.opt.Mode == ModeOff {
 		return nil
@@ -26,48 +27,49 @@ func (e *Engine) CheckRoute(pattern string) error {
 	return nil
 }
 
-// Acts reports whether the engine acts on a request with this method and these
-// headers. Other requests can pass without being read; [Engine.Serve] passes them,
-// and marks the answers to those that carry a key.
+// Acts reports whether the engine handles a request with this method and these headers. If
+// not, an adapter needn't read the request: [Engine.Serve] passes the request to the
+// handler, and marks the answer if the request carries a key.
 func (e *Engine) Acts(method string, h http.Header) bool {
 	return e.core.opt.Mode != ModeOff && e.core.methods[method] && (e.core.opt.hasKey(h) || e.core.opt.KeyFrom != nil || !e.core.opt.keyOptional(method))
 }
 
-// Refuse answers a request that could not be decoded or is too large to be read. If the
-// request's key is known, Refuse answers with [ErrIncomparable], otherwise with err. Refuse
-// wraps err with [ErrRequest] unless err is one of this package's errors. Refuse is for
-// adapters.
+// Refuse answers a request that can't be decoded or is too large to be read. The answer is
+// that of [ErrIncomparable] if the request's key is known, and otherwise that of err.
+// Refuse wraps err with [ErrRequest] unless err is one of this package's errors. Adapters
+// call Refuse.
 func (e *Engine) Refuse(ctx context.Context, r Request, err error) Response {
 	if problemOf(err).Code == failed.Code {
 		err = errors.Join(ErrRequest, err)
 	}
 	r.Unread = err
-	res, _ := e.Serve(ctx, r, func(ctx context.Context) (Response, error) { // the engine doesn't act, or it has the key already
+	res, _ := e.Serve(ctx, r, func(ctx context.Context) (Response, error) { // called if the engine doesn't act, or ctx is already in the key's operation
 		e.core.refuses(ctx, &r, err)
 		return contract{e.core}.answers(&r, problemOf(err)), nil
 	})
 	return res.Response
 }
 
-// OneCaller reports whether all unverified callers are one caller ([OneScope]), or the
-// engine takes no part in requests. OneCaller is for adapters whose clients choose keys.
+// OneCaller reports whether all unverified callers share one scope ([OneScope]). OneCaller
+// also returns true in [ModeOff] and [ModeObserve]. Adapters call OneCaller if their
+// clients choose the keys.
 func (e *Engine) OneCaller() bool {
 	return e.core.opt.Mode == ModeOff || e.core.opt.Mode == ModeObserve || e.core.opt.oneScope
 }
 
-// Keeps reports whether an empty answer with this status is stored ([Options.Stored]).
-// Keeps is for adapters whose answers have no status of their own.
+// Keeps reports whether an empty answer with this status would be stored
+// ([Options.Stored]). Adapters whose answers have no status call Keeps.
 func (e *Engine) Keeps(status int) bool {
 	return e.core.opt.Mode == ModeOff || e.core.opt.Stored(Response{Status: status})
 }
 
-// StoresRequests returns [Options.Resumable]. StoresRequests is for adapters: an engine
-// that stores no requests needs no [Request.Snapshot].
+// StoresRequests returns [Options.Resumable]. If it is false, adapters needn't set
+// [Request.Snapshot].
 func (e *Engine) StoresRequests() bool { return e.core.opt.Resumable }
 
 // Observes reports whether the engine only observes ([ModeObserve]). If so, Observes passes
-// r and err, the reason why r can't be read, to the hook; the caller still runs the
-// handler. Observes is for adapters.
+// r and err to [Hooks].Observed; err is the reason why r can't be read. The adapter then
+// still runs the handler.
 func (e *Engine) Observes(ctx context.Context, r Request, err error) bool {
 	if e.core.opt.Mode != ModeObserve {
 		return false

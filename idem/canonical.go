@@ -31,19 +31,20 @@ var (
 	errSurrogate    = errors.New("has half of a surrogate pair in a text")
 )
 
-// CanonicalJSON returns the form in which [Fingerprint.CanonicalJSON] compares a
-// body, without white space and with sorted members, for use in a
-// [Fingerprint.Func]. CanonicalJSON returns false if the form could make two bodies equal
-// that a handler may distinguish: for a body that isn't one JSON value, or has repeated
-// members (in any case), invalid UTF-8 or more than 200 levels. CanonicalJSON also returns
-// false for a body of more than 1 MiB, whose form would take too much memory. Numbers are
-// kept as written: 1.0 and 1 differ, and so do integers beyond 2^53.
+// CanonicalJSON returns body without white space and with sorted members, the form in which
+// [Fingerprint.CanonicalJSON] compares bodies. Call CanonicalJSON in a [Fingerprint.Func].
+// Numbers stay as written: 1.0 and 1 differ, and so do integers beyond 2^53.
 //
-// RFC 8785 (JCS) is not used because it reads numbers as float64, which makes
-// 12345678901234567890 and …891 equal.
+// CanonicalJSON returns false if the form could make two bodies equal that a handler may
+// distinguish: body isn't exactly one JSON value, repeats a member (in any case), has
+// invalid UTF-8, or has more than 200 levels. CanonicalJSON also returns false for a body
+// of more than 1 MiB, whose form would take too much memory.
 //
-// The time is proportional to the body's size at any depth: values are written
-// once in their original order, and once more if members have to change places.
+// CanonicalJSON doesn't follow RFC 8785 (JCS), which reads numbers as float64:
+// 12345678901234567890 and …891 would be equal.
+//
+// The time is proportional to the body's size at any depth: values are written once in
+// their original order, and once more if members have to change places.
 func CanonicalJSON(body []byte) ([]byte, bool) {
 	form, err := formOf(body, false)
 	return form, err == nil

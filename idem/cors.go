@@ -9,31 +9,31 @@ import (
 	"strings"
 )
 
-// CORS lists the other origins whose pages may read the answers that the engine
-// gives in place of the handler: refusals, the 202, and answers for a failed
-// handler. Without these headers a browser reports a lost connection, and a page
-// may then send a new key.
+// CORS lists the other origins whose pages may read the engine's own answers: refusals, the
+// 202, and answers for a failed handler. The engine adds CORS headers to these answers.
+// Without the headers a browser reports a lost connection, and the page may then repeat the
+// request with a new key.
 //
 //	idem.New(store, func(o *idem.Options) {
 //		o.CORS = idem.CORS{Origins: []string{"https://shop.example"}, Credentials: true}
 //	})
 //
-// The handler's answers, first and replayed, carry the handler's headers. The
-// handler or the gateway answers preflights (OPTIONS). Leave CORS empty if every
-// answer gets the headers before the engine: from a middleware outside of
-// [Engine.Middleware], or the CORS settings of an HTTP API or a function URL.
+// The engine adds no CORS headers to the handler's answers, first or replayed: the handler
+// sets those headers. The handler or the gateway answers preflights (OPTIONS). Leave CORS
+// empty if every answer gets the headers elsewhere: in a middleware outside of
+// [Engine.Middleware], or by the CORS settings of an HTTP API or a function URL.
 //
 // The zero CORS adds nothing.
 type CORS struct {
-	// Origins are the origins that may read, as a browser sends them, such as
-	// "https://shop.example" or "http://localhost:3000". The only pattern is a
-	// single "*", which means all origins.
+	// Origins lists the origins whose pages may read the answers. Write an origin as
+	// browsers send it, such as "https://shop.example" or "http://localhost:3000". The only
+	// pattern is a single "*", which means all origins.
 	Origins []string
 	// Credentials lets pages read answers to requests with cookies or with the browser's
-	// HTTP authentication. Credentials excludes the origin "*".
+	// HTTP authentication. New refuses Credentials with the origin "*".
 	Credentials bool
-	// Expose are more headers that pages may read, such as headers that Options.Problem
-	// adds. Pages can read the engine's own headers anyway.
+	// Expose lists more response headers that pages may read, such as headers that
+	// Options.Problem adds. Pages can read the engine's own headers without Expose.
 	Expose []string
 }
 
@@ -50,10 +50,10 @@ const (
 // exposed are headers of the engine that a browser would hide from pages.
 var exposed = []string{expiresHeader, KeyHeader, statusHeader, ReplayedHeader, "Location", "Retry-After"}
 
-// Allow adds to resp the headers that let a page read resp. request is the header of the
-// answered request. Allow replaces these headers in resp, but only adds to Vary, and
-// doesn't change a header map that others hold. The engine calls Allow for its own answers.
-// Call Allow for other answers in place of a handler, such as a router's.
+// Allow adds CORS headers to resp, so that a page can read resp. request is the header of
+// the answered request. Allow replaces CORS headers that resp already has, and extends
+// Vary; it works on a copy of resp's header map. The engine calls Allow for its own
+// answers. Call Allow for other answers in place of a handler, such as a router's.
 func (c *CORS) Allow(resp *Response, request http.Header) {
 	if len(c.Origins) == 0 {
 		return

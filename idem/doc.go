@@ -1,43 +1,45 @@
-// Package idem runs an operation once for each idempotency key, and answers
-// every repetition with the same answer.
+// Package idem runs an operation once for each idempotency key, and answers every
+// repetition with the same answer.
 //
 //	engine := idem.New(store)
 //	res, err := engine.Do(ctx, idem.Request{Key: key, Scope: user, Body: body}, work)
 //
-// Most programs don't call [Engine.Do] themselves: package lambda wraps Lambda
-// handlers, [Engine.Middleware] wraps an http.Handler. A [store.Store] keeps the
-// records: package dynamo has the store for DynamoDB, [MemoryStore] is for tests.
+// Most programs don't call [Engine.Do] themselves: package lambda wraps Lambda handlers,
+// [Engine.Middleware] wraps an http.Handler. A [store.Store] keeps the records: package
+// dynamo has the store for DynamoDB, [MemoryStore] is for tests.
 //
 // # What it guarantees
 //
-// Within the lifetime of a key ([Options.Retention]), in one scope:
+// For each key of a caller (the key's scope), during the key's lifetime
+// ([Options.Retention]):
 //
-//   - the handler runs once to an answer that is stored, and every later request
-//     gets that answer, byte for byte, marked as a replay;
-//   - of simultaneous requests only the first runs, and the others learn that the
-//     request is in flight and when to retry;
-//   - a key that comes with another request is refused and doesn't show the first
-//     answer;
-//   - a worker that lost its lease, however late it wakes up, changes nothing;
-//   - a write whose acknowledgement was lost is recognised as the attempt's own.
+//   - once an answer is stored, the handler doesn't run again: every later request gets
+//     that answer, byte for byte, marked as a replay;
+//   - of several simultaneous requests only the first runs; the others learn that the
+//     request is in flight, and when to retry;
+//   - another request with the same key is refused and doesn't see the first answer;
+//   - an attempt that lost its lease changes nothing in the store, however late it wakes
+//     up;
+//   - an attempt recognises its own write if the write's acknowledgement was lost.
 //
 // # What it doesn't guarantee
 //
-// A process that dies after its handler had an effect and before the answer is
-// stored leaves an open record. Once its lease is over, a retry runs the handler
-// again. The effects of a handler without phases may then happen twice. Phases
-// ([Atomic], [Foreign], [Finish]) commit effects together with a recovery point,
-// or repeat a call to others with the same derived key. A call to a system
-// without keys stays unsafe ([NotIdempotent]): its outcome may need a person.
+// If a process dies between its handler's effect and the storing of the answer, it leaves
+// an open record. Once the lease of that record is over, a retry runs the handler again.
+// The effects of a handler without phases may then happen twice. Phases ([Atomic],
+// [Foreign], [Finish]) prevent this: they commit effects together with a recovery point, or
+// repeat a call to another system with the same derived key. A call to a system without
+// idempotency keys stays unsafe ([NotIdempotent]): after a failure, a person may have to
+// find out whether the call had an effect.
 //
 // # The lease
 //
-// An attempt holds its key until its context's deadline plus
-// [Options.LeaseMargin]. On Lambda that is the end of the invocation, so a key
-// is never taken from a running function, and is free soon after a function was
-// killed. Outside of Lambda nothing kills a handler at its deadline: its
-// lease is renewed, up to 15 minutes.
+// An attempt holds its key until its context's deadline plus [Options.LeaseMargin]. On
+// Lambda the deadline is the end of the invocation. So no attempt takes a key from a
+// running function, and a key is free soon after its function was killed. Outside of Lambda
+// nothing kills a handler at its deadline, so the engine renews the handler's lease for up
+// to 15 minutes.
 //
-// Clocks only decide when a retry may take over. The record's owner and version
-// prevent a second effect in the store.
+// Clocks only decide when a retry may take over. The record's owner and version prevent a
+// second effect in the store.
 package idem

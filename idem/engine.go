@@ -74,38 +74,40 @@ func New(store store.Store, optFns ...func(*Options)) *Engine {
 	return &Engine{core: c}
 }
 
-// Do runs fn once for r's key and scope and returns the same answer for every call, marked
-// Replayed from the second call on. If r has no Tenant, Do uses the tenant of the request
-// in ctx ([WithSender]).
+// Do runs fn once for r's key and scope, and returns the same answer to every call. From
+// the second call on, Result.Replayed is true. If r has no Tenant, Do uses the tenant of
+// the request in ctx ([WithSender]).
 //
-// The context of fn carries the [Op]. It ends half a second before ctx does (or before the
-// lease, if ctx has no deadline): the engine needs that time for the last write and the
-// answer. With less time left, Do begins nothing (ErrNoTime). If fn works on after its
-// context's end, fn keeps the key ([Options.Lease]) until another attempt takes over.
+// The context of fn carries the [Op]. This context ends half a second before ctx does (or
+// before the lease, if ctx has no deadline): the engine needs that time for the last write
+// and the answer. If less time is left, Do doesn't call fn (ErrNoTime). If fn continues
+// after the end of its context, fn holds the key until another attempt takes over (see
+// [Options.Lease]).
 //
-// If nothing was done under the key, these outcomes of fn free the key: an error or an
-// answer that [Options.Stored] rejects, which Do returns, and a panic, which continues.
-// Otherwise the operation goes on, and a rejected answer is withheld (ErrUnfinished) unless
-// its status is 5xx. With [Options.Resumable] only an unstored 4xx frees the key: a
-// completer finishes a request that stopped for another reason.
+// If no phase has committed and no call may have been made, three outcomes of fn free the
+// key: an error, an answer that [Options.Stored] rejects, and a panic. Do returns the error
+// or the answer; the panic continues. After a commit or a call the operation goes on
+// instead, and Do withholds a rejected answer (ErrUnfinished) unless its status is 5xx.
+// With [Options.Resumable] only an unstored 4xx frees the key: after any other failure a
+// completer finishes the request.
 //
-// A Do within fn, with the same key and request, runs its own fn as a part of this
-// operation (Result.Passed). Another request under that key is refused (ErrMismatch).
+// Inside fn, a nested Do with the same key and request runs its own fn as a part of this
+// operation (Result.Passed). A nested Do with the same key and another request is refused
+// (ErrMismatch).
 //
-// [Options.Key] decides whether Do refuses a request without a key
-// (ErrKeyMissing), runs fn each time, or generates a key. With [ModeObserve] fn
-// always runs. A request in flight is an error even with [InFlightAccept], which
-// affects only [Engine.Serve].
+// [Options.Key] decides what Do does without a key: refuse the request (ErrKeyMissing), run
+// fn each time, or generate a key. With [ModeObserve] fn always runs. A request in flight
+// is an error even with [InFlightAccept], which affects only [Engine.Serve].
 //
 // If the engine refuses r, the error is an *[Error] that matches ErrKeyMissing,
 // ErrKeyInvalid, ErrScope, ErrRequest, ErrTooLarge, ErrMismatch, ErrInFlight,
-// ErrUnfinished, ErrStuck, ErrNotKept, ErrLeaseLost, ErrNoTime, ErrQuota,
-// ErrUnavailable, ErrCorrupt or ErrIncomparable. In that case fn has run only if the
-// error matches ErrLeaseLost or ErrUnfinished, or ErrInFlight after another attempt
-// overtook this attempt.
+// ErrUnfinished, ErrStuck, ErrNotKept, ErrLeaseLost, ErrNoTime, ErrQuota, ErrUnavailable,
+// ErrCorrupt or ErrIncomparable. After such an error fn has run in three cases only: the
+// error matches ErrLeaseLost; it matches ErrUnfinished; or it matches ErrInFlight because
+// another attempt overtook this attempt.
 //
-// If ctx is cancelled while fn runs, fn decides how to react. The engine still
-// stores the answer or releases the key.
+// If ctx is cancelled while fn runs, fn decides how to react. The engine still stores the
+// answer or releases the key.
 func (e *Engine) Do(ctx context.Context, r Request, fn func(context.Context) (Response, error)) (Result, error) {
 	a, acts, err := e.core.attempt(), true, error(nil)
 	q := &a.ask

@@ -19,22 +19,23 @@ var (
 	ErrKeyInvalid = errors.New("idempotency key is invalid")
 	// ErrScope matches errors from a request without a known caller: see [Options.Scope].
 	ErrScope = errors.New("scope is unknown")
-	// ErrRequest matches errors from a request with an unknown key that can't be decoded,
-	// such as a body that isn't base64, or can't be compared ([Fingerprint.Func]).
+	// ErrRequest matches errors from a request that can't be decoded, such as a body that
+	// isn't base64, or can't be compared ([Fingerprint.Func]). The request's key has no
+	// record; if it has one, the error is ErrIncomparable.
 	ErrRequest = errors.New("request can't be decoded")
-	// ErrTooLarge matches errors from a request with an unknown key whose body is over the
-	// limit.
+	// ErrTooLarge matches errors from a request whose body is over the limit
+	// ([Options.MaxRequest]) and whose key has no record.
 	ErrTooLarge = errors.New("request body is too large")
 	// ErrMismatch matches errors from a key that was first used with another request.
 	ErrMismatch = errors.New("idempotency key was first used with another request")
 	// ErrInFlight matches errors from a request while another attempt holds its key.
 	ErrInFlight = errors.New("a request with this idempotency key is in flight")
-	// ErrUnfinished matches errors in place of a handler's answer that the engine neither
-	// stores nor passes on, because the operation goes on: after committed phases, after a
-	// call that may have been made, or with a stored request ([Options.Resumable]).
-	// [Respond] makes an answer that ends the operation.
+	// ErrUnfinished matches errors from an operation that goes on, so that the engine
+	// neither stores nor sends the handler's answer. An operation goes on after a committed
+	// phase, after a call that may have been made, or with a stored request
+	// ([Options.Resumable]). An answer made by [Respond] ends the operation.
 	ErrUnfinished = errors.New("the request is not finished")
-	// ErrStuck matches errors from a key that waits for an operator.
+	// ErrStuck matches errors from a stuck operation, which waits for an operator.
 	ErrStuck = errors.New("the request with this idempotency key is stuck")
 	// ErrKeyUnknown matches errors from a status request for an unknown key.
 	ErrKeyUnknown = errors.New("idempotency key is unknown")
@@ -43,8 +44,8 @@ var (
 	// ErrEncoding matches errors from a finished operation whose answer is stored in a
 	// content coding that the request doesn't accept.
 	ErrEncoding = errors.New("the answer is stored in a content coding that the request doesn't accept")
-	// ErrLeaseLost matches errors from an overtaken attempt, which changed nothing
-	// after another attempt took over.
+	// ErrLeaseLost matches errors from an attempt that lost its lease to another attempt.
+	// The attempt changed nothing after the loss.
 	ErrLeaseLost = errors.New("lease lost to another attempt")
 	// ErrNoTime matches errors from a request with too little time left to begin.
 	ErrNoTime = errors.New("too little time left to begin")
@@ -54,17 +55,16 @@ var (
 	// ErrUnavailable matches errors from a store that is unreachable or refuses a
 	// call.
 	ErrUnavailable = errors.New("store is unavailable")
-	// ErrIncomparable matches errors from a record whose fingerprint was made by a scheme or
-	// keyed with a secret that this program doesn't know ([Fingerprint.Known],
-	// [Fingerprint.Secrets]). It also matches errors from a request with a known key whose
+	// ErrIncomparable matches errors from a record whose fingerprint can't be compared: this
+	// program doesn't know the fingerprint's scheme ([Fingerprint.Known]) or secret
+	// ([Fingerprint.Secrets]). It also matches errors from a request with a known key whose
 	// content can't be read or compared ([Request.Unread], [Fingerprint.Func]). The record
-	// may or may not belong to the request, so the request neither runs nor counts as
-	// another request.
+	// may or may not belong to the request, so the request doesn't run, and isn't refused as
+	// a mismatch (ErrMismatch).
 	ErrIncomparable = errors.New("the record's fingerprint can't be compared")
 
-	// ErrPhaseOrder matches errors from a handler whose phases differ from the
-	// recorded phases, or that repeats, nests or overlaps phases: a mistake in the
-	// program.
+	// ErrPhaseOrder matches errors from a handler that repeats, nests or overlaps phases, or
+	// whose phases differ from the recorded phases. Each is a mistake in the program.
 	ErrPhaseOrder = errors.New("phases out of order")
 	// ErrPhaseFailed matches errors from a phase after a failed phase.
 	ErrPhaseFailed = errors.New("an earlier phase has failed")
@@ -80,19 +80,20 @@ var (
 	// ErrKeyReused matches errors from a phase that requested the same derived key
 	// twice.
 	ErrKeyReused = errors.New("derived key is used twice: name the step")
-	// ErrLookUp matches errors from a phase whose look-up doesn't fit ([LookUp]): a mistake in
-	// the program, found before the call.
+	// ErrLookUp matches errors from a phase whose look-up doesn't fit the phase ([LookUp]).
+	// This is a mistake in the program; the phase fails before the call.
 	ErrLookUp = errors.New("the look-up doesn't fit its phase")
-	// ErrContradiction is for a look-up ([LookUp]) that finds something other than what was
-	// sent: another amount, or two charges for one key. The operation is then stuck.
+	// ErrContradiction says that the provider has something other than was sent: another
+	// amount, or two charges for one key. Return it from a look-up ([LookUp]): the operation
+	// is then stuck.
 	ErrContradiction = errors.New("the look-up contradicts what was sent")
 	// ErrDeliveryKey matches errors from a phase that must not run under a key that
 	// names only a delivery ([Request.DeliveryKey]); nothing was called or written.
 	ErrDeliveryKey = errors.New("the key names a delivery and not the work")
 	// ErrNoOperation matches errors from a phase outside of an operation.
 	ErrNoOperation = errors.New("not in an operation")
-	// ErrUnprotected matches errors from a phase of a request that runs without a record
-	// ([Options.Mode]), and from that request.
+	// ErrUnprotected matches errors from a phase in a request that runs without a record
+	// ([Options.Mode]). The request then fails with the same error.
 	ErrUnprotected = errors.New("a phase needs a record, and this request has none")
 	// ErrAnswered matches errors from a phase of an operation that already has its
 	// answer. The client gets that answer regardless of the handler's return value.

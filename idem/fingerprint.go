@@ -17,59 +17,67 @@ import (
 )
 
 // Fingerprint defines which requests count as the same. The zero value covers method, path,
-// query and the bytes of the body, by SHA-256. The boundary of a multipart form doesn't
-// count. If the route's pattern names a host, the host counts as a part of the path.
+// query and the bytes of the body, by SHA-256. If the route's pattern names a host, the
+// zero value covers the host, too. The boundary of a multipart form doesn't count.
 //
 // The fingerprint never covers the key, credentials, tracing headers or counts of retries:
-// a caller may repeat the same request with a fresh token. The scope decides who the caller
-// is ([Options.Scope]).
+// a caller may repeat a request with a fresh token. The scope, not the fingerprint, tells
+// callers apart ([Options.Scope]).
 type Fingerprint struct {
-	// Headers are additional request headers to cover, such as a header that selects
-	// an account. Credentials, tracing headers, counts of retries and the key are refused.
+	// Headers lists additional request headers to cover, such as a header that selects an
+	// account. New refuses credentials, tracing headers, counts of retries and the key.
 	Headers []string
 
-	// CanonicalJSON compares JSON bodies (by Content-Type) without regard to white
-	// space and the order of members. Numbers are compared as written, so large
-	// numbers stay distinct. Bodies that parsers may read differently (repeated
-	// members, invalid UTF-8) and bodies of more than 1 MiB are compared by their bytes.
+	// CanonicalJSON compares JSON bodies (by Content-Type) without regard to white space and
+	// the order of members. Numbers are compared as written, so large numbers stay distinct.
+	// Two kinds of bodies are compared by their bytes: bodies that parsers may read
+	// differently (repeated members, invalid UTF-8), and bodies of more than 1 MiB.
 	CanonicalJSON bool
 
-	// Secrets key the fingerprint by HMAC-SHA-256, since a bare hash at rest lets an
-	// attacker guess bodies with little entropy. The first secret keys new records; the
-	// others only compare. All functions must know a secret before one of them uses it: add
-	// a new secret as the last, deploy, then move it to the front. To add the very first
-	// secret, put the zero Secret in the first place meanwhile: new records are not keyed.
-	// Remove an old secret when no record needs it ("samekey list --fingerprints"). A retry
-	// of a request whose record was made under an unknown secret is refused by
-	// ErrIncomparable until a function that knows the secret gets the retry. Records from
-	// before the first secret still match.
+	// Secrets are keys for HMAC-SHA-256 fingerprints: from a stored hash without a key, an
+	// attacker can guess bodies with little entropy. New records use the first secret. The
+	// other secrets are only compared with existing records.
+	//
+	// All functions must know a secret before one of them uses it. Add a new secret at the
+	// end, deploy, then move the secret to the front. To add the very first secret, put the
+	// zero Secret before it until all functions know the secret: new records stay unkeyed
+	// meanwhile. Remove an old secret when no record needs it ("samekey list
+	// --fingerprints"). Records from before the first secret still match. A retry whose
+	// record was made with an unknown secret is refused (ErrIncomparable) by functions that
+	// don't know the secret.
 	Secrets []Secret
 
-	// Func, if set, replaces all fields above except Secrets: equal bytes mean the same
-	// request. Method and path distinguish the routes of an engine: without them, equal keys
-	// of two routes are one operation, unless [Options.Scope] returns the route. An error of
-	// Func refuses the request: by ErrRequest if the request's key is not known, by
-	// ErrIncomparable if the record's scheme is not in Known. Func must not change the
-	// request. Func serves every handler of the engine, and decides itself whether to use
-	// [Request.Same].
+	// Func, if set, replaces all fields above except Secrets: two requests are the same if
+	// Func returns equal bytes. Include method and path to distinguish the routes of an
+	// engine: without them, equal keys of two routes are one operation, unless
+	// [Options.Scope] returns the route. Func must not change the request. Func serves every
+	// handler of the engine, and decides itself whether to use [Request.Same].
+	//
+	// If Func returns an error, the request is refused: with ErrRequest if the request's key
+	// is not known, with ErrIncomparable if the key's record has a scheme that is not in
+	// Known.
 	Func func(r *Request) ([]byte, error)
-	// FuncName names, in records, what Func compares: give Func another name whenever Func
-	// makes other bytes of a request. New refuses a Func without a FuncName. At most 64
-	// visible ASCII characters.
+	// FuncName identifies Func in records. Change FuncName whenever Func returns other bytes
+	// for a request. New refuses a Func without a FuncName. At most 64 visible ASCII
+	// characters.
 	FuncName string
 
-	// Known are former or coming fingerprints that records may have: they only compare. A
-	// record names its scheme, which is all fields but Secrets, unless the scheme is the
-	// default. A retry under another scheme is compared by the record's scheme, and refused
-	// by ErrIncomparable if that scheme is neither this Fingerprint's nor in Known. So
-	// change a fingerprint in two releases: the first adds the coming fingerprint to Known;
-	// the second uses it, and has the former fingerprint in Known. Remove a former
-	// fingerprint when no record needs it ("samekey list --fingerprints"). New refuses Known
-	// and Secrets inside of Known: the Secrets of this Fingerprint count.
+	// Known lists former and coming fingerprints. They are compared with existing records;
+	// new records never use them. A record stores the name of its scheme, which stands for
+	// all fields but Secrets. A retry is compared by the scheme of its record. If that
+	// scheme is neither this Fingerprint's nor in Known, the retry is refused
+	// (ErrIncomparable).
+	//
+	// So change a fingerprint in two releases. The first release adds the coming fingerprint
+	// to Known. The second release uses the new fingerprint, and has the former one in
+	// Known. Remove a former fingerprint when no record needs it ("samekey list
+	// --fingerprints"). New refuses Known and Secrets inside of Known: the Secrets of this
+	// Fingerprint count.
 	Known []Fingerprint
 }
 
-// Secret is a key for fingerprints. The zero Secret, as the first of several, means no key.
+// Secret is a key for fingerprints. A zero Secret in the first place leaves new records
+// unkeyed.
 type Secret struct {
 	ID  string // stored with each record; not empty
 	Key []byte // at least 16 bytes

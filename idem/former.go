@@ -6,49 +6,52 @@ import (
 	"slices"
 )
 
-// Former describes how an earlier release found scopes. A change of scope, such as a new
-// authorizer, another [Options.Scope] or preset, would make the retry of an earlier request
-// a new operation: its work would be done twice. So the change takes two releases. Each may
-// run beside the release before it:
+// Former describes how an earlier release found scopes. After a change of scope, such as a
+// new authorizer, another [Options.Scope] or preset, the retry of an earlier request would
+// be a new operation: its work would be done twice. So change the scope in three releases,
+// and leave none out. Each release may run beside the release before it:
 //
-//  1. [Options] has the new scope, and Former the former one with Claims. Keys are
-//     claimed under the former scope, as before, unless they are known under the new one.
-//  2. The same without Claims: keys are claimed under the new scope, unless they are
-//     known under the former one. Half an hour lies between the end of the former
-//     release and the begin of this one: so long may an invocation and its packets last.
-//  3. Without Former: when no record from before release 2 is open, and
-//     [Options.Retention] has passed since.
+//  1. Set the new scope in [Options], and describe the former scope in Former, with
+//     Claims. The engine claims a key under the former scope, unless the key is known
+//     under the new scope.
+//  2. Remove Claims, at the earliest half an hour after release 1 has replaced the
+//     former release: an invocation of the former release and its packets may last that
+//     long. The engine claims a key under the new scope, unless the key is known under
+//     the former scope.
+//  3. Remove Former. Wait until no record from before release 2 is open, and then for
+//     [Options.Retention].
 //
-// A roll-back goes back one release. The program from before release 1 doesn't look under
-// the new scope: roll back to that program only when no record from release 2 is open or
-// has an answer.
+// Roll back by one release at a time. The former release doesn't look under the new scope:
+// roll back to it only when no record from release 2 is open or has an answer.
 //
-// A request whose key is known under the other scope is the same operation: it is
-// replayed, refused or continued there, and [Op.Caller] is that record's. A claim is one
-// transaction of two items instead of one write: four write units instead of one. The
-// function needs the permission dynamodb:ConditionCheckItem.
+// If a key is known under the other scope, the record there decides: the request is
+// replayed, refused or continued from that record, and [Op.Caller] is that record's caller.
+// While Former is set, a claim is one transaction of two items instead of one write, and
+// costs four write units instead of one. The function needs the permission
+// dynamodb:ConditionCheckItem.
 //
-// The fields describe the former release; the zero Former stands for the verified
-// [Request.Identity]. A request without a caller under the other scope has no record there,
-// and claims as if there were no Former. Both scopes use the Namespace of Options.
+// The fields describe the former release. The zero Former means that the former scope was
+// the verified [Request.Identity]. A request that has no caller under the other scope can
+// have no record there: it claims its key as if there were no Former. Both scopes use the
+// Namespace of Options.
 type Former struct {
-	// Claims says that keys are still claimed under the former scope. Set Claims in the
-	// first of the two releases.
+	// Claims makes the engine claim keys under the former scope still. Set Claims in release
+	// 1 and remove it in release 2.
 	Claims bool
 	// Scope is the former [Options.Scope].
 	Scope func(ctx context.Context, r *Request) (string, error)
 	// OneScope says that the former release had one scope for all callers ([OneScope]), also
-	// for callers who have a verified identity now. The option [OneScope] keeps verified
-	// callers apart, so deploy the authorizer after the first release. Callers who had an
-	// identity before take no part in the change: their routes need an engine without
-	// Former.
+	// for callers who have a verified identity now. Deploy the authorizer after release 1:
+	// with the option [OneScope], the former release would give each verified caller a
+	// separate scope. Callers who always had an identity don't change scope: serve their
+	// routes with an engine without Former.
 	OneScope bool
 	// Preset is the former preset, such as [ACP], or a function that sets the former
 	// Fingerprint, Methods and MinKey. A function that sets nothing stands for the default
-	// contract. The preset's scope and fingerprint change in the two releases: the engine
-	// adds the former fingerprint to [Fingerprint.Known]. Until the third release, the
-	// engine accepts keys and methods that either preset accepts. With a method that only
-	// the former preset has, a request without a key passes. Default: the preset did not
+	// contract. The scope and the fingerprint of the preset change in the same releases: the
+	// engine adds the other preset's fingerprint to [Fingerprint.Known]. Until release 3 the
+	// engine accepts keys and methods that either preset accepts. If only the former preset
+	// has a request's method, the request passes without a key. Default: the preset did not
 	// change.
 	Preset func(*Options)
 }

@@ -13,15 +13,15 @@ import (
 	"github.com/samekey/samekey/internal/base/defaults"
 )
 
-// FormKey finds the key in a field of an HTML form (urlencoded or multipart), for
-// pages whose forms may be submitted twice: put a fresh value into a hidden field
-// each time the page is made. Use FormKey as [Options.KeyFrom].
+// FormKey returns a function for [Options.KeyFrom] that finds the key in a field of an HTML
+// form (urlencoded or multipart). Use FormKey for pages whose forms may be submitted twice,
+// and put a fresh value into a hidden field each time the page is made.
 //
-// A browser makes a new boundary for each submission of a multipart form; the
-// fingerprint ignores the boundary.
+// A browser makes a new boundary for each submission of a multipart form; the fingerprint
+// ignores the boundary.
 //
-// Without a form or the field, the error is [ErrKeyMissing]; if the field occurs
-// twice, [ErrKeyInvalid].
+// The function returns [ErrKeyMissing] if the request has no form or the form lacks the
+// field, and [ErrKeyInvalid] if the field occurs twice.
 func FormKey(field string) func(*Request) (string, error) {
 	return func(r *Request) (string, error) {
 		var contentType string

@@ -20,10 +20,11 @@ type handlers struct {
 // operation identifies a handler's keys: names are unique within a kind.
 type operation struct{ kind, name string }
 
-// AddHandler registers a handler of the engine's requests ([Request.Handler]). AddHandler is
-// for adapters, at cold start. An engine with [Options.Resumable] refuses a handler without a
-// name, or with the name of another handler of this engine: a completer could run an
-// abandoned request in the wrong handler. Any engine refuses a name that isn't UTF-8.
+// AddHandler registers the name of a handler that serves requests of this engine
+// ([Request.Handler]). Adapters call AddHandler at cold start. With [Options.Resumable],
+// AddHandler returns an error if the name is empty or belongs to another handler of this
+// engine: a completer could run an abandoned request in the wrong handler. AddHandler
+// always returns an error for a name that isn't UTF-8.
 func (e *Engine) AddHandler(name string) error {
 	if !utf8.ValidString(name) { // a record would have another name, and nobody could read its contents
 		return fmt.Errorf("idem: the handler's name %q is not UTF-8", name)
@@ -47,13 +48,13 @@ func (e *Engine) AddHandler(name string) error {
 	return nil
 }
 
-// AddOperation registers a handler of a kind, such as the handlers of messages. Only the
-// handler's name keeps its keys apart from the keys of other handlers
-// ([Request.Operation]). AddOperation is for adapters, at cold start. It returns an error
-// if two handlers would share their keys, and take each other's work for their own: this
-// engine has a handler of this kind and name already; or the name is empty and, as far as
-// the store can tell, another engine with the same Namespace has a handler of this kind
-// without a name. An engine in [ModeOff] accepts any name.
+// AddOperation registers a handler of a kind, such as the handlers of messages, if only the
+// handler's name separates the keys of its kind ([Request.Operation]). Adapters call
+// AddOperation at cold start. Two handlers with the same keys would take each other's work
+// for their own. So AddOperation returns an error in two cases: this engine already has a
+// handler of this kind and name; or the name is empty, and the store knows another engine
+// with the same Namespace that has a handler of this kind without a name. In [ModeOff]
+// AddOperation accepts any name.
 func (e *Engine) AddOperation(kind, name string) error {
 	if e.core.opt.Mode == ModeOff {
 		return nil
@@ -74,10 +75,9 @@ func (e *Engine) AddOperation(kind, name string) error {
 	return nil
 }
 
-// AddSource registers a source that may repeat a request for as long as keeps; zero means
-// unknown. AddSource is for adapters, at cold start. If the engine forgets a key earlier
-// than the source, a late delivery runs a second time: AddSource logs a warning. If keeps
-// is zero, AddSource logs none.
+// AddSource registers a source that may repeat a request for up to the duration keeps; zero
+// means unknown. Adapters call AddSource at cold start. AddSource logs a warning if keeps
+// is longer than [Options.Retention]: a late delivery would run a second time.
 func (e *Engine) AddSource(name string, keeps time.Duration) {
 	if known := e.core.opt.Retention; known < keeps && e.core.opt.Mode != ModeOff {
 		e.core.log.Warn("a late delivery would be carried out a second time: the source keeps a record for longer than Options.Retention; "+

@@ -17,41 +17,40 @@ type Event struct {
 	Route    string        // the request's route
 	Phase    string        // name of the committed phase
 	Status   int           // status of the answer; 0 without an answer
-	Jobs     int           // jobs that were staged by this commit or answer
-	Resumed  bool          // the attempt is a completer's: there is no client
+	Jobs     int           // number of jobs staged by this commit or answer
+	Resumed  bool          // a completer made the attempt: there is no client
 	Created  time.Time     // time of the claim; zero if unknown
 	Expires  time.Time     // end of the key's lifetime; zero if unknown
-	Lease    time.Duration // rest of the lease of an operation in flight
+	Lease    time.Duration // time left of the lease, for an operation in flight
 	Duration time.Duration // of a committed phase, from its begin until it was stored
 	Err      error         // cause of a failure; else nil
 }
 
-// Hooks are called as an engine works. Nil hooks are skipped, and cost nothing.
-// Hooks run on the request's goroutine, possibly for many requests at once, and
-// must neither block nor panic. Their arguments are copies. [Join] combines several
-// Hooks.
+// Hooks are functions that an engine calls as it works. Nil hooks are skipped, and cost
+// nothing. Hooks run on the request's goroutine, possibly for many requests at once, and
+// must neither block nor panic. Their arguments are copies. [Join] combines several Hooks.
 type Hooks struct {
 	Claimed     func(context.Context, Event) // a new operation begins
 	TakenOver   func(context.Context, Event) // an attempt takes over an abandoned operation
 	Committed   func(context.Context, Event) // a phase is stored
 	Finished    func(context.Context, Event) // an answer is stored
-	Released    func(context.Context, Event) // an attempt gives its key back without an answer
+	Released    func(context.Context, Event) // an attempt ends without an answer and gives up its lease
 	Replayed    func(context.Context, Event) // a stored answer is given again
 	InFlight    func(context.Context, Event) // refused: another attempt holds the key
 	Mismatch    func(context.Context, Event) // refused: the key was used with another request
 	Limited     func(context.Context, Event) // refused: the caller's quota is used up
 	Stuck       func(context.Context, Event) // an operation got stuck: an operator has to settle it
-	Blocked     func(context.Context, Event) // the program refuses to continue the operation, on each try: people have to correct the program or the record
+	Blocked     func(context.Context, Event) // each try fails because the program can't continue the operation: people have to correct the program or the record
 	LeaseLost   func(context.Context, Event) // another attempt overtook this attempt
-	Unstored    func(context.Context, Event) // the handler's answer was given but could not be stored: a retry may run again
-	Refused     func(context.Context, Event) // refused before the record was read, or stuck, or expired
+	Unstored    func(context.Context, Event) // the handler's answer was sent but could not be stored: a retry may run the handler again
+	Refused     func(context.Context, Event) // refused for another reason, such as a bad key or a stuck operation
 	Failed      func(context.Context, Event) // the store failed, or a record is corrupt
 	Unprotected func(context.Context, Event) // the handler ran without protection: ModeOpen while the store can't be reached (Err), or a request with a key in ModeOff
 	Observed    func(context.Context, Event) // ModeObserve: Err is the outcome that the request would have had
 
-	// Ended is called once for each request under a key that ran or was refused, and for
-	// each try of a completer. Ended comes after the other hooks, also if the handler
-	// panics. A request that passed without a key, or was only observed, has no Summary.
+	// Ended is called once for each request with a key that ran or was refused, and for each
+	// try of a completer. The call comes after the other hooks, even if the handler panics.
+	// Ended isn't called for a request that passed without a key, or was only observed.
 	Ended func(context.Context, Summary)
 }
 
@@ -61,17 +60,17 @@ type Summary struct {
 	Record   string        // short hash that names the record in logs; "" if the key could not be read
 	ID       string        // id of the operation; "" if not known
 	Route    string        // the request's route
-	Status   int           // of the handler's or the stored answer; 0 if the engine answers in their place
-	Resumed  bool          // the attempt is a completer's
-	Begun    time.Time     // by the real clock
+	Status   int           // status of the handler's or the stored answer; 0 if the engine gave an answer of its own
+	Resumed  bool          // a completer made the attempt
+	Begun    time.Time     // when the request began, by the real clock
 	Duration time.Duration // from Begun to the answer
 	Err      error         // the engine's refusal or the handler's error; else nil
 
 	// Happened holds the request's events in the order of their hooks.
 	Happened []Event
 
-	// Cost is the request's use of the store, if the store counts it ([meter.Meter]).
-	// Operations nested in this operation have a Cost of their own.
+	// Cost is what the request cost at the store, if the store counts it ([meter.Meter]).
+	// Nested operations have a separate Cost, which isn't included.
 	Cost store.Cost
 }
 

@@ -61,8 +61,8 @@ func (c *core) due(j Job) (Job, error) {
 	return j, nil
 }
 
-// NewJob returns a job with v as JSON in its Args. If v has no JSON form, staging
-// the job fails its phase ([ErrWrite]).
+// NewJob returns a job of this kind, with v as JSON in Args. If v can't be encoded as JSON,
+// NewJob returns a job without Args, and staging that job fails its phase ([ErrWrite]).
 func NewJob(kind string, v any) Job {
 	args, _ := json.Marshal(v) // none, if v has no JSON form: staging refuses the job with an error
 	return Job{Kind: kind, Args: args}

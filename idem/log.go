@@ -10,15 +10,19 @@ import (
 	"github.com/samekey/samekey/internal/base/redact"
 )
 
-// Log returns hooks that log a line for each request when it ends and, with the level
-// Debug, a line for each event as it happens. The level of a request's line is Error if
-// people have to act (stuck, blocked, unprotected or unstored operations, a failing store),
-// Warn if the request was refused for good, taken over or overtaken, or if its handler
-// failed, and Info otherwise.
+// Log returns hooks that log one line for each request when the request ends. With the
+// level Debug they also log a line for each event as it happens. The level of a request's
+// line is
 //
-// The lines name the record by its short hash, and never have a key, body, answer,
-// header or query. A handler's error is logged with its first 256 bytes, without the
-// queries of URLs. A nil logger is slog.Default().
+//   - Error if people have to act: an operation is stuck, blocked, unprotected or
+//     unstored, or the store fails;
+//   - Warn if the request was refused for good, an attempt took over or was overtaken,
+//     or the handler failed;
+//   - Info otherwise.
+//
+// The lines name the record by its short hash, and never have a key, body, answer, header
+// or query. A handler's error is logged with its first 256 bytes, without the queries of
+// URLs. If logger is nil, Log uses slog.Default().
 func Log(logger *slog.Logger) Hooks {
 	if logger == nil {
 		logger = slog.Default()

@@ -15,16 +15,17 @@ import (
 	"github.com/samekey/samekey/internal/trace"
 )
 
-// Found says what a look-up found: see [LookUp]. The zero Found means no answer.
+// Found is the finding of a look-up ([LookUp]). The zero Found means that the look-up gave
+// no answer.
 type Found int
 
-// The answers of a look-up.
+// The findings of a look-up.
 const (
-	Made    Found = 1 + iota // the provider has the call, and its result
+	Made    Found = 1 + iota // the provider knows the call and its result
 	NotMade                  // the provider knows no such call
 )
 
-// Call describes a call that may have been made, for a look-up ([LookUp]).
+// Call describes a call that may have been made. A look-up ([LookUp]) gets it.
 type Call struct {
 	// Service and Step name the call, as [Sends] and [Tx.Key] do.
 	Service string
@@ -32,38 +33,40 @@ type Call struct {
 	// Key is the call's derived key: the idempotency key, or the reference that was sent to
 	// a system without keys.
 	Key string
-	// Sends is the data that [Sends] declares.
+	// Sends is the data that the phase declares with [Sends].
 	Sends any
-	// First and Last bound the time at which copies of the call may have been sent.
+	// First and Last are the earliest and the latest time at which a copy of the call may
+	// have been sent.
 	First, Last time.Time
 }
 
 // LookUp lets a phase ask its provider for the outcome of a call that may have been made.
-// ask runs instead of the phase's function where an attempt may not repeat the call: after
-// a [NotIdempotent] call, or once the provider may have forgotten the key ([Remembers]).
-// Without LookUp such an operation is stuck. ask returns
+// ask runs instead of the phase's function if an attempt must not repeat the call: after a
+// [NotIdempotent] call, or once the provider may have forgotten the key ([Remembers]).
+// Without LookUp the operation would be stuck. ask returns one of these:
 //
-//   - Made and the phase's result, which is committed: the handler goes on;
-//   - NotMade, if the provider knows no such call. It counts only if ask began later than
-//     within after the last moment at which a copy of the call may have been sent, the end of
-//     its attempt's lease. Then the call is made once; with Remembers(0) the operation is
-//     stuck;
-//   - an error, if the outcome isn't known yet;
-//   - an error that matches [ErrContradiction] if the provider has something else than was
-//     sent, or has it twice. The operation is stuck.
+//   - Made and the phase's result. The result is committed, and the handler goes on.
+//   - NotMade, if the provider knows no such call. Copies of the call may be sent until
+//     the end of their attempt's lease. NotMade counts only if ask began more than
+//     within after that end. Then the call is made once; with Remembers(0) the operation
+//     is stuck.
+//   - An error, if the outcome isn't known yet.
+//   - An error that matches [ErrContradiction], if the provider has something other than
+//     was sent, or has it twice. The operation is stuck.
 //
-// While nothing is decided, the client gets 503 with Retry-After, which grows, and a
+// Until the outcome is known, the client gets 503 with a growing Retry-After, and a
 // completer asks again with its back-off. Only asks that begin after within count as tries
-// ([Options.MaxTries]): each of a completer's asks, and, without a stored request, a
-// client's first ask in each pause of such a back-off.
+// ([Options.MaxTries]). Each such ask of a completer counts. If the request isn't stored, a
+// client's first ask in each pause of the same back-off counts.
 //
-// within is the sum of three times: how long a copy of the call may be on its way, a paused
-// process included; how far the look-up may be behind; and how far the hosts' clocks may
-// differ. Zero means 15 minutes. If within is too short, the call may be made twice.
+// within is the sum of three times: how long a copy of the call may be on its way,
+// including pauses of its process; how far the look-up may lag behind; and how far the
+// hosts' clocks may differ. Zero means 15 minutes. If within is too short, the call may be
+// made twice.
 //
-// A phase with a look-up makes one call, and declares it with one [Sends]: another key is
-// refused ([ErrKeyReused]). T must be the result's type of the phase, or the phase fails
-// ([ErrLookUp]). ask must have no effect; it may run many times.
+// A phase with a look-up makes one call, which one [Sends] declares; another key is refused
+// ([ErrKeyReused]). T must be the phase's result type, or the phase fails ([ErrLookUp]).
+// ask must have no effect; it may run many times.
 func LookUp[T any](ask func(ctx context.Context, c Call) (T, Found, error), within time.Duration) PhaseOption {
 	l := &lookUp{result: reflect.TypeFor[T](), within: cmp.Or(max(within, 0), defaults.Within)}
 	if ask != nil {

@@ -36,9 +36,9 @@ var (
 	_ store.Sizer = (*MemoryStore)(nil)
 )
 
-// AddUnnamed counts a handler without a name in a group, such as a namespace, and
-// returns the group's number of handlers on this store. [Engine.AddHandler] and
-// [Engine.AddOperation] use it, so that a test refuses what a table's store refuses.
+// AddUnnamed counts one more handler without a name in the group among, such as a
+// namespace, and returns the group's count in this store. [Engine.AddOperation] calls
+// AddUnnamed, so that a test refuses what a table's store refuses.
 func (m *MemoryStore) AddUnnamed(among string) int { return m.unnamed.Add(among) }
 
 // Claim implements [store.Store].
@@ -65,8 +65,8 @@ func (m *MemoryStore) Claim(ctx context.Context, c store.Claim) (*store.Record, 
 	return nil, nil
 }
 
-// Writes lists the committed user writes in order. Their String method describes
-// them.
+// Writes lists the committed user writes in order. [Write] has a String method that
+// describes the write.
 func (m *MemoryStore) Writes() []Write {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -16,20 +16,21 @@ import (
 
 // Middleware makes next safe to retry under net/http, by the same contract as
 // [Engine.Serve]. Requests on which the engine doesn't act reach next unchanged. If such a
-// request carries a key, its answer says so (Idempotency-Status).
+// request carries a key, the header Idempotency-Status of its answer says that the key was
+// ignored.
 //
-// Other requests are buffered both ways: next reads the whole body from memory,
-// and its answer is sent after it is stored. So next can't flush, hijack or send
-// trailers; http.ResponseController returns http.ErrNotSupported. A panic in next
-// is logged and answered with 500 like an error, except http.ErrAbortHandler,
-// which frees the key and continues.
+// For all other requests, the engine buffers request and answer: next reads the whole body
+// from memory, and the answer is sent after it is stored. So next can't flush, hijack or
+// send trailers; http.ResponseController returns http.ErrNotSupported. A panic in next is
+// logged and answered with 500 like an error, except http.ErrAbortHandler, which frees the
+// key and continues.
 //
-// A handler must not keep working after it returns, because its answer is the key's answer.
+// next must not keep working after it returns, because the engine then stores its answer.
 // So put an http.TimeoutHandler outside of Middleware, never inside.
 //
-// [Options.Scope] finds the caller, with the request's context: identify the caller
-// in a middleware before this middleware. Without Options.Scope a keyed request is
-// refused ([ErrScope]), unless [OneScope] is set.
+// [Options.Scope] finds the caller and gets the request's context. So identify the caller
+// in a middleware outside of Middleware. Without Options.Scope a keyed request is refused
+// ([ErrScope]), unless [OneScope] is set.
 func (e *Engine) Middleware(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {

@@ -10,14 +10,16 @@ const (
 	// ModeEnforce protects each request. While the store can't be reached, requests are
 	// refused with 503.
 	ModeEnforce Mode = iota
-	// ModeObserve runs each request and refuses none, also without a key or caller. It
-	// keeps records, and only reports the outcome that the request would have had
-	// ([Hooks.Observed], log): the first stage of a retrofit.
+	// ModeObserve runs each request and refuses none, not even a request without a key or
+	// caller. The engine stores records, and reports the outcome that the request would have
+	// had under ModeEnforce ([Hooks].Observed, log). Use ModeObserve as the first stage of a
+	// retrofit.
 	ModeObserve
-	// ModeOpen is ModeEnforce, but runs the handler without protection while the store can't
-	// be reached, instead of answering 503: a retry may run the handler again. A store that
-	// certainly refuses the call (access denied, no such table) counts as reached. So does a
-	// store that can't get its encryption key: the record may hold an answer.
+	// ModeOpen works like ModeEnforce while the store can be reached. While it can't,
+	// ModeOpen runs the handler without protection instead of answering 503: a retry may run
+	// the handler again. A store that certainly refuses the call (access denied, no such
+	// table) counts as reached. So does a store that can't get its encryption key, since the
+	// record may hold an answer.
 	ModeOpen
 	// ModeOff runs each handler without protection and never calls the store, which may
 	// then be nil.
@@ -37,13 +39,12 @@ type KeyMode int
 const (
 	// KeyRequired refuses the request with 400; nothing is stored.
 	KeyRequired KeyMode = iota
-	// KeyOptional runs the request every time; nothing is stored.
+	// KeyOptional runs such a request every time; nothing is stored.
 	KeyOptional
-	// KeyGenerate makes a key, logs a warning and continues; over HTTP the answer
-	// echoes the key. KeyGenerate refuses a request that its source repeats
-	// ([Request.Redelivered]), which would get a different key each time. Inside an
-	// operation KeyGenerate makes no key: a request without its own key is part of
-	// that operation.
+	// KeyGenerate makes a key, logs a warning and continues; over HTTP the answer echoes the
+	// key. KeyGenerate refuses a request that its source repeats ([Request.Redelivered]),
+	// since each repetition would get a different key. Inside an operation KeyGenerate makes
+	// no key: a request without a key is part of that operation.
 	KeyGenerate
 )
 
@@ -55,11 +56,12 @@ const (
 	// InFlightRefuse answers 409 at once. Retry-After is the rest of the lease, at
 	// most five seconds.
 	InFlightRefuse InFlightMode = iota
-	// InFlightWait waits for the other attempt's answer and replays it. If that
-	// takes longer than ten seconds or the time of this request, the answer is
-	// 409. If the other attempt fails, this attempt runs.
+	// InFlightWait waits for the other attempt's answer and replays it. The wait lasts at
+	// most ten seconds, and no longer than this request's time; then the answer is 409. If
+	// the other attempt fails, this attempt runs.
 	InFlightWait
 	// InFlightAccept answers 202 with the Location of a status resource
-	// ([Options.StatusURL]), which finally returns the answer.
+	// ([Options.StatusURL]). Once the other attempt is done, the status resource returns its
+	// answer.
 	InFlightAccept
 )

@@ -17,22 +17,23 @@ type Op struct {
 	over      atomic.Bool // the handler has returned; its context may still be in use
 }
 
-// ID is the operation's server-made id. The id is the same for every attempt. The key gets
-// a new id once it is free again: when it has expired, or when an attempt has failed before
-// its first phase and the request isn't stored. The id is safe to log.
+// ID is the operation's server-made id, the same for every attempt. After a key is free
+// again, its next operation has a new id. A key becomes free when it expires, or when an
+// attempt fails before its first phase and the request isn't stored. The id is safe to log.
 func (o *Op) ID() string { return o.run.record().ID }
 
-// TakenOver reports whether an earlier attempt began this operation and abandoned it, and
-// this attempt, of a client or a completer, has taken it over.
+// TakenOver reports whether this attempt, of a client or a completer, took over the
+// operation from an earlier attempt that abandoned it.
 func (o *Op) TakenOver() bool { return o.takenOver }
 
 // Caller returns the operation's caller, the same in every attempt. A completer's attempt
-// has the Caller too, although the completer's request has no header that names the caller.
-// The tenant is not part of the Caller.
+// has the caller too, although the completer's request has no header that names the caller.
+// The tenant is not part of the caller.
 //
-// Subject is what [Options.Scope] or [Request.Scope] returned if Kind is "program",
-// a verified subject if Kind is a kind of [Request.Identity], the source of events
-// if Kind is "source", and empty if Kind is "one" ([OneScope]). Compare both.
+// Kind says what Subject is. With the kind "program", Subject is the value of
+// [Request.Scope] or the result of [Options.Scope]. With a kind of [Request.Identity],
+// Subject is a verified subject. With "source", Subject is the source of events. With "one"
+// ([OneScope]), Subject is empty. To compare two callers, compare both Kind and Subject.
 func (o *Op) Caller() Identity { return o.run.ask.placeOf(o.run.record()).whose }
 
 // opContext is the context of an operation's handler.

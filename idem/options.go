@@ -29,9 +29,9 @@ const maxName = 256 // limit for the name of a function or handler, in bytes
 //
 // Routes that need other settings use another engine on the same store.
 type Options struct {
-	// Mode decides whether requests are protected, observed or left alone. Modes other than
-	// ModeEnforce are for handlers without phases: a phase that begins without a record is
-	// refused ([ErrUnprotected]). Default: ModeEnforce.
+	// Mode decides whether requests are protected, observed or left alone. Use modes other
+	// than ModeEnforce only for handlers without phases: a phase that begins without a
+	// record is refused ([ErrUnprotected]). Default: ModeEnforce.
 	Mode Mode
 
 	// Namespace separates applications that share a table. Every partition key
@@ -39,29 +39,28 @@ type Options struct {
 	// letters, digits, "-", "_" and ".". Default: none.
 	Namespace string
 
-	// Function names the program that runs this engine's operations. A record stores the
-	// name, and only a completer that acts for this function completes the operation without
-	// its client ([Engine.Resume]), so Resumable needs a name. Aliases that are separate
-	// applications on one table need different names. At most 256 bytes. Default:
+	// Function names the program that runs this engine's operations, and is stored in each
+	// record. Only a completer that acts for this function completes an operation without
+	// the client ([Engine.Resume]), so Resumable needs a Function. Give different names to
+	// aliases that are separate applications on one table. At most 256 bytes. Default:
 	// AWS_LAMBDA_FUNCTION_NAME, which Lambda sets; none elsewhere.
 	Function string
 
-	// Retention is how long a finished operation replays and an unfinished key is
-	// remembered. Retention must outlast the longest time over which a client
-	// retries, because a later retry runs anew. At least an hour.
-	// Default: 24 hours.
+	// Retention is how long a finished operation is replayed, and an unfinished key is
+	// remembered. Choose a Retention longer than clients retry, because a later retry runs
+	// anew. At least an hour. Default: 24 hours.
 	Retention time.Duration
 
-	// Lease is how long an attempt holds its key if its context has no deadline.
-	// Otherwise the lease ends with the deadline. The engine renews the lease of a
-	// handler that works past its deadline and is not killed: on Lambda Managed
-	// Instances, in a container, under net/http. Each renewal is one write and adds a
-	// Lease. After 15 minutes of renewals the next attempt takes over, even if the
-	// handler is still running. More than half a second. Default: 30 seconds.
+	// Lease is how long an attempt holds its key if its context has no deadline. With a
+	// deadline, the lease ends at the deadline. If a handler works past its deadline and is
+	// not killed (on Lambda Managed Instances, in a container, under net/http), the engine
+	// renews the lease. Each renewal is one write and adds a Lease. After 15 minutes of
+	// renewals the next attempt takes over, even if the handler is still running. More than
+	// half a second. Default: 30 seconds.
 	Lease time.Duration
 
-	// LeaseMargin extends every lease, since a timeout may kill late and clocks
-	// differ. At least a second. Default: 2 seconds.
+	// LeaseMargin is added to every lease, since a timeout may kill a process late, and
+	// clocks differ. At least a second. Default: 2 seconds.
 	LeaseMargin time.Duration
 
 	// Methods are the HTTP methods that use keys. Requests with other methods pass
@@ -71,23 +70,23 @@ type Options struct {
 	Methods []string
 
 	// KeyHeader is the name of the header with the key, for contracts with another name
-	// ("PayPal-Request-Id"). The answers echo the key under this name, and errors mention
-	// the name. No option can add the header to the fingerprint or to a record. Default: the
+	// ("PayPal-Request-Id"). Answers echo the key under this name, and errors mention the
+	// name. Neither the fingerprint nor a record can include the header. Default: the
 	// constant [KeyHeader].
 	KeyHeader string
 
 	// Key decides how to treat a request without a key. Default: KeyRequired.
 	Key KeyMode
-	// MinKey is the least length of a new operation's key, in bytes: 1 to 255, the longest
-	// key. A known key is served whatever MinKey is. Without a MinKey, keys of callers under
-	// [OneScope] have at least 22 bytes. Default: 1.
+	// MinKey is the least length of a new operation's key, in bytes, from 1 to 255 (the
+	// length of the longest key). A shorter key with a record is still served. Default: 1;
+	// for callers under [OneScope], 22.
 	MinKey int
 
-	// KeyFrom finds the key elsewhere than in the header: in a form or in a body. The key
-	// from KeyFrom replaces the header's, since a browser may add a header of its own to
-	// each submission of a form. If KeyFrom returns [ErrKeyMissing], the header counts. Any
-	// other error refuses the request before its record is read. KeyFrom may set
-	// [Request.Same] and [Request.Unread].
+	// KeyFrom finds the key elsewhere than in the header, such as in a form or in a body. A
+	// key from KeyFrom replaces the key in the header, since a browser may add a header of
+	// its own to each submission of a form. If KeyFrom returns [ErrKeyMissing], the engine
+	// uses the header. Any other error refuses the request before its record is read.
+	// KeyFrom may set [Request.Same] and [Request.Unread].
 	KeyFrom func(*Request) (string, error)
 
 	// InFlight decides how to answer a request while another attempt holds its key.
@@ -98,84 +97,87 @@ type Options struct {
 	// base path. InFlightAccept needs StatusURL. See [Engine.ServeStatus].
 	StatusURL string
 
-	// Scope finds the caller of a request. Default: the request's verified Identity. A keyed
-	// request with neither a scope nor an Identity is refused (ErrScope), unless [OneScope]
-	// is set. The scope must rest on verified facts only: a scope that clients can choose
-	// gives them other callers' answers. An error or an empty scope refuses the request
-	// before anything is stored, since an unknown caller may be anybody. If the request has
-	// no caller, return an empty scope or an error that matches ErrScope. If the caller
-	// can't be found now, return another error: under [Former] a request without a caller is
-	// not refused. The engine adds the tenant.
+	// Scope finds the caller of a request, from verified facts only: a scope that clients
+	// can choose gives them other callers' answers. The engine adds the tenant. Default: the
+	// request's verified Identity; without an Identity, a keyed request is refused
+	// (ErrScope) unless [OneScope] is set.
+	//
+	// If the request has no caller, return an empty scope or an error that matches ErrScope.
+	// If the caller can't be found now, return another error. Both refuse the request before
+	// anything is stored, since an unknown caller may be anybody. Only under [Former] do
+	// they differ: there, a request without a caller is not refused.
 	Scope func(ctx context.Context, r *Request) (string, error)
-	// CallerFromOp says that the handlers take the caller from [Op.Caller], and from no
+	// CallerFromOp says that the handlers take the caller from [Op.Caller] and never from a
 	// header: a completer's request has no header that names the caller. Resumable needs
-	// CallerFromOp with Scope, with [OneScope], and for requests with a [Request.Scope].
+	// CallerFromOp if Scope is set, with [OneScope], and for requests with a
+	// [Request.Scope].
 	CallerFromOp bool
 
-	// Former is how the scopes of an earlier release were found, while they change: see
+	// Former describes how an earlier release found scopes, while scopes change: see
 	// [Former]. Default: none.
 	Former *Former
 
 	// Fingerprint defines which requests count as the same.
 	Fingerprint Fingerprint
 
-	// Quota limits the new operations of callers, before the claim. A caller over the limit
-	// gets a 429 with Retry-After ([ErrQuota]), and may use the key again. Requests with a
-	// known key and operations of a completer are never refused. While a caller's quota is
-	// used up, each of its requests costs one read. Package idem/quota has an
-	// implementation. Default: none.
+	// Quota limits the new operations of each caller. The engine asks Quota before it claims
+	// a key. A caller over the limit gets a 429 with Retry-After ([ErrQuota]), and may use
+	// the key again. Requests with a known key and operations of a completer are never
+	// refused. Each request of a caller over the limit costs one read. Package idem/quota
+	// has an implementation. Default: none.
 	Quota Quota
 
-	// Stored decides whether an answer of the handler is stored and replayed. The answer has
-	// its status and all its headers, with canonical names; Stored must not change it, and
-	// must be safe for concurrent use. An answer that isn't stored is given once and frees
-	// the key, if nothing was done under the key; otherwise it is withheld
-	// ([ErrUnfinished]). Answers of [Respond] and [Finish] are always stored. Adapters whose
-	// answers have no status pass 200. Default: DefaultStored.
+	// Stored decides whether an answer of the handler is stored and replayed. Stored gets
+	// the answer with all its headers, under canonical names; it must not change the answer,
+	// and must be safe for concurrent use. If Stored returns false and nothing was done
+	// under the key, the answer is given once and the key becomes free. If something was
+	// done, the answer is withheld ([ErrUnfinished]). Answers of [Respond] and [Finish] are
+	// always stored. Adapters whose answers have no status pass 200. Default: DefaultStored.
 	Stored func(Response) bool
-	// StoreHeaders are response headers to store besides Content-Type, Location and
-	// similar ones. New refuses headers that carry secrets.
+	// StoreHeaders lists response headers to store besides Content-Type, Location and
+	// similar headers. New refuses headers that carry secrets.
 	StoreHeaders []string
-	// MaxBody is the largest response body to store, in bytes. Of an answer with a
-	// larger body the engine stores only the status; a retry gets ErrNotKept and
-	// never runs again. At most 6 MiB. Default: 256 KiB.
+	// MaxBody is the largest response body to store, in bytes. If an answer's body is
+	// larger, the engine stores only the status; a retry gets ErrNotKept and never runs the
+	// handler again. At most 6 MiB. Default: 256 KiB.
 	MaxBody int
-	// MaxRequest is the largest body of a request that Middleware reads, in bytes. With
-	// Resumable, MaxRequest limits the body of a new request instead, and Middleware reads
-	// at least 10 MiB, so that a known key gets its answer. A larger new request is refused
-	// by [ErrTooLarge]; a known key whose body is not read, by [ErrIncomparable]. Storing a
-	// request costs a write unit for each KB (two above 4 KB), also if the handler then
-	// refuses the request. At most 10 MiB with Resumable. Default: 10 MiB, with Resumable
-	// 256 KiB.
+	// MaxRequest is the largest request body that Middleware reads, in bytes. With
+	// Resumable, MaxRequest limits only the body of a new request, and Middleware reads at
+	// least 10 MiB, so that a request with a known key gets its answer. A larger body is
+	// refused: by [ErrTooLarge] in a new request, by [ErrIncomparable] if the key is known
+	// and the body isn't read. Storing a request costs a write unit for each KB (two above 4
+	// KB), even if the handler then refuses the request. At most 10 MiB with Resumable.
+	// Default: 10 MiB; with Resumable 256 KiB.
 	MaxRequest int
 
-	// Resumable stores the request with its claim, so that a completer can finish
-	// the operation without its client. Only phases make this safe. The claim
-	// accepts the request: after an error, a panic or an unstored 5xx the client's
-	// retry or the completer continues the operation. Only a stored answer, or
-	// an unstored 4xx before anything was done, ends the operation.
+	// Resumable stores the request with its claim, so that a completer can finish the
+	// operation without its client. Use Resumable only with handlers whose effects are in
+	// phases: another handler may have its effects twice. The claim accepts the request:
+	// after an error, a panic or an unstored 5xx, the client's retry or the completer
+	// continues the operation. Only a stored answer, or an unstored 4xx before anything was
+	// done, ends the operation.
 	Resumable bool
 	// CallsOut says that every handler calls another system ([Foreign]) before it answers.
-	// The claim then says that a call follows, which saves the write before the first
-	// Foreign. In turn, an answer without a call counts as an answer that hides a call: once
-	// an attempt has died at any point, such an answer is withheld, and after MaxTries the
-	// operation waits for people. So leave CallsOut off for handlers that may answer without
-	// a call, and for handlers whose first call is never repeated ([NotIdempotent], or
-	// [Remembers] of zero).
+	// The claim then records that a call follows, which saves the write before the first
+	// Foreign. In turn, the engine treats an answer without a call as an answer that hides a
+	// call: if an earlier attempt died at any point, such an answer is withheld, and after
+	// MaxTries the operation waits for people. So leave CallsOut off for two kinds of
+	// handlers: those that may answer without a call, and those whose first call is never
+	// repeated ([NotIdempotent], or [Remembers] of zero).
 	CallsOut bool
-	// InputHeaders are request headers to store with a Resumable request, besides
+	// InputHeaders lists request headers to store with a Resumable request, besides
 	// Content-Type. New refuses headers that carry secrets.
 	InputHeaders []string
-	// MaxTries is how often a completer takes up an operation before the operation
-	// is stuck and waits for an operator. Default: 10.
+	// MaxTries is how many tries a completer makes before the operation is stuck and waits
+	// for an operator. Default: 10.
 	MaxTries int
 
 	// Problem makes the answers that the engine gives in place of the handler.
 	// Default: ProblemJSON.
 	Problem func(Problem) Response
-	// CORS lists the other origins whose pages may read the answers that the engine
-	// gives in place of the handler. Default: none, unless a middleware or gateway
-	// before the engine adds the headers.
+	// CORS lists the other origins whose pages may read the answers that the engine gives in
+	// place of the handler. Default: none. Leave it empty if a middleware or gateway before
+	// the engine adds the headers.
 	CORS  CORS
 	rules rules // of a preset
 
@@ -184,17 +186,17 @@ type Options struct {
 	Logger *slog.Logger
 	// Hooks are called as the engine works, for metrics.
 	Hooks Hooks
-	// Tracer makes spans of the steps of each operation, and passes the trace on with its
-	// jobs: Telemetry.Tracer of module github.com/samekey/samekey/otel. A record then stores
-	// the trace context of its claim, and each job the trace context of its phase, about 60
-	// bytes each. Default: none, and nothing is stored.
+	// Tracer makes a span of each step of an operation, and passes the trace on with the
+	// operation's jobs. Use Telemetry.Tracer of module github.com/samekey/samekey/otel. With
+	// a Tracer, a record stores the trace context of its claim, and each job the trace
+	// context of its phase, about 60 bytes each. Default: none, and nothing is stored.
 	Tracer trace.Tracer
 
 	oneScope bool // see OneScope
 	oneKey   int  // the least length of a key of OneScope's callers
 
-	// Now is the clock that makes and judges stored times, for tests. Default:
-	// time.Now.
+	// Now is the clock with which the engine sets and compares stored times, for tests.
+	// Default: time.Now.
 	Now func() time.Time
 }
 

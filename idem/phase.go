@@ -16,54 +16,54 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// Atomic runs fn and commits, all or nothing: the writes and jobs that fn gave to
-// its [Tx], and its result as the recovery point name. If an earlier attempt has
-// committed this phase, fn doesn't run and Atomic returns the stored result.
+// Atomic runs fn and commits, all or nothing, the writes and jobs that fn gave to its [Tx],
+// together with fn's result as the recovery point name. If an earlier attempt has committed
+// this phase, Atomic returns the stored result and fn doesn't run.
 //
-// fn must have no effect besides its calls of tx. After a conflict
-// ([ErrConflict]) fn runs again on fresh reads, for a few seconds, so fn may run
-// many times: fn returns its result and assigns nothing outside. A false
-// user-supplied condition is returned as [ErrCondition] and not tried again.
+// fn must have no effect besides its calls of tx. After a conflict ([ErrConflict]) fn runs
+// again on fresh reads, for a few seconds. So fn may run many times: it returns its result
+// and assigns nothing outside. If a user-supplied condition is false, Atomic returns
+// [ErrCondition] and doesn't try again.
 //
-// The result must survive JSON: a result with data in fields that JSON leaves
-// out, at any depth, is refused before anything commits ([ErrResult]). Even the
-// first run returns the value that a later attempt would get. Names are stable: a
-// phase that is renamed, repeated, reordered, nested or left out, or overlaps
-// another phase, fails with [ErrPhaseOrder] and never restarts anything. After a
-// failed phase, later phases return [ErrPhaseFailed], and the handler's answer is
-// not stored, unless the answer is made by [Respond].
+// The result must survive JSON: if JSON leaves out a field with data, at any depth, Atomic
+// refuses the result before anything commits ([ErrResult]). Even the first run returns the
+// value that a later attempt would get.
 //
-// If fn returns an answer made by [Respond], the answer is committed together
-// with everything that fn gave to tx, and ends the operation.
+// Names are stable: a phase that is renamed, repeated, reordered, nested or left out, or
+// overlaps another phase, fails with [ErrPhaseOrder] and never restarts anything. After a
+// failed phase, later phases return [ErrPhaseFailed], and the handler's answer is not
+// stored unless [Respond] made it.
 //
-// Outside of an operation (such as a request without a key) Atomic returns
-// [ErrNoOperation] and fn doesn't run.
+// If fn returns an answer made by [Respond], the answer is committed together with
+// everything that fn gave to tx, and ends the operation.
+//
+// Outside of an operation (such as a request without a key) Atomic returns [ErrNoOperation]
+// and fn doesn't run.
 func Atomic[T any](ctx context.Context, name string, fn func(context.Context, *Tx) (T, error)) (T, error) {
 	return phase(ctx, step{kind: atomically, name: name}, fn)
 }
 
-// Foreign is a phase whose fn may call other systems, with the derived key of
-// [Tx.Key]. Before fn runs, all earlier results are committed, and one write says that a
-// call follows (see [Options.CallsOut]). From then on the record is kept until the
-// operation ends. If the context is over by then, fn doesn't run ([ErrNoTime]). fn runs
-// once in each attempt: after a conflict that may pass, the engine repeats the commit only.
-// fn's context ends when fn returns, or as soon as the [Tx] refuses something.
+// Foreign is a phase whose fn may call other systems, with the derived key of [Tx.Key].
+// Before fn runs, all earlier results are committed, and one write says that a call follows
+// (see [Options.CallsOut]). After that write the record is kept until the operation ends.
+// If the context is over after the write, fn doesn't run ([ErrNoTime]). fn runs once in
+// each attempt: after a conflict that may pass, the engine repeats only the commit. fn's
+// context ends when fn returns, or as soon as the [Tx] refuses something.
 //
-// If the process dies before the commit, the next attempt calls again with the
-// same key, as long as the provider remembers the key ([Remembers]). Until a Foreign
-// commits, no answer ends the operation, whatever its status: the answer would hide the call.
-// The answer is withheld, and after [Options.MaxTries] the operation is stuck.
+// If the process dies before the commit, the next attempt calls again with the same key, as
+// long as the provider remembers the key ([Remembers]). Until a Foreign commits, no answer
+// ends the operation, whatever the status: the answer would hide the call. The engine
+// withholds the answer, and after [Options.MaxTries] the operation is stuck.
 //
-// Foreign is refused under a key that names only a delivery, such as the id of a
-// message ([ErrDeliveryKey]): under the next delivery's key the call would be a
-// different call.
+// Foreign is refused under a key that names only a delivery, such as the id of a message
+// ([ErrDeliveryKey]): under the next delivery's key the call would be a different call.
 //
-// Foreign takes neither writes nor jobs ([ErrWrite]): if the provider ([LookUp]) or people
-// say how the call ended, fn doesn't run, and they would be lost. Hand them to a following
-// [Atomic] or to [Finish].
+// Foreign takes neither writes nor jobs ([ErrWrite]). If the provider ([LookUp]) or people
+// say how the call ended, fn doesn't run, and fn's writes and jobs would be lost. Hand them
+// to a following [Atomic] or to [Finish].
 //
-// An error of fn fails the phase and keeps the key's record; the client is told
-// to retry with the same key. See [NotIdempotent] for systems without keys.
+// An error of fn fails the phase and keeps the key's record; the client is told to retry
+// with the same key. See [NotIdempotent] for systems without keys.
 func Foreign[T any](ctx context.Context, name string, fn func(context.Context, *Tx) (T, error), opts ...PhaseOption) (T, error) {
 	s := step{kind: foreign, name: name, memory: trusted(defaults.Memory)}
 	for _, opt := range opts {
@@ -72,19 +72,18 @@ func Foreign[T any](ctx context.Context, name string, fn func(context.Context, *
 	return phase(ctx, s, fn)
 }
 
-// Finish is the last phase: fn returns the handler's own response, which is
-// stored whatever its status, in one commit with fn's writes and jobs. Finish can
-// also be the whole body of a handler that only writes to DynamoDB. fn may run
-// many times, as in [Atomic].
+// Finish is the last phase: fn returns the handler's own response, which is stored whatever
+// its status, in one commit with fn's writes and jobs. A handler that only writes to
+// DynamoDB can consist of Finish alone. fn may run many times, as in [Atomic].
 //
 //	return idem.Finish(ctx, func(ctx context.Context, tx *idem.Tx) (response, error) {
 //		tx.Write(dynamo.Put(rides, ride))
 //		return created(ride), nil
 //	})
 //
-// Re is the response type of the handler's adapter, or [Response]. The client
-// gets the stored response, even if Finish returns a different response: an
-// earlier commit of this attempt may have been applied after all.
+// Re is the response type of the handler's adapter, or [Response]. The client gets the
+// stored response, even if Finish returns a different one: a commit that was reported as
+// failed may have been applied after all.
 func Finish[Re any](ctx context.Context, fn func(context.Context, *Tx) (Re, error)) (Re, error) {
 	var re Re
 	r, err := runOf(ctx)
@@ -107,15 +106,15 @@ func Finish[Re any](ctx context.Context, fn func(context.Context, *Tx) (Re, erro
 
 // Stage adds jobs to the next commit of the operation in ctx, at the latest the commit of
 // the answer. If the answer isn't stored, the jobs are not staged. Outside of an operation
-// Stage returns [ErrNoOperation]. For an invalid job Stage returns [ErrWrite], and for jobs
-// that don't fit into the record [store.ErrTooLarge] (see [Tx.Stage]). Both errors keep the
-// answer from being stored, like any failed phase: no job is lost if the caller ignores the
-// error.
+// Stage returns [ErrNoOperation]. Stage returns [ErrWrite] for an invalid job, and
+// [store.ErrTooLarge] for jobs that don't fit into the record (see [Tx.Stage]). After these
+// two errors no answer is stored, as after any failed phase: no job is lost if the caller
+// ignores the error.
 //
-// The jobs belong to the phase that follows. If that phase is already committed, so are the
-// jobs, and Stage doesn't stage them again. If that phase is a [Foreign], the phase fails
-// ([ErrWrite]). Inside a phase, which may run more than once, Stage is refused
-// ([ErrPhaseOrder]): use [Tx.Stage]. After the answer Stage returns [ErrAnswered].
+// The jobs belong to the phase that follows. If that phase is already committed, its jobs
+// are committed too, and Stage doesn't stage them again. If that phase is a [Foreign], the
+// phase fails ([ErrWrite]). Inside a phase, which may run more than once, Stage returns
+// [ErrPhaseOrder]: use [Tx.Stage]. After the answer Stage returns [ErrAnswered].
 func Stage(ctx context.Context, jobs ...Job) error {
 	r, err := runOf(ctx)
 	if err != nil {
@@ -124,16 +123,17 @@ func Stage(ctx context.Context, jobs ...Job) error {
 	return r.stage(ctx, jobs)
 }
 
-// Respond makes a definitive answer of v. Return it as the error of a phase's
-// function or of the handler: it ends the operation and is stored whatever its
-// status. v is a [Response] or the response type of the handler's adapter; any
-// other type fails before the commit ([ErrResult]).
+// Respond makes a definitive answer of v. Return the answer as the error of a phase's
+// function or of the handler: it ends the operation and is stored whatever its status. v is
+// a [Response] or the response type of the handler's adapter; any other type fails before
+// the commit ([ErrResult]).
 func Respond(v any) error { return &answered{v} }
 
-// SafeToRetry marks err of a [Foreign] phase whose calls certainly had no effect, such
-// as a refused connection: a [NotIdempotent] call may be made again, and no other call
-// is in doubt, so the key may be free. Don't mark the error of a client that retries by
-// itself: one of its earlier tries may have had an effect. SafeToRetry returns nil for nil.
+// SafeToRetry marks err of a [Foreign] phase whose calls certainly had no effect, such as a
+// refused connection. A [NotIdempotent] call may then be made again. Other calls are then
+// not in doubt, so the key may become free. Don't mark the error of a client that retries
+// by itself: one of its earlier tries may have had an effect. SafeToRetry returns nil for
+// nil.
 func SafeToRetry(err error) error {
 	if err == nil {
 		return nil
@@ -144,22 +144,20 @@ func SafeToRetry(err error) error {
 // PhaseOption is an option of [Foreign].
 type PhaseOption func(*step)
 
-// NotIdempotent is for a system without idempotency keys. The begin of the call
-// is committed first. After that the operation continues only with a result or an
-// error wrapped by [SafeToRetry]. Any other error, or the death of the process,
-// leaves the outcome unknown: the operation is stuck, and a human settles it. The
-// call is never repeated otherwise. The phase's Tx accepts neither writes nor
-// jobs ([ErrWrite]), since the outcome must be recordable whatever else is
-// stored.
+// NotIdempotent is for a system without idempotency keys. The engine commits the begin of
+// the call before the call. After that the operation continues only with a result, or with
+// an error wrapped by [SafeToRetry]. Any other error, or the death of the process, leaves
+// the outcome unknown: the operation is stuck, and a human settles it. Only a SafeToRetry
+// error or a human's decision allows another call. The phase's Tx accepts neither writes
+// nor jobs ([ErrWrite]): people must be able to record the outcome whatever else is stored.
 func NotIdempotent() PhaseOption { return func(s *step) { s.intent = true } }
 
-// Remembers sets how long the called system remembers a key. Default:
-// 24 hours. Samekey repeats a call that may have been made only within
-// that time, less an hour (or a quarter, if less), counted from the begin of the
-// first attempt that may have made the call. Later the provider would treat the
-// call as new. The outcome is then unknown, as for a [NotIdempotent] call: the
-// operation is stuck and waits for people. With zero or less, a call that may
-// have been made is never repeated.
+// Remembers sets how long the called system remembers a key. Default: 24 hours. Samekey
+// trusts this time minus an hour (minus a quarter, if a quarter is less than an hour). The
+// time begins with the first attempt that may have made the call. Within the time, Samekey
+// repeats a call that may have been made. Later the provider would treat the call as new,
+// so the outcome is unknown, as for a [NotIdempotent] call: the operation is stuck and
+// waits for people. With zero or less, a call that may have been made is never repeated.
 func Remembers(d time.Duration) PhaseOption {
 	return func(s *step) { s.memory = trusted(d) }
 }
@@ -167,14 +165,14 @@ func Remembers(d time.Duration) PhaseOption {
 // trusted returns the part of a provider's memory that Samekey relies on.
 func trusted(memory time.Duration) time.Duration { return memory - min(time.Hour, memory/4) }
 
-// Sends declares the data v that the call to service (and steps, see [Tx.Key])
-// sends: any value that JSON can hold. Only a hash is recorded. If a call may
-// have been made and an attempt would send different data under its key, the
-// attempt sends nothing: the operation is stuck and waits for people.
+// Sends declares the data v that the call to service (and steps, see [Tx.Key]) sends: any
+// value that JSON can hold. Only a hash of v is recorded. If a call may have been made, and
+// an attempt would send different data under the call's key, the attempt sends nothing: the
+// operation is stuck and waits for people.
 //
 // The hash is recorded with the write before the call, or when the attempt fails in the
-// call. The first call under [Options.CallsOut] has no such write: after the death of its
-// process the hash is missing, so don't rely on Sends to send uncommitted data.
+// call. The first call under [Options.CallsOut] has no such write: if the process dies in
+// that call, the hash is missing. So don't rely on Sends to send uncommitted data.
 func Sends(service string, v any, steps ...string) PhaseOption {
 	return func(s *step) { s.sends = append(s.sends, send{service, steps, v}) }
 }

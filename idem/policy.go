@@ -5,17 +5,19 @@ import (
 	"net/http"
 )
 
-// DefaultStored is the default of [Options.Stored]: successes and definitive
-// answers, such as a declined card (402), are stored. Not stored are answers after
-// which the client may correct or repeat the request because nothing was done (400,
-// 403, 408, 409, 422, 423, 425, 428, 429), answers that ask for the same request in
-// another way (401, 406, 407, 415, 421, 426, and a 4xx with a challenge), and
-// unexpected errors (5xx).
+// DefaultStored is the default of [Options.Stored]. It stores successes and definitive
+// answers, such as a declined card (402). It does not store three kinds of answers:
 //
-// A challenge is a WWW-Authenticate, Proxy-Authenticate or Payment-Required header, or
-// the body of x402's version 1: the client sends the same request with a proof. The
-// presets store no such answer either. DefaultStored looks into no other body: a
-// failure inside of a 200 needs a policy of its own, such as those of package lambda.
+//   - answers after which the client may correct or repeat the request because nothing
+//     was done (400, 403, 408, 409, 422, 423, 425, 428, 429);
+//   - answers that ask for the same request in another way (401, 406, 407, 415, 421,
+//     426, and a 4xx with a challenge);
+//   - unexpected errors (5xx).
+//
+// A challenge asks the client for the same request with a proof. It is a WWW-Authenticate,
+// Proxy-Authenticate or Payment-Required header, or the body of x402's version 1. The
+// presets don't store challenges either. DefaultStored looks into no other body: to
+// recognise a failure inside of a 200, set another policy, such as those of package lambda.
 func DefaultStored(r Response) bool {
 	switch r.Status {
 	case http.StatusBadRequest, http.StatusForbidden, http.StatusRequestTimeout, http.StatusConflict, http.StatusUnprocessableEntity,

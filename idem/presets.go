@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Stripe sets the contract of Stripe's API v2: keys on POST and DELETE, kept
-// for 30 days, failures run again, errors in Stripe's shape. A DELETE without a
-// key passes, since Stripe's clients send none to paths that begin with /v1/.
+// Stripe sets the contract of Stripe's API v2: keys on POST and DELETE, kept for 30 days;
+// failures run again; errors have Stripe's shape. A DELETE without a key passes, since
+// Stripe's clients send no key on paths that begin with /v1/.
 func Stripe(o *Options) {
 	o.Retention = 30 * 24 * time.Hour
 	o.Methods = []string{http.MethodPost, http.MethodDelete}
@@ -29,9 +29,9 @@ func StripeV1(o *Options) {
 	o.Problem, o.rules = stripeJSON, rules{stripe: true}
 }
 
-// IETF sets the contract of draft-ietf-httpapi-idempotency-key-header: quoted
-// keys on POST and PATCH. The earlier result is replayed, success or error,
-// except answers that ask for a repetition.
+// IETF sets the contract of draft-ietf-httpapi-idempotency-key-header: quoted keys on POST
+// and PATCH. The earlier result is replayed, success or error. Answers that ask for the
+// same request in another way are not stored.
 func IETF(o *Options) {
 	o.Methods = []string{http.MethodPost, http.MethodPatch}
 	o.rules.quoted = true
@@ -40,12 +40,14 @@ func IETF(o *Options) {
 }
 
 // ACP sets the contract of the Agentic Commerce Protocol: required keys on POST, kept for
-// 24 hours or longer, errors in ACP's flat shape, and the request's Request-Id in the
-// answers. The same key on another path is another operation. The query counts, and bodies
-// are compared as JSON by meaning: neither the order of members nor the spelling of numbers
-// and texts counts (1.0 is 1, exactly), and a null is not an absent member. ACP refuses
-// (ErrRequest) a body that two parsers may read differently because two members have one
-// name in any case, a body that isn't JSON, and a body of more than 1 MiB.
+// 24 hours or longer; errors in ACP's flat shape; and the request's Request-Id in the
+// answers. The same key on another path is another operation.
+//
+// The query counts. Bodies are compared as JSON values: the order of members and the
+// spelling of numbers and texts don't count (1.0 is exactly 1); a null differs from an
+// absent member. ACP refuses three kinds of bodies (ErrRequest): a body that isn't JSON; a
+// body of more than 1 MiB; and a body with two members of one name, in any case, which two
+// parsers may read differently.
 func ACP(o *Options) {
 	commerce(o, func(r *Request) ([]byte, error) { return exactJSON(r.Body) }, "acp")
 	o.Retention = 24 * time.Hour
@@ -54,9 +56,10 @@ func ACP(o *Options) {
 }
 
 // UCP sets the contract of the Universal Commerce Protocol: required keys of at least 22
-// characters on POST and PUT, kept for 48 hours, at least 24. The same key on another path
-// is another operation. The query counts, and bodies are compared by the SHA-256 of their
-// bytes. The key with another body or query is answered by 409. [ModeOpen] and [ModeOff] are refused.
+// characters on POST and PUT, kept for 48 hours; another Retention is at least 24 hours.
+// The same key on another path is another operation. The query counts, and bodies are
+// compared by the SHA-256 of their bytes. If a key comes with another body or query, the
+// answer is 409. New refuses [ModeOpen] and [ModeOff].
 func UCP(o *Options) {
 	commerce(o, func(r *Request) ([]byte, error) { return r.Body, nil }, "ucp")
 	o.Retention = 48 * time.Hour
@@ -126,14 +129,14 @@ func (r *rules) validate(o *Options) error {
 	return nil
 }
 
-// OneScope treats all callers that nobody verifies as one caller, for public routes:
+// OneScope gives all unverified callers one scope, for public routes:
 //
 //	idem.New(store, idem.OneScope)
 //
-// Those callers see each other's answers if they know the key and the request, so their
-// keys must be random: without [Options.MinKey] at least 22 characters. They have a status
-// resource only with [Options.StatusURL]: anybody who knows a key sees its answer there.
-// Callers with a verified identity stay apart, and so do tenants. OneScope has no effect
-// beside [Options.Scope]. With [Options.Resumable] the handlers must not look for a token:
-// see [Options.CallerFromOp].
+// Callers who share the scope see each other's answers if they know the key and the
+// request, so their keys must be random: at least 22 characters, unless [Options.MinKey] is
+// set. They have a status resource only if [Options.StatusURL] is set: anybody who knows a
+// key then sees its answer there. Each caller with a verified identity keeps a separate
+// scope, and so does each tenant. OneScope has no effect beside [Options.Scope]. With
+// [Options.Resumable] the handlers must not look for a token: see [Options.CallerFromOp].
 func OneScope(o *Options) { o.oneScope = true }

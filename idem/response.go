@@ -24,12 +24,11 @@ type Result struct {
 
 	// Replayed is true for a stored answer: the handler did not run.
 	Replayed bool
-	// Passed is true if the engine did nothing for the request. The answer is then
-	// the handler's own, unchanged.
+	// Passed is true if the engine did nothing for the request. The answer is then the
+	// handler's answer, unchanged.
 	Passed bool
-	// Unstored is true for a handler's answer that should have been stored but could
-	// not be. The effect has happened, and a retry after the end of the lease runs
-	// the handler again.
+	// Unstored is true for a handler's answer that should have been stored but could not be.
+	// The effect has happened; a retry after the end of the lease runs the handler again.
 	Unstored bool
 	// Expires is the end of the key's lifetime; zero if unknown.
 	Expires time.Time
@@ -42,14 +41,13 @@ type Result struct {
 const (
 	// ReplayedHeader marks a stored answer with "true".
 	ReplayedHeader = "Idempotent-Replayed"
-	// expiresHeader is the end of the key's lifetime, as an HTTP date: a retry after that is
-	// a new request.
+	// expiresHeader is the end of the key's lifetime, as an HTTP date. A retry after that
+	// time is a new request.
 	expiresHeader = "Idempotency-Expires"
-	// statusHeader is "ignored" if the request has a key header and the engine did
-	// nothing with the key: because of another method, ModeOff, ModeObserve, or
-	// ModeOpen with an unreachable store. It is "unstored" on a handler's answer that
-	// could not be stored ([Result.Unstored]). In both cases a retry may have the same
-	// effect again.
+	// statusHeader is "ignored" if the request has a key header and the engine did nothing
+	// with the key: because of another method, ModeOff, ModeObserve, or ModeOpen with an
+	// unreachable store. statusHeader is "unstored" on a handler's answer that could not be
+	// stored ([Result.Unstored]). In both cases a retry may have the same effect again.
 	statusHeader = "Idempotency-Status"
 
 	ignored = "ignored"

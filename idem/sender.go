@@ -16,11 +16,11 @@ type verified struct {
 
 type verifiedKey struct{}
 
-// WithSender passes the verified sender of a request to the [Engine.Middleware] and the
-// [Engine.StatusHandler] inside of a handler, which get only an http.Request: they use the
-// Identity, Facts and Tenant of r. Engines pass on the sender of each request, also of a
-// request on which they don't act. Adapters call WithSender for handlers without an engine.
-// An empty Identity means that nobody has verified the sender.
+// WithSender returns a context that carries r's verified sender: Identity, Facts and
+// Tenant. An [Engine.Middleware] or [Engine.StatusHandler] inside of a handler uses this
+// sender, since it gets only an http.Request. An empty Identity means that nobody has
+// verified the sender. Adapters call WithSender for handlers without an engine. Engines
+// pass on the sender themselves, also for requests on which they don't act.
 func WithSender(ctx context.Context, r *Request) context.Context {
 	return context.WithValue(ctx, verifiedKey{}, r.sender())
 }

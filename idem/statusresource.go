@@ -12,15 +12,17 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// Status returns the state of the operation of r's key, without running anything: the
-// answer as a replay if the operation is done; 202 with the recovery point while an attempt
-// holds the operation, or if a completer finishes it. Otherwise the error matches
-// [ErrStuck], [ErrNotKept] or [ErrKeyUnknown], or [ErrUnfinished] if nobody works on the
-// operation until its client sends the request again. r needs its Key and the data that
-// determine its scope: only the sender of the request sees the operation. Status compares
-// no fingerprint, since r is another request. So for the callers of [OneScope] every key is
-// unknown, unless [Options.StatusURL] is set: then anybody who knows a key may see its
-// answer.
+// Status returns the state of the operation of r's key, without running anything. If the
+// operation is done, Status returns its answer as a replay. While an attempt holds the
+// operation, or if a completer finishes it, Status returns 202 with the recovery point.
+// Otherwise Status returns an error: [ErrStuck], [ErrNotKept], [ErrKeyUnknown], or
+// [ErrUnfinished] if nobody works on the operation until its client sends the request
+// again.
+//
+// r needs its Key and the data that determine its scope: only the sender of the request
+// sees the operation. Status compares no fingerprint, since r is another request than the
+// operation's. So for the callers of [OneScope] every key is unknown, unless
+// [Options.StatusURL] is set: then anybody who knows a key may see its answer.
 func (e *Engine) Status(ctx context.Context, r Request) (Result, error) {
 	if err := checkKey(r.Key, true); err != nil {
 		return Result{}, &Error{Op: "key", Err: err}
@@ -70,10 +72,9 @@ func (a *attempt) status(ctx context.Context, at *place) (*store.Record, state.V
 	return rec, v, err
 }
 
-// ServeStatus is [Engine.Status] as the HTTP resource at [Options.StatusURL]. The
-// key follows StatusURL in r's path, unless r.Key is set. Adapters and
-// [Engine.StatusHandler] use ServeStatus. Methods other than GET and HEAD get a
-// 405.
+// ServeStatus is [Engine.Status] as the HTTP resource at [Options.StatusURL]. The key
+// follows StatusURL in r's path, unless r.Key is set. Adapters and [Engine.StatusHandler]
+// use ServeStatus. Methods other than GET and HEAD get a 405.
 func (e *Engine) ServeStatus(ctx context.Context, r Request) Response {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		resp := Response{

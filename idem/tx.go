@@ -14,14 +14,14 @@ import (
 )
 
 // Write is one of the user's own writes, or a check of an item that was read. A Write
-// commits together with the record. A store's package makes writes (dynamo.Put and similar
-// functions).
+// commits together with the record. Writes come from functions of the store's package, such
+// as dynamo.Put.
 type Write = store.Write
 
-// Tx collects the writes and jobs of one run of a phase. They take effect
-// together with the recovery point, or not at all. Each run gets a new Tx. A Tx
-// is safe for concurrent use until the phase's function returns; later calls are
-// ignored, but Key panics.
+// Tx collects the writes and jobs of one run of a phase. They take effect together with the
+// recovery point, or not at all. Each run gets a new Tx. A Tx is safe for concurrent use
+// until the phase's function returns. After that, calls are ignored, except that Key
+// panics.
 type Tx struct {
 	id      string                  // the operation's id
 	made    map[string]int          // calls of earlier phases
@@ -40,9 +40,9 @@ type Tx struct {
 	err    error    // the first error of a write, job or key
 }
 
-// Write adds writes to the commit. A nil write, a write that could not be
-// built (Write.Err), or a write in a [Foreign] fails the phase with [ErrWrite]. The store
-// refuses two writes of one item.
+// Write adds writes to the commit. The phase fails with [ErrWrite] after a nil write, a
+// write that could not be built (Write.Err), or a write in a [Foreign]. The store refuses
+// two writes of one item.
 func (tx *Tx) Write(writes ...Write) {
 	tx.mu.Lock()
 	defer tx.mu.Unlock()
@@ -63,11 +63,10 @@ func (tx *Tx) Write(writes ...Write) {
 }
 
 // Stage adds jobs to the commit. After the commit each job is delivered at least once,
-// under its own id ([state.JobID]). If the phase does not commit, the jobs are never
-// delivered. A job that can't be committed or delivered fails the phase ([ErrWrite],
-// [store.ErrTooLarge]): a job without a Kind, with Args that aren't JSON or have more than
-// 250 KiB as a sink sends them, or that doesn't fit into the record. A job in a [Foreign]
-// fails the phase, too.
+// under an id of its own ([state.JobID]). If the phase does not commit, the jobs are never
+// delivered. Three kinds of jobs fail the phase ([ErrWrite], [store.ErrTooLarge]): a job in
+// a [Foreign]; an invalid job, without a Kind, with Args that aren't JSON or have more than
+// 250 KiB as a sink sends them; and a job that doesn't fit into the record.
 func (tx *Tx) Stage(jobs ...Job) {
 	tx.mu.Lock()
 	defer tx.mu.Unlock()
@@ -84,24 +83,23 @@ func (tx *Tx) Stage(jobs ...Job) {
 	}
 }
 
-// Key returns the idempotency key for a call to service: the same for every
-// attempt at this operation, and different for any other operation, even if the
-// client's key has expired and is used again. The key has the form of
-// a UUID.
+// Key returns the idempotency key for a call to service, in the form of a UUID. The key is
+// the same for every attempt at this operation. It is different for any other operation,
+// even for a later operation under the same client's key.
 //
-// The key is made from the operation, the service and the step. Without a step, the number
-// of earlier calls to the service without a step takes its place: the calls of earlier
-// phases. The phase's name and position don't matter, so phases can be renamed, inserted
+// The key is made from the operation, the service and the step. Without a step, the place
+// of the step is taken by a number: how many calls to service without a step earlier phases
+// have made. The phase's name and position don't matter, so phases can be renamed, inserted
 // and removed while operations are under way. Services and steps can't be renamed: another
 // name is another call.
 //
-// A phase that calls a service more than once gives each call a step. A second
-// call without a step in one run of a phase returns the same key again, and so
-// does a step that this or an earlier phase has used; both fail the phase
-// ([ErrKeyReused]). So a loop that repeats a call never makes the call twice.
+// If a phase calls a service more than once, give each call a step. Two mistakes return the
+// same key again, and fail the phase ([ErrKeyReused]): a second call without a step in one
+// run of a phase, and a step that this or an earlier phase has used. So a loop that repeats
+// a call never makes the call twice.
 //
 // Key panics after the phase's function has returned, as in a goroutine that outlives the
-// function: nobody could account for the call.
+// function: the call could not be recorded.
 func (tx *Tx) Key(service string, step ...string) string {
 	tx.mu.Lock()
 	defer tx.mu.Unlock()
@@ -127,9 +125,9 @@ func (tx *Tx) Key(service string, step ...string) string {
 	return state.DerivedKey(tx.id, call)
 }
 
-// Repeats reports whether an earlier attempt may have made this phase's calls:
-// the attempt died, or failed in a call. If so, an answer that isn't the call's
-// own outcome (401, 404, a refusal of parameters) does not prove that the call
+// Repeats reports whether an earlier attempt may have made this phase's calls: the attempt
+// died, or failed in a call. If so, only an answer that is the call's own outcome can be
+// trusted. Another answer (401, 404, a refusal of parameters) does not prove that the call
 // had no effect.
 func (tx *Tx) Repeats() bool { return tx.repeats }
 
