@@ -11,12 +11,13 @@ import (
 	"github.com/samekey/samekey/internal/base/secrets"
 )
 
-// Adapter pairs an event with its response and makes both neutral, so that an answer
-// stored through one kind of event is replayed through any other.
+// Adapter converts the events of one source to requests, and answers to the source's responses.
+// The converted forms are the same for all sources, so that an answer stored through one kind of
+// event is replayed through any other.
 //
-// [HTTPAPI], [REST], [FunctionURL] and [ALB] are the adapters for HTTP. [Direct]
-// makes adapters for your own events. Write your own adapter from scratch, or change
-// a copy of an existing adapter, for example to take the scope from the event:
+// [HTTPAPI], [REST], [FunctionURL] and [ALB] are the adapters for HTTP. [Direct] makes adapters
+// for your own events. To write an adapter, fill in all functions, or change a copy of an
+// existing adapter, for example to take the scope from the event:
 //
 //	api := lambda.HTTPAPI // a copy: the original must not be changed
 //	api.Request = func(ctx context.Context, ev events.APIGatewayV2HTTPRequest) (idem.Request, error) {
@@ -25,45 +26,44 @@ import (
 //		return req, err
 //	}
 //
-// All functions but Event are required; all must be safe for concurrent use.
+// All functions except Event are required. All functions must be safe for concurrent use.
 type Adapter[Ev, Re any] struct {
-	// Request makes an event neutral. Body is the body that the client sent,
-	// decoded. Set Identity only to an identity that the source has verified. The
-	// tenant of the invocation's lambdacontext replaces an empty Tenant.
+	// Request converts an event to a request. Set Body to the decoded body that the client sent.
+	// Set Identity only to an identity that the source has verified. If Tenant is empty, the
+	// engine uses the tenant of the invocation's lambdacontext.
 	//
-	// The adapters of this package make no Snapshot for an engine that stores no requests
-	// ([idem.Options.Resumable]). ctx says whether the engine stores requests: pass ctx on.
+	// The adapters of this package set Snapshot only if the engine stores requests
+	// ([idem.Options.Resumable]). They learn this from ctx: pass ctx on.
 	//
-	// An error that matches [ErrEvent] says that the event is of another kind: no
-	// client waits for an HTTP answer, so [Handler] returns the error. Any other
-	// error is answered with 400, or by the engine's table of errors; the returned
-	// request should then hold the parts that could be read.
+	// An error that matches [ErrEvent] says that the event is of another kind: no client waits
+	// for an HTTP answer, so [Handler] returns the error. Any other error is answered with 400,
+	// or as the engine's table of errors says. In that case the returned request should hold the
+	// parts that could be read.
 	Request func(ctx context.Context, ev Ev) (idem.Request, error)
 
-	// Event is the inverse of Request: it makes an event that Request would turn
-	// into r again, for a handler that runs a second time from its stored request. r
-	// holds the stored parts: no key, only the headers that the engine stores, and
-	// Snapshot as Request made it. nil: requests can't be run again from their
-	// records.
+	// Event is the inverse of Request: it makes an event from a stored request r, for a handler
+	// that runs a second time. Request would turn this event into r again. r has no key, only the
+	// headers that the engine stores, and Snapshot as Request made it. nil: requests can't be run
+	// again from their records.
 	Event func(r idem.Request) (Ev, error)
 
-	// Response makes the handler's own answer neutral. An error is a mistake of the
-	// handler, and counts as if the handler had returned it.
+	// Response converts the handler's answer. An error is a mistake of the handler, and counts as
+	// if the handler had returned the error.
 	Response func(re Re) (idem.Response, error)
 
-	// Reply converts a neutral answer, first or replayed, into the event's form.
+	// Reply converts an answer, first or replayed, to the source's response.
 	Reply func(r idem.Response) Re
 
 	// typed marks answers that are values and errors instead of HTTP; see Direct.
 	typed bool
 	// ownScope leaves the function out of the scope of a typed adapter's keys.
 	ownScope bool
-	// shared is BodyKey.shared of a typed adapter's key. nil: clients choose no keys.
+	// shared is BodyKey.shared of the typed adapter's key. nil: clients choose no keys.
 	shared func(body []byte) bool
 }
 
-// request calls Request and adds the tenant of the invocation, so that users' adapters need not
-// add it. A request needs a snapshot only if the engine may store the request.
+// request calls Request, and adds the invocation's tenant to the result, so that users' adapters
+// needn't. Only a request that the engine may store needs a snapshot.
 func (a *Adapter[Ev, Re]) request(ctx context.Context, ev Ev, stored bool) (idem.Request, error) {
 	if !stored {
 		ctx = context.WithValue(ctx, unstoredKey{}, struct{}{})
@@ -130,8 +130,7 @@ func take(s any) ([]byte, error) {
 	return b, nil
 }
 
-// restore puts a snapshot back into ev. Without a snapshot the event has no
-// identity.
+// restore puts a snapshot back into ev. Without a snapshot ev has no identity.
 func restore(snapshot []byte, ev any) error {
 	if len(snapshot) == 0 {
 		return nil

@@ -19,15 +19,14 @@ const albKind = "a load balancer's event"
 // ALB adapts events of an Application Load Balancer with a Lambda target. Don't
 // change it: change a copy, as [Adapter] shows.
 //
-// A setting of the target group decides whether headers and query parameters have one or more
-// values for a name. With one value the load balancer keeps only the last value, so a second
-// key in a request, or a difference in an earlier value, passes unnoticed. Turn on multi-value
-// headers (lambda.multi_value_headers.enabled). ALB doesn't decode the query.
+// A setting of the target group decides whether a name of a header or query parameter has one
+// value or more. With one value the load balancer keeps only the last value: a second key in a
+// request, or a difference in an earlier value, passes unnoticed. Turn on multi-value headers
+// (lambda.multi_value_headers.enabled). ALB doesn't decode the query.
 //
-// A load balancer verifies no caller in its events: x-amzn-oidc-identity is plain
-// text, and x-amzn-oidc-data an unverified token. Verify the token in
-// [idem.Options.Scope], as docs/use/http.md shows; otherwise keyed requests are refused
-// ([idem.ErrScope]).
+// A load balancer verifies no caller: in its events x-amzn-oidc-identity is plain text, and
+// x-amzn-oidc-data an unverified token. Verify the token in [idem.Options.Scope], as
+// docs/use/http.md shows. Without a scope the engine refuses keyed requests ([idem.ErrScope]).
 //
 // A reply fills in both Headers and MultiValueHeaders, since the target group's setting decides
 // which of the two the load balancer reads. Headers can hold only the last of several cookies.

@@ -13,18 +13,21 @@ import (
 //
 //	lambda.Direct[Charge, Receipt](lambda.AppSyncKey("/input/idempotencyKey"))
 //
-// The field, the arguments and the parent (source; none for a field of Query or Mutation) must
-// be the same under one key. Headers, claims and the selection may differ between tries and are
-// not compared. In each replay AppSync applies the selection to the first answer.
+// Under one key the field, the arguments and the parent must be the same. The parent is the
+// payload's source; a field of Query or Mutation has none. Headers, claims and the selection may
+// differ between tries and are not compared. In each replay AppSync applies the selection to the
+// first answer.
 //
-// The caller is the subject and issuer of a user pool or an OpenID provider, a user of an
-// identity pool, or an IAM user. With an API key the caller is unknown: an adapter of [Direct]
-// then needs a [DirectOptions.Scope], or [idem.OneScope] if all these callers are one, and
-// otherwise refuses the call ([idem.ErrScope]). A Lambda authorizer has no standard field for
-// the caller, and a role's session may belong to a person, or be one of many sessions of a
-// program: name the caller with pointers that begin at identity, AppSyncKey("/key",
-// "/resolverContext/user") or, for each session's name, AppSyncKey("/key", "/userArn"). Such
-// calls without these pointers are errors. Calls of BatchInvoke are errors too.
+// The caller is one of these: the subject and issuer of a user pool or an OpenID provider, a user
+// of an identity pool, or an IAM user. With an API key the caller is unknown: set
+// [DirectOptions.Scope], or [idem.OneScope] if all callers are to share their keys. Without
+// either, an adapter of [Direct] refuses the call ([idem.ErrScope]).
+//
+// A Lambda authorizer has no standard field for the caller. A role's session may be a person, or
+// one of many sessions of a program. In both cases name the caller by pointers that begin at
+// identity: AppSyncKey("/key", "/resolverContext/user"), or, for each session's name,
+// AppSyncKey("/key", "/userArn"). Without the pointers these calls are errors. Calls of
+// BatchInvoke are errors too.
 //
 // In GraphQL a failure may have the form of an answer: set [idem.Options.Stored] to
 // [GraphQLStored].
@@ -73,9 +76,9 @@ func appSyncField(body []byte) (field []string, arguments []byte, err error) {
 	return field, arguments, nil
 }
 
-// appSyncParent returns the parent of the resolved field, nil for a field of Query
-// or Mutation. AppSync resolves the field of each object of a list with the same
-// arguments.
+// appSyncParent returns the parent of the resolved field, or nil for a field of Query or
+// Mutation. The parent distinguishes the objects of a list: AppSync resolves the field of each
+// object with the same arguments.
 func appSyncParent(body []byte) ([]string, error) {
 	parent, err := rawjson.Member("source").Find(body)
 	if errors.Is(err, rawjson.ErrAbsent) || string(parent) == "null" {

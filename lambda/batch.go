@@ -10,101 +10,99 @@ import (
 // Batch splits the events of a source into records and reports failed records to the
 // source. [WrapEach] makes each record an operation.
 //
-// [SQS] and the other sources that the package's overview names are batches. Don't
-// change them: change a copy:
+// [SQS] and the batches for other sources, listed in the package's overview, must not be changed.
+// Change a copy:
 //
 //	queue := lambda.SQS.WithKey(orderID)
 //	queue.RecordTimeout = 5 * time.Second
 //
 // All functions must be safe for concurrent use.
 type Batch[Ev, Rec, Re any] struct {
-	// Records returns the records of an event in their order. For an event of
-	// another kind, or without records, the error matches [ErrEvent]. Required.
+	// Records returns the records of an event in their order. For an event of another kind, or
+	// without records, Records returns an error that matches [ErrEvent]. Required.
 	Records func(ev Ev) ([]Rec, error)
 
 	// ID returns the source's id of a record. Required.
 	ID func(rec Rec) string
 
-	// Key names the work of a record: records with the same key are done once. An
-	// error, or a key that isn't 1 to 255 visible ASCII characters, fails the
-	// record. "" means no key, which fails the record too, unless the engine has
-	// [idem.KeyOptional]. Required.
+	// Key names the work of a record: records with the same key are done once. An error, or a key
+	// that isn't 1 to 255 visible ASCII characters, fails the record. "" means no key: that also
+	// fails the record, unless the engine has [idem.KeyOptional]. Required.
 	Key func(rec Rec) (string, error)
 
-	// Request makes a record neutral, except its key. Source is the source, so that other
-	// sources can use the same key for other work. Body and Query identify the work: the same
-	// key with other work is refused ([idem.ErrMismatch]). They must not hold data that another
-	// delivery may change. DeliveryKey says that a record gets a new ID if it is redelivered
-	// after the source gave up; DeliveryKey counts only if Key is the ID. Required.
+	// Request converts a record to a request without a key. Set Source to the source, so that
+	// other sources can use the same key for other work. Body and Query identify the work: the
+	// same key with other work is refused ([idem.ErrMismatch]). So Body and Query must not hold
+	// data that another delivery may change. Set DeliveryKey if a record that is redelivered
+	// after the source gave up gets a new ID; DeliveryKey counts only if Key is the ID. Required.
 	Request func(ctx context.Context, rec Rec) (idem.Request, error)
 
-	// Group assigns records to groups that run in order: once a record fails, later records of
-	// the group are not tried and count as failed. nil, or "": no order.
+	// Group assigns records to groups that run in order. Once a record fails, later records of
+	// its group are not tried and count as failed. nil, or "": no order.
 	Group func(rec Rec) string
 
-	// Reply reports the failed records by their ids, in the event's order; failed
-	// may be empty. nil: the source takes no report, so every failure fails the
-	// whole invocation.
+	// Reply reports the failed records by their ids, in the event's order; failed may be empty.
+	// nil: the source takes no report, so each failure fails the whole invocation.
 	Reply func(failed []string) Re
 
-	// Name separates several handlers of one function for records of one source. It is part of
-	// the scope: a change of the name makes all earlier keys new, and their work is done again.
-	// So don't change a handler's name, and add no name to an unnamed handler when you add a
-	// second handler. At most 256 bytes. Default: none. Only one handler for each kind of
+	// Name separates several handlers of one function for records of one source. The name is part
+	// of the scope: a change of the name makes all earlier keys new, and the work is done again.
+	// So don't change a handler's name. If you add a second handler beside an unnamed handler,
+	// name only the second. At most 256 bytes. Default: none. Only one handler for each kind of
 	// record may have no name.
 	Name string
 
-	// Scope replaces the source as the scope of the keys: for example, a handler of a
-	// dead-letter queue uses the scope of the source queue. Batches with the same Scope share
-	// keys. If a source hands each record to several functions, each function still has its own
-	// keys. Default: the source.
+	// Scope replaces the source as the scope of the keys. For example, a handler of a dead-letter
+	// queue uses the scope of the source queue. Batches with the same Scope share keys. If a
+	// source delivers each record to several functions, each function still has separate keys.
+	// Default: the source.
 	Scope string
 
 	// Keeps is how long the source may deliver a record. If an engine forgets keys earlier
 	// ([idem.Options.Retention]), the handler runs again for a late delivery; WrapEach warns of
 	// this at cold start. The batches of this package have the longest time that AWS allows;
-	// [Kafka] has Kafka's default. Set a shorter time if your source keeps records for less,
-	// and a longer time if a topic, a dead-letter queue or an archive keeps records for longer.
-	// 0: unknown.
+	// [Kafka] has Kafka's default. Set a shorter time if your source keeps records for less. Set
+	// a longer time if a topic, a dead-letter queue or an archive keeps records for longer. 0:
+	// unknown.
 	Keeps time.Duration
 
-	// CallsAgainAfterRedrive accepts that a record that comes back from a
-	// dead-letter queue with another ID is a new operation: its phases call other
-	// systems again under new derived keys, and stage their jobs again. By default
-	// such phases are refused ([idem.ErrDeliveryKey]) if the key is only the ID. A
-	// key that names the work is better.
+	// CallsAgainAfterRedrive treats a record that returns from a dead-letter queue with another
+	// ID as a new operation. Phases then call other systems again, under new derived keys, and
+	// stage their jobs again. Default: if the key is only the ID, a phase that calls another
+	// system is refused ([idem.ErrDeliveryKey]), and so is a phase before the last that stages
+	// jobs. A key that names the work is better than this option.
 	CallsAgainAfterRedrive bool
 
 	// Concurrency is how many records, of different keys and groups, run at once. The handler
 	// must be safe for concurrent use unless Concurrency is 1. Each run takes the memory of one
-	// call of the handler. If a handler has not returned in its time, another record takes its
-	// place: the overdue handler may run on, beyond this number, until the event's end. 0: 10.
-	// 1: one after the other.
+	// call of the handler. If a handler has not returned in its time, the next record begins
+	// anyway. The overdue handler may run until the event's end, and doesn't count against
+	// Concurrency. 0: 10. 1: one after the other.
 	Concurrency int
 
 	// RecordTimeout is the longest time that a record's handler gets, from its start until its
-	// context ends. Set it to the longest time that a sound record needs, so that a record that
-	// hangs costs its event no more time. 0: a share of the invocation's remaining time, so
-	// that waiting records get a share too. The share is an upper limit in any case.
+	// context ends. Set it to the longest time that a sound record needs: a record that hangs
+	// then costs its event no more time than that. 0: a share of the invocation's remaining time,
+	// so that waiting records get a share too. With any RecordTimeout the share is an upper
+	// limit.
 	RecordTimeout time.Duration
 
-	// Failed is called for each record that was tried and failed, because the
-	// invocation that reports the failure looks successful. Calls may be concurrent.
-	// nil: an error line on slog.Default, without the record's content.
+	// Failed is called for each record that was tried and failed. Without this hook the failure
+	// may pass unnoticed: the invocation that reports it looks successful. Calls may be
+	// concurrent. nil: an error line on slog.Default, without the record's content.
 	Failed func(ctx context.Context, rec Rec, err error)
 
-	// NotRun is called for each sound record whose handler was not run: an earlier
-	// record of its group or key failed, or no time was left. The record is
-	// delivered again as if it had failed. err matches [ErrNotRun]. NotRun is called
-	// for one record after the other, at the event's end. nil: one warning line for
-	// the event on slog.Default.
+	// NotRun is called for each sound record whose handler was not run, because an earlier record
+	// of the same group or key failed, or no time was left. The source delivers the record again,
+	// as after a failure. err matches [ErrNotRun]. NotRun is called at the event's end, for one
+	// record after the other. nil: one warning line for the event on slog.Default.
 	NotRun func(ctx context.Context, rec Rec, err error)
 
 	shared bool // each function that gets a record does its own work
 }
 
-// WithKey returns a copy of b with another [Batch.Key], for records that name their work. An
-// order that is sent twice is then handled once:
+// WithKey returns a copy of b with another [Batch.Key], for records that name their work. With
+// this key, an order that is sent twice is handled once:
 //
 //	lambda.SQS.WithKey(func(m events.SQSMessage) (string, error) {
 //		var o order
@@ -114,20 +112,20 @@ type Batch[Ev, Rec, Re any] struct {
 //
 // [Batch.WithBodyKey] has such functions for JSON.
 //
-// A key doesn't change the comparison: the whole body and the attributes are compared. If the
-// body differs each time it is sent, for example by a time, each delivery after the first is
-// refused ([idem.ErrMismatch]), until the message is in the dead-letter queue.
-// [BodyKey.Comparing], or [idem.Fingerprint.Func] for all handlers on an engine, selects the
-// parts to compare. The message group is compared as well: the same key in another group is
+// Another key doesn't change the comparison: the whole body and the attributes are compared.
+// Suppose the body differs each time it is sent, for example by a time. Then each delivery after
+// the first is refused ([idem.ErrMismatch]), until the message is in the dead-letter queue. To
+// compare only parts of the body, use [BodyKey.Comparing], or [idem.Fingerprint.Func] for all
+// handlers on an engine. The message group is compared as well: the same key in another group is
 // refused.
 func (b Batch[Ev, Rec, Re]) WithKey(key func(rec Rec) (string, error)) Batch[Ev, Rec, Re] {
 	b.Key = key
 	return b
 }
 
-// WithBodyKey returns a copy of b that finds keys in the bodies of records. The body is a
-// message without the envelopes of SNS and EventBridge, an event's detail, or a stream's data.
-// For S3 and DynamoDB the body is the JSON that [S3] and [DynamoDBStream] compare.
+// WithBodyKey returns a copy of b that finds keys in the bodies of records. The body is a message
+// without the envelopes of SNS and EventBridge, an event's detail, or a stream's data. For S3 and
+// DynamoDB the body is JSON: the parts of the record that [S3] and [DynamoDBStream] compare.
 func (b Batch[Ev, Rec, Re]) WithBodyKey(k BodyKey) Batch[Ev, Rec, Re] {
 	if b.Key = nil; k.Key == nil || b.Request == nil {
 		return b // WrapEach panics
@@ -150,14 +148,14 @@ func (b Batch[Ev, Rec, Re]) WithBodyKey(k BodyKey) Batch[Ev, Rec, Re] {
 	return b
 }
 
-// WithScope returns a copy of b with another [Batch.Scope], so that several sources
-// of the same work share their keys, such as a queue and the queue to which an
-// operator moves its dead letters:
+// WithScope returns a copy of b with another [Batch.Scope], so that several sources of the same
+// work share their keys. An example is a queue, and the queue to which an operator moves its dead
+// letters:
 //
 //	orders := lambda.SQS.WithScope("orders").WithKey(orderID)
 //
-// A change of the scope makes all earlier keys new, and their work is done again.
-// Without WithScope the scope of a queue is its ARN.
+// A change of the scope makes all earlier keys new, and the work is done again. Without WithScope
+// the scope of a queue is the queue's ARN.
 func (b Batch[Ev, Rec, Re]) WithScope(scope string) Batch[Ev, Rec, Re] {
 	b.Scope = scope
 	return b

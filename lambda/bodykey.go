@@ -20,32 +20,32 @@ import (
 //	lambda.Direct[Order, Receipt](lambda.JSONKey("/order/id"))
 //	idem.New(store, func(o *idem.Options) { o.KeyFrom = lambda.JSONKey("/order/id").From }) // HTTP
 //
-// A value that is missing, empty, or neither a text nor an integer is an error that names the
-// value's path ([idem.ErrKeyInvalid]), in every [idem.KeyMode]. So bodies without a value never
-// share a key. The functions must be safe for concurrent use.
+// A value that is missing, empty, or neither a text nor an integer is an error
+// ([idem.ErrKeyInvalid]) that names the value's path. It is an error in every [idem.KeyMode], so
+// that bodies without a value never share a key. The functions must be safe for concurrent use.
 type BodyKey struct {
 	// Key names the work that a body asks for. Required.
 	Key func(body []byte) (string, error)
 
-	// Same returns the part of a body that must be the same under one key. After an error of
-	// Same the body is refused, with [idem.ErrIncomparable] if the key is known, and otherwise
+	// Same returns the part of a body that must be the same under one key. If Same returns an
+	// error, the request is refused: with [idem.ErrIncomparable] if the key is known, otherwise
 	// with [idem.ErrRequest]. nil: the whole body. See [BodyKey.Comparing].
 	Same func(body []byte) ([]byte, error)
 
-	// shared reports whether the client chooses the key of a body, and nothing in the body
-	// names the client. For a nil body, shared reports whether both are true of all bodies. A
-	// nil shared is false for every body.
+	// shared reports whether the client chooses the key of a body, and nothing in the body names
+	// the client. With a nil body, shared reports whether this is true of all bodies. A nil
+	// shared means false for every body.
 	shared func(body []byte) bool
 }
 
 // always is the value of shared for bodies that never name the client.
 func always([]byte) bool { return true }
 
-// Comparing returns a copy of k for bodies that partly change with each delivery,
-// such as in the time of sending. Only the values at the pointers (RFC 6901) must be
-// the same under one key ([BodyKey.Same]), compared as JSON by meaning. A value that
-// both bodies lack is the same. Include every value that decides the work, such as
-// the amount. Comparing panics if there is no pointer, or if a pointer is malformed.
+// Comparing returns a copy of k for bodies that partly change with each delivery, such as in the
+// time of sending. Under one key only the values at the pointers (RFC 6901) must be the same
+// ([BodyKey.Same]). They are compared as JSON, by meaning. A value that both bodies lack counts
+// as the same. Include every value that decides the work, such as the amount. Comparing panics if
+// there is no pointer, or if a pointer is malformed.
 func (k BodyKey) Comparing(pointers ...string) BodyKey {
 	if len(pointers) == 0 {
 		panic("lambda: BodyKey.Comparing: no pointer") //nolint:forbidigo // a mistake in the program
@@ -72,9 +72,8 @@ func (k BodyKey) Comparing(pointers ...string) BodyKey {
 	return k
 }
 
-// From finds the key in the body of an HTTP request. Use it as [idem.Options.KeyFrom]:
-// then each request has its key in the body, whatever its headers say. A body without
-// a key is refused.
+// From finds the key in the body of an HTTP request. Use it as [idem.Options.KeyFrom]: the engine
+// then takes each key from the body and ignores the header. A body without a key is refused.
 func (k BodyKey) From(r *idem.Request) (string, error) {
 	key, err := keyOf(k.Key(r.Body))
 	if err != nil {
@@ -84,9 +83,9 @@ func (k BodyKey) From(r *idem.Request) (string, error) {
 	return key, nil
 }
 
-// FromOptional is From for bodies that may lack a value of the key. For such a request, and for
-// a request without a body, the header counts, or else [idem.Options.Key]. FromOptional refuses
-// any other mistake, as From does.
+// FromOptional is From for bodies that may lack a value of the key. If the value or the body is
+// missing, the key comes from the header. If the header is missing too, [idem.Options.Key]
+// decides. FromOptional refuses any other mistake, as From does.
 func (k BodyKey) FromOptional(r *idem.Request) (string, error) {
 	if _, err := k.Key(r.Body); len(r.Body) == 0 || errors.Is(err, rawjson.ErrAbsent) || errors.Is(err, idem.ErrKeyMissing) {
 		return "", idem.ErrKeyMissing
@@ -94,7 +93,7 @@ func (k BodyKey) FromOptional(r *idem.Request) (string, error) {
 	return k.From(r)
 }
 
-// compare sets r.Same to the part of its body that must be the same, or r.Unread.
+// compare sets r.Same to the part of r's body that must be the same, or sets r.Unread.
 func (k BodyKey) compare(r *idem.Request) {
 	if k.Same == nil {
 		return
@@ -110,14 +109,14 @@ func (k BodyKey) compare(r *idem.Request) {
 // exist.
 //
 // A text is the key. An integer of any size is the key as it is written. So 7 and "7" are the
-// same key: a second body with the other spelling is refused ([idem.ErrMismatch]), instead of
-// being done twice. Numbers with a fraction or an exponent, true, false, null, objects and
-// lists are no key. A text that can't be a key (not 1 to 255 visible ASCII characters) is
-// replaced by its SHA-256. Member names are compared as written; a duplicate member on the path
-// is an error.
+// same key: a second body with the other spelling is refused ([idem.ErrMismatch]), and its work
+// isn't done twice. Numbers with a fraction or an exponent, true, false, null, objects and lists
+// can't be keys. A text that can't be a key (not 1 to 255 visible ASCII characters) is replaced
+// by its SHA-256. Member names are compared as written. A duplicate member on the path is an
+// error.
 //
-// JSONKey panics if a pointer is malformed or "": a mistake in the program, which
-// shows at cold start.
+// JSONKey panics if a pointer is malformed or "". Both are mistakes in the program, and show at
+// cold start.
 func JSONKey(pointer string, more ...string) BodyKey {
 	paths := parsePointers("JSONKey", append([]string{pointer}, more...))
 	return BodyKey{Key: func(body []byte) (string, error) {
@@ -129,8 +128,8 @@ func JSONKey(pointer string, more ...string) BodyKey {
 	}}
 }
 
-// parsePointers panics if a pointer is malformed. who is the function that was
-// called.
+// parsePointers panics if a pointer is malformed. who is the name of the exported function, for
+// the message.
 func parsePointers(who string, texts []string) []rawjson.Pointer {
 	paths := make([]rawjson.Pointer, len(texts))
 	for i, text := range texts {
@@ -143,7 +142,7 @@ func parsePointers(who string, texts []string) []rawjson.Pointer {
 	return paths
 }
 
-// canonical returns a form of a JSON value: equal values have the same bytes.
+// canonical returns the same bytes for equal JSON values.
 func canonical(where string, v []byte) ([]byte, error) {
 	c, ok := idem.CanonicalJSON(v)
 	if !ok {
@@ -161,9 +160,8 @@ func keyOf(key string, err error) (string, error) {
 	return key, nil
 }
 
-// unreadable is the key of an unreadable request. The engine refuses it in every key
-// mode ([idem.Options.Key]); an engine that is disabled or observes still runs the
-// handler.
+// unreadable is the key of an unreadable request. The engine refuses it in every key mode
+// ([idem.Options.Key]). An engine that is disabled or only observes still runs the handler.
 const unreadable = "\x00"
 
 // textKey makes a key of texts. A single text that is a valid key is the key.

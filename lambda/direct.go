@@ -13,31 +13,33 @@ import (
 	"github.com/samekey/samekey/internal/base/redact"
 )
 
-// Direct adapts your own events, for functions that are invoked by name,
-// synchronously or asynchronously: by the SDK, Step Functions, a schedule, a pipe,
-// or a rule with its own input. key finds the key in the event. Only the two types
-// have to be written out:
+// Direct makes an adapter for your own events, for functions that are invoked by name,
+// synchronously or asynchronously: by the SDK, Step Functions, a schedule, a pipe, or a rule with
+// its own input. key finds the key in the event. Write out only the types of event and result;
+// the compiler infers Key:
 //
 //	pay := lambda.Wrap(engine, lambda.Direct[Order, Receipt](func(o Order) (string, error) { return o.ID, nil }), charge)
 //
 // The first invocation's result is stored as JSON. Every later invocation with the same key and
-// payload gets the same bytes. The engine compares the whole payload, byte for byte
-// ([Handler.Handle] has no payload, and makes one by json.Marshal). If callers may spell equal
-// payloads differently, set [idem.Fingerprint.CanonicalJSON]. The scope is the function (each
-// alias separately, all versions together) and the tenant, if Lambda isolates tenants.
-// [DirectOptions.Scope] replaces the function. The handler's name, if any, is part of the scope
-// ([HandlerOptions.Operation]). One handler of an engine may have no name.
+// payload gets the same bytes. The engine compares the whole payload, byte for byte.
+// ([Handler.Handle] has no payload, and makes one by json.Marshal.) If callers may spell equal
+// payloads differently, set [idem.Fingerprint.CanonicalJSON].
+//
+// The scope of a key is the function, and the tenant if Lambda isolates tenants. Each alias of a
+// function is separate; all versions are together. [DirectOptions.Scope] replaces the function in
+// the scope. The handler's name, if any, is part of the scope ([HandlerOptions.Operation]). Only
+// one handler of an engine may have no name.
 //
 // An event has no key if key returns "" and no error. As over HTTP, [idem.Options.Key] decides:
 // the event is refused, runs each time ([idem.KeyOptional]), or gets a random key
-// ([idem.KeyGenerate]). With a random key a handler can have phases, but runs again if Lambda
-// or the caller invokes again. An error of key refuses the event in every mode.
+// ([idem.KeyGenerate]). With a random key a handler can have phases. If Lambda or the caller
+// invokes again, the handler runs again. An error of key refuses the event in every mode.
 //
 // # Errors
 //
-// An error of the handler frees the key and is returned unchanged. A refusal by the engine is
-// an error too; [errors.Is] matches it after [Handler.Handle]. Lambda reports a refusal with
-// one of these errorTypes:
+// If the handler returns an error, the key is freed and the caller gets the error unchanged. A
+// refusal by the engine is an error too; [errors.Is] matches it after [Handler.Handle]. Lambda
+// reports a refusal with one of these errorTypes:
 //
 //	IdempotencyInFlight          another invocation works on the operation: invoke again, with a delay
 //	IdempotencyLeaseLost         another invocation has taken over: invoke again
@@ -56,13 +58,13 @@ import (
 //	IdempotencyIncomparable      the key is known, and its payload can't be compared: an operator must configure
 //	                             the fingerprint's former scheme or secret
 //
-// Lambda retries every error of an asynchronous invocation, worth a retry or not: as often as
-// the function's MaximumRetryAttempts says, after one minute and then two. So an invocation
-// that finds another invocation at work waits for the other's result, or for the end of the
-// other's lease ([DirectOptions.Synchronous] turns the wait off). With MaximumRetryAttempts 2
-// an event has another run if the process dies; see docs/use/sources.md. A retry helps only
+// Lambda retries every error of an asynchronous invocation, whether or not a retry can help: as
+// often as the function's MaximumRetryAttempts says, after one minute and then two. So if an
+// invocation finds another invocation at work, it waits for the other's result, or for the end of
+// the other's lease ([DirectOptions.Synchronous] turns the wait off). With MaximumRetryAttempts 2
+// an event has one run to spare if the process dies; see docs/use/sources.md. A retry helps only
 // after an error that says "invoke again". After the last retry Lambda sends the event to the
-// failure destination. Give the function a failure destination.
+// function's failure destination: configure one.
 //
 // # Keys in the payload
 //
@@ -70,9 +72,10 @@ import (
 //
 //	pay := lambda.Wrap(engine, lambda.Direct[Order, Receipt](lambda.JSONKey("/order/id")), charge)
 //
-// With [JSONRPCKey], [MCPToolKey] and [AppSyncKey] clients choose the keys, and equal keys
-// of two clients are one operation unless something tells the clients apart: set
-// [DirectOptions.Scope], or [idem.OneScope] on the engine. AppSyncKey knows most callers.
+// With [JSONRPCKey], [MCPToolKey] and [AppSyncKey] clients choose the keys. Equal keys of two
+// clients are then one operation unless the scope distinguishes the clients: set
+// [DirectOptions.Scope]. If all clients may share keys, set [idem.OneScope] on the engine.
+// AppSyncKey finds most callers without these.
 //
 // Direct panics if key is nil.
 func Direct[In, Out any, Key func(In) (string, error) | BodyKey](key Key, optFns ...func(*DirectOptions[In])) Adapter[In, Out] {
@@ -115,20 +118,20 @@ func Direct[In, Out any, Key func(In) (string, error) | BodyKey](key Key, optFns
 
 // DirectOptions vary [Direct].
 type DirectOptions[In any] struct {
-	// Scope returns the owner of the key: equal keys of two scopes are two operations. The
-	// owner must come from verified facts. An error refuses the event. Scope replaces the
-	// function, so the handler must have a name ([HandlerOptions.Name]), which separates the
-	// handler's keys from keys of other functions on the table: [Wrap] panics without a name.
-	// With [idem.Options.Resumable] the engine needs [idem.Options.CallerFromOp]. Default: the
-	// function.
+	// Scope returns the owner of the key: equal keys of two owners are two operations. Derive the
+	// owner from verified facts only. If Scope returns an error, the event is refused. By default
+	// the function is the owner. With Scope set, give the handler a name ([HandlerOptions.Name]),
+	// which separates its keys from other functions' keys on the table. [Wrap] panics without a
+	// name. With [idem.Options.Resumable] the engine needs [idem.Options.CallerFromOp].
 	Scope func(ctx context.Context, in In) (string, error)
 
 	// Synchronous says that all callers wait for the result, as the SDK (RequestResponse), Step
-	// Functions, AppSync and pipes do. If another invocation is at work, this invocation is
-	// then refused at once (IdempotencyInFlight), and the caller tries again. Default: this
-	// invocation waits for the other's result, or for the end of the other's lease, because
-	// Lambda gives an asynchronous event up after two retries. Lambda doesn't tell a function
-	// how it was invoked; only an invocation with a ClientContext is known to be synchronous.
+	// Functions, AppSync and pipes do. While another invocation works on the operation, this
+	// invocation is refused at once (IdempotencyInFlight), and the caller tries again. Default:
+	// this invocation waits for the other's result, or for the end of the other's lease, because
+	// Lambda drops an asynchronous event after two retries. Set Synchronous yourself, because
+	// Lambda doesn't tell a function how it was invoked: only an invocation with a ClientContext
+	// is known to be synchronous.
 	Synchronous bool
 }
 
@@ -178,8 +181,8 @@ func directResponse[Out any](out Out) (idem.Response, error) {
 	return idem.Response{Header: jsonHeader(), Body: body}, err
 }
 
-// directReply decodes a stored result for [Adapter.Reply]. [Handler] doesn't use directReply:
-// it reads stored results itself, and reports unreadable results.
+// directReply decodes a stored result for [Adapter.Reply]. [Handler] doesn't call directReply: it
+// reads stored results directly, and reports results that it can't read.
 func directReply[Out any](r idem.Response) Out {
 	out, _ := decodeResult[Out](r.Body)
 	return out
@@ -282,8 +285,9 @@ func (h *Handler[Ev, Re]) do(ctx context.Context, ev Ev, req idem.Request, reqEr
 	return res, own, engineError(err)
 }
 
-// neutral returns a handler's own result in its stored form. A result without a JSON form is
-// stored as done, without the result: an error would only make the caller repeat the work.
+// neutral returns a handler's own result in its stored form. If a result has no JSON form, the
+// operation is stored as done without the result: an error would only make the caller repeat the
+// work.
 func (h *Handler[Ev, Re]) neutral(own Re) idem.Response {
 	resp, err := h.adapter.Response(own)
 	if err != nil {

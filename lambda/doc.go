@@ -54,17 +54,17 @@
 //   - The handler runs for the first request. Later requests with the same key get its
 //     status, body bytes and allow-listed headers, and Idempotent-Replayed: true. They
 //     may come through another kind of event.
-//   - A request that arrives while the handler runs gets 409 with Retry-After. A request
-//     with another method, path, query or body gets 422. A missing or malformed key gets
-//     400. The handler doesn't run for any of these.
-//   - A handler frees the key if it fails, panics, or returns an answer that isn't
-//     kept (by default 5xx, and the 4xx that ask for a corrected request). The next
-//     retry runs the handler again. With [idem.Options.Resumable] a completer may
-//     complete the operation instead. After a panic the client gets the same 500 as
-//     after an error, and then the process ends, as it does without a wrapper.
-//   - If too little time is left before the function's deadline, the answer is 503 and
-//     nothing is begun. The handler's context ends shortly before the deadline, so that
-//     the answer can still be stored.
+//   - A request that arrives while the handler runs gets 409 with Retry-After. A request with the
+//     same key but another method, path, query or body gets 422. A missing or malformed key gets
+//     400. The handler doesn't run for any of these requests.
+//   - A handler frees the key if it fails, panics, or returns an answer that isn't kept (by
+//     default 5xx, and the 4xx that ask for a corrected request). The next retry runs the handler
+//     again. With [idem.Options.Resumable] a completer may complete the operation instead. After
+//     a panic the client gets the same 500 as after an error; then the process ends, as it does
+//     without a wrapper.
+//   - If too little time is left before the function's deadline, the answer is 503 and the
+//     handler isn't run. The handler's context ends shortly before the deadline, so that the
+//     answer can still be stored.
 //
 // All other requests reach the handler as if it were not wrapped.
 //
@@ -80,48 +80,49 @@
 //
 // # Messages and records
 //
-// Sources other than HTTP deliver each record at least once, and deliver a failed record
-// again. [WrapEach] makes each record of an event an operation, so that only records
-// that aren't done run again:
+// Sources other than HTTP deliver each record at least once, and deliver a failed record again.
+// [WrapEach] makes each record of an event an operation, so that only records that aren't done
+// are run again:
 //
 //   - A record is done once, however often it is delivered: alone or in a batch,
 //     twice in one batch, in two invocations at once, or after a timeout.
-//   - Failures are reported record by record if the source accepts such a report
+//   - Failures are reported record by record if the source accepts a report of single records
 //     (batchItemFailures). A message group of a FIFO queue, the shard of a stream and the
-//     partition of a topic stop at their first failure. For other sources, and if no record was
-//     done, the invocation fails.
+//     partition of a topic stop at their first failure. If the source accepts no such report, or
+//     if no record was done, the invocation fails.
 //   - A record counts as failed, and is delivered again, if another invocation works on
 //     it, if too little time is left to begin it, or if the store doesn't answer.
 //   - A panic fails its record only.
-//   - Ten records run at once, unless [Batch.Concurrency] says otherwise. Waiting records
-//     get their share of the time. A handler that ignores the end of its context is left
-//     behind: it delays neither the other records nor the report.
+//   - Ten records run at once, unless [Batch.Concurrency] says otherwise. Waiting records get a
+//     share of the time. Invoke doesn't wait for a handler that ignores the end of its context:
+//     that handler delays neither the other records nor the report.
 //
-// Each batch documents its keys, scopes and failures. One engine can serve HTTP and
-// records, with two differences: [idem.Options.Key] and Methods apply to requests only,
-// and records don't need [idem.Options.Resumable], since their source delivers them
-// again. A completer can't make a record from a stored request.
+// Each batch documents its keys, scopes and failures. One engine can serve HTTP and records, with
+// two differences. [idem.Options.Key] and Methods apply to requests only. Records don't need
+// [idem.Options.Resumable]: their source delivers them again, and a completer can't make a record
+// from a stored request.
 //
 // # Scopes
 //
-// Callers don't share keys: the scope of a key is the identity that the event source has
-// verified (each adapter says which), and the tenant if Lambda isolates tenants. No other
-// part of an event is trusted, least of all a header. Without a verified identity a keyed
-// request is refused ([idem.ErrScope]), and the engine logs the cures: an authorizer,
-// [idem.Options.Scope] (or [idem.Request.Scope] in your own adapter), or [idem.OneScope]
-// for public routes. [RoleScope], [SessionScope], [APIKeyScope] and [CertificateScope] are
-// scopes for identities that AWS verifies, but that several callers may share.
-// [ClaimScope] is for users who act for several organisations under one login.
+// Callers don't share keys. The scope of a key is the identity that the event source has verified
+// (each adapter says which), and the tenant if Lambda isolates tenants. No other part of an event
+// is trusted, least of all a header. Without a verified identity a keyed request is refused
+// ([idem.ErrScope]). The engine then logs what can help: an authorizer, [idem.Options.Scope] (or
+// [idem.Request.Scope] in your own adapter), or [idem.OneScope] for public routes.
+//
+// [RoleScope], [SessionScope], [APIKeyScope] and [CertificateScope] are scopes for identities
+// that AWS verifies, but that several callers may share. [ClaimScope] is for users who act for
+// several organisations under one login.
 //
 // # One request in four forms
 //
 // A retry may come through another kind of event. It is the same request if the source verifies
-// the same identity. Header names match in any case. Bodies are compared by their decoded
-// bytes, paths without the stage and in one percent-encoding, queries without the order of
-// names. Two differences get lost: an HTTP API hides whether a slash or a percent sign in the
-// path was escaped, and a load balancer without multi-value headers hides all but the last
-// value of a header or parameter. A route ([idem.Request.Route]) is a pattern for an API and in
-// a [Router], and "POST /*" for function URLs, load balancers and the route $default.
+// the same identity. Header names match in any case. The engine compares the decoded bytes of
+// bodies. It compares paths without the stage and in one percent-encoding, and queries without
+// the order of names. Two differences get lost: an HTTP API hides whether a slash or a percent
+// sign in the path was escaped, and a load balancer without multi-value headers hides all but the
+// last value of a header or parameter. The route ([idem.Request.Route]) is a pattern for an API
+// and in a [Router]. It is "POST /*" for function URLs, load balancers and the route $default.
 //
 // # Events made from records
 //
@@ -135,7 +136,8 @@
 //     a token, the context of a Lambda authorizer, the IAM or Cognito identity, the id of
 //     the API key, the name in a client certificate.
 //
-// The event has no other headers, no ids and times of the first invocation, and no
-// secrets: no tokens, cookies, API keys, access keys or certificates. The context of a
-// Lambda authorizer is stored as it is, so an authorizer must put no secrets into it.
+// The event has no other headers, no ids and times of the first invocation, and no secrets: no
+// tokens, cookies, API keys, access keys or certificates. The context of a Lambda authorizer is
+// stored, except values that look like tokens. So an authorizer must put no secrets into its
+// context.
 package lambda

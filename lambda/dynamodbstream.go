@@ -14,13 +14,13 @@ import (
 
 const dynamoDBStreamKind = "a DynamoDB stream event"
 
-// DynamoDBStream takes the records of a table's stream in their order. Don't change it:
-// change a copy, as [Batch] shows. The event source mapping and failures are as for
-// [Kinesis].
+// DynamoDBStream takes the records of a table's stream in their order. Don't change
+// DynamoDBStream: change a copy, as [Batch] shows. The event source mapping needs the settings
+// that [Kinesis] describes, and failures have the same effect.
 //
-// The key of a record is its event id, which names one change of one item. The scope is
-// the stream and the function. The kind of change, the keys and the images must be the
-// same under one key.
+// The key of a record is the event id, which names one change of one item. The scope is the
+// stream and the function. Under one key the kind of change, the keys and the images must be the
+// same.
 var DynamoDBStream = Batch[events.DynamoDBEvent, events.DynamoDBEventRecord, events.DynamoDBEventResponse]{
 	Records: dynamoDBStreamRecords,
 	ID:      func(r events.DynamoDBEventRecord) string { return r.Change.SequenceNumber },
@@ -61,8 +61,8 @@ func tableName(streamARN string) string {
 	return name
 }
 
-// plainItem returns a form of an item: equal items have the same JSON, although sets come in
-// any order.
+// plainItem returns a form of an item in which equal items have the same JSON, although sets come
+// in any order.
 func plainItem(item map[string]events.DynamoDBAttributeValue) map[string]any {
 	if item == nil {
 		return nil
@@ -100,7 +100,7 @@ func plainValue(v events.DynamoDBAttributeValue) any {
 	}
 }
 
-// dynamoDBStreamReply names the first failure only; see kinesisReply.
+// dynamoDBStreamReply names only the first failure; kinesisReply says why.
 func dynamoDBStreamReply(failed []string) events.DynamoDBEventResponse {
 	re := events.DynamoDBEventResponse{BatchItemFailures: []events.DynamoDBBatchItemFailure{}}
 	for _, id := range failed[:min(len(failed), 1)] {

@@ -20,30 +20,36 @@ import (
 //
 //	lambda.WrapEach(engine, lambda.SQS, receive)
 //
-// A record is done when h has returned nil for it, in this invocation or an earlier one:
-// h doesn't run for it again. A record fails, and its key is free, if h returns an error
-// or panics. A record fails without a run of h if another invocation works on it (records
-// of SNS, EventBridge and S3 wait first: [idem.Request.Asynchronous]), if its key was
-// used for other work, if too little time is left, or if the store doesn't answer. The
-// source delivers a failed record again.
+// A record is done once h has returned nil for it, in this invocation or an earlier one: then h
+// doesn't run for the record again. If h returns an error or panics, the record fails and the key
+// is free. In these cases a record fails without a run of h:
 //
-// A record has no key if [Batch.Key] returns "" and no error. It fails, unless the
-// engine has [idem.KeyOptional]: then h runs for each delivery of it.
-// [idem.KeyGenerate] doesn't help, since the next delivery would get another key. If
-// [Batch.Key] returns an error, the record fails in every mode.
+//   - another invocation works on the record (for SNS, EventBridge and S3, WrapEach waits first:
+//     [idem.Request.Asynchronous]);
+//   - the record's key was used for other work;
+//   - too little time is left;
+//   - the store doesn't answer.
 //
-// h runs for several records at once, each in its own goroutine ([Batch.Concurrency]). Its
-// context ends when the record's share of the time, or [Batch.RecordTimeout], is over: h has to
-// return then. If h doesn't return, the record fails ([ErrOverdue]) and the other records go
-// on; see [EachHandler.Handle].
+// The source delivers a failed record again.
 //
-// If h returns nil after one of its phases has failed, the record fails with the phase's
-// error. Return [idem.Respond] if the record is settled all the same.
+// A record has no key if [Batch.Key] returns "" and no error. The record fails, unless the engine
+// has [idem.KeyOptional]: then h runs for each delivery of the record. [idem.KeyGenerate] doesn't
+// help, since the next delivery would get another key. If [Batch.Key] returns an error, the
+// record fails in every mode.
 //
-// h gets the record as it came. WrapEach panics if a required value is nil. It also panics for
-// a second handler of one kind of record with the same [Batch.Name], or no name, on one engine
-// (or on one store and namespace, if the store counts handlers): each handler would take the
-// other's work for done. Both are mistakes in the program, and show at cold start.
+// h runs for several records at once, each in its own goroutine ([Batch.Concurrency]). The
+// context of a run ends when the record's share of the time, or [Batch.RecordTimeout], is over: h
+// has to return then. If h doesn't return, the record fails ([ErrOverdue]) and the other records
+// go on; see [EachHandler.Handle].
+//
+// If a phase has failed and h returns nil, the record fails with the phase's error. If the record
+// is nevertheless done, return [idem.Respond].
+//
+// h gets the record unchanged. WrapEach panics if a required value is nil. It also panics if an
+// engine gets a second handler of one kind of record with the same [Batch.Name], or with no name
+// as well: each handler would skip work that only the other handler has done. If the store counts
+// handlers, this holds for all engines on one store and namespace. Both panics show mistakes in
+// the program at cold start.
 func WrapEach[Ev, Rec, Re any](e *idem.Engine, b Batch[Ev, Rec, Re], h func(context.Context, Rec) error) *EachHandler[Ev, Rec, Re] {
 	switch {
 	case e == nil:
@@ -81,17 +87,18 @@ type EachHandler[Ev, Rec, Re any] struct {
 // The runtime starts an *EachHandler.
 var _ awslambda.Handler = (*EachHandler[any, any, any])(nil)
 
-// Handle works on all records of an event, and returns when all are done or have
-// failed. If some have failed, the result names them for the source.
+// Handle works on all records of an event, and returns when each record is done or has failed. If
+// some have failed, the result names them for the source.
 //
-// The error is not nil if no record was done, if the source takes no report of single records,
-// or if ev is of another kind ([ErrEvent]; nothing was done). For an event of one record the
-// error is the record's error, otherwise a [*BatchError].
+// Handle returns an error if no record was done, if records failed and the source takes no report
+// of single records, or if ev is of another kind ([ErrEvent]; nothing was done). For an event of
+// one record the error is the record's error, otherwise a [*BatchError].
 //
-// A handler that has not returned in its time fails its record ([ErrOverdue]), and Handle
-// returns without it. The handler goes on running, and keeps its key ([idem.Options.Lease]).
-// Lambda would freeze the process, and later the handler would go on although another worker
-// may hold the key. So in Lambda Handle panics, and the process ends; Invoke answers first.
+// If a handler has not returned in its time, its record fails ([ErrOverdue]), and Handle returns
+// without waiting. The handler still runs, and its key stays held ([idem.Options.Lease]). In
+// Lambda this is dangerous: Lambda freezes the process, and the handler would continue later,
+// when another worker may hold the key. So in Lambda Handle panics, which ends the process.
+// Invoke posts the answer first.
 func (h *EachHandler[Ev, Rec, Re]) Handle(ctx context.Context, ev Ev) (Re, error) {
 	re, overdue, err := h.each(ctx, ev)
 	if overdue > 0 && freezes() {
@@ -100,12 +107,12 @@ func (h *EachHandler[Ev, Rec, Re]) Handle(ctx context.Context, ev Ev) (Re, error
 	return re, err
 }
 
-// Invoke is Handle for the runtime: payload and result are JSON. For a payload of
-// another kind of event, the error says which kind it is. An error of the engine has its
-// own errorType, as [Direct] lists them.
+// Invoke is Handle for the runtime: payload and result are JSON. If the payload is another kind
+// of event, the error says which kind. Errors of the engine have the errorTypes that [Direct]
+// lists.
 //
-// If a handler has not returned, Invoke posts the answer itself and restarts the program
-// in its process, without that handler.
+// If a handler has not returned in its time, Invoke posts the answer to the runtime's API and
+// then restarts the program in the same process, which ends that handler.
 func (h *EachHandler[Ev, Rec, Re]) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	ev, err := decode[Ev](payload)
 	if err != nil {

@@ -9,20 +9,19 @@ import (
 	"github.com/samekey/samekey/idem"
 )
 
-// StatusHandler serves the status resource that [idem.Options.StatusURL] names, by the
-// contract of [idem.Engine.ServeStatus]: the state of the operation whose key is in the
-// path. Its route needs the same authorizer as the requests, since only the sender of a
-// request may read its state:
+// StatusHandler serves the status resource that [idem.Options.StatusURL] names, by the contract
+// of [idem.Engine.ServeStatus]: the state of the operation whose key is in the path. Protect the
+// route with the authorizer of the requests, since only the sender of a request may read the
+// state:
 //
 //	lambda.Start(lambda.StatusHandler(engine, lambda.HTTPAPI)) // GET /operations/{key}
 //
 // HTTP APIs decode the path, so a key with an escape such as %2F is not found behind an
 // HTTP API.
 //
-// engine needs the same options as the engine that runs the operations, otherwise scopes
-// and keys differ. StatusHandler panics if engine or the adapter's functions are nil, or
-// if the adapter is made by [Direct]: these are mistakes in the program, and show at cold
-// start.
+// engine needs the same options as the engine that runs the operations, otherwise scopes and keys
+// differ. StatusHandler panics if engine or a function of the adapter is nil, or if the adapter
+// is made by [Direct]. These are mistakes in the program, and show at cold start.
 func StatusHandler[Ev, Re any](engine *idem.Engine, a Adapter[Ev, Re]) *EndpointHandler[Ev, Re] {
 	if engine == nil || a.Request == nil || a.Reply == nil || a.typed {
 		panic("lambda: StatusHandler: an engine and an adapter for HTTP are required") //nolint:forbidigo // a mistake in the program
@@ -34,8 +33,8 @@ func StatusHandler[Ev, Re any](engine *idem.Engine, a Adapter[Ev, Re]) *Endpoint
 //
 //	lambda.Start(lambda.Webhook(lambda.HTTPAPI, webhook.New(store, "stripe", verifier, handle)))
 //
-// It panics if h or the adapter's functions are nil, or if the adapter is made by
-// [Direct]: these are mistakes in the program, and show at cold start.
+// Webhook panics if h or a function of the adapter is nil, or if the adapter is made by [Direct].
+// These are mistakes in the program, and show at cold start.
 func Webhook[Ev, Re any](a Adapter[Ev, Re], h Endpoint) *EndpointHandler[Ev, Re] {
 	if a.Request == nil || a.Reply == nil || a.typed || h == nil {
 		panic("lambda: Webhook: an adapter for HTTP and an endpoint are required") //nolint:forbidigo // a mistake in the program
@@ -43,11 +42,11 @@ func Webhook[Ev, Re any](a Adapter[Ev, Re], h Endpoint) *EndpointHandler[Ev, Re]
 	return &EndpointHandler[Ev, Re]{adapter: a, endpoint: h}
 }
 
-// Endpoint answers requests in their neutral form by its own rules. *webhook.Handler
+// Endpoint answers requests by rules of its own, without an engine's contract. *webhook.Handler
 // of package idem/webhook is an Endpoint.
 type Endpoint interface {
-	// Serve answers a request. r.Body is the sender's body, byte for byte. A result with
-	// a Panic is still sent as the answer, and ends the function's process.
+	// Serve answers a request. r.Body is the sender's body, byte for byte. If the result has a
+	// Panic, the answer is still sent; then the function's process ends.
 	Serve(ctx context.Context, r idem.Request) idem.Result
 	// Refuse answers a request that could not be decoded. r has the parts that could
 	// be read.
@@ -63,11 +62,11 @@ type EndpointHandler[Ev, Re any] struct {
 // The runtime starts an *EndpointHandler.
 var _ awslambda.Handler = (*EndpointHandler[any, any])(nil)
 
-// Handle is the endpoint as a function, for tests and for routers that send only
-// some events here. The error is nil unless ev is of another kind than the adapter's
-// ([ErrEvent]; the endpoint was not called). The endpoint answers its own panic. In
-// a Lambda function the panic continues, so that the process ends; only Invoke can
-// answer first.
+// Handle answers an event, for tests and for routers that send only some events here. Handle
+// returns an error only if ev is of another kind than the adapter's ([ErrEvent]; the endpoint was
+// not called). If the endpoint's own handler panics, the endpoint still returns an answer. In a
+// Lambda function the panic then continues, so that the process ends. Only Invoke sends the
+// answer before that.
 func (h *EndpointHandler[Ev, Re]) Handle(ctx context.Context, ev Ev) (Re, error) {
 	req, err := h.adapter.request(ctx, ev, false)
 	switch {
@@ -84,8 +83,8 @@ func (h *EndpointHandler[Ev, Re]) Handle(ctx context.Context, ev Ev) (Re, error)
 	return h.adapter.Reply(res.Response), nil
 }
 
-// Invoke is Handle for the runtime: payload and result are JSON. A payload that
-// isn't the adapter's kind of event is an error that names the payload's kind.
+// Invoke is Handle for the runtime: payload and result are JSON. If the payload isn't the
+// adapter's kind of event, the error names the payload's kind.
 func (h *EndpointHandler[Ev, Re]) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	return invoke(ctx, payload, h.Handle)
 }

@@ -14,14 +14,14 @@ import (
 )
 
 var (
-	// ErrNotRun matches errors of records whose handler was not run, though the record
-	// is sound: an earlier record of its group or key failed, or no time was left (then
-	// the error matches [idem.ErrNoTime] too). The source delivers the record again, and a
-	// queue counts the delivery.
+	// ErrNotRun matches errors of records whose handler was not run although the record is sound.
+	// Either an earlier record of the same group or key failed, or no time was left; without time
+	// the error also matches [idem.ErrNoTime]. The source delivers the record again. A queue
+	// counts the delivery as a receive.
 	ErrNotRun = errors.New("not tried")
 
-	// ErrOverdue matches the error of a record if the handler's context had ended, and the
-	// handler had not returned, when the report was sent. The handler may have had its effect.
+	// ErrOverdue matches the error of a record whose handler had not returned when the report was
+	// sent, although its context had ended. The handler may have had its effect.
 	ErrOverdue = errors.New("the handler has not returned, although its time is over")
 
 	errHeldBack = fmt.Errorf("%w: an earlier record of its group failed", ErrNotRun)
@@ -77,20 +77,20 @@ func (e *BatchError) Unwrap() []error {
 	return errs
 }
 
-// PanicError is a handler's panic over a record. The other records of the event go
-// on, so that a record that always panics doesn't hold them up.
+// PanicError is the error of a record whose handler panicked. The other records of the event
+// continue.
 type PanicError struct {
 	Value any    // the value of the panic
 	Stack []byte // the stack trace, from debug.Stack
 }
 
-// Error contains the value only if the Go runtime made it: any other value may hold
-// data of the record.
+// Error includes the panic's value only if the Go runtime made the value: any other value may
+// hold data of the record.
 func (e *PanicError) Error() string {
 	return "lambda: handler " + redact.Panic(e.Value)
 }
 
-// Unwrap returns the value, if it is an error.
+// Unwrap returns the panic's value if the value is an error.
 func (e *PanicError) Unwrap() error {
 	err, _ := e.Value.(error)
 	return err
@@ -113,9 +113,9 @@ func engineError(err error) error {
 	return &idem.Error{Op: "do", Err: err}
 }
 
-// errorTypes names the engine's errors for callers that see no Go errors: Step
-// Functions and log filters match on errorType. The first match counts. The names
-// are part of the API.
+// errorTypes names the engine's errors for callers that see no Go errors: Step Functions and log
+// filters match on errorType. If an error matches several entries, the first gives the name. The
+// names are part of the API.
 var errorTypes = []struct {
 	err  error
 	name string
@@ -137,9 +137,8 @@ var errorTypes = []struct {
 	{idem.ErrRequest, "IdempotencyRequestInvalid"},
 }
 
-// reported returns err in the form in which the runtime reports it: an error of the engine
-// under a name of [errorTypes], any other error unchanged. The runtime names an unchanged error
-// by its Go type.
+// reported returns err in the form in which the runtime reports it. An error of the engine gets a
+// name from [errorTypes]. Any other error is unchanged, and the runtime names it by its Go type.
 func reported(err error) error {
 	if _, ours := err.(*idem.Error); !ours { //nolint:errorlint // an engine error inside of another error doesn't count
 		return err

@@ -13,9 +13,9 @@ import (
 	"github.com/samekey/samekey/internal/base/redact"
 )
 
-// ErrEvent matches the error for an event of another kind than the adapter's: the function has
-// the wrong source. The handler is not run, because decoding would silently give an empty
-// event, and might lose the caller's identity.
+// ErrEvent matches the error for an event of another kind than the adapter's: the function is
+// connected to the wrong source. The handler is not run, because decoding would silently give an
+// empty event, and might lose the caller's identity.
 var ErrEvent = errors.New("event of another kind")
 
 // notA returns the error of an event that isn't of the kind want.
@@ -26,8 +26,8 @@ func notA(want, why string) error {
 // origin is the source that a record names.
 type origin struct{ service, id, arn string }
 
-// checkOrigins checks that each of n records is of the expected service and can be
-// reported. Otherwise a function with the wrong source would silently go on.
+// checkOrigins checks that each of n records comes from the expected service and can be reported.
+// Without this check a function with the wrong source would run unnoticed.
 func checkOrigins(want, service string, n int, of func(i int) origin) error {
 	if n == 0 {
 		return notA(want, "it has no records")
@@ -45,8 +45,8 @@ func checkOrigins(want, service string, n int, of func(i int) origin) error {
 	return nil
 }
 
-// decode reads an event. Types of aws-lambda-go that decode themselves panic on some
-// foreign payloads.
+// decode reads an event, and turns panics into errors: types of aws-lambda-go with their own
+// decoding panic on some payloads of other kinds.
 func decode[Ev any](payload []byte) (ev Ev, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -59,8 +59,8 @@ func decode[Ev any](payload []byte) (ev Ev, err error) {
 	return ev, nil
 }
 
-// kind describes a payload, for error messages only. The description has a bounded length. Of
-// the payload's values it contains only the name of a source.
+// kind describes a payload, for error messages only. The description has a limited length. The
+// only value of the payload in it is the name of a source.
 func kind(payload []byte) string {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(payload, &members); err != nil {
@@ -125,5 +125,5 @@ func resourceName(arn string) string {
 }
 
 // jsonHeader declares a body as JSON, for engines that compare JSON by its meaning
-// ([idem.Fingerprint.CanonicalJSON]). They compare other bodies by their bytes.
+// ([idem.Fingerprint.CanonicalJSON]). Such engines compare other bodies by their bytes.
 func jsonHeader() http.Header { return http.Header{"Content-Type": {"application/json"}} }

@@ -11,19 +11,19 @@ import (
 
 const eventBridgeKind = "an EventBridge event"
 
-// EventBridge takes the events of a bus, if the rule passes whole events on. Don't change it:
-// change a copy, as [Batch] shows. For a rule, a pipe or a schedule with its own input use
-// [Direct].
+// EventBridge takes the events of a bus, if the rule passes whole events on. Don't change
+// EventBridge: change a copy, as [Batch] shows. For a rule, a pipe or a schedule with its own
+// input use [Direct].
 //
 // EventBridge invokes asynchronously: a failure fails the invocation. Lambda runs a
 // failed invocation again, by default twice, and then hands the event to the function's
 // failure destination. Give the function a failure destination.
 //
 // The key of an event is the id of the [JobEvent] in its detail, or else the event's id. The
-// scope is the account, region and source of the event, and the function. So two rules that
-// pass one event to one function make one operation. If an archive replays an event under its
-// old id, the handler doesn't run again while the key lives. The detail type, resources and
-// detail must be the same under one key.
+// scope is the event's account, region and source, and the function. So if two rules pass one
+// event to one function, the handler runs once. If an archive replays an event under the old id,
+// the handler doesn't run again while the key lives. Under one key the detail type, resources and
+// detail must be the same.
 var EventBridge = Batch[events.EventBridgeEvent, events.EventBridgeEvent, struct{}]{
 	Records: eventBridgeRecords,
 	ID:      func(ev events.EventBridgeEvent) string { return ev.ID },

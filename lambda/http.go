@@ -14,11 +14,12 @@ import (
 )
 
 // anyRoute returns the route of a request if the source has no patterns. The route is never the
-// path. Routes are in logs, in the list of operations that wait for people, and in dimensions
-// of metrics. A path may name a person, and the number of paths has no limit.
+// path: routes are in logs, in the list of operations that wait for people, and in dimensions of
+// metrics, while a path may name a person, and the number of paths has no limit.
 func anyRoute(method string) string { return method + " /*" }
 
-// encodedQuery encodes decoded parameters. multi, if not empty, has all parameters.
+// encodedQuery encodes decoded parameters. A non-empty multi has all parameters, and single is
+// ignored.
 func encodedQuery(single map[string]string, multi map[string][]string) string {
 	return url.Values(parameters(single, multi)).Encode()
 }
@@ -62,7 +63,8 @@ func splitQuery(raw string) url.Values {
 	return values
 }
 
-// decodedQuery splits a query and decodes it, except malformed escapes.
+// decodedQuery splits a query and decodes names and values. It leaves malformed escapes
+// unchanged.
 func decodedQuery(raw string) url.Values {
 	values := make(url.Values)
 	for pair := range strings.SplitSeq(raw, "&") {
@@ -113,9 +115,9 @@ func firstLabel(domain string) string {
 	return label
 }
 
-// header merges an event's two maps, with canonical names. If a name is in both,
-// multi has all values and single the last. Spellings of the same name are merged in
-// a fixed order.
+// header merges an event's two maps under canonical names. If a name is in both maps, multi wins:
+// it has all values, and single only the last. Spellings of the same name are merged in a fixed
+// order.
 func header(single map[string]string, multi map[string][]string) http.Header {
 	h := make(http.Header, max(len(single), len(multi)))
 	for _, name := range slices.Sorted(maps.Keys(single)) {
@@ -184,8 +186,7 @@ func response(status int, h http.Header, cookies []string, body string, isBase64
 	return idem.Response{Status: status, Header: h, Body: b}, nil
 }
 
-// decoded returns the bytes of an event's body: the bytes that the client sent or the handler
-// answers.
+// decoded returns the bytes of a body in an event or in a handler's answer.
 func decoded(body string, isBase64 bool) ([]byte, error) {
 	switch {
 	case body == "":
@@ -223,7 +224,7 @@ func inflates(b []byte) bool {
 	return n > len(b)/15 // 5·n bytes more, against a third more
 }
 
-// eventBody is the inverse of decoded. was reports whether the body came in base64.
+// eventBody is the inverse of decoded. was says whether the original body came in base64.
 func eventBody(b []byte, was bool) (body string, isBase64 bool) {
 	if !was && utf8.Valid(b) {
 		return string(b), false

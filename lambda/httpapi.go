@@ -16,18 +16,21 @@ const httpAPIKind = "an HTTP API event (payload format 2.0)"
 // HTTPAPI adapts events of API Gateway's HTTP APIs in payload format 2.0. Don't
 // change it: change a copy, as [Adapter] shows.
 //
-// HTTP APIs join the values of a header by commas, so the engine sees two keys as one key with
-// a comma, and refuses the request. HTTP APIs decode the path, so an escaped slash equals a
-// plain slash, and %2541 equals %41; other escapes make no difference. The adapter removes a
-// named stage from the path.
+// HTTP APIs join the values of a header by commas. If a request has two keys, the engine sees one
+// key with a comma, and refuses the request. HTTP APIs decode the path, so an escaped slash
+// equals a plain slash, and %2541 equals %41; other escapes make no difference. The adapter
+// removes a named stage from the path.
 //
-// The authorizer decides the caller. With a JWT authorizer it is the token's iss and
-// sub. With IAM it is the Cognito identity, or else the user ARN. With a Lambda
-// authorizer it is principalId, or else sub, of the authorizer's context, within the
-// API; a number counts by its digits, if it is whole and at most 2^53-1. If a Lambda
-// authorizer names no caller, the request is refused ([idem.ErrScope]), unless
-// [idem.Options.Scope] finds the scope. A role's session ([RoleScope], [SessionScope])
-// and a client certificate ([CertificateScope]) are callers only by choice.
+// The authorizer decides who the caller is:
+//
+//   - with a JWT authorizer, the token's iss and sub;
+//   - with IAM, the Cognito identity, or else the user ARN;
+//   - with a Lambda authorizer, principalId, or else sub, of the authorizer's context, within the
+//     API. The value may be a whole number of at most 2^53-1, which counts by its digits.
+//
+// If a Lambda authorizer names no caller, the request is refused ([idem.ErrScope]), unless
+// [idem.Options.Scope] finds the scope. A role's session ([RoleScope], [SessionScope]) and a
+// client certificate ([CertificateScope]) are callers only if you choose so.
 //
 // Events of a function URL have the same form, so one handler can serve both.
 var HTTPAPI = Adapter[events.APIGatewayV2HTTPRequest, events.APIGatewayV2HTTPResponse]{
@@ -201,7 +204,7 @@ type v2Cognito struct {
 	IdentityPoolID string   `json:"identityPoolId,omitempty"`
 }
 
-// IsZero is for encoding/json, which can't compare a struct with a slice.
+// IsZero is for encoding/json's omitzero: Go can't compare a struct that contains a slice.
 func (c v2Cognito) IsZero() bool { return c.AMR == nil && c.IdentityID == "" && c.IdentityPoolID == "" }
 
 type v2Authentication struct {

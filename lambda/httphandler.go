@@ -17,22 +17,22 @@ import (
 	"github.com/samekey/samekey/internal/base/recorder"
 )
 
-// WrapHandler is [Wrap] for an [http.Handler]: any router or framework serves the events of
-// an adapter for HTTP, and each keyed request once.
+// WrapHandler is [Wrap] for an [http.Handler]: any router or framework can serve the events of an
+// adapter for HTTP, and each keyed request is served once.
 //
 //	lambda.Start(lambda.WrapHandler(engine, lambda.HTTPAPI, mux))
 //
-// The engine stands in front of h: it sees the whole request before h reads it, and the answer
-// before it is sent. The path is the client's path, without a stage. The request's context has
-// the invocation's deadline; [EventOf] returns the event. With [idem.Options.Resumable] the
-// handler needs a [HandlerOptions.Name], so that the completer can run h without the client.
+// The engine sees the whole request before h reads it, and the answer before it is sent. The path
+// is the client's path, without a stage. The request's context has the invocation's deadline;
+// [EventOf] returns the event. With [idem.Options.Resumable] the handler needs a
+// [HandlerOptions.Name], so that the completer can run h without the client.
 //
-// Answers are buffered: h can't flush, hijack or send trailers. The engine sees an error only
-// by the answer's status, so answer a failed phase with a 5xx. A panic that h doesn't recover,
-// including http.ErrAbortHandler, is handled as in [Handler.Handle] and [Handler.Invoke]. A
-// HEAD is answered without a body.
+// Answers are buffered: h can't flush, hijack or send trailers. The engine learns of h's failure
+// only from the answer's status, so answer a failed phase with a 5xx. A panic that h doesn't
+// recover, including http.ErrAbortHandler, has the effect that [Handler.Handle] and
+// [Handler.Invoke] describe. A HEAD is answered without a body.
 //
-// WrapHandler panics as Wrap does, and for an adapter of [Direct].
+// WrapHandler panics in the same cases as Wrap, and for an adapter of [Direct].
 func WrapHandler[Ev, Re any](e *idem.Engine, a Adapter[Ev, Re], h http.Handler, optFns ...func(*HandlerOptions)) *Handler[Ev, Re] {
 	switch {
 	case h == nil:
@@ -76,17 +76,17 @@ func WrapHandler[Ev, Re any](e *idem.Engine, a Adapter[Ev, Re], h http.Handler, 
 
 type eventKey struct{}
 
-// EventOf returns the event of the request that a handler of [WrapHandler] serves. The event
-// has data that an http.Request lacks, such as an authorizer's claims. EventOf returns false if
-// the event has another type, and outside of such a handler. If a completer runs h, the event
-// is made from the record.
+// EventOf returns the event of the request that a handler of [WrapHandler] serves. The event has
+// data that an http.Request lacks, such as an authorizer's claims. EventOf returns false outside
+// of such a handler, and if the event isn't an Ev. If a completer runs h, the event is made from
+// the record.
 func EventOf[Ev any](ctx context.Context) (Ev, bool) {
 	ev, ok := ctx.Value(eventKey{}).(Ev)
 	return ev, ok
 }
 
-// patternOf returns a function that finds the pattern of a request before h serves it,
-// or nil if h has no such function. An http.ServeMux has one.
+// patternOf returns a function that finds the pattern of a request before h serves the request.
+// It returns nil if h can't tell the pattern; an http.ServeMux can.
 func patternOf(h http.Handler) func(*http.Request) string {
 	mux, ok := h.(interface {
 		Handler(*http.Request) (http.Handler, string)

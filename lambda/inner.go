@@ -16,11 +16,11 @@ import (
 	"github.com/samekey/samekey/internal/trace"
 )
 
-// Inner returns the content that the producer of a message sent: the body of m, or,
-// if SNS (without raw message delivery) or EventBridge has added an envelope, the
-// message of the notification or the detail of the event. [SQS] reads envelopes
-// itself; a handler gets m with its envelope. An error says that m looks like an
-// envelope and can't be read.
+// Inner returns the content that the producer of a message sent. Without an envelope this is the
+// body of m. SNS (without raw message delivery) and EventBridge add envelopes: then it is the
+// notification's message or the event's detail. A handler of [SQS] gets m with its envelope, and
+// may call Inner; the batch itself has opened the envelope already. An error says that m looks
+// like an envelope and can't be read.
 func Inner(m events.SQSMessage) (string, error) {
 	in, ok, err := openBody(m.Body)
 	if err != nil {
@@ -52,10 +52,10 @@ func (in *inner) traces(name, value string) {
 	}
 }
 
-// content returns the content of a message: the content of the envelope, or else the body with
-// the message id as the key. keyed reports that [KeyAttribute] has the key: then the producer
-// has named the work, and content opens no envelope. If an envelope can't be read, content
-// returns the message unchanged, and an error.
+// content returns the content of a message. If an envelope encloses the content, content opens
+// it. Otherwise the content is the body, and the key is the message id. keyed says that the
+// producer has named the work in [KeyAttribute]: then content opens no envelope. If an envelope
+// can't be read, content returns the message unchanged, and an error.
 func content(keyed bool, id, body string) (in inner, opened bool, err error) {
 	if !keyed {
 		if in, opened, err = openBody(body); opened {
@@ -66,8 +66,8 @@ func content(keyed bool, id, body string) (in inner, opened bool, err error) {
 }
 
 // attributeKey returns the text of [KeyAttribute]; keyed is false without this attribute. An
-// attribute without text is an error: with the message id as the key, the job would be done
-// once for each message. Two attributes are an error too, because each may be the job's key.
+// attribute without text is an error: the key would be the message id, and the job would be done
+// once for each message. Two attributes are an error too, because either may be the job's key.
 func attributeKey(attributes iter.Seq2[string, string]) (key string, keyed bool, err error) {
 	n := 0
 	for name, value := range attributes {
@@ -97,19 +97,17 @@ func openBody(body string) (in inner, ok bool, err error) {
 	return in, ok, nil
 }
 
-// An envelope is a JSON object
+// marks lists the envelopes by their members. An envelope is a JSON object of one of these kinds:
 //
-//   - whose Type is "Notification" and that has a TopicArn: SNS without raw message
-//     delivery;
-//   - with Records, exactly one, of aws:sns: the content of the dead-letter queue of a
+//   - a Type of "Notification" and a TopicArn: SNS without raw message delivery;
+//   - Records, with exactly one record, from aws:sns: a message in the dead-letter queue of a
 //     function that a topic invokes;
-//   - with a detail-type and a source, and an id or a detail: an event of
-//     EventBridge;
-//   - with exactly the members of [JobEvent], with or without a trace context: the detail of an
-//     event for a [JobEvent], if the rule passes on nothing else.
+//   - a detail-type and a source, and an id or a detail: an event of EventBridge;
+//   - exactly the members of [JobEvent], with or without a trace context: the detail of an event,
+//     if the rule passes on only the detail.
 //
-// Names are compared as written. An object that has an envelope's marks and can't be read is an
-// error: under the message's own id the job would be done once for each delivery.
+// Names are compared as written. If an object has an envelope's members and can't be read, that
+// is an error: under the message's own id the job would be done once for each delivery.
 var marks = [][]string{
 	{`"Notification"`, `"TopicArn"`},
 	{`"detail-type"`, `"source"`},
@@ -179,9 +177,8 @@ func openNotification(m map[string]json.RawMessage) (inner, bool, error) {
 	return in, true, nil
 }
 
-// snsContent returns the content of an SNS message, in an event of SNS or in an
-// envelope. Attributes count even if EventBridge or a drain has put an envelope into
-// the message.
+// snsContent returns the content of an SNS message, from an event of SNS or from an envelope. The
+// message's attributes count even if the message is itself an envelope of EventBridge or a drain.
 func snsContent(id, message, subject string, attributes map[string]any) (inner, error) {
 	key, keyed, keyErr := attributeKey(func(yield func(name, value string) bool) {
 		for name, a := range attributes {
@@ -260,8 +257,8 @@ var (
 	recordMembers = []string{"EventSource", "EventSubscriptionArn", "EventVersion", "Sns"}
 )
 
-// others adds an envelope's unknown members to said: the producer may have added
-// them to identify the work.
+// others adds an envelope's unknown members to said: the producer may have added such members to
+// identify the work.
 func others(said url.Values, m map[string]json.RawMessage, known []string) {
 	for name, v := range m {
 		if !slices.Contains(known, name) {

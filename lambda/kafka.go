@@ -20,30 +20,33 @@ import (
 
 const kafkaKind = "a Kafka event"
 
-// Kafka takes the records of topics, of Amazon MSK or a cluster of your own, in the
-// order of their partitions. Don't change it: change a copy, as [Batch] shows.
+// Kafka takes the records of topics, of Amazon MSK or a cluster of your own, in the order of
+// their partitions. Don't change Kafka: change a copy, as [Batch] shows.
 //
 // The event source mapping must have ReportBatchItemFailures among its FunctionResponseTypes,
-// which requires the mapping's provisioned mode. Without it Lambda ignores the report and
-// continues after the failed records. If you can't set it, set Reply of a copy to nil: then a
-// failure fails the invocation, and the whole batch comes again. Limit the batch's retries to
-// [idem.Options.Retention], by MaximumRecordAgeInSeconds or MaximumRetryAttempts.
+// which requires the mapping's provisioned mode. Without this setting Lambda ignores the report
+// and continues after the failed records. If you can't use the setting, change a copy: with a nil
+// Reply a failure fails the invocation, and Lambda delivers the whole batch again. Limit the
+// batch's retries to [idem.Options.Retention], by MaximumRecordAgeInSeconds or
+// MaximumRetryAttempts.
 //
-// A partition stops at its first failure, and the report names it: Lambda delivers that record
-// and all later ones of the partition again. Other partitions go on. By default Lambda tries
-// for ever, or 10 times if the mapping has a failure destination. Meanwhile the partition
-// waits. Set a failure destination and MaximumRetryAttempts.
+// A partition stops at its first failure. Lambda delivers that record and all later ones of the
+// partition again; the other partitions continue. By default Lambda tries for ever, or 10 times
+// if the mapping has a failure destination, and the partition waits all that time. Set a failure
+// destination and MaximumRetryAttempts.
 //
-// The key of a record is the text of its header [KeyAttribute], in any case, or else topic,
-// partition, offset and timestamp. The timestamp is part of the key because a topic that is
-// made anew counts offsets from 0. A producer that sends again, or a retry topic, makes another
-// record; see [Batch.WithKey]. The scope is the cluster, the topic and the function. The
-// bootstrap servers name a cluster of your own: use [Batch.WithScope] if they change. Key,
-// value and headers must be the same under one key, except the headers of tracing. Keeps is
-// Kafka's default, 7 days: set it to your topic's retention.
+// The key of a record is the text of its header [KeyAttribute], whose name is read in any case,
+// or else topic, partition, offset and timestamp. (The timestamp is part of the key because a
+// topic that is deleted and made again counts offsets from 0.) If a producer sends again, or uses
+// a retry topic, the result is another record with another key; see [Batch.WithKey].
 //
-// An event is refused whole ([ErrEvent]) if a record's place differs from its partition's,
-// or a value is not base64.
+// The scope is the cluster, the topic and the function. The bootstrap servers name a cluster of
+// your own: if they change, use [Batch.WithScope]. Under one key the record's key, value and
+// headers must be the same, except the headers of tracing. Keeps is Kafka's default, 7 days: set
+// it to your topic's retention.
+//
+// The whole event is refused ([ErrEvent]) if a record's topic and partition differ from those
+// under which the event lists it, or if a value is not base64.
 var Kafka = Batch[events.KafkaEvent, KafkaRecord, kafkaResponse]{
 	Records: kafkaRecords,
 	ID:      func(r KafkaRecord) string { return kafkaID(kafkaPartition(&r.KafkaRecord), r.Offset) },
@@ -77,8 +80,8 @@ type kafkaFailure struct {
 	ItemIdentifier kafkaPlace `json:"itemIdentifier"`
 }
 
-// kafkaPlace is the position where a partition continues. If the event doesn't have
-// this position, Lambda repeats the whole event.
+// kafkaPlace is the position from which Lambda continues a partition. If the position is not in
+// the event, Lambda repeats the whole event.
 type kafkaPlace struct {
 	Partition string `json:"partition"` // "topic-0", as the event spells it
 	Offset    int64  `json:"offset"`

@@ -11,24 +11,23 @@ import (
 
 const kinesisKind = "a Kinesis event"
 
-// Kinesis takes the records of a data stream in their order. Don't change it: change
-// a copy, as [Batch] shows.
+// Kinesis takes the records of a data stream in their order. Don't change Kinesis: change a copy,
+// as [Batch] shows.
 //
-// The event source mapping must have ReportBatchItemFailures among its
-// FunctionResponseTypes. Without it Lambda ignores the report and continues after the
-// failed record. If you can't set it, set Reply of a copy to nil.
+// The event source mapping must have ReportBatchItemFailures among its FunctionResponseTypes.
+// Without this setting Lambda ignores the report and continues after the failed record. If you
+// can't use the setting, use a copy with a nil Reply.
 //
-// Work stops at the first failure, and the report names it: Lambda delivers that record and all
-// later ones again, as the mapping's MaximumRetryAttempts and MaximumRecordAgeInSeconds say. By
-// default Lambda tries for as long as the stream keeps the record. Meanwhile the shard waits.
-// Set both limits, BisectBatchOnFunctionError and a failure destination. The records of an
-// event run one after the other; with ParallelizationFactor a shard has several events at a
-// time.
+// Work stops at the first failure. Lambda then delivers that record and all later ones again,
+// within the mapping's MaximumRetryAttempts and MaximumRecordAgeInSeconds. By default Lambda
+// tries for as long as the stream keeps the record, and the shard waits all that time. Set both
+// limits, BisectBatchOnFunctionError and a failure destination. The records of an event run one
+// after the other; with ParallelizationFactor a shard has several events at a time.
 //
-// The key of a record is its event id: shard and sequence number. A producer that sends
-// again makes another record; see [Batch.WithKey]. The scope is the stream and the
-// function. The data and the partition key must be the same under one key. An aggregate
-// of the Kinesis Producer Library is one record here.
+// The key of a record is the event id: shard and sequence number. If a producer sends again, the
+// result is another record with another key; see [Batch.WithKey]. The scope is the stream and the
+// function. Under one key the data and the partition key must be the same. An aggregate of the
+// Kinesis Producer Library counts as one record.
 var Kinesis = Batch[events.KinesisEvent, events.KinesisEventRecord, events.KinesisEventResponse]{
 	Records: kinesisRecords,
 	ID:      func(r events.KinesisEventRecord) string { return r.Kinesis.SequenceNumber },

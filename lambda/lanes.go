@@ -49,8 +49,8 @@ func (h *EachHandler[Ev, Rec, Re]) all(ctx context.Context, recs []Rec) (errs []
 }
 
 // lanesOf groups the records that must run one after the other: the records of a group, and the
-// records of a key, so that later records of a key are replays instead of refused as in flight.
-// Lanes begin in the event's order.
+// records of a key. Later records of a key are then replays, and aren't refused as in flight.
+// Lanes are in the order of their first records.
 func lanesOf(tasks []*task) [][]int {
 	type id struct{ group, scope, key string }
 	at := make(map[id]int, len(tasks))
@@ -99,7 +99,7 @@ func (c *course[Ev, Rec, Re]) next() ([]int, turn) {
 	return lane, c.turnOf(lane)
 }
 
-// turn returns the turn of a lane that didn't wait.
+// turn returns the turn of one of the first lanes, which didn't wait.
 func (c *course[Ev, Rec, Re]) turn(lane []int) turn {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -152,7 +152,8 @@ func (c *course[Ev, Rec, Re]) begin(ctx context.Context, i int) {
 	}()
 }
 
-// came reports the failure of a record, or the return of an overdue handler.
+// came is called when a handler returns: it reports a record's failure, or logs that an overdue
+// handler has returned.
 func (c *course[Ev, Rec, Re]) came(ctx context.Context, i int) {
 	switch t := c.tasks[i]; {
 	case t.givenUp():
@@ -168,9 +169,9 @@ func (c *course[Ev, Rec, Re]) skip(rest []int, why error) {
 	}
 }
 
-// report collects the results of the records that were begun, and returns how many
-// handlers are still running. For a handler that has returned, report waits until
-// its result is stored; the engine ensures that the answer is sent in time.
+// report collects the results of the records that were begun, and returns how many handlers are
+// still running. If a handler has returned but its result isn't stored yet, report waits; the
+// engine ends that wait in time for the answer.
 func (c *course[Ev, Rec, Re]) report(ctx context.Context) (left int) {
 	for i, t := range c.tasks {
 		if t.done == nil {
@@ -192,7 +193,7 @@ func (c *course[Ev, Rec, Re]) report(ctx context.Context) (left int) {
 	return left
 }
 
-// notTried reports the records that were not tried and will come again.
+// notTried reports the records that were not tried; the source will deliver them again.
 func (c *course[Ev, Rec, Re]) notTried(ctx context.Context) {
 	n, first, hook := 0, 0, c.h.batch.NotRun
 	for i, err := range c.errs {

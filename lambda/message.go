@@ -11,20 +11,20 @@ import (
 	"github.com/samekey/samekey/internal/trace"
 )
 
-// KeyAttribute is the message attribute that carries the idempotency key of an SQS or SNS
-// message, as text. The attribute's name is read in any case. A second attribute of this name
-// is an error. A drain sets the attribute to the id of the job. Your own producers may set the
-// attribute to a key that names the work, such as an order's id. Without the attribute the key
-// is the message id, which is the same for every delivery of a message. If the producer sends
-// the message again, the message id is new.
+// KeyAttribute is the name of the message attribute that carries the idempotency key of an SQS or
+// SNS message, as text. The name is read in any case. A second attribute of this name is an
+// error. A drain sets the attribute to the id of the job. Your own producers may set the
+// attribute to a key that names the work, such as an order's id. Without the attribute the key is
+// the message id. The message id is the same for every delivery of a message, but new if the
+// producer sends the message again.
 const KeyAttribute = "idempotency-key"
 
-// KindAttribute is the message attribute that carries the kind of a job that a drain
-// has sent to SQS or SNS. The message itself is the job's Args.
+// KindAttribute is the name of the message attribute that carries the kind of a job that a drain
+// has sent to SQS or SNS. The body of the message is the job's Args.
 const KindAttribute = "kind"
 
-// transportAttributes are message attributes that describe the transport instead of the work:
-// they differ if a producer sends the same job twice.
+// transportAttributes are message attributes that describe the transport instead of the work.
+// They differ if a producer sends the same job twice.
 var transportAttributes = []string{
 	KeyAttribute, "replayed" /* set by SNS on messages from a topic's archive */, "_datadog", "awstraceheader", "b3", "baggage", "correlation-context", "dd-pathway-ctx", "dd-pathway-ctx-base64",
 	"elastic-apm-traceparent", "grpc-trace-bin", "newrelic", "ot-tracer-sampled", "ot-tracer-spanid", "ot-tracer-traceid",

@@ -17,14 +17,14 @@ import (
 	"github.com/aws/aws-lambda-go/lambdacontext"
 )
 
-// A handler that has panicked may leave the process in any state: a locked mutex, a
-// half-written map. So the client gets an answer, as under net/http. Then the process must end,
-// as under the bare runtime, and Lambda must see an error.
+// A handler that has panicked may leave the process in any state: a locked mutex, a half-written
+// map. So three things must happen. The client gets an answer, as under net/http. Then the
+// process ends, as under the bare runtime. Lambda sees an error.
 //
-// An invocation can report either a response or an error. But the invocation isn't over before
-// the runtime asks for the next invocation: if the process ends before, the invocation has
-// failed (Runtime.ExitError) despite the answer. So ends posts the answer, and the panic
-// continues to the runtime. The runtime can't report an error any more, and exits without
+// An invocation can report either a response or an error. But Lambda ends an invocation only when
+// the runtime asks for the next invocation. If the process exits before that, the invocation has
+// failed (Runtime.ExitError) despite the answer. So the method ends posts the answer, and the
+// panic continues to the runtime. The runtime can't report an error any more, and exits without
 // asking for more work. If the process has other invocations, they end first.
 
 // crash holds a handler's panic until its answer is posted.
@@ -43,8 +43,8 @@ func (c *crash) ends(ctx context.Context, out []byte, err error) {
 	panic(panicked(c.value)) //nolint:forbidigo // the handler's panic, without its value: the runtime logs the panic
 }
 
-// crashed hands a panic to invoke, which posts the answer first. Without invoke the
-// panic continues at once if the process is the runtime's.
+// crashed hands a panic to invoke, which posts the answer first. If invoke isn't running and the
+// process is the Lambda runtime's, the panic continues at once.
 func crashed(ctx context.Context, value any) {
 	c, ok := ctx.Value(crashKey{}).(*crash)
 	switch {
@@ -55,23 +55,24 @@ func crashed(ctx context.Context, value any) {
 	}
 }
 
-// A handler that doesn't return can't be ended: Go can't stop a goroutine. Lambda freezes the
-// process, with its lease, as soon as its runtime asks for the next invocation. Minutes later
-// the next invocation thaws the process. The handler would continue, and charge a card that
-// another process has charged meanwhile. So the handler must be gone before the runtime asks.
+// Go can't stop a goroutine, so a handler that doesn't return can't be ended. As soon as the
+// runtime asks for the next invocation, Lambda freezes the process, and the handler with it.
+// Minutes later the next invocation thaws the process. The handler would continue, and charge a
+// card that another process has charged meanwhile. So the handler must be gone before the runtime
+// asks.
 //
-// If the process ended, the invocation would have failed despite its answer (see crash): the
-// report would be lost, and all records would come again. So the program restarts in the same
-// process: execve ends all threads, and a new runtime asks for the next invocation, which ends
-// the current invocation. Lambda sees the same process, only a little slower.
+// If the process exited, the invocation would fail despite its answer (see crash): the report
+// would be lost, and the source would deliver all records again. So the program restarts in the
+// same process: execve ends all threads. Then a new runtime asks for the next invocation, which
+// ends the current invocation. Lambda sees the same process, only a little slower.
 
 // freezes reports whether Lambda freezes the process after its answer. Processes of
 // Managed Instances have several invocations at a time and are not frozen: the
 // handler continues, and the engine renews its lease.
 func freezes() bool { return runtimeAPI() != "" && lambdacontext.MaxConcurrency() <= 1 }
 
-// startAnew posts an invocation's answer, or its failure, and restarts the program.
-// It doesn't return: if the restart fails, it panics to end the process.
+// startAnew posts an invocation's answer, or its failure, and restarts the program. startAnew
+// doesn't return: if the restart fails, startAnew panics to end the process.
 func startAnew(ctx context.Context, answer []byte, failure error) {
 	kind := "response"
 	if failure != nil {

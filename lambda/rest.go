@@ -13,22 +13,26 @@ import (
 
 const restKind = "a REST API event (payload format 1.0)"
 
-// REST adapts events of API Gateway's REST APIs with Lambda proxy integration
-// (payload format 1.0). Don't change it: change a copy, as [Adapter] shows.
+// REST adapts events of API Gateway's REST APIs with Lambda proxy integration (payload format
+// 1.0). Don't change REST: change a copy, as [Adapter] shows.
 //
-// The path has no stage. On a custom domain the path keeps the base path that the client sent.
-// The query comes decoded, without an order of the names; REST encodes the query again.
+// The path has no stage. On a custom domain the path includes the base path that the client sent.
+// API Gateway decodes the query and loses the order of the names; REST encodes the query again.
 //
-// The authorizer decides the caller. With a Cognito authorizer it is the iss and sub of the
-// claims, as with an HTTP API's JWT authorizer. With a Lambda authorizer it is the principalId,
-// within the API. With IAM it is the Cognito identity, or else the user ARN. An authorizer that
-// returns the principalId "user" for all callers puts all callers into one scope. A role's
-// session ([RoleScope], [SessionScope]), an API key ([APIKeyScope]) and a client certificate
-// ([CertificateScope]) are callers only by choice.
+// The authorizer decides who the caller is:
 //
-// A response may use Headers and MultiValueHeaders; for a name in both, MultiValueHeaders
-// count, as for API Gateway. A reply puts a header with one value into Headers, and other
-// headers into MultiValueHeaders, so that merging can't double a header.
+//   - with a Cognito authorizer, the iss and sub of the claims, as with an HTTP API's JWT
+//     authorizer;
+//   - with a Lambda authorizer, the principalId, within the API;
+//   - with IAM, the Cognito identity, or else the user ARN.
+//
+// If an authorizer returns the principalId "user" for all callers, all callers share one scope. A
+// role's session ([RoleScope], [SessionScope]), an API key ([APIKeyScope]) and a client
+// certificate ([CertificateScope]) are callers only if you choose so.
+//
+// A response may use Headers and MultiValueHeaders. For a name in both, MultiValueHeaders count,
+// as API Gateway does it. A reply puts a header with one value into Headers, and other headers
+// into MultiValueHeaders, so that API Gateway, which merges both, can't double a header.
 var REST = Adapter[events.APIGatewayProxyRequest, events.APIGatewayProxyResponse]{
 	Request:  restRequest,
 	Event:    restEvent,
@@ -62,9 +66,9 @@ func restRequest(ctx context.Context, ev events.APIGatewayProxyRequest) (idem.Re
 	return req, err
 }
 
-// restIdentity returns the authorized caller. An authorizer that ran always names
-// the caller: API Gateway refuses an answer without principalId. But on public
-// routes it sends empty objects and null members.
+// restIdentity returns the authorized caller. API Gateway refuses an authorizer's answer without
+// principalId, so an authorizer that ran always names the caller. On public routes API Gateway
+// sends empty objects and null members.
 func restIdentity(rc *events.APIGatewayProxyRequestContext) (caller idem.Identity, facts idem.Facts) {
 	id := &rc.Identity
 	claims, _ := rc.Authorizer["claims"].(map[string]any)

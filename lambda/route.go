@@ -12,8 +12,8 @@ import (
 
 type pathKey struct{}
 
-// PathValue returns the decoded value of a wildcard of the route's pattern, like
-// [http.Request.PathValue]. It returns "" if the pattern has no such wildcard, and
+// PathValue returns the decoded value of a wildcard in the route's pattern, like
+// [http.Request.PathValue]. It returns "" if the pattern has no wildcard of this name, and
 // outside of a [Router].
 func PathValue(ctx context.Context, name string) string {
 	r, ok := ctx.Value(pathKey{}).(*http.Request)
@@ -63,7 +63,7 @@ func match(mux *http.ServeMux, req *idem.Request) *matched {
 }
 
 // refusal answers a request without a route. If ServeMux would redirect a request, because the
-// path is not clean or lacks the last slash, the request has no route either: a client may
+// path is not clean or lacks the last slash, refusal answers as without a route: a client may
 // repeat a redirected POST without the body.
 func (m *matched) refusal() idem.Response {
 	if m.status != http.StatusMethodNotAllowed {

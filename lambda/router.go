@@ -15,24 +15,24 @@ import (
 	"github.com/samekey/samekey/internal/envelope"
 )
 
-// Router serves the routes of a function. Each keyed route has an engine, which
-// several routes may share. All routes share one adapter for HTTP. Invoke takes the
-// gateway's events and the completer's envelopes, and finds the handler of each:
+// Router serves the routes of a function. Each keyed route has an engine; several routes may
+// share an engine. All routes share one adapter for HTTP. Invoke takes the gateway's events and
+// the completer's envelopes, and finds the handler of each:
 //
 //	router := lambda.NewRouter(lambda.HTTPAPI)
 //	router.Keyed("POST /rides", engine, app.create)
 //	router.Route("GET /rides/{id}", app.show)
 //	lambda.Start(router)
 //
-// Patterns are those of [http.ServeMux], with methods and wildcards, on the path as the client
-// sent it, without a stage. The most specific pattern counts. [PathValue] returns the value of
-// a wildcard. The router answers a path without a matching pattern with 404, and a path that
-// has patterns for other methods only with 405 and Allow. Router never redirects: neither
+// Patterns are those of [http.ServeMux], with methods and wildcards. They match the path that the
+// client sent, without a stage. The most specific pattern counts. [PathValue] returns the value
+// of a wildcard. If no pattern matches the path, the router answers 404. If patterns match the
+// path only for other methods, it answers 405 with Allow. Router never redirects: neither
 // "/rides/" to "/rides", nor "/a//b" to "/a/b".
 //
-// A keyed route's name is its pattern, unless [HandlerOptions] set another. Each stored request
-// holds the name. So if you change a route's pattern, keep the name, or declare the former
-// name.
+// A keyed route's name is its pattern, unless [HandlerOptions] set another name. Each stored
+// request holds the name. So if you change a route's pattern, set Name to the former pattern, or
+// list the former name in Accepts.
 //
 // Add all routes before you use the router. From then on the router is safe for concurrent use.
 type Router[Ev, Re any] struct {
@@ -53,10 +53,10 @@ type RouterOptions struct {
 	CORS idem.CORS
 }
 
-// NewRouter returns a router without routes. If no route matches, it answers 404 with the code
-// "route_not_found", or 405 with "method_not_allowed", by [idem.ProblemJSON]. It panics if the
-// adapter lacks a function, or isn't for HTTP: a mistake in the program, best found at cold
-// start.
+// NewRouter returns a router without routes. If no route matches a request, the router answers
+// 404 with the code "route_not_found", or 405 with "method_not_allowed", by [idem.ProblemJSON].
+// NewRouter panics if the adapter lacks a function, or isn't for HTTP. Both are mistakes in the
+// program, and show at cold start.
 func NewRouter[Ev, Re any](a Adapter[Ev, Re], optFns ...func(*RouterOptions)) *Router[Ev, Re] {
 	var opt RouterOptions
 	for _, fn := range optFns {
@@ -76,10 +76,9 @@ type Route[Ev, Re any] struct {
 	before  func(context.Context, Ev) (*Re, error)
 }
 
-// Route adds a route without keys: h gets the event unchanged, and its answer is
-// sent unchanged. To add an [EndpointHandler] such as [StatusHandler], pass its
-// Handle. Route panics for a pattern that [http.ServeMux] refuses, alone or beside
-// the others.
+// Route adds a route without keys: h gets the event unchanged, and the answer of h is sent
+// unchanged. To add an [EndpointHandler], such as a [StatusHandler], pass the method Handle.
+// Route panics if [http.ServeMux] refuses the pattern, alone or beside the other patterns.
 func (r *Router[Ev, Re]) Route(pattern string, h func(context.Context, Ev) (Re, error)) {
 	if h == nil {
 		panic("lambda: Router: handler is nil") //nolint:forbidigo // a mistake in the program
@@ -88,10 +87,10 @@ func (r *Router[Ev, Re]) Route(pattern string, h func(context.Context, Ev) (Re, 
 }
 
 // Keyed adds a route and wraps the handler with an engine, as [Wrap] does. Keyed panics in the
-// same cases as Wrap, for a pattern that [http.ServeMux] refuses, and if another route has or
-// accepts the same name. It also panics if the engine would not protect the route, because the
-// route's method is not in [idem.Options.Methods] ([idem.Engine.CheckRoute]). A pattern without
-// a method takes other methods too, without keys.
+// same cases as Wrap, if [http.ServeMux] refuses the pattern, and if another route has or accepts
+// the same name. It also panics if the route's method is not in [idem.Options.Methods]: the
+// engine would not protect the route ([idem.Engine.CheckRoute]). A pattern without a method also
+// matches requests with methods that take no keys.
 func (r *Router[Ev, Re]) Keyed(pattern string, e *idem.Engine, h func(context.Context, Ev) (Re, error), optFns ...func(*HandlerOptions)) *Route[Ev, Re] {
 	opt := HandlerOptions{Name: pattern}
 	for _, fn := range optFns {
@@ -113,11 +112,11 @@ func (r *Router[Ev, Re]) Keyed(pattern string, e *idem.Engine, h func(context.Co
 	return route
 }
 
-// Before sets a check that runs before the engine reads the key, and returns the route. If
-// check returns an answer, the client gets the answer and the key stays new. Use Before for
+// Before sets a check that runs before the engine reads the key, and returns the route. If check
+// returns an answer, the client gets the answer and the key is not used up. Use Before for
 // requests that the handler can't serve, such as malformed requests or requests without a user.
-// If check returns nil, the request continues to the handler or to its stored answer. A request
-// that is run again from its record has passed the check already.
+// If check returns nil, the request continues to the handler or to its stored answer. If a
+// request is run again from its record, check doesn't run: the request has passed it already.
 func (t *Route[Ev, Re]) Before(check func(context.Context, Ev) (*Re, error)) *Route[Ev, Re] {
 	t.before = check
 	return t
@@ -137,9 +136,9 @@ func (r *Router[Ev, Re]) named(id store.HandlerID) *Route[Ev, Re] {
 	return r.keyed[i]
 }
 
-// Handle answers an event, for tests and for routers around this router. It returns the error
-// of the route's [Handler.Handle], or an error that matches [ErrEvent] if ev is of another kind
-// than the adapter's.
+// Handle answers an event, for tests and for routers around this router. Handle returns the error
+// of the route's [Handler.Handle]. If ev is of another kind than the adapter's, the error matches
+// [ErrEvent].
 func (r *Router[Ev, Re]) Handle(ctx context.Context, ev Ev) (Re, error) {
 	var none Re
 	req, err := r.adapter.request(ctx, ev, r.stored)
@@ -169,8 +168,8 @@ func (r *Router[Ev, Re]) Handle(ctx context.Context, ev Ev) (Re, error) {
 	return t.handler.serve(ctx, ev, req, err)
 }
 
-// Invoke is Handle for the runtime: payload and result are JSON. For a completer's
-// envelope, the handler that the record names completes the operation.
+// Invoke is Handle for the runtime: payload and result are JSON. The payload may also be a
+// completer's envelope: then the handler that the record names completes the operation.
 func (r *Router[Ev, Re]) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	switch t, ok, err := envelope.ParseTicket(payload); {
 	case err != nil:
@@ -181,9 +180,9 @@ func (r *Router[Ev, Re]) Invoke(ctx context.Context, payload []byte) ([]byte, er
 	return invoke(ctx, payload, r.Handle)
 }
 
-// resume completes t's operation. Only the record names the engine, so resume asks each engine
-// whether the operation belongs to it. An engine doesn't change the operation of another
-// engine.
+// resume completes the operation of ticket t. Only the record names the engine, so resume asks
+// each engine whether the operation belongs to it. An engine doesn't change the operation of
+// another engine.
 func (r *Router[Ev, Re]) resume(ctx context.Context, t jobs.Ticket) error {
 	if r.adapter.Event == nil {
 		return errNoInverse

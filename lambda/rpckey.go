@@ -8,19 +8,19 @@ import (
 	"github.com/samekey/samekey/internal/base/rawjson"
 )
 
-// JSONRPCKey makes the key of a JSON-RPC 2.0 request from its method, its id, and
-// the values at more (JSON Pointers into the request). The ids 1 and "1" are
-// different, as in JSON-RPC. A notification, which has no id, and a batch are
-// errors.
+// JSONRPCKey makes the key of a JSON-RPC 2.0 request from the method, the id, and the values at
+// more (JSON Pointers into the request). The ids 1 and "1" are different, as in JSON-RPC. A
+// notification (a request without an id) and a batch are errors.
 //
-// In JSON-RPC every client chooses its ids, which need to be unique only while the request is
-// open. Random ids (a UUID) name a request for good. Ids that count from 1 don't: two clients
-// would get each other's answers, and a restarted client its earlier answers. For such ids
-// include a value that distinguishes sessions: JSONRPCKey("/params/session"). An adapter of
-// [Direct] needs a [DirectOptions.Scope] that returns the client, or [idem.OneScope] if all
-// clients may get each other's answers.
+// In JSON-RPC every client chooses ids, and an id needs to be unique only while the request is
+// open. Random ids (UUIDs) name a request for good. Ids that count from 1 don't: two clients
+// would get each other's answers, and a client that restarts would get its own earlier answers.
+// For such ids include a value that distinguishes sessions: JSONRPCKey("/params/session"). An
+// adapter of [Direct] needs a [DirectOptions.Scope] that returns the client, or [idem.OneScope]
+// if all clients may get each other's answers.
 //
-// A failure is an answer with status 200: set [idem.Options.Stored] to [JSONRPCStored].
+// JSON-RPC reports a failure in an answer with status 200: set [idem.Options.Stored] to
+// [JSONRPCStored].
 func JSONRPCKey(more ...string) BodyKey {
 	paths := parsePointers("JSONRPCKey", more)
 	return BodyKey{shared: always, Key: func(body []byte) (string, error) {
@@ -68,20 +68,20 @@ func rpcRequest(body []byte) (method, id string, err error) {
 //	lambda.MCPToolKey("/_meta/idempotency-key")      // a client that names each call
 //	lambda.MCPToolKey()                              // all arguments: equal calls are one
 //
-// The body is a tools/call request, or its params. Name and arguments must be the same under
-// one key. The request's id and _meta (with the progress token) change each time an agent tries
-// again, so key and comparison leave them out, unless a pointer includes them.
+// The body is a tools/call request, or its params. Under one key name and arguments must be the
+// same. The request's id and _meta (with the progress token) change each time an agent tries
+// again. So key and comparison leave them out, unless a pointer includes them.
 //
-// Without pointers two equal calls are the same operation while the key lives, even if the
-// agent wants two operations. A call without arguments is then an error. Use this form for
-// tools whose equal calls mean the same thing, such as refunding an order.
+// Without pointers two equal calls are the same operation while the key lives, even if the agent
+// wants two operations, and a call without arguments is an error. Use this form only for tools
+// whose equal calls mean the same thing, such as refunding an order.
 //
-// The stored answer must not hold the request's id, because each replay would have the first
-// call's id: wrap the function that does the tool's work, inside the JSON-RPC layer. An adapter
-// of [Direct] needs a [DirectOptions.Scope] that returns the user for whom the agent acts. With
+// The stored answer must not hold the request's id: each replay would have the id of the first
+// call. So wrap the function that does the tool's work, inside the JSON-RPC layer. An adapter of
+// [Direct] needs a [DirectOptions.Scope] that returns the user for whom the agent acts. With
 // [idem.OneScope] all users get each other's answers.
 //
-// A tool's failure is an answer with status 200: set [idem.Options.Stored] to
+// MCP reports a tool's failure in an answer with status 200: set [idem.Options.Stored] to
 // [MCPToolStored].
 func MCPToolKey(pointers ...string) BodyKey {
 	paths := parsePointers("MCPToolKey", pointers)

@@ -13,18 +13,17 @@ import (
 
 const s3Kind = "an S3 event"
 
-// S3 takes the notifications of a bucket. Don't change it: change a copy, as [Batch]
-// shows.
+// S3 takes the notifications of a bucket. Don't change S3: change a copy, as [Batch] shows.
 //
 // S3 invokes asynchronously and takes no report of single records: a failure fails the
 // invocation. Lambda runs a failed invocation again, by default twice, and then hands the
 // event to the function's failure destination. Give the function a failure destination.
 //
-// The key of a notification is made of the bucket, object, version, event name and sequencer.
-// If S3 gives no sequencer (restores, lifecycle), the id of the request that caused the
-// notification takes its place. So an object that is written again is new work; a notification
-// that comes twice is the same work. The scope is the bucket and the function. The event name,
-// object, size and ETag must be the same under one key.
+// The key of a notification is made of the bucket, object, version, event name and sequencer. If
+// S3 gives no sequencer (restores, lifecycle), the key has the id of the request that caused the
+// notification instead. So if an object is written again, that is new work; a second delivery of
+// a notification is the same work. The scope is the bucket and the function. Under one key the
+// event name, object, size and ETag must be the same.
 var S3 = Batch[events.S3Event, events.S3EventRecord, struct{}]{
 	Records: s3Records,
 	ID:      func(r events.S3EventRecord) string { return r.S3.Object.Key },

@@ -14,9 +14,9 @@ import (
 	"github.com/samekey/samekey/internal/base/scope"
 )
 
-// Identities hold only facts that AWS has verified, never headers. A caller has the
-// same kind and subject in each kind of event. A Kind without a Subject is a caller
-// that was authorized but not named.
+// Identities hold only facts that AWS has verified, never headers. A caller has the same kind and
+// subject in each kind of event. An identity with a Kind and no Subject means that a caller was
+// authorized but not named.
 
 // jwtIdentity returns the identity of a token. A subject is unique only within its
 // issuer (RFC 7519, 4.1.2).
@@ -28,14 +28,14 @@ func jwtIdentity(iss, sub string) idem.Identity {
 	return id
 }
 
-// poolSession is the session name of every user of an identity pool. If an event doesn't name
-// the user, as with a function URL, the session name identifies no caller.
+// poolSession is the session name that all users of an identity pool share. If an event doesn't
+// name the user, as with a function URL, the caller is unknown.
 const poolSession = "/CognitoIdentityCredentials"
 
 // iamIdentity returns a signed request's caller: the user of an identity pool, an IAM user, an
-// account's root, or a person of IAM Identity Center, whose name AWS puts into the session. The
-// creator of any other session chooses the session's name: such a session is a fact, and a
-// caller only by choice ([RoleScope], [SessionScope]).
+// account's root, or a person of IAM Identity Center, whose name AWS puts into the session. In
+// any other session the name is chosen by the session's creator: that session is returned as a
+// fact, and is a caller only through [RoleScope] or [SessionScope].
 func iamIdentity(pool, identity, userARN string) (idem.Identity, idem.Facts) {
 	id, facts := idem.Identity{Kind: "iam"}, idem.Facts{}
 	switch {
@@ -58,10 +58,10 @@ const (
 	identityCenter = "AWSReservedSSO_"
 )
 
-// lambdaIdentity returns the caller that a Lambda authorizer names. A name is unique only
-// within one authorizer. No event identifies the authorizer, so the name counts within the API.
-// The whole context can't replace the name, because the context may hold data that changes with
-// each token.
+// lambdaIdentity returns the caller that a Lambda authorizer names. A name is unique only within
+// one authorizer, and no event identifies the authorizer. So the identity includes the API. The
+// whole context can't replace the name, because the context may hold data that changes with each
+// token.
 func lambdaIdentity(api string, authorizer map[string]any) idem.Identity {
 	id := idem.Identity{Kind: "lambda"}
 	for _, name := range []string{"principalId", "sub"} {
@@ -73,9 +73,9 @@ func lambdaIdentity(api string, authorizer map[string]any) idem.Identity {
 	return id
 }
 
-// claimText returns the text of a claim that can name somebody: a text, or a whole number
-// from 1 to 2^53-1 by its digits. Larger numbers were rounded when the event was decoded,
-// and two of them may have become one. Other values are "".
+// claimText returns the text of a claim that can name somebody: a text, or the digits of a whole
+// number from 1 to 2^53-1. Larger numbers were rounded when the event was decoded, so two of them
+// may have become equal. For other values claimText returns "".
 func claimText(claim any) string {
 	switch v := claim.(type) {
 	case string:
@@ -90,12 +90,12 @@ func claimText(claim any) string {
 
 // ClaimScope returns an [idem.Options.Scope] for users who act for more than one organisation
 // under one login. The caller is the verified identity together with the values of these claims
-// ([idem.Facts]), such as "org_id" or "custom:tenant". Without it, equal keys that a user sends
-// for two organisations are one operation.
+// ([idem.Facts]), such as "org_id" or "custom:tenant". Without ClaimScope, equal keys that a user
+// sends for two organisations are one operation.
 //
-// A claim counts if it is a text, or a whole number from 1 to 2^53-1. The scope refuses a
-// request without a verified identity, or without one of the claims. Don't use claims that
-// change with each token, such as iat and jti: a retry would be a new operation.
+// A claim's value must be a text, or a whole number from 1 to 2^53-1. ClaimScope refuses a
+// request without a verified identity, or without one of the claims. Don't use claims that change
+// with each token, such as iat and jti: a retry would be a new operation.
 func ClaimScope(claim string, more ...string) func(context.Context, *idem.Request) (string, error) {
 	names := append([]string{claim}, more...)
 	return func(_ context.Context, r *idem.Request) (string, error) {
@@ -114,15 +114,15 @@ func ClaimScope(claim string, more ...string) func(context.Context, *idem.Reques
 	}
 }
 
-// RoleScope is an [idem.Options.Scope] for services that sign their requests: all
-// sessions of a role are the same caller. A session's name may change between a
-// request and its retry: an SDK that assumes a role anew or a replaced ECS task has
-// another name. Don't use RoleScope if people share a role: they would get each
-// other's answers. See [SessionScope].
+// RoleScope is an [idem.Options.Scope] for services that sign their requests: all sessions of a
+// role are the same caller. RoleScope ignores a session's name, which may change between a
+// request and its retry: an SDK that assumes a role anew, or a replaced ECS task, has another
+// name. Don't use RoleScope if people share a role: they would get each other's answers. See
+// [SessionScope].
 //
-// RoleScope accepts IAM users, roots and people of IAM Identity Center as they are.
-// It refuses a caller without a verified IAM identity, a user of a Cognito identity
-// pool that the event doesn't name, and a session that has no role.
+// RoleScope takes IAM users, roots and people of IAM Identity Center as separate callers.
+// RoleScope refuses a caller without a verified IAM identity, a user of a Cognito identity pool
+// that the event doesn't name, and a session that has no role.
 func RoleScope(_ context.Context, r *idem.Request) (string, error) {
 	session := r.Facts.Session
 	switch i := strings.LastIndexByte(session, '/'); {
@@ -136,12 +136,12 @@ func RoleScope(_ context.Context, r *idem.Request) (string, error) {
 }
 
 // SessionScope is an [idem.Options.Scope] for people who assume a role by SAML or web identity:
-// each session's name is a caller. The role's trust policy must not let a person choose the
-// name (sts:RoleSessionName): a person who takes another person's name is the same caller.
+// each session's name is a caller. The role's trust policy must not let people choose the name
+// (sts:RoleSessionName): a person could take another person's name, and would be the same caller.
 // Don't use SessionScope for services: a retry under new credentials would be a new operation.
 // See [RoleScope].
 //
-// SessionScope accepts and refuses other callers as RoleScope does.
+// SessionScope treats all other callers as RoleScope does.
 func SessionScope(_ context.Context, r *idem.Request) (string, error) {
 	if r.Facts.Session != "" {
 		return "iam:" + r.Facts.Session, nil
@@ -156,11 +156,10 @@ func iamScope(name string, r *idem.Request) (string, error) {
 	return "iam:" + r.Identity.Subject, nil
 }
 
-// APIKeyScope is an [idem.Options.Scope] for programs that a REST API knows by the
-// API key of a usage plan: each key's id is a caller. Such a key names a program, not
-// a person. Don't use APIKeyScope if several people send requests with one key: they
-// would get each other's answers. It refuses a request without an API key that API
-// Gateway has checked.
+// APIKeyScope is an [idem.Options.Scope] for programs that a REST API knows by the API key of a
+// usage plan: each API key's id is a caller. An API key names a program, not a person. Don't use
+// APIKeyScope if several people send requests with one API key: they would get each other's
+// answers. APIKeyScope refuses a request without an API key that API Gateway has checked.
 func APIKeyScope(_ context.Context, r *idem.Request) (string, error) {
 	if r.Facts.APIKey == "" {
 		return "", nobody("APIKeyScope: no API key was checked")
@@ -169,11 +168,11 @@ func APIKeyScope(_ context.Context, r *idem.Request) (string, error) {
 }
 
 // CertificateScope is an [idem.Options.Scope] for clients that API Gateway knows by their
-// certificates (mutual TLS): each issuer's name and subject's name are a caller. Use
+// certificates (mutual TLS). The caller is the pair of issuer's name and subject's name. Use
 // CertificateScope only with a truststore of a single CA: with two CAs, each CA can issue a
-// certificate that looks like a certificate of the other CA. It refuses a request without a
-// verified certificate. Disable the API's default endpoint: it accepts requests without
-// certificates, and CertificateScope refuses all of them.
+// certificate that looks like a certificate of the other CA. CertificateScope refuses a request
+// without a verified certificate. Disable the API's default endpoint: it takes no certificates,
+// so CertificateScope would refuse each request there.
 func CertificateScope(_ context.Context, r *idem.Request) (string, error) {
 	if r.Facts.Certificate == "" {
 		return "", nobody("CertificateScope: no client certificate was verified")
@@ -181,11 +180,11 @@ func CertificateScope(_ context.Context, r *idem.Request) (string, error) {
 	return "certificate:" + join(r.Facts.Issuer, r.Facts.Certificate), nil
 }
 
-// nobody returns the error of a scope for a request that has no such caller.
+// nobody returns a scope's error for a request without a caller of the scope's kind.
 func nobody(why string) error { return fmt.Errorf("%w: lambda: %s", idem.ErrScope, why) }
 
-// consumerScope returns the scope of records that several functions may get, such as
-// those of a topic: each function does its own work for a record.
+// consumerScope returns the scope of records that several functions may get, such as those of a
+// topic. The scope includes the function, since each function does its own work for a record.
 func consumerScope(ctx context.Context, source string) string {
 	if functionARN(ctx) == "" {
 		return source // in a test
@@ -202,8 +201,8 @@ func functionScope(ctx context.Context) string {
 }
 
 // functionARN returns the ARN of the invoked function without the version, because a deployment
-// continues the work of the former version. An alias stays in the ARN, since an alias may be a
-// stage. functionARN returns "" outside of Lambda.
+// continues the work of the former version. An alias remains in the ARN, since an alias may be a
+// stage. Outside of Lambda, functionARN returns "".
 func functionARN(ctx context.Context) string {
 	lc, ok := lambdacontext.FromContext(ctx)
 	if !ok {
@@ -226,7 +225,7 @@ func tenantOf(ctx context.Context) string {
 	return ""
 }
 
-// join makes one name of two, separated by the first "|", whatever they contain.
+// join makes one name of two. The first "|" separates them, whatever the names contain.
 func join(first, second string) string {
 	return scope.Escape(first) + "|" + second
 }

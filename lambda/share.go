@@ -7,12 +7,12 @@ import (
 )
 
 // The lanes of an event share the event's time, so that a record that hangs doesn't use up the
-// time of other lanes. If no lane waits, a lane gets all the remaining time. Within a lane a
-// record may use up the lane's time, since its failure would hold back the lane's later records
-// anyway.
+// time of other lanes. If no lane waits, a lane gets all the remaining time. The records of one
+// lane don't share: a record may use up all the lane's time, since its failure would hold back
+// the lane's later records anyway.
 //
-// All these times are parts of defaults.Reserve, the time before the deadline for the
-// last write and the answer.
+// All these times end defaults.Reserve before the deadline: the reserve is for the last write and
+// the answer.
 
 // least is the shortest remaining time in which a record begins: a handler that is
 // cut off halfway is worse than a handler that never began.
@@ -30,16 +30,16 @@ type turn struct {
 	workers int
 }
 
-// rounds returns the longest time for which waiting lanes keep the workers busy, as a number of
-// records: a worker may take the longest lane last.
+// rounds returns for how long waiting lanes keep the workers busy at most, as a number of
+// records. The worst case is that a worker takes the longest lane last.
 func (t turn) rounds() int {
 	return t.longest + (t.behind-t.longest+t.workers-1)/t.workers
 }
 
-// share returns the part of the remaining time for the contexts of a lane's handlers. The share
-// is proportional to the lane's records, and leaves the same time for each waiting record. The
-// share has a minimum, so that not all records fail if there are too many for the time. Then
-// the last records may find no time left.
+// share returns the part of the remaining time that a lane's handlers get. The share is
+// proportional to the number of the lane's records, and leaves the same time for each waiting
+// record. The share has a minimum: if there are too many records for the time, some still
+// succeed, and the last ones may find no time left.
 func share(left time.Duration, t turn) time.Duration {
 	if t.behind == 0 {
 		return left

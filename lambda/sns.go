@@ -10,22 +10,25 @@ import (
 
 const snsKind = "an SNS event"
 
-// SNS takes the messages of a topic to which the function itself is subscribed. Don't
-// change it: change a copy, as [Batch] shows. For a queue that is subscribed to a topic
-// use [SQS], with or without raw message delivery.
+// SNS takes the messages of a topic to which the function itself is subscribed. Don't change SNS:
+// change a copy, as [Batch] shows. For a queue that is subscribed to a topic use [SQS], with or
+// without raw message delivery.
 //
 // SNS invokes asynchronously and takes no report of single messages: a failure fails the
 // invocation. Lambda runs a failed invocation again, by default twice, and then hands the
 // event to the function's failure destination. Give the function a failure destination.
 //
-// The key of a message is its attribute [KeyAttribute], in any case; or else the id of the [JobEvent]
-// or EventBridge event that the message is; or else the message id. A message that is
-// published again has a new message id: so phases don't call other systems under it
-// ([idem.ErrDeliveryKey], [Batch.CallsAgainAfterRedrive]).
+// The key of a message is the first of these that exists:
 //
-// The scope is the topic and the function, since each subscriber does its own work. The
-// message, its subject and its attributes must be the same under one key, except the
-// attributes of tracing.
+//   - the attribute [KeyAttribute], whose name is read in any case;
+//   - the id of the [JobEvent] or EventBridge event, if the message is one;
+//   - the message id.
+//
+// A message that is published again has a new message id. So phases don't call other systems if
+// the key is the message id ([idem.ErrDeliveryKey], [Batch.CallsAgainAfterRedrive]).
+//
+// The scope is the topic and the function, since each subscriber does its own work. Under one key
+// the message, its subject and its attributes must be the same, except the attributes of tracing.
 var SNS = Batch[events.SNSEvent, events.SNSEventRecord, struct{}]{
 	Records: snsRecords,
 	ID:      func(r events.SNSEventRecord) string { return r.SNS.MessageID },

@@ -14,39 +14,39 @@ import (
 
 const sqsKind = "an SQS event"
 
-// SQS takes the messages of a queue. Don't change it: change a copy, as [Batch] shows.
+// SQS takes the messages of a queue. Don't change SQS: change a copy, as [Batch] shows.
 //
-// The event source mapping must have ReportBatchItemFailures among its
-// FunctionResponseTypes. Without it Lambda ignores the report and deletes failed
-// messages. If you can't set it, set Reply of a copy to nil: then a failure fails the
-// invocation, all messages come again, and the handler runs only for those that weren't
-// done.
+// The event source mapping must have ReportBatchItemFailures among its FunctionResponseTypes.
+// Without this setting Lambda ignores the report and deletes failed messages. If you can't use
+// the setting, use a copy with a nil Reply: then a failure fails the invocation, Lambda delivers
+// all messages again, and the handler runs only for those that aren't done.
 //
-// The key of a message is, in this order:
+// The key of a message is the first of these that exists:
 //
-//   - the text of its attribute [KeyAttribute], in any case;
-//   - the key in the envelope of SNS (without raw message delivery) or EventBridge: the
-//     attribute [KeyAttribute], the id of a [JobEvent], or the id of the notification or event;
+//   - the text of its attribute [KeyAttribute], whose name is read in any case;
+//   - the key in the envelope of SNS (without raw message delivery) or EventBridge: the attribute
+//     [KeyAttribute], the id of a [JobEvent], or the id of the notification or event;
 //   - the message id.
 //
-// The message id is the same for every delivery of a message. The id is new if a producer sends
-// the message again, or if an operator redrives the message from a dead-letter queue. So phases
-// don't call other systems under a message id ([idem.ErrDeliveryKey],
-// [Batch.CallsAgainAfterRedrive]). A message that looks like an envelope and can't be read
-// fails ([idem.ErrKeyInvalid]). The deduplication id of a FIFO queue is not used: if it is made
-// from the content, two equal messages an hour apart would be one operation.
+// The message id is the same for every delivery of a message. If a producer sends the message
+// again, or an operator redrives it from a dead-letter queue, the message id is new. So phases
+// don't call other systems if the key is the message id ([idem.ErrDeliveryKey],
+// [Batch.CallsAgainAfterRedrive]). A message that looks like an envelope and can't be read fails
+// ([idem.ErrKeyInvalid]). The deduplication id of a FIFO queue is not used. It may be a hash of
+// the content: then two equal messages an hour apart would be one operation.
 //
-// The scope is the queue. For a message in a dead-letter queue it is the source queue. The
-// body, the message group and the attributes must be the same under one key, except the
-// attributes of tracing. If the body is an envelope, its content is compared, without times and
-// signatures. Nobody verifies an envelope: the author of a body chooses the key, unless the
-// message has the attribute. The handler gets the message with its envelope; see [Inner].
+// The scope is the queue. For a message in a dead-letter queue the scope is the source queue.
+// Under one key the body, the message group and the attributes must be the same, except the
+// attributes of tracing. If the body is an envelope, the envelope's content is compared, without
+// times and signatures. Nobody verifies an envelope: unless the message has the attribute, the
+// author of the body chooses the key. The handler gets the message with its envelope; see
+// [Inner].
 //
-// In a FIFO queue a message group stops at its first failure: that message and all later
-// ones of the group are reported, and other groups go on. A message that can't be done,
-// such as a message whose key was used for other work ([idem.ErrMismatch]), is reported
-// at each delivery until the redrive policy moves it to the dead-letter queue. Give the
-// queue such a policy.
+// In a FIFO queue a message group stops at its first failure: that message and all later messages
+// of the group are reported as failed, and other groups continue. A message that can never be
+// done, such as a message whose key was used for other work ([idem.ErrMismatch]), fails at each
+// delivery until the redrive policy moves it to the dead-letter queue. Give the queue a redrive
+// policy.
 var SQS = Batch[events.SQSEvent, events.SQSMessage, events.SQSEventResponse]{
 	Records: sqsRecords,
 	ID:      func(m events.SQSMessage) string { return m.MessageId },
@@ -57,9 +57,9 @@ var SQS = Batch[events.SQSEvent, events.SQSMessage, events.SQSEventResponse]{
 	Reply:   sqsReply,
 }
 
-// keepsSQS is the longest MessageRetentionPeriod. A dead-letter queue counts from the time when
-// the message was sent (a FIFO queue: when it was moved). After a redrive the count begins
-// anew.
+// keepsSQS is the longest MessageRetentionPeriod. In a dead-letter queue the period counts from
+// the time when the message was sent; in a FIFO dead-letter queue, from the move. After a redrive
+// the count begins anew.
 // https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html
 const keepsSQS = 14 * day
 
@@ -94,8 +94,8 @@ func sqsRequest(_ context.Context, m events.SQSMessage) (idem.Request, error) {
 	}, nil
 }
 
-// sqsContent returns the content of a message. Attributes beside an envelope don't
-// count.
+// sqsContent returns the content of a message. If the body is an envelope, the message's own
+// attributes don't count.
 func sqsContent(m *events.SQSMessage) (inner, error) {
 	key, keyed, keyErr := attributeKey(func(yield func(name, value string) bool) {
 		for name, a := range m.MessageAttributes {
@@ -131,8 +131,8 @@ func sqsContent(m *events.SQSMessage) (inner, error) {
 	return in, err
 }
 
-// sqsGroup returns a message's group in a FIFO queue. Groups of standard queues are
-// for fairness and have no order.
+// sqsGroup returns a message's group in a FIFO queue. In standard queues groups are for fairness
+// and have no order, so sqsGroup returns "".
 func sqsGroup(m events.SQSMessage) string {
 	if !strings.HasSuffix(m.EventSourceARN, ".fifo") {
 		return ""

@@ -11,8 +11,7 @@ import (
 	"github.com/samekey/samekey/idem"
 )
 
-// read makes a record neutral. An unreadable record gets a key that the engine
-// refuses.
+// read converts a record to a task. An unreadable record gets a key that the engine refuses.
 func (h *EachHandler[Ev, Rec, Re]) read(ctx context.Context, rec Rec) (t *task) {
 	t = &task{}
 	defer func() {
@@ -79,7 +78,7 @@ func (h *EachHandler[Ev, Rec, Re]) try(ctx context.Context, rec Rec, t *task) (e
 	return engineError(err)
 }
 
-// done is the answer for a record that was done, whatever a phase answers.
+// done returns the answer for a record that was done; it ignores a phase's answer.
 func done(any) (idem.Response, error) { return idem.Response{}, nil }
 
 // tell passes a failure to a hook. A panic of the hook is logged, so that the other
@@ -125,8 +124,8 @@ const (
 	overdue // the report was made without it
 )
 
-// enter lets the handler begin once, with a context that ends when the handler must return. It
-// refuses if the time is over, or if the report was made without the task.
+// enter lets the handler begin, once, with a context that ends when the handler must return.
+// enter refuses if the time is over, or if the report was made without the task.
 func (t *task) enter(ctx context.Context) (context.Context, context.CancelFunc, bool) {
 	if ctx.Err() != nil || passed(t.lane) || !t.handler.CompareAndSwap(notRun, running) {
 		return nil, nil, false
@@ -155,7 +154,7 @@ func earliest(a, b time.Time) time.Time {
 	return a
 }
 
-// await waits until a task is done, or until its handler should have returned.
+// await waits until a task is done, or until grace after its handler should have returned.
 func (t *task) await(grace time.Duration) (ended bool) {
 	select {
 	case <-t.done:
@@ -180,12 +179,11 @@ func after(t time.Time, d time.Duration) <-chan time.Time {
 	return time.After(time.Until(t) + d)
 }
 
-// leave records that the handler has returned.
+// leave notes in the task that the handler has returned.
 func (t *task) leave() { t.handler.CompareAndSwap(running, returned) }
 
-// giveUp stops waiting for a running handler and reports whether it did. A handler
-// that hasn't begun can't begin any more. A handler that has returned is not given
-// up.
+// giveUp stops waiting for a running handler, and reports whether it was running. After giveUp a
+// handler that hasn't begun can't begin any more. A handler that has returned is not given up.
 func (t *task) giveUp() bool {
 	return !t.handler.CompareAndSwap(notRun, barred) && t.handler.CompareAndSwap(running, overdue)
 }

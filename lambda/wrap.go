@@ -15,19 +15,19 @@ import (
 	"github.com/samekey/samekey/internal/envelope"
 )
 
-// Start passes h to the Lambda runtime and doesn't return: it serves one event after the other
-// until the sandbox ends. With Start a main package imports no runtime package besides this
-// one. h may be any handler of aws-lambda-go.
+// Start passes h to the Lambda runtime, which serves one event after the other. Start doesn't
+// return. A main package that calls Start needs no import of the runtime. h may be any handler of
+// aws-lambda-go.
 //
-// The options are the runtime's, such as awslambda.WithEnableSIGTERM. Its JSON options
-// don't apply to the handlers of this package, which read and write their own JSON.
+// The options are the runtime's, such as awslambda.WithEnableSIGTERM. The runtime's JSON options
+// have no effect on the handlers of this package, which read and write JSON themselves.
 func Start(h awslambda.Handler, opts ...awslambda.Option) {
 	deepen(0)
 	awslambda.StartWithOptions(h, opts...)
 }
 
-// deepen makes the stack grow to the size that a request needs. Otherwise the stack grows
-// several times in the first request, and each time all frames are copied.
+// deepen makes the stack grow at once to the size that a request needs. Otherwise the first
+// request makes the stack grow several times, and each time all frames are copied.
 //
 //go:noinline
 func deepen(i int) byte {
@@ -35,14 +35,14 @@ func deepen(i int) byte {
 	return room[i]
 }
 
-// Wrap makes handler h safe to retry, by the contract of [idem.Engine.Serve].
-// The type parameters follow from the adapter:
+// Wrap makes handler h safe to retry, by the contract of [idem.Engine.Serve]. The compiler infers
+// the type parameters from the adapter:
 //
 //	lambda.Wrap(engine, lambda.HTTPAPI, hello)
 //
-// h gets the event as it came. A function with several routes uses a [Router].
+// h gets the event unchanged. For a function with several routes use a [Router].
 //
-// Wrap panics for mistakes in the program, which show at cold start:
+// Wrap panics for these mistakes in the program, which show at cold start:
 //
 //   - e, h or a required function of the adapter is nil;
 //   - a handler has no name, or the name of another handler, on an engine with
@@ -59,33 +59,34 @@ func Wrap[Ev, Re any](e *idem.Engine, a Adapter[Ev, Re], h func(context.Context,
 	return wrap(e, a, h, nil, opt)
 }
 
-// HandlerOptions name a handler. Records store the name: after a change of the name, declare
-// the former name.
+// HandlerOptions name a handler. Records store the name: if you change the name, list the former
+// name in Accepts.
 type HandlerOptions struct {
 	// Name distinguishes the handler from the function's other handlers, and from handlers that
-	// replace it. [idem.Options.Resumable] needs a name. At most 256 bytes. Default: none; in a
-	// [Router] the pattern of its route.
+	// replace it later. Required with [idem.Options.Resumable]. At most 256 bytes. Default: none;
+	// in a [Router] the pattern of the route.
 	Name string
 	// Operation names the owner of the handler's keys, for adapters of [Direct]. The owner is
-	// part of the scope, so that equal keys of two handlers are two operations. A change makes
-	// all earlier keys new, and their work is done again: if you change Name, set Operation to
-	// the former name, or to [Unnamed] if there was none. At most 256 bytes. Default: Name.
-	// Adapters for HTTP don't use Operation, because method and path are part of the
+	// part of the scope, so that equal keys of two handlers are two operations. A change of the
+	// owner makes all earlier keys new, and the work is done again: if you change Name, set
+	// Operation to the former name, or to [Unnamed] if there was none. At most 256 bytes.
+	// Default: Name. Adapters for HTTP don't use Operation: method and path are part of the
 	// fingerprint.
 	Operation string
 	// Accepts lists former names and functions of this handler. The handler also completes
-	// abandoned requests under these names, and requests of these functions if the worker sends
-	// their tickets here. An empty Function means this function; an empty Name means a handler
-	// without a name.
+	// abandoned requests under these names. It completes requests of these functions too, if the
+	// worker sends their tickets to this function. An empty Function means this function; an
+	// empty Name means a handler without a name.
 	Accepts []store.HandlerID
-	// Route returns the pattern of a request, with or without a method, before the handler
-	// of [WrapHandler] serves the request, for scope, logs and metrics. "" means none.
-	// Default: the pattern of an [http.ServeMux]; for other handlers the gateway's route.
+	// Route returns the pattern of a request, with or without a method. It is called before the
+	// handler of [WrapHandler] serves the request, and the pattern is for scope, logs and
+	// metrics. "" means none. Default: the pattern of an [http.ServeMux]; for other handlers the
+	// gateway's route.
 	Route func(*http.Request) string
 }
 
 // Unnamed is the [HandlerOptions.Operation] of a handler that had no name when its first keys
-// came.
+// were used.
 const Unnamed = "-"
 
 // operation returns the owner of the handler's keys, "" for a handler without a
@@ -131,7 +132,8 @@ func wrap[Ev, Re any](e *idem.Engine, a Adapter[Ev, Re], h func(context.Context,
 	return &Handler[Ev, Re]{engine: e, adapter: a, fn: h, of: of, opt: opt, operation: operation, stored: e.StoresRequests()}
 }
 
-// whoseKeys is the advice if clients choose the keys and nothing tells the clients apart.
+// whoseKeys is the advice in a panic: clients choose the keys, and no scope distinguishes the
+// clients.
 const whoseKeys = "set DirectOptions.Scope, or use idem.OneScope if all clients may get each other's answers"
 
 // checkName refuses names that are too long for a record.
@@ -143,8 +145,8 @@ func checkName(name string) error {
 	return nil
 }
 
-// reader makes the handler for an event from r, the request that was read from the event, or
-// from err, the error of reading it.
+// reader makes the handler for an event, from r or err. r is the request that was read from the
+// event; err is the error of reading it.
 type reader[Ev, Re any] func(r idem.Request, err error) func(context.Context, Ev) (Re, error)
 
 // Handler is a wrapped handler. It is safe for concurrent use.
@@ -162,22 +164,22 @@ type Handler[Ev, Re any] struct {
 // The runtime starts a *Handler.
 var _ awslambda.Handler = (*Handler[any, any])(nil)
 
-// Handle answers an event, for tests and for nesting. A wrapper inside another wrapper has no
-// effect on the same request with the same key, and refuses another request with that key
-// ([idem.ErrMismatch]).
+// Handle answers an event, for tests and for nesting. If a wrapper runs inside another wrapper,
+// the inner wrapper has no effect on the same request with the same key. It refuses another
+// request with that key ([idem.ErrMismatch]).
 //
 // If the engine doesn't act on a request (another method, an optional key that is missing), the
-// handler's answer and error are returned unchanged. Any other answer has gone through the
-// adapter: the meaning is the same, but the form may differ (header names in canonical case,
-// text no longer in base64).
+// handler's answer and error are returned unchanged. The adapter converts all other answers: the
+// meaning is the same, but the form may differ (header names in canonical case, text no longer in
+// base64).
 //
 // With an adapter for HTTP, Handle returns an error only in two cases: the engine passed the
 // request on and its handler failed, or ev is of another kind ([ErrEvent]; the handler did not
 // run). With an adapter of [Direct], Handle returns the error of the handler or of the engine.
 //
-// Handle answers a panic of the handler with 500, like an error. With an adapter of [Direct],
-// and in a Lambda function, the panic continues after the key is free, so that a Lambda process
-// ends. Invoke answers before the process ends.
+// If the handler panics, Handle frees the key and answers 500, as after an error. But with an
+// adapter of [Direct], and in a Lambda function, the panic continues after the key is free, so
+// that a Lambda process ends. Invoke answers before the process ends.
 func (h *Handler[Ev, Re]) Handle(ctx context.Context, ev Ev) (Re, error) {
 	if h.adapter.typed {
 		return h.handleTyped(ctx, ev)
@@ -186,19 +188,19 @@ func (h *Handler[Ev, Re]) Handle(ctx context.Context, ev Ev) (Re, error) {
 	return h.serve(ctx, ev, req, err)
 }
 
-// Invoke is Handle for the runtime: payload and result are JSON. A payload that
-// isn't the adapter's kind of event, or has a field of the wrong JSON type, is an error
-// that names the kind of the payload. With an adapter of [Direct] the first and every
-// later result are the same stored bytes.
+// Invoke is Handle for the runtime: payload and result are JSON. If the payload isn't the
+// adapter's kind of event, or has a field of the wrong JSON type, the error names the kind of the
+// payload. With an adapter of [Direct] the first and every later result are the same stored
+// bytes.
 //
-// After a panic of the handler, Invoke answers the client with 500 "retry with the same
-// key" and ends the process. Lambda takes that for an error of the invocation
-// (Runtime.ExitError) and starts a new process.
+// After a panic of the handler, Invoke answers the client with 500 "retry with the same key" and
+// ends the process. Lambda counts this as an error of the invocation (Runtime.ExitError) and
+// starts a new process.
 //
-// A completer's envelope isn't an event. The envelope names an operation. The handler completes
-// the operation with the request from its record, and the result is the outcome. No gateway
-// lets a client make an envelope. A principal that may invoke the function can't invent a
-// caller or a request: an envelope names neither.
+// The payload may also be a completer's envelope, which names an operation. The handler then
+// completes the operation with the request from the record, and the result is the outcome. No
+// gateway lets a client make an envelope. A principal that may invoke the function can send
+// envelopes, but can't invent a caller or a request: an envelope holds neither.
 func (h *Handler[Ev, Re]) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	switch t, ok, err := envelope.ParseTicket(payload); {
 	case err != nil:
@@ -216,9 +218,9 @@ func (h *Handler[Ev, Re]) Invoke(ctx context.Context, payload []byte) ([]byte, e
 	return h.invokeTyped(ctx, payload, ev)
 }
 
-// invoke runs an invocation for the runtime; handle answers its event. The error for an
-// event of another kind names the payload's kind. A panic of the handler continues after
-// its answer is posted.
+// invoke runs an invocation for the runtime; handle answers the event. If the event is of another
+// kind, the error names the payload's kind. If the handler panics, invoke posts the answer; then
+// the panic continues.
 func invoke[Ev, Re any](ctx context.Context, payload []byte, handle func(context.Context, Ev) (Re, error)) (out []byte, err error) {
 	ev, err := decode[Ev](payload)
 	if err != nil {
@@ -278,13 +280,13 @@ func (h *Handler[Ev, Re]) serve(ctx context.Context, ev Ev, req idem.Request, re
 	}
 }
 
-// completed answers a completer's ticket with the outcome of resume. The record stores the
-// client's answer; the completer learns only the ticket's outcome.
+// completed answers a completer's ticket with the outcome of resume. The client's answer is in
+// the record; the completer learns only the ticket's outcome.
 func completed(ctx context.Context, t jobs.Ticket, resume func(context.Context, jobs.Ticket) error) []byte {
 	return envelope.EncodeOutcome(envelope.OutcomeOf(resume(ctx, t)))
 }
 
-// resume completes t's operation: the handler gets an event made from the stored
+// resume completes the operation of ticket t: the handler gets an event made from the stored
 // request.
 func (h *Handler[Ev, Re]) resume(ctx context.Context, t jobs.Ticket) error {
 	if h.adapter.Event == nil {
@@ -296,8 +298,8 @@ func (h *Handler[Ev, Re]) resume(ctx context.Context, t jobs.Ticket) error {
 // errNoInverse is the error of a ticket for an adapter without Event.
 var errNoInverse = errors.New("lambda: the adapter has no Event function: its requests can't be run again from their records")
 
-// resume completes t's operation. A panic is a failed try like any other: the engine
-// has released the record, and no client waits for the process to end.
+// resume completes the operation of ticket t. A panic counts as a failed try: the engine has
+// released the record, and no client waits, so the process needn't end.
 func resume(ctx context.Context, e *idem.Engine, t jobs.Ticket, names []store.HandlerID, again func(context.Context, *idem.Request) (idem.Response, error)) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -308,7 +310,7 @@ func resume(ctx context.Context, e *idem.Engine, t jobs.Ticket, names []store.Ha
 	return err
 }
 
-// names returns the handlers that this handler's records may name.
+// names returns the names that records of this handler may have: its own and the accepted ones.
 func (h *Handler[Ev, Re]) names() []store.HandlerID {
 	return append([]store.HandlerID{{Name: h.opt.Name}}, h.opt.Accepts...)
 }

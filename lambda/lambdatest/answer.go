@@ -68,8 +68,8 @@ func (a answer) failed() error {
 	return nil
 }
 
-// diff describes how two answers differ. The second may lack headers, since not all
-// are stored.
+// diff describes how two answers differ. Headers that only the first answer has don't count,
+// since not all headers are stored.
 func diff[Re any](first, again Re) string {
 	a, err := read(first)
 	b, berr := read(again)

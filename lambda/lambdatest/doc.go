@@ -1,7 +1,6 @@
-// Package lambdatest helps to test handlers of package lambda, as idemtest does for
-// handlers of an engine. [Replays] sends an event twice. [CrashEverywhere] runs a
-// handler to a crash before and after each of its calls; a test of a handler behind an
-// HTTP API is this:
+// Package lambdatest tests handlers of package lambda, as idemtest tests handlers of an engine.
+// [Replays] sends an event twice. [CrashEverywhere] crashes a handler before and after each of
+// its calls. This is a test of a handler behind an HTTP API:
 //
 //	func TestOrderSurvivesCrashes(t *testing.T) {
 //		lambdatest.CrashEverywhere(t, func(w *idemtest.World) *lambda.Handler[request, response] {

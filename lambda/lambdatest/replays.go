@@ -6,13 +6,12 @@ import (
 	"github.com/samekey/samekey/idem/idemtest"
 )
 
-// Replays sends ev twice and returns the first answer. Replays fails the test unless the
-// handler answers the first event, and the record answers the second event: with the same
-// status, body and stored headers.
+// Replays sends ev twice and returns the first answer. Replays fails the test unless the handler
+// answers the first event, and the record answers the second event with the same status, body and
+// stored headers.
 //
-// An HTTP answer says whether it is a replay. Answers of lambda.Direct and of batches don't:
-// for these, Replays needs the store's log, and fails the test if the second event commits
-// anything.
+// An HTTP answer says whether it is a replay. Answers of lambda.Direct and of batches don't. For
+// them, pass the store's log: Replays fails the test if the second event commits anything.
 //
 //	store := idemtest.Watch(new(idem.MemoryStore))
 //	h := lambda.Wrap(idem.New(store), lambda.Direct[Order, Receipt](byID), charge)

@@ -66,7 +66,7 @@ func (m *Metrics) observed(_ context.Context, ev idem.Event) {
 	m.write(l)
 }
 
-// would names the outcome that an observed request would have had.
+// would names the outcome that a request would have had, if the engine only observes.
 func would(err error) string {
 	for _, one := range []struct {
 		err  error
@@ -106,7 +106,7 @@ func cost(l *line, c store.Cost) {
 	}
 }
 
-// StoreHooks returns the hooks of a store, for calls by drain, completer and sweep.
+// StoreHooks returns the hooks of a store. They count the calls by drain, completer and sweep.
 // The calls of a request are in the request's line.
 func (m *Metrics) StoreHooks() dynamo.Hooks {
 	return dynamo.Hooks{Called: func(ctx context.Context, c store.Call) {
@@ -122,7 +122,7 @@ func (m *Metrics) StoreHooks() dynamo.Hooks {
 }
 
 // StreamHooks returns the hooks of drain, completer and sweep. Package lambda/worker calls
-// StreamHooks; a program with that package needs no call.
+// StreamHooks; a program that uses package lambda/worker doesn't.
 func (m *Metrics) StreamHooks() stream.Hooks {
 	one := func(ctx context.Context, name, record string, properties ...any) {
 		m.add(ctx, record, func(l *line) { l.count(name, 1) }, properties...)
@@ -190,9 +190,9 @@ func (m *Metrics) swept(ctx context.Context, r *stream.Report, err error) {
 	}, "pass_began", r.PassBegan, "last_pass", r.LastPass, "scanned", r.Scanned)
 }
 
-// counted writes the gauges of the records that wait for people. A worker writes each gauge,
-// also with the value 0, every time it counts, so an alarm on a gauge lasts as long as a record
-// waits.
+// counted writes the gauges of the records that wait for people. Every time a worker counts, it
+// writes each gauge, even with the value 0. So an alarm on a gauge stays on while a record waits,
+// and ends afterwards.
 func (m *Metrics) counted(ctx context.Context, c *stream.Counted) {
 	m.add(ctx, "", func(l *line) {
 		l.measure("Waiting", float64(c.Count))

@@ -18,7 +18,7 @@ const (
 	maxDimension = 250 // bytes of a dimension's value; the format allows 1024
 )
 
-// level is the level of each line: Lambda keeps the line if the function logs warnings.
+// level is the level of each line. A function that logs warnings keeps lines of this level.
 const level = "WARN"
 
 // line collects metrics with their values, and properties, for a log line.
@@ -59,8 +59,8 @@ func (l *line) property(name string, v any) {
 	l.extra[name] = v
 }
 
-// encode returns l as lines of the format: one line, or more if a metric has more
-// than 100 values. The table has fewer metrics than the 100 that the format allows.
+// encode returns l as lines of the format: one line, or more if a metric has more than 100
+// values. One line has room for all metrics: the format allows 100, and Samekey has fewer.
 func (l *line) encode(namespace, app string, at time.Time) []byte {
 	var out []byte
 	left := maps.Clone(l.values)
@@ -98,8 +98,8 @@ func (l *line) one(b []byte, namespace, app string, at time.Time, names []string
 		b = append(b, `,"Unit":`...)
 		b = append(quote(b, cmp.Or(metrictable.Named(name).Unit, "Count")), '}')
 	}
-	// If a function logs JSON, Lambda drops lines below the ApplicationLogLevel, and counts a
-	// line without a level as INFO: alarms would get no data.
+	// If a function logs JSON, Lambda drops lines below the ApplicationLogLevel. A line without a
+	// level counts as INFO: alarms would get no data.
 	b = append(b, `]}]},"level":"`+level+`","timestamp":"`...)
 	b = at.UTC().AppendFormat(b, time.RFC3339Nano)
 	b = append(b, `","App":`...)

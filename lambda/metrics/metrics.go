@@ -22,16 +22,16 @@ type Metrics struct {
 
 // Options are settings of [New]; the zero value is the default.
 type Options struct {
-	// Routes is how many routes get the metrics of their requests also under App and
-	// Route: each adds up to 27 metrics to the bill. Further routes share the Route
+	// Routes is the number of routes whose requests have their metrics also under the dimensions
+	// App and Route. Each route adds up to 27 metrics to the bill. Further routes share the Route
 	// "other". Default: 0, no dimension Route.
 	Routes int
 }
 
-// New returns metrics of an application that writes them to w. In Lambda, pass os.Stdout. app
-// is the value of the dimension App. New panics if w is nil, app is empty or Options.Routes is
-// negative: mistakes in the program, best found at cold start. A line that can't be written is
-// dropped. w gets each line in one Write.
+// New returns metrics that are written to w, one Write for each line. In Lambda, pass os.Stdout.
+// app is the name of the application, and the value of the dimension App. A line that can't be
+// written is dropped. New panics if w is nil, app is empty or Options.Routes is negative. These
+// are mistakes in the program, and show at cold start.
 func New(w io.Writer, app string, optFns ...func(*Options)) *Metrics {
 	var opt Options
 	for _, fn := range optFns {
@@ -43,9 +43,9 @@ func New(w io.Writer, app string, optFns ...func(*Options)) *Metrics {
 	return &Metrics{app: dimension(app), opt: opt, out: w, routes: make(map[string]bool)}
 }
 
-// Count writes n under the name of a metric of the application, in a separate line.
-// The properties make no metrics: use them to search the logs. A property named as the
-// metric, "_aws", "App" or "Route" is dropped.
+// Count writes n under the name of a metric of the application, in a separate line. Use the
+// properties to search the logs: they aren't metrics. Count drops a property with the name of the
+// metric, "_aws", "App" or "Route".
 func (m *Metrics) Count(name string, n int, properties map[string]any) {
 	l := &line{extra: properties}
 	l.count(name, float64(n))
@@ -85,9 +85,9 @@ type Handler interface {
 	Invoke(ctx context.Context, payload []byte) ([]byte, error)
 }
 
-// Wrap returns h with one line for each invocation: for the events of streams and tickets and
-// the calls of a store. Each request still has a separate line. Wrap writes the line before it
-// returns the result, and also after a panic of h. The panic then continues.
+// Wrap returns h with one line for each invocation. The line counts the events of streams and
+// tickets, and the calls of a store. Each request still has a separate line. Wrap writes the line
+// before it returns the result, and also after a panic of h. The panic then continues.
 func (m *Metrics) Wrap(h Handler) Handler { return &wrapped{m, h} }
 
 type wrapped struct {
@@ -118,7 +118,7 @@ type invocation struct {
 const maxRecords = 50
 
 // add calls fill with the line of the context's invocation. Without an invocation, add writes a
-// separate line. record is the short name of a record that the line names; "" for none.
+// separate line. record is the short name of a record, for the line to name; "" for none.
 func (m *Metrics) add(ctx context.Context, record string, fill func(*line), properties ...any) {
 	inv, _ := ctx.Value(invocationKey{}).(*invocation)
 	if inv == nil || inv.of != m || !inv.take(record, fill) {

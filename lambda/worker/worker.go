@@ -1,5 +1,5 @@
-// Package worker makes the background worker for your own main package, with your own sink,
-// another provider of data keys, or traces. The worker has the environment variables
+// Package worker makes the background worker for your own main package. Use it to add your own
+// sink, another provider of data keys, or traces. The worker has the environment variables
 // (docs/operate/background.md#its-settings), metrics and log lines of cmd/samekey-worker, so
 // samekey.yaml can deploy it too:
 //
@@ -26,24 +26,24 @@ import (
 // Options are the settings that an environment variable can't hold. The zero value makes
 // the worker of cmd/samekey-worker.
 type Options struct {
-	// Sinks take the jobs of their kinds, in addition to the sinks of SAMEKEY_SINKS. New
-	// refuses a kind that is in both. Each sink has 5 seconds for a batch. Default: nil,
-	// only the sinks of SAMEKEY_SINKS.
+	// Sinks take the jobs of their kinds, in addition to the sinks of SAMEKEY_SINKS. New refuses
+	// a kind that has a sink in both. Each sink has 5 seconds for a batch. Default: nil, only the
+	// sinks of SAMEKEY_SINKS.
 	Sinks jobs.Route
-	// FairBy returns the unit of a job, such as its tenant, for fair queues: while a unit is
+	// FairBy returns the unit of a job, such as its tenant, for fair queues. While one unit is
 	// busy, a standard queue, alone or behind a standard topic, delivers the messages of other
 	// units first. "" means no unit. FairBy applies to the queues and topics of SAMEKEY_SINKS; a
-	// FIFO queue uses the job's group. nil: no job has a unit.
+	// FIFO queue uses the job's group instead. nil: no job has a unit.
 	FairBy func(jobs.Delivery) string
-	// WithoutTenant lists the kinds of jobs whose function in SAMEKEY_SINKS has no tenant
-	// isolation: the worker invokes it without a tenant. It invokes other functions for the
-	// tenant of the operation that staged the job, if the operation has a tenant.
+	// WithoutTenant lists kinds of jobs whose function in SAMEKEY_SINKS has no tenant isolation:
+	// the worker invokes that function without a tenant. For all other kinds the worker passes
+	// the tenant of the operation that staged the job, if the operation has one.
 	WithoutTenant []string
 
-	// Former maps the former name of a function to the present name. The renamed function
-	// completes the operations under the former name, if HandlerOptions.Accepts lists the
-	// former name. Present names are those of SAMEKEY_FUNCTIONS, without a qualifier, and of
-	// Resume. nil: no function was renamed.
+	// Former maps the former name of a function to the present name. The worker sends operations
+	// under the former name to the renamed function, which completes them if
+	// HandlerOptions.Accepts lists the former name. Present names are those of SAMEKEY_FUNCTIONS,
+	// without a qualifier, and of Resume. nil: no function was renamed.
 	Former map[string]string
 	// Resume completes abandoned operations in this program. It maps the function that a record
 	// names (idem.Options.Function) to code that calls [idem.Engine.Resume]. Use it for
@@ -53,11 +53,11 @@ type Options struct {
 	// [idem.Engine.Resume]: https://pkg.go.dev/github.com/samekey/samekey/idem#Engine.Resume
 	Resume map[string]func(context.Context, jobs.Ticket) error
 
-	// Keys opens the args of sealed jobs, in place of SAMEKEY_KMS_KEYS. nil: such jobs wait.
+	// Keys opens the args of sealed jobs, and replaces SAMEKEY_KMS_KEYS. nil: such jobs wait.
 	Keys seal.Provider
-	// Telemetry adds traces of the deliveries, and metrics by OpenTelemetry beside
-	// CloudWatch's metrics. Use the Telemetry of module github.com/samekey/samekey/otel.
-	// nil: neither.
+	// Telemetry adds traces of the deliveries, and sends metrics to OpenTelemetry as well as
+	// CloudWatch. Use the Telemetry of module github.com/samekey/samekey/otel. nil: no traces,
+	// and metrics only for CloudWatch.
 	Telemetry readyworker.Telemetry
 }
 
@@ -70,7 +70,7 @@ type Worker struct {
 	}
 }
 
-// New returns a worker with the settings of the environment variables and of optFns. An error
+// New returns a worker with the settings of the environment variables and of optFns. The error
 // has a line for each variable that is missing or wrong.
 func New(optFns ...func(*Options)) (*Worker, error) {
 	var opt Options
@@ -84,7 +84,7 @@ func New(optFns ...func(*Options)) (*Worker, error) {
 	return &Worker{h}, nil
 }
 
-// Invoke implements the runtime's Handler: it works on an event of the table's stream, of the
+// Invoke implements the runtime's Handler. It works on an event of the table's stream, of the
 // queue of tickets or of a schedule. An event of another source is an error.
 func (w *Worker) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	return w.handler.Invoke(ctx, payload)
