@@ -15,15 +15,15 @@ import (
 const (
 	chunkSize = 390 << 10 // an item holds 400 KB, names included
 
-	// companionsOutlive is how long companions stay after their record has expired: TTL deletes
+	// companionsOutlive is how long companions remain after their record has expired. TTL deletes
 	// records and companions late, and in any order.
 	companionsOutlive = 7 * 24 * time.Hour
 )
 
-// encodeBody makes the resp attribute of r, which must have a Response. encodeBody writes a
-// body over the inline limit to companions, once, before the write that refers to them.
-// r.Overflow records the place of the companions. If that write fails, the caller passes the
-// same record again.
+// encodeBody makes the resp attribute of r; r must have a Response. If the body is over the
+// inline limit, encodeBody first writes it to companions, once, and notes their place in
+// r.Overflow. If the later write of the record fails, the caller passes the same r again, and the
+// companions aren't written again.
 func (s *Store) encodeBody(ctx context.Context, v *item.Values, r *store.Record) (item.Value, error) {
 	if n := len(r.Response.Body); n > item.MaxStored {
 		return nil, tooLarge("body", n)
@@ -51,18 +51,18 @@ func tooLarge(what string, n int) error {
 	return fmt.Errorf("dynamo: write %s: %w: %d bytes, at most %d", what, store.ErrTooLarge, n, item.MaxStored)
 }
 
-// putCompanions writes body in chunks. The chunks' keys contain the owner's nonce, so that a
-// worker that lost its lease can't change the winner's body. Their numbers are used once in
-// this process, so that a late write of an earlier try can't change the body either.
+// putCompanions writes body in chunks. The chunks' keys contain the owner's nonce: a worker that
+// lost its lease can't change the winner's body. The keys' numbers are used once in this process:
+// a late write of an earlier try can't change the body either.
 func (s *Store) putCompanions(ctx context.Context, r *store.Record, body []byte, box *item.Box) error {
 	if err := s.putChunks(ctx, r.PK, r.Overflow, body, state.Lifetime(r).Add(companionsOutlive), box); err != nil {
-		// Whether or not chunks were written, the record was not changed.
+		// The record was not changed, whether or not chunks were written.
 		return fmt.Errorf("dynamo: write body: %w", err)
 	}
 	return nil
 }
 
-// overflow describes companions for body, whose stored form is packed.
+// overflow describes companions for body. packed is the stored form of body.
 func (s *Store) overflow(owner string, body, packed []byte, zipped bool, box *item.Box) *store.Overflow {
 	count := (len(packed) + chunkSize - 1) / chunkSize
 	return &store.Overflow{
@@ -129,9 +129,9 @@ const (
 	sealedMore = 256 // the most bytes that encryption adds
 )
 
-// pack returns the stored form of the body in r's attribute name. pack compresses only if that
-// saves a write unit, since compression takes time at each answer and each replay. head makes
-// the attribute without its body.
+// pack returns the stored form of the body in r's attribute name. pack compresses only if
+// compression saves a write unit, since compression takes time at each answer and each replay.
+// head makes the attribute without its body.
 func (s *Store) pack(body []byte, r *store.Record, box *item.Box, name string, head func(*item.Values) item.Value) (packed []byte, zipped bool) {
 	if len(body) < packFrom {
 		return body, false
@@ -154,7 +154,7 @@ func (s *Store) pack(body []byte, r *store.Record, box *item.Box, name string, h
 
 func units(size int) int { return (size + unit - 1) / unit }
 
-// around returns the size of r's item without the body, before encryption.
+// around returns the size of r's item before encryption, without the body.
 func (s *Store) around(r *store.Record, name string, head func(*item.Values) item.Value) int {
 	var v item.Values // without a box: the size doesn't justify encryption
 	it := v.Encode(r, nil)

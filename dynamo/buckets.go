@@ -18,8 +18,8 @@ import (
 )
 
 // Buckets are token buckets that all processes share, for [quota.Options.Shared]. A lease takes
-// one UpdateItem of one write unit, or two if other processes use the bucket and this process
-// doesn't know that yet. Buckets are safe for concurrent use.
+// one UpdateItem of one write unit. It takes two if other processes use the bucket and this
+// process doesn't know that yet. Buckets are safe for concurrent use.
 type Buckets struct {
 	api   API
 	table string
@@ -32,18 +32,21 @@ var _ quota.Shared = (*Buckets)(nil)
 // completer or sweep takes the item for a record.
 func (s *Store) Buckets() *Buckets { return &Buckets{api: s.api, table: s.table} }
 
-// A bucket is an item with two times in microseconds: the time at which the bucket is full, and
-// the bucket's own time, the latest time at which a process leased from it.
+// A bucket is an item with two times in microseconds. One is the time at which the bucket is
+// full. The other is the bucket's own time: the latest time at which a process leased from the
+// bucket.
 const (
 	bucketPrefix = "samekey#quota#"
 	attrFull     = "full_us"
 	attrAt       = "at_us"
 
-	// atCondition: no process sets the bucket's own time back, or tokens would come in twice.
+	// atCondition: no process sets the bucket's own time back; otherwise tokens would come in
+	// twice.
 	atCondition = " AND (attribute_not_exists(at_us) OR at_us <= :now)"
 	// fullCondition: if two processes find a full bucket, only one takes the first lot.
 	fullCondition = "(attribute_not_exists(pk) OR full_us <= :now)" + atCondition
-	// usedCondition: two concurrent lots both count, and never take more than the bucket holds.
+	// usedCondition: two concurrent lots both count, and together never take more than the bucket
+	// holds.
 	usedCondition = "full_us BETWEEN :now AND :most" + atCondition
 	// wrongCondition: if two processes repair a bucket, only one succeeds.
 	wrongCondition = "full_us = :seen"
@@ -55,17 +58,17 @@ const (
 const (
 	// leaseRounds is how often a lease is sent while other processes take lots too.
 	leaseRounds = 4
-	// maxSkew is how far clocks may differ. A bucket's time that lies further ahead comes from
-	// a wrong clock: the bucket counts as full.
+	// maxSkew is how far clocks may differ. If a bucket's time is further ahead, a wrong clock
+	// has set it: the bucket counts as full.
 	maxSkew = 5 * time.Minute
-	// bucketLasts is how long the item of a full bucket remains.
+	// bucketLasts is how long the item of a bucket remains after the bucket is full.
 	bucketLasts = time.Hour
 )
 
 // Lease implements [quota.Shared].
 //
-// A process with a clock that is ahead gets some tokens too early, once: its lease moves the
-// bucket's own time, and other processes lease by the moved time from then on.
+// A process whose clock is ahead gets some tokens too early, but only once: its lease moves the
+// bucket's own time, and from then on other processes lease by the moved time.
 func (b *Buckets) Lease(ctx context.Context, l quota.Lot) (quota.Leased, error) {
 	pk := bucketPrefix + l.Bucket
 	want, seen, own := l.Tokens, l.Full.UnixMicro(), l.Now.UnixMicro() // a zero time is long ago
@@ -114,8 +117,8 @@ type bucketUpdate struct {
 	exp            int64
 }
 
-// send sends an update. It returns the time at which the bucket is full after the update. If
-// the condition refuses the update, send returns the item's times; 0 without an item.
+// send sends an update, and returns the time at which the bucket is then full. If the condition
+// refuses the update, send returns the times in the item, or 0 without an item.
 func (b *Buckets) send(ctx context.Context, pk string, u bucketUpdate) (full, at int64, applied bool, err error) {
 	var v item.Values
 	args := item.Map{":exp": v.Num(u.exp / 1e6)}
@@ -142,7 +145,7 @@ func (b *Buckets) send(ctx context.Context, pk string, u bucketUpdate) (full, at
 	return full, 0, true, err
 }
 
-// timeOf reads a time of a bucket; 0 without one.
+// timeOf reads a time of a bucket; 0 if the item lacks the time.
 func timeOf(it item.Map, name string) (int64, error) {
 	raw, there := it[name]
 	if !there {
@@ -159,8 +162,8 @@ func timeOf(it item.Map, name string) (int64, error) {
 	return us, nil
 }
 
-// costOf returns the microseconds in which n tokens come in, rounded up. All tokens of the
-// bucket come in within exactly the time in which the bucket fills up.
+// costOf returns the microseconds in which n tokens come in, rounded up. For all tokens of the
+// bucket, that is exactly the time in which the bucket fills up.
 func costOf(l quota.Lot, n int64) int64 {
 	cost, rest := scaled(l.Fill.Microseconds(), n, l.Size)
 	if rest {
@@ -169,7 +172,7 @@ func costOf(l quota.Lot, n int64) int64 {
 	return cost
 }
 
-// tokensIn returns the tokens that cost at most room microseconds.
+// tokensIn returns how many tokens come in within room microseconds.
 func tokensIn(l quota.Lot, room int64) int64 {
 	fill := l.Fill.Microseconds()
 	switch {
@@ -182,8 +185,8 @@ func tokensIn(l quota.Lot, room int64) int64 {
 	return n
 }
 
-// scaled returns a*b/of, and whether a remainder is left. a or b is at most of. With float64
-// the result would sometimes be off by one, and a condition off by a microsecond.
+// scaled returns a*b/of, and whether a remainder is left. Either a or b is at most of. With
+// float64 the result would sometimes be wrong by one, and a condition wrong by a microsecond.
 func scaled(a, b, of int64) (n int64, rest bool) {
 	hi, lo := bits.Mul64(uint64(a), uint64(b))
 	q, r := bits.Div64(hi, lo, uint64(of))

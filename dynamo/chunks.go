@@ -26,10 +26,10 @@ const (
 	dropRounds = 3  // how often a partly deleted batch is deleted again
 )
 
-// putChunks writes the missing companions of packed, in batches, and records its
-// progress in over. It retries until ctx ends: companions have no condition, so they
-// may be sent again at any time. An error is never ErrUnknown, because the record
-// that will refer to the companions was not changed.
+// putChunks writes the missing companions of packed, in batches, and records its progress in
+// over. putChunks retries until ctx ends: companions are written without a condition, so a
+// repeated write does no harm. putChunks never returns ErrUnknown, because the record that will
+// refer to the companions was not changed.
 func (s *Store) putChunks(ctx context.Context, pk string, over *store.Overflow, packed []byte, end time.Time, box *item.Box) error {
 	for over.Missing > 0 {
 		first := over.Count - over.Missing
@@ -65,8 +65,8 @@ func (s *Store) putChunks(ctx context.Context, pk string, over *store.Overflow, 
 
 var errThrottled = errors.New("a part of a batch was left out: throttled")
 
-// write sends a batch of items, and returns the items that the service left undone. A single
-// item needs no right to batches.
+// write sends a batch of items, and returns the items that the service left undone. A single item
+// is sent without a batch, and needs no right to batches.
 func (s *Store) write(ctx context.Context, todo []types.WriteRequest) (left []types.WriteRequest, err error) {
 	if len(todo) > 1 && !s.noBatches.writes.Load() {
 		out, err := s.api.BatchWriteItem(ctx, &dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{s.table: todo}})
@@ -85,11 +85,12 @@ func (s *Store) write(ctx context.Context, todo []types.WriteRequest) (left []ty
 	return nil, nil
 }
 
-// batches records whether the role lacks the right to batched reads or to batched writes. The
-// two are separate, since BatchWriteItem includes the right to delete.
+// batches notes whether the role lacks the right to batched reads, and whether it lacks the right
+// to batched writes. A role may lack only one of them, since BatchWriteItem includes the right to
+// delete.
 type batches struct{ reads, writes atomic.Bool }
 
-// batch returns how many companions are sent at once.
+// batch returns how many companions are sent in one call.
 func (s *Store) batch() int {
 	if s.noBatches.writes.Load() {
 		return 1
@@ -97,9 +98,9 @@ func (s *Store) batch() int {
 	return atOnce
 }
 
-// denied reports whether the role doesn't allow batches, and remembers a refusal. The right to
-// BatchWriteItem includes deleting, so roles may lack that right; then the store sends
-// companions item by item.
+// denied reports whether err means that the role doesn't allow batches, and remembers this. Roles
+// may lack the right to BatchWriteItem, which includes deleting; then the store sends companions
+// item by item.
 func denied(err error, remembers *atomic.Bool) bool {
 	if item.AccessDenied(err) {
 		remembers.Store(true)
@@ -108,8 +109,8 @@ func denied(err error, remembers *atomic.Bool) bool {
 	return false
 }
 
-// getChunks reads the companions with the numbers from from to before to, strongly consistent.
-// The result lacks missing companions.
+// getChunks reads the companions numbered from from up to to, without to, by strongly consistent
+// reads. Missing companions are missing in the result.
 func (s *Store) getChunks(ctx context.Context, pk string, o *store.Overflow, from, to int) (map[string]item.Map, error) {
 	found := make(map[string]item.Map, to-from)
 	keys := make([]item.Map, 0, to-from)
@@ -151,8 +152,8 @@ func (s *Store) getChunks(ctx context.Context, pk string, o *store.Overflow, fro
 	return found, nil
 }
 
-// dropChunks removes companions that are no longer needed. TTL deletes those that are left
-// after an error.
+// dropChunks deletes companions that are no longer needed. If a deletion fails, TTL deletes the
+// rest.
 func (s *Store) dropChunks(ctx context.Context, pk string, o *store.Overflow) error {
 	var todo []types.WriteRequest
 	for i := range o.Count {

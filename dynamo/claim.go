@@ -11,9 +11,10 @@ import (
 	"github.com/samekey/samekey/internal/item"
 )
 
-// Claim implements [store.Store] by one conditional PutItem, or by one TransactWriteItems if
-// the key has another record beside the new one. Claim writes a stored request over the inline
-// limit to separate items after the claim is won, so that refused claims don't pay for it.
+// Claim implements [store.Store] by one conditional PutItem. If the key also has another record
+// beside the new one, Claim sends one TransactWriteItems. Claim writes a stored request over the
+// inline limit to separate items after the claim is won, so that a refused claim doesn't pay for
+// them.
 func (s *Store) Claim(ctx context.Context, c store.Claim) (*store.Record, error) {
 	v := new(claim)
 	var err error
@@ -56,7 +57,7 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) (*store.Record, error)
 	return held, err
 }
 
-// claim holds the values of a claim and its request, in one block.
+// claim holds the values of a claim and of its request, in one allocation.
 type claim struct {
 	item.Values
 	in dynamodb.PutItemInput
@@ -67,8 +68,8 @@ func seen(v *item.Values, r *store.Record) item.Map {
 	return item.Map{":owner": v.Str(r.Owner), ":ver": v.Num(r.Ver)}
 }
 
-// besides returns the check of the key's other record while the scope of keys changes; nil if
-// there is no other record.
+// besides returns the check of the key's other record, which exists while the scope of keys
+// changes; nil if there is no other record.
 func (s *Store) besides(v *item.Values, c store.Claim) *types.ConditionCheck {
 	if c.Beside == "" {
 		return nil

@@ -23,12 +23,11 @@ const (
 	attemptTimeout = 2 * time.Second // the SDK's own client waits for an answer without limit
 )
 
-// NewClient returns a client for the environment that Lambda gives to a function: AWS_REGION,
-// AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, and AWS_ENDPOINT_URL_DYNAMODB or
-// AWS_ENDPOINT_URL for a local endpoint, and AWS_USE_FIPS_ENDPOINT and
-// AWS_USE_DUALSTACK_ENDPOINT. NewClient reads nothing else, which saves some milliseconds and 2
-// MB at cold start. If a program needs profiles, SSO or roles, use the SDK's config package
-// with [Tune]:
+// NewClient returns a client for the environment that Lambda gives to a function. It reads
+// AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_USE_FIPS_ENDPOINT
+// and AWS_USE_DUALSTACK_ENDPOINT, and for a local endpoint AWS_ENDPOINT_URL_DYNAMODB or
+// AWS_ENDPOINT_URL. NewClient reads nothing else, which saves some milliseconds and 2 MB at cold
+// start. If a program needs profiles, SSO or roles, use the SDK's config package with [Tune]:
 //
 //	cfg, err := config.LoadDefaultConfig(ctx)
 //	client := dynamodb.NewFromConfig(cfg, dynamo.Tune)
@@ -48,12 +47,12 @@ func NewClient(optFns ...func(*dynamodb.Options)) (*dynamodb.Client, error) {
 	return dynamodb.NewFromConfig(cfg, append([]func(*dynamodb.Options){Tune}, optFns...)...), nil
 }
 
-// Tune changes the SDK's defaults for the engine's calls. It sets a retryer that starts at 20
-// ms instead of 1 s, repeats requests after torn answers, and sends nothing after the context's
-// deadline by the wall clock. It limits the time for connecting (1 s) and for each attempt (2
-// s), unless the HTTP client isn't the SDK's own. With any HTTP client, Tune prevents a fault
-// of the SDK: on a busy machine a request of more than 4 KB now and then breaks its own
-// connection. Applying Tune twice changes nothing.
+// Tune changes the SDK's defaults for the engine's calls. It sets a retryer that starts at 20 ms
+// instead of 1 s, repeats requests after torn answers, and sends nothing after the context's
+// deadline by the wall clock. If the HTTP client is the SDK's own, Tune limits the time for
+// connecting (1 s) and for each attempt (2 s). With any HTTP client, Tune prevents a fault of the
+// SDK: on a busy machine a request of more than 4 KB now and then breaks its own connection. A
+// second Tune changes nothing.
 func Tune(o *dynamodb.Options) {
 	o.Retryer = newRetryer()
 	o.APIOptions = append(o.APIOptions, addReadBodies)
@@ -68,15 +67,15 @@ func Tune(o *dynamodb.Options) {
 	}
 }
 
-// readBodies makes net/http read the bodies of requests, instead of calling their WriteTo. The
-// SDK closes a request's body as soon as the answer's header is there. With a body of more than
-// 4 KB, net/http may look for the body's end after that. A body with WriteTo (io.WriterTo) then
-// returns io.EOF, which net/http takes for an error. net/http closes the connection, and the
-// answer can't be read: "use of closed network connection". The SDK repeats such a call,
-// although the service has applied it.
+// readBodies makes net/http read the bodies of requests, instead of calling their WriteTo. It
+// prevents this fault. The SDK closes a request's body as soon as the answer's header arrives. If
+// the body has more than 4 KB, net/http may look for the body's end after that. A closed body
+// with WriteTo (io.WriterTo) then returns io.EOF, which net/http treats as an error. net/http
+// closes the connection, and the answer can't be read: "use of closed network connection". The
+// SDK repeats such a call, although the service has applied it.
 //
-// readBodies comes last in the stack, since the SDK hashes a body without WriteTo through a
-// buffer of 32 KB.
+// readBodies is last in the stack: if the SDK hashed a body without WriteTo, it would copy the
+// body through a buffer of 32 KB.
 type readBodies struct{}
 
 // ID implements [middleware.DeserializeMiddleware].
@@ -96,7 +95,8 @@ func (readBodies) HandleDeserialize(ctx context.Context, in middleware.Deseriali
 	return next.HandleDeserialize(ctx, in)
 }
 
-// empty is never changed. SetStream copies its request; empty has nothing to copy.
+// empty is never changed. SetStream copies the request that it is called on, and empty is cheap
+// to copy.
 var empty = smithyhttp.Request{Request: &http.Request{}}
 
 func addReadBodies(stack *middleware.Stack) error {

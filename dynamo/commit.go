@@ -14,9 +14,9 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// Commit implements [store.Store] by one conditional UpdateItem, or by one TransactWriteItems
-// if the commit has writes of the user. Companions of a large body are written first. Commit
-// never puts the whole item, so attributes unknown to this program stay.
+// Commit implements [store.Store] by one conditional UpdateItem. If the commit has writes of the
+// user, Commit sends one TransactWriteItems. It writes companions of a large body first. Commit
+// never puts the whole item, so attributes unknown to this program remain.
 func (s *Store) Commit(ctx context.Context, c store.Commit) (*store.Record, error) {
 	mine, err := s.fold(c.Writes)
 	if err != nil {
@@ -45,13 +45,13 @@ func (s *Store) Commit(ctx context.Context, c store.Commit) (*store.Record, erro
 	return held, err
 }
 
-// waitRounds is how often a commit is sent if jobs are parked or redriven meanwhile, which is
-// rare.
+// waitRounds is how often a commit is sent if jobs are parked or redriven at the same time, which
+// is rare.
 const waitRounds = 5
 
-// withJobs returns c with the jobs and decisions of held, the record that refused c. It returns
-// false if another attempt has written the record: then jobs and decisions are not the reason
-// of the refusal.
+// withJobs returns c with the jobs and decisions of held, the record that refused c. If another
+// attempt has written the record, withJobs returns false: c was not refused because of jobs or
+// decisions.
 func withJobs(c store.Commit, held *store.Record) (store.Commit, bool) {
 	if held == nil || held.Owner != c.Prev.Owner || held.Ver != c.Prev.Ver {
 		return c, false

@@ -8,36 +8,37 @@ import (
 )
 
 const (
-	// claimCondition lets a claim write if there is no record, or an expired one:
+	// claimCondition allows a claim if there is no record, or an expired one:
 	//   - attribute_not_exists: of two concurrent claims, one wins;
 	//   - exp_s < :now: TTL deletes late, so an expired record may still exist. The condition
 	//     is false without exp_s, so a claim never replaces a record that must be kept;
-	//   - NOT keep = :freed: a late copy of a claim must not revive an operation that was freed
-	//     since.
+	//   - NOT keep = :freed: an operation may have been freed since this claim was sent. A late
+	//     copy of the claim must not revive that operation.
 	claimCondition = "attribute_not_exists(pk) OR (exp_s < :now AND NOT keep = :freed)"
 
-	// absentCondition is on the key's other record while the scope of keys changes, in one
-	// transaction with a claim that has seen no other record. Of two concurrent claims, one
-	// under each scope, one wins.
+	// absentCondition is the condition on the key's other record while the scope of keys changes.
+	// It is in one transaction with a claim that has found no other record. Of two concurrent
+	// claims, one under each scope, one wins.
 	absentCondition = "attribute_not_exists(pk)"
 
-	// seenCondition lets a claim replace a freed record that the claimer has seen, if the
-	// record is unchanged. While the scope of keys changes, seenCondition is also on the key's
-	// other record, which the claimer has fenced, in one transaction with the claim:
+	// seenCondition lets a claim replace a freed record that the claimer has read, if the record
+	// is unchanged. While the scope of keys changes, seenCondition is also the condition on the
+	// key's other record, which the claimer has fenced; both are in one transaction:
 	//   - attribute_not_exists: of two concurrent claims, also one under each scope, one wins;
-	//   - owner and ver: another claim was faster, or a late write has landed; a late
-	//     copy of this claim finds another owner and version.
+	//   - owner and ver: the condition is false if another claim was faster, or if a late write
+	//     was applied. A late copy of this claim finds another owner and version.
 	seenCondition = "attribute_not_exists(pk) OR (#owner = :owner AND ver = :ver)"
 
-	// holderCondition is on every later write: a worker that lost its lease, or a
-	// late copy of its own earlier write, changes nothing. Every holder's write
-	// raises ver, so an equal ver proves an unchanged lease.
+	// holderCondition is on every later write: it refuses a worker that lost its lease, and a
+	// late copy of the worker's own earlier write. Every holder's write raises ver, so an equal
+	// ver proves that the lease is unchanged.
 	holderCondition = "#owner = :owner AND ver = :ver"
 
-	// droppedCondition is added by the write that removes all jobs of a record. If a drain
-	// acknowledges a job meanwhile, the write is refused, and doesn't report that job as lost.
-	// Under holderCondition the record has no job that the writer has not read. [item.HoldJobs]
-	// follows, for a job that is redriven meanwhile and delivered.
+	// droppedCondition is added to the write that removes all jobs of a record and reports them
+	// as lost. If a drain acknowledges a job at the same time, the write is refused, so that the
+	// job isn't reported as lost. holderCondition ensures that the record has no job that the
+	// writer has not read. [item.HoldJobs] follows, for a job that is redriven and delivered at
+	// the same time.
 	droppedCondition = " AND size(jobs) = :jobs"
 
 	// takeCondition is on a take-over by a ticket: the taker has not read the record.
@@ -46,18 +47,18 @@ const (
 	//   - st: a late ticket must not open an ended or stuck operation;
 	//   - req, and no exp_s: an operation without its request can't be completed. A key that
 	//     will expire must not be held beyond its expiry;
-	//   - no req.o: a request in other items may be missing, so it is read before the
+	//   - no req.o: a request in other items may be missing, so it must be read before the
 	//     take-over;
-	//   - fn, hn, tn: the answer of a wrong handler would stay.
+	//   - fn, hn, tn: a wrong handler's answer would be stored for good.
 	takeCondition = holderCondition + " AND v = :v AND st = :open AND attribute_exists(req) AND attribute_not_exists(req.o) AND attribute_not_exists(exp_s)"
-	// takeSealed is added by a program that encrypts. req.x: an attempt needs a data key to
-	// store its results. If the request isn't sealed, the take-over must make or open the data
-	// key and write it, which Take can't do.
+	// takeSealed is added if the program encrypts. req.x: an attempt needs a data key to store
+	// results. If the request isn't sealed, the take-over must make or open the data key and
+	// write it, which Take can't do.
 	takeSealed = " AND attribute_exists(req.x)"
-	// takeReleased: the holder has recorded which calls are in doubt.
+	// takeReleased: the holder released the record, and has recorded which calls are in doubt.
 	takeReleased = " AND lease_ms = :zero"
-	// takeAbandoned: the holder may be alive until its lease is over. A call that the holder
-	// may have begun becomes a doubt, in addition to the recorded doubts.
+	// takeAbandoned: the holder may be alive until the lease is over. mark: a call that the
+	// holder may have begun would become one more doubt, which Take can't record.
 	takeAbandoned = " AND lease_ms > :zero AND lease_ms <= :now AND attribute_not_exists(mark)"
 
 	takeSet = "SET #owner = :owner1, ver = :ver1, lease_ms = :lease, run_ms = :now, tries = if_not_exists(tries, :zero) + :one"

@@ -7,19 +7,19 @@
 //	engine := idem.New(store)
 //
 // Each key has one item: the table has a partition key and no sort key. The table's one index
-// has the records that wait for people; other records cost no write of the index. A new request
-// takes one conditional PutItem and one conditional UpdateItem, 2 write units while the record
-// has at most 1 KB. A replay, a request in flight and a mismatch each take one refused PutItem,
-// which returns the record in the same call. docs/operate/item.md describes the layout.
+// holds only the records that wait for people, so other records cost no write to the index. A new
+// request takes one conditional PutItem and one conditional UpdateItem, 2 write units while the
+// record has at most 1 KB. A replay, a request in flight and a mismatch each take one refused
+// PutItem, which returns the record in the same call. docs/operate/item.md describes the layout.
 //
 // The functions that deliver staged jobs and complete abandoned operations are in
 // package internal/background/stream.
 //
 // # Guarantees
 //
-// Every condition on a held record names the owner and version, so the table refuses a write by
-// a worker that lost its lease. The claim's condition decides expiry; the table's TTL only
-// deletes expired records, however late.
+// Every condition on a held record names the owner and version, so the table refuses a write by a
+// worker that lost its lease. The claim's condition decides whether a record has expired. The
+// table's TTL only deletes expired records; it does no harm if TTL deletes late.
 //
 // The store reports a write without a complete answer (no answer, a connection reset, a torn
 // answer, a 5xx) as unknown, never as failed. The engine then reads the record to learn the
@@ -27,7 +27,7 @@
 //
 // # Limits
 //
-// Don't use package dynamo on global tables where several Regions write and the last writer
-// wins: two Regions can win the same claim. A response over [Options.Inline] is stored in items
-// beside the record, each of which costs a read.
+// Don't use package dynamo on global tables where several Regions write and the last writer wins:
+// two Regions can win the same claim. A response over [Options.Inline] is stored in items beside
+// the record, and each item costs a read.
 package dynamo

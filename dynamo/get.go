@@ -27,16 +27,16 @@ type Getter interface {
 // in an expression.
 const maxRead = 140
 
-// Get reads an item with a strongly consistent read into out, a pointer to a struct or map. The
-// phase commits only if the item is still unchanged at the commit; otherwise an [idem.Atomic]
-// runs again, on fresh reads. So if two phases each write an item that the other has read, at
-// most one commits.
+// Get reads an item, by a strongly consistent read, into out, a pointer to a struct or map. The
+// phase commits only if the item is still unchanged then. If the item has changed, an
+// [idem.Atomic] runs again, on fresh reads. So if two phases each write an item that the other
+// has read, at most one of the two commits.
 //
 // on names the attributes to compare, for example a version. Default: all attributes that were
-// read, and the absence of the struct's other fields. A name that neither the item nor the
-// struct has is an error. At most 140 attributes can be compared: for a larger item, name at
-// most 140. found is false if there is no item: then out is unchanged, and the phase commits
-// only if the item is still missing.
+// read, and the absence of the struct's other fields. A name that neither the item nor the struct
+// has is an error. At most 140 attributes can be compared: for a larger item, pass at most 140
+// names. found is false if there is no item: then out is unchanged, and the phase commits only if
+// the item is still missing.
 //
 // db is the client or a fake. key is a struct or map of the key's attributes.
 func Get(ctx context.Context, tx *idem.Tx, db Getter, table string, key, out any, on ...string) (found bool, err error) {
@@ -145,8 +145,8 @@ func fields(t reflect.Type) []string {
 	return names
 }
 
-// tagged reports whether a field is promoted from an embedded struct that has a name in its
-// tag: then the field is no attribute of the item.
+// tagged reports whether a field is promoted from an embedded struct whose tag has a name. Such a
+// field is no attribute of the item.
 func tagged(t reflect.Type, index []int) bool {
 	for _, i := range index[:len(index)-1] {
 		f := t.Field(i)

@@ -11,11 +11,11 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// This file and commit.go call each other: a commit calls tendInput for the companions of a
-// replaced request, and tendInput reads the record if the commit's outcome is unknown.
+// This file and commit.go call each other. A commit calls tendInput for the companions of a
+// replaced request. tendInput reads the record if the commit's outcome is unknown.
 
-// encodeInput makes the req attribute. It returns a body over the inline limit as large, to be
-// written after the claim is won.
+// encodeInput makes the req attribute. If the body is over the inline limit, encodeInput returns
+// it as large: the caller writes it after the claim is won.
 func (s *Store) encodeInput(v *item.Values, r *store.Record) (req item.Value, large []byte) {
 	in := r.Input
 	body, zipped := s.pack(in.Body, r, v.Box, item.AttrRequest, func(v *item.Values) item.Value {
@@ -28,7 +28,7 @@ func (s *Store) encodeInput(v *item.Values, r *store.Record) (req item.Value, la
 	return v.Input(in, nil, body, zipped), nil
 }
 
-// inputAgain makes the req attribute of a request that is already stored. The body stays at its
+// inputAgain makes the req attribute of a request that is already stored. The body remains at its
 // place.
 func (s *Store) inputAgain(v *item.Values, r *store.Record) item.Value {
 	in := r.Input
@@ -41,15 +41,15 @@ func (s *Store) inputAgain(v *item.Values, r *store.Record) item.Value {
 	return v.Input(in, nil, body, zipped)
 }
 
-// keepInput writes the body of a stored request to companions, after the claim, so that a
+// keepInput writes the body of a stored request to companions. It runs after the claim, so that a
 // refused claim doesn't pay for the body. held and err are the claim's result.
 //
-// If the write fails, or the process dies before it, the claim stands: this attempt has the
-// request, and the client's retry brings the request again. Until that retry no completer can
-// complete the operation.
+// If the write fails, or the process dies before it, the claim remains valid: this attempt has
+// the request in memory, and the client's retry sends the request again. Until that retry no
+// completer can complete the operation.
 func (s *Store) keepInput(ctx context.Context, next, held *store.Record, err error, large []byte) (*store.Record, error) {
 	if errors.Is(err, store.ErrUnknown) {
-		// The applied copy of the claim, if any, decides where its request belongs.
+		// If the claim was applied, its record decides where the request belongs.
 		if now, lerr := s.Load(ctx, next.PK); lerr == nil && now != nil {
 			held, err = now, nil
 		}
@@ -68,7 +68,7 @@ func (s *Store) keepInput(ctx context.Context, next, held *store.Record, err err
 	return held, nil
 }
 
-// putInput may take half of the remaining time; the other half is for the handler.
+// putInput may take half of the remaining time: the handler needs the other half.
 func (s *Store) putInput(ctx context.Context, pk string, into *store.Overflow, large []byte, box *item.Box) {
 	if d, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
@@ -86,9 +86,9 @@ func missing(o *store.Overflow) *store.Overflow {
 }
 
 // tendInput deletes or rewrites the companions of c.Prev's request after commit c. held and err
-// are the result of c. tendInput deletes companions to which no record refers any more. If a
-// client's retry has taken over and brings the request, tendInput writes missing companions
-// again.
+// are the result of c. tendInput deletes companions that no record refers to any more. If a
+// client's retry has taken over, and so has sent the request again, tendInput writes missing
+// companions again.
 func (s *Store) tendInput(ctx context.Context, c store.Commit, held *store.Record, err error) (*store.Record, error) {
 	over := c.Prev.Input.Overflow
 	supplied := c.Next.Input != nil && len(c.Prev.Input.Body) == 0 && len(c.Next.Input.Body) > 0
@@ -119,7 +119,7 @@ func (s *Store) tendInput(ctx context.Context, c store.Commit, held *store.Recor
 	return held, err
 }
 
-// fits reports whether o describes body, whose stored form is packed.
+// fits reports whether o describes body. packed is the stored form of body.
 func fits(o *store.Overflow, body, packed []byte) bool {
 	return len(body) == o.Length && (len(packed)+chunkSize-1)/chunkSize == o.Count && sha256.Sum256(body) == o.SHA256
 }

@@ -17,8 +17,8 @@ import (
 
 const maxAttempts = 6
 
-// retryer repeats failed attempts soon, and also after a torn answer. The SDK's retryer starts
-// at 1 s, and treats a torn answer as final.
+// retryer repeats failed attempts soon, also after a torn answer. (The SDK's retryer starts at 1
+// s, and doesn't retry after a torn answer.)
 type retryer struct{ *retry.Standard }
 
 func newRetryer() aws.RetryerV2 {
@@ -32,9 +32,9 @@ func newRetryer() aws.RetryerV2 {
 	})}
 }
 
-// told decides by the table of the service's answers: a request that was refused for good is
-// not sent again; a throttled request is sent again, a transaction too. told comes first, since
-// the SDK's own checks cost a tenth of a replay's processor time.
+// told decides about an answer by the table of the service's answers: a request that was refused
+// for good is not sent again; a throttled request, or a throttled transaction, is. told is the
+// first check, since the SDK's own checks cost a tenth of a replay's processor time.
 func told(err error) aws.Ternary {
 	switch item.FaultOf(err) {
 	case "", store.Denied, store.Invalid:
@@ -56,9 +56,10 @@ func torn(err error) aws.Ternary {
 
 var errPastDeadline = fmt.Errorf("dynamo: %w by the wall clock: the sandbox was frozen", context.DeadlineExceeded)
 
-// GetAttemptToken is called before every attempt. While a sandbox is frozen, a
-// context's timer stands still but the wall clock goes on: a claim sent again an
-// hour later could revive a record that has been freed since.
+// GetAttemptToken is called before every attempt. It refuses an attempt after the context's
+// deadline by the wall clock. While a sandbox is frozen, a context's timer stops, but the wall
+// clock goes on: a claim sent again an hour later could revive a record that has been freed
+// since.
 func (r retryer) GetAttemptToken(ctx context.Context) (func(error) error, error) {
 	if item.Overdue(ctx) {
 		return nil, errPastDeadline

@@ -9,7 +9,7 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// nothing stands for the record before a claim.
+// nothing is used as the record before a claim.
 var nothing store.Record
 
 // headers is the room for the headers of an answer.
@@ -23,14 +23,14 @@ func (s *Store) Fits(prev, next *store.Record) error {
 	return leaves(prev, next, item.NewBox(item.SealOf(next).Key(), next), nil, state.Room+s.inline+headers)
 }
 
-// leavesRoom refuses a write of phases or jobs that leaves too little room (state.Room): later
-// a take-over, or the reason of a parked job, might not fit. answer is the encoded answer of
-// next.
+// leavesRoom refuses a write of phases or jobs that leaves too little room (state.Room): without
+// the room, a later take-over, or the reason of a parked job, might not fit. answer is the
+// encoded answer of next.
 func leavesRoom(prev, next *store.Record, box *item.Box, answer item.Value) error {
 	return leaves(prev, next, box, answer, state.Room)
 }
 
-// leaves refuses a write of phases or jobs that leaves less than room bytes.
+// leaves refuses a write of phases or jobs that leaves less than room bytes free.
 func leaves(prev, next *store.Record, box *item.Box, answer item.Value, room int) error {
 	if next.State != store.Open && len(next.Jobs) == 0 || !hasContents(prev, next) || atMost(next) <= maxItem-room {
 		return nil
@@ -55,7 +55,7 @@ func inlined(in *store.Input) int {
 	return min(len(in.Body), maxInline)
 }
 
-// atMost returns the size of a record's item if nothing in it is compressed.
+// atMost returns the size that a record's item would have if nothing in it were compressed.
 func atMost(r *store.Record) int {
 	n := state.Room/2 + inlined(r.Input) + state.SizeOf(r) // Room/2: names, times and texts with limits of their own
 	if r.Response != nil && r.Overflow == nil {

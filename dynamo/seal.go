@@ -11,12 +11,13 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// A record has one data key for life. The claim writes the wrapped key, and the record in
-// memory holds the open key (Record.Seal), so that no write from the claim to the answer needs
-// the provider.
+// A record has one data key for its whole life. The claim writes the wrapped key, and the record
+// in memory holds the open key (Record.Seal). So from the claim to the answer no write needs the
+// provider.
 
-// newBox returns the box of a new record under the sealer's data key, and notes the data key in
-// r. Without a data key nothing may be claimed, because the answer could not be stored.
+// newBox returns a new record's box under the sealer's data key, and notes the data key in r. If
+// there is no data key, newBox returns an error, and nothing may be claimed: the answer could not
+// be stored.
 func (s *Store) newBox(ctx context.Context, r *store.Record) (*item.Box, error) {
 	if s.sealer == nil {
 		return nil, nil
@@ -32,9 +33,9 @@ func (s *Store) newBox(ctx context.Context, r *store.Record) (*item.Box, error) 
 	return item.NewBox(key, r), nil
 }
 
-// openBox gives u the data key of the contents that u writes. A take-over needs the data key
-// even if it writes no contents: an attempt that could not store its answer must not begin. An
-// operator's decision without contents needs no data key: it takes no lease.
+// openBox gives u the data key of the contents that u writes. A take-over needs the data key even
+// if it writes no contents: an attempt that could not store its answer must not begin. An
+// operator's decision without contents takes no lease, and needs no data key.
 func (s *Store) openBox(ctx context.Context, u *update, prev, next *store.Record) (err error) {
 	takes := next.Owner != prev.Owner && !next.Lease.IsZero()
 	if takes || hasContents(prev, next) {
@@ -81,23 +82,23 @@ func hasContents(prev, next *store.Record) bool {
 	return !slices.EqualFunc(prev.Phases, next.Phases, item.SamePhase) || answers(prev, next)
 }
 
-// answers reports whether a commit writes an answer: the first answer, or the rest of an erased
-// answer.
+// answers reports whether a commit writes an answer. The answer may be the first, or what is left
+// of an erased answer.
 func answers(prev, next *store.Record) bool {
 	return next.Response != nil && prev.Response == nil || state.AnswerGoes(prev, next)
 }
 
-// movesSealed reports whether a commit hands sealed contents to another handler. Sealed
-// contents are bound to their handler, so the commit seals them anew. Args are bound to the
-// tenant only, and a record with jobs keeps its tenant.
+// movesSealed reports whether a commit hands sealed contents to another handler. Sealed contents
+// are bound to their handler, so the commit seals them anew. The args of jobs need no new seal:
+// they are bound to the tenant only, and a record with jobs keeps its tenant.
 func movesSealed(prev, next *store.Record) bool {
 	return item.SealOf(prev) != nil && (next.Handler != prev.Handler || next.Tenant != prev.Tenant)
 }
 
-// unsealed opens held, the record that refused a write. mine are the records of the write:
-// their data key is at hand, so that unsealed recognizes an own write, whose answer was lost,
-// without the provider. If the contents can't be opened, the write's outcome is unknown to the
-// caller.
+// unsealed opens held, the record that refused a write. mine are the records of the write, whose
+// data key is open. If held is the write itself, whose answer was lost, unsealed opens it by that
+// data key, without the provider. If the contents can't be opened, unsealed reports the write's
+// outcome as unknown.
 func (s *Store) unsealed(ctx context.Context, held *store.Record, err error, mine ...*store.Record) (*store.Record, error) {
 	if err != nil || held == nil {
 		return held, err

@@ -23,8 +23,8 @@ type API interface {
 	UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
 	TransactWriteItems(context.Context, *dynamodb.TransactWriteItemsInput, ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error)
 
-	// For bodies over 390 KB. Without these rights bodies are stored and read item
-	// by item.
+	// The store uses these for bodies over 390 KB. Without the rights to them it stores and reads
+	// bodies item by item.
 	BatchGetItem(context.Context, *dynamodb.BatchGetItemInput, ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error)
 	BatchWriteItem(context.Context, *dynamodb.BatchWriteItemInput, ...func(*dynamodb.Options)) (*dynamodb.BatchWriteItemOutput, error)
 }
@@ -49,20 +49,20 @@ type Store struct {
 
 // Options are a store's settings; the zero value is the default.
 type Options struct {
-	// Inline is the largest body, in bytes as stored, to keep in the record itself.
-	// A refused claim, such as a replay, costs write units for the whole record's
-	// size. A body outside of the record costs reads, and only if it is needed; it
-	// also costs one more call and unit at its first write. docs/operate/item.md says when to
-	// change the limit. At most 64 KiB. Default: 4 KiB.
+	// Inline is the largest body, in bytes as stored, that is kept in the record itself. A
+	// refused claim, such as a replay, costs write units for the whole record's size, so a large
+	// body in the record makes replays dearer. A body outside of the record costs reads, but only
+	// when it is needed; it also costs one more call and write unit at its first write.
+	// docs/operate/item.md says when to change the limit. At most 64 KiB. Default: 4 KiB.
 	Inline int
 	// Hooks are called with the store's calls, for metrics and traces.
 	Hooks Hooks
-	// Units asks DynamoDB for the capacity units of each call, for Hooks and for
-	// [idem.Summary]. Units cost no capacity, but add some bytes to each answer.
+	// Units asks DynamoDB for the capacity units of each call, for Hooks and for [idem.Summary].
+	// The question costs no capacity, but adds some bytes to each answer.
 	Units bool
 
-	// Seal encrypts the contents of records: requests, results, args of jobs, answers and
-	// scopes. A claim without a data key is refused, and nothing is written. nil: contents are
+	// Seal encrypts the contents of records: requests, results, args of jobs, answers and scopes.
+	// If no data key can be had, a claim is refused, and nothing is written. nil: contents are
 	// stored plain, and sealed records can't be read ([store.ErrSealed]).
 	Seal *seal.Sealer
 }
@@ -72,8 +72,8 @@ const (
 	maxInline     = 64 << 10
 )
 
-// tableName reports whether s follows the service's rule for names; the ARN of a table is valid
-// too. A regular expression would take most of a cold start's time.
+// tableName reports whether s follows the service's rule for names. The ARN of a table is valid
+// too. To compile a regular expression would take most of a cold start's time.
 func tableName(s string) bool {
 	name, arn := strings.CutPrefix(s, "arn:")
 	odd := strings.ContainsFunc(name, func(c rune) bool {
@@ -83,8 +83,8 @@ func tableName(s string) bool {
 	return !odd && (arn && name != "" || !arn && len(s) >= 3 && len(s) <= 255)
 }
 
-// New returns a store on table. The table needs the layout of CreateTableInput. New makes no
-// calls: a missing table shows at the first request.
+// New returns a store on table. The table needs the layout of [CreateTableInput]. New makes no
+// calls: if the table is missing, the first request fails.
 func New(api API, table string, optFns ...func(*Options)) (*Store, error) {
 	opt := Options{Inline: defaultInline}
 	for _, fn := range optFns {

@@ -14,9 +14,9 @@ import (
 	"github.com/samekey/samekey/internal/item"
 )
 
-// CreateTableInput returns the table's definition, as in samekey.yaml (a test compares the
-// two). Only the template has deletion protection, point-in-time recovery and encryption. TTL
-// on exp_s needs another call, which [CreateTable] makes.
+// CreateTableInput returns the table's definition, with the layout that samekey.yaml has (a test
+// compares the two). Only samekey.yaml adds deletion protection, point-in-time recovery and
+// encryption. TTL on exp_s needs another call, which [CreateTable] makes.
 func CreateTableInput(table string) *dynamodb.CreateTableInput {
 	return &dynamodb.CreateTableInput{
 		TableName: &table,
@@ -50,8 +50,8 @@ func timeToLive(table string) *dynamodb.UpdateTimeToLiveInput {
 	}
 }
 
-// CreateTable makes the table for tests and local runs, and returns when the table
-// is usable. An existing table of that name stays unchanged. In an account use
+// CreateTable makes the table for tests and local runs, and returns when the table is usable. If
+// a table of that name exists, CreateTable leaves it unchanged. In an AWS account use
 // samekey.yaml (docs/operate/deploying.md), which also protects the table.
 func CreateTable(ctx context.Context, client *dynamodb.Client, table string) error {
 	_, err := client.CreateTable(ctx, CreateTableInput(table))

@@ -19,10 +19,11 @@ import (
 
 var _ store.Taker = (*Store)(nil)
 
-// Take implements [store.Taker] by one conditional UpdateItem. The answer is the record with
-// its stored request. Take refuses four cases that one expression can't handle:
+// Take implements [store.Taker] by one conditional UpdateItem. The answer has the record with its
+// stored request. Take refuses four cases that one expression can't handle:
 //   - the holder vanished, and may have begun a call;
-//   - the ticket is wrong about whether the holder came back;
+//   - t.Released is wrong: the holder released the record and the ticket says that the holder
+//     vanished, or the reverse;
 //   - the program encrypts, and the stored request isn't encrypted;
 //   - there are more names of handlers than an expression can hold.
 func (s *Store) Take(ctx context.Context, t store.Take) (*store.Record, bool, error) {
@@ -77,8 +78,8 @@ func (s *Store) Take(ctx context.Context, t store.Take) (*store.Record, bool, er
 	return rec, true, nil
 }
 
-// untake releases a record whose contents the taker can't open, and takes the try back.
-// Otherwise the tries would run out while the data key can't be had. If the write of untake
+// untake releases a record whose contents the taker can't open, and doesn't count the try:
+// otherwise the tries would run out while the data key can't be had. If the write of untake
 // fails, the record waits for the end of the lease.
 func (s *Store) untake(ctx context.Context, rec *store.Record, why error) {
 	if !errors.Is(why, store.ErrSealed) {
@@ -99,7 +100,7 @@ func (s *Store) untake(ctx context.Context, rec *store.Record, why error) {
 	})
 }
 
-// untakeTime is how long giving a record back may take.
+// untakeTime is the most time that untake may take.
 const untakeTime = 2 * time.Second
 
 // lasts returns the part of a take-over that sets the taker's retention.
@@ -113,8 +114,8 @@ func lasts(v *item.Values, t store.Take, args item.Map) string {
 	return ", " + item.AttrRetain + " = " + arg
 }
 
-// handlers returns a condition that is true of records of these handlers. The names are grouped
-// by function, since there are more names than functions. Without handlers the condition is
+// handlers returns a condition that is true for records of these handlers. The names are grouped
+// by function, since there are fewer functions than names. Without handlers the condition is
 // always false.
 func handlers(v *item.Values, all []store.HandlerID, args item.Map) string {
 	functions := make(map[string][]string)
@@ -159,8 +160,8 @@ func handlerNames(v *item.Values, n string, names []string, args item.Map) strin
 	return strings.Join(or, " OR ")
 }
 
-// equals returns a condition that an attribute has the value s. Items lack an attribute with an
-// empty value.
+// equals returns a condition that an attribute has the value s. An empty s means that the item
+// lacks the attribute.
 func equals(v *item.Values, name, placeholder, s string, args item.Map) string {
 	if s == "" {
 		return "attribute_not_exists(" + name + ")"

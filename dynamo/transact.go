@@ -18,17 +18,17 @@ import (
 	"github.com/samekey/samekey/internal/item"
 )
 
-// The limits of a transaction. The store checks them before it sends anything, because the
-// service's errors say less.
+// These are the limits of a transaction. The store checks the limits before it sends anything,
+// because the service's errors say less.
 const (
 	maxItems       = 100 // including the record
 	maxTransaction = 4 << 20
 	maxItem        = 400 << 10
 )
 
-// transact writes the record and the user's items, all or none. record holds the write of the
-// record and the check of the key's other record. sent holds the values in record, to compute
-// the size.
+// transact writes the record and the user's items: all or none. record holds the write of the
+// record and the check of the key's other record. sent holds the values in record, from which
+// transact computes the size.
 func (s *Store) transact(ctx context.Context, record []types.TransactWriteItem, sent item.Map, mine []*Write) (*store.Record, error) {
 	if err := checkSize(sent, mine); err != nil {
 		return nil, err
@@ -44,8 +44,8 @@ func (s *Store) transact(ctx context.Context, record []types.TransactWriteItem, 
 		return nil, nil
 	}
 	if item.Invalid(err) {
-		// The record's part is never at fault. The mistake is in the user's writes: an
-		// expression that can't be parsed, a reserved word, or two writes on the same item.
+		// The record's part is never at fault. The mistake is in the user's writes: an expression
+		// that can't be parsed, a reserved word, or two writes to the same item.
 		return nil, fmt.Errorf("dynamo: %w: %w", store.ErrWrite, err)
 	}
 	cancelled, ok := errors.AsType[*types.TransactionCanceledException](err)
@@ -55,12 +55,14 @@ func (s *Store) transact(ctx context.Context, record []types.TransactWriteItem, 
 	return why(cancelled.CancellationReasons, len(record), mine, err)
 }
 
-// why reads the reasons of a cancelled transaction, which wrote nothing. It returns the first
-// of these. First come the reasons of the records, since after a lost answer the user's
-// conditions are false too. Then come items that have changed since Get read them: no further
-// try of this write can succeed. Then come reasons that pass ([item.Passes]), and then
-// conditions. A conflict at the record itself comes before a conflict at the key's other
-// record, which may belong to another request.
+// why reads the reasons of a cancelled transaction, which wrote nothing, and returns the most
+// telling reason. The order is:
+//  1. reasons of the record, and then of the key's other record, which may belong to another
+//     request. They precede the user's reasons: after a lost answer the user's conditions
+//     are false too;
+//  2. an item that has changed since Get read it: no repeat of this write can succeed;
+//  3. a reason that passes ([item.Passes]);
+//  4. a refused condition of the user's writes.
 func why(reasons []types.CancellationReason, records int, mine []*Write, err error) (*store.Record, error) {
 	for _, r := range reasons[:records] {
 		code := aws.ToString(r.Code)
@@ -102,8 +104,8 @@ func why(reasons []types.CancellationReason, records int, mine []*Write, err err
 	return nil, fmt.Errorf("dynamo: transaction: %w: %w", store.ErrConflict, err)
 }
 
-// fold combines the user's writes to one write for each item, as DynamoDB requires. A Get of an
-// item becomes part of the condition of the write on that item.
+// fold combines the user's writes to one write for each item, as DynamoDB requires. If a Get has
+// read an item that is also written, the check of the Get becomes part of the write's condition.
 func (s *Store) fold(writes []store.Write) ([]*Write, error) {
 	for _, one := range writes {
 		if w, ok := one.(*Write); ok && plainName(w.table) == plainName(s.table) {
@@ -114,9 +116,9 @@ func (s *Store) fold(writes []store.Write) ([]*Write, error) {
 	return joined(writes)
 }
 
-// CheckCommit implements [store.CommitChecker]: it finds mistakes in writes that commit
-// together, without calls to the table. It finds two puts on the same item only if the puts are
-// equal, since a put doesn't say which attributes are the key.
+// CheckCommit implements [store.CommitChecker]: it finds mistakes in writes that commit together,
+// without calls to the table. A put doesn't say which attributes are the key. So CheckCommit
+// finds two puts on the same item only if the puts are equal.
 func (w *Write) CheckCommit(all []store.Write) error {
 	mine, err := joined(all)
 	if err != nil {
@@ -158,8 +160,8 @@ func plainName(table string) string {
 	return table
 }
 
-// sameItem compares keys. A put doesn't say which of its attributes are the key; the key of the
-// other write says so.
+// sameItem reports whether a and b write the same item. A put doesn't say which of its attributes
+// are the key; the key of the other write tells.
 func sameItem(a, b *Write) bool {
 	switch {
 	case plainName(a.table) != plainName(b.table):
@@ -184,7 +186,7 @@ func contains(it, key item.Map) bool {
 	return true
 }
 
-// merge combines two writes on the same item. At least one of them is the check of a Get.
+// merge combines two writes on the same item. At least one of the two is the check of a Get.
 func merge(a, b *Write) (*Write, error) {
 	if a.read != nil && a.verb == "check" {
 		a, b = b, a // b is the check
@@ -222,8 +224,8 @@ func disagree(a, b item.Map) bool {
 	return false
 }
 
-// transactItem returns the write in the service's form. If the service refuses the write, the
-// answer contains the item, which shows the change.
+// transactItem returns the write in the service's form. If the service refuses the write, its
+// answer contains the item, in which the change can be seen.
 func (w *Write) transactItem() types.TransactWriteItem {
 	const allOld = types.ReturnValuesOnConditionCheckFailureAllOld
 	names, values := w.names, w.values
@@ -260,8 +262,8 @@ func (w *Write) transactItem() types.TransactWriteItem {
 	}
 }
 
-// checkSize checks a transaction against the service's limits, as far as the sizes are known:
-// the item of an update may be larger than the update's expression.
+// checkSize checks a transaction against the service's limits. It can check only known sizes: the
+// item of an update may be larger than the update's expression.
 func checkSize(record item.Map, mine []*Write) error {
 	if n := len(mine) + 1; n > maxItems {
 		return fmt.Errorf("dynamo: %w: %d items in one commit, with the record: at most %d; divide the phase", store.ErrWrite, n, maxItems)

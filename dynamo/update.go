@@ -59,8 +59,8 @@ func (s *Store) update(ctx context.Context, c store.Commit) (*update, error) {
 	return u, nil
 }
 
-// holder adds owner, version and holderCondition to every write. For a late copy of the write,
-// holderCondition is false.
+// holder adds owner, version and holderCondition to a write; every write has them. For a late
+// copy of the write, holderCondition is false.
 func (u *update) holder(prev, next *store.Record) {
 	u.args[":owner"], u.args[":ver"] = u.Str(prev.Owner), u.Num(prev.Ver)
 	u.put(item.AttrVer, ":ver1", u.Num(next.Ver))
@@ -70,7 +70,8 @@ func (u *update) holder(prev, next *store.Record) {
 }
 
 // fields sets or removes only the fields that differ, so that an attribute that another program
-// has changed meanwhile stays. fields seals results anew that move to another handler.
+// has changed in the meantime remains. If results move to another handler, fields seals them
+// anew.
 func (u *update) fields(prev, next *store.Record, moved bool) {
 	for i := range item.Fields {
 		f := &item.Fields[i]
@@ -90,7 +91,7 @@ func (u *update) fields(prev, next *store.Record, moved bool) {
 	}
 }
 
-// decided appends a decision to the list instead of writing the list. A redrive appends a
+// decided appends a decision to the list and doesn't overwrite the list. A redrive appends a
 // decision without raising ver, and that decision must not be lost.
 func (u *update) decided(prev, next []store.Decision) {
 	n := len(prev)
@@ -107,10 +108,10 @@ func (u *update) decided(prev, next []store.Decision) {
 
 // addJobs writes the jobs of next that prev lacks.
 //   - If prev has jobs, addJobs sets single entries, never the map: a job that was acknowledged
-//     since prev was read must not come back.
+//     since prev was read must not be written again.
 //   - If prev has no jobs, addJobs sets the map, which may not exist yet. Only a holder's write
-//     adds jobs and raises ver; acknowledgements only remove jobs. So under holderCondition the
-//     record still has no jobs, and the map overwrites none.
+//     adds jobs, and it raises ver; acknowledgements only remove jobs. So under holderCondition
+//     the record still has no jobs, and the map overwrites none.
 func (u *update) addJobs(prev, next map[string]store.Job) {
 	switch {
 	case len(next) == 0:
@@ -142,8 +143,8 @@ func (u *update) dropJobs(prev, next *store.Record) {
 // wait sets or removes the attributes of the index of records that wait for people, if a commit
 // begins, changes or ends a wait. A request without trouble makes no such commit.
 //
-// A parked job keeps a record in the index too. So if the wait after the commit depends on the
-// jobs, the commit has a condition on the jobs ([item.HoldJobs]).
+// A parked job keeps a record in the index too. So if the jobs decide whether the record waits
+// after the commit, the commit has a condition on the jobs ([item.HoldJobs]).
 func (u *update) wait(prev, next *store.Record) {
 	was, is := state.WaitOf(prev), state.WaitOf(next)
 	if was == is && prev.WaitSince.Equal(next.WaitSince) && !state.DropsJobs(prev, next) {
@@ -163,8 +164,8 @@ func (u *update) wait(prev, next *store.Record) {
 	}
 }
 
-// request seals the stored request anew for another handler. When the answer is written,
-// request removes the stored request, so that no input stays at rest.
+// request seals the stored request anew if it moves to another handler. When the answer is
+// written, request removes the stored request, so that no input remains at rest.
 func (s *Store) request(u *update, prev, next *store.Record, moved bool) {
 	switch {
 	case moved && next.Input != nil:

@@ -19,11 +19,11 @@ import (
 	"github.com/samekey/samekey/internal/meter"
 )
 
-// Hooks are called by a [Store] as it works. Nil hooks are skipped, and cost nothing. Calls may be
-// concurrent; hooks must neither block nor panic.
+// Hooks are called by a [Store] as it works. A nil hook is skipped and costs nothing. Calls may
+// be concurrent; hooks must neither block nor panic.
 type Hooks struct {
-	// Called is called after each call to DynamoDB: the calls of requests, and the calls of
-	// drain and sweep about single records. (A sweep scans with another client.) The calls of a
+	// Called is called after each call to DynamoDB: the calls of requests, and the calls of drain
+	// and sweep that concern single records. (A sweep scans with another client.) The calls of a
 	// request are also summed in [idem.Summary].Cost.
 	Called func(context.Context, store.Call)
 }
@@ -51,7 +51,7 @@ type call struct {
 }
 
 // watch makes a call, and reports the call if there are hooks or a Meter. asks is the field of
-// the call's input that requests the units. cost reads the units from the output.
+// the call's input that requests the capacity units. cost reads the units from the output.
 func watch[O any](
 	ctx context.Context, w *watched, op string, asks *types.ReturnConsumedCapacity, send func() (*O, error), cost func(*call, *O),
 ) (*O, error) {
@@ -86,12 +86,14 @@ func (w *watched) failed(c *call, err error) {
 		c.Retries = last.Attempt - 1
 	}
 	if refused, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok && w.units {
-		// The exception has no units, although the refused write costs the units of the item.
+		// The exception has no units, although the refused write costs the units of the whole
+		// item.
 		c.WriteUnits = float64(max((itemsize.Of(refused.Item)+1023)/1024, 1))
 	}
 }
 
-// sent notes the client's retries before a call succeeded, and returns the units of the call.
+// sent notes how many retries the client made before a call succeeded, and returns the call's
+// units.
 func (c *call) sent(meta middleware.Metadata, used ...types.ConsumedCapacity) (units float64) {
 	if attempts, ok := retry.GetAttemptResults(meta); ok {
 		c.Retries = max(len(attempts.Results)-1, 0)

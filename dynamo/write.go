@@ -22,11 +22,11 @@ import (
 // string), ":v" for a value of any type that DynamoDB can store.
 type Args = map[string]any
 
-// Write is a write of the program itself, for [idem.Tx.Write]. A Write commits with the phase,
-// or not at all. Make a Write with [Put], [Update], [Delete], [Check] or [Raw]. Err returns a
-// mistake in the Write, which fails the phase before anything is sent.
+// Write is a write by the program, for [idem.Tx.Write]. A Write commits with the phase, or not at
+// all. Make a Write with [Put], [Update], [Delete], [Check] or [Raw]. A mistake in a Write fails
+// the phase before anything is sent; Err returns the mistake.
 //
-// A commit refuses writes on the table of the records, and more than one write on an item.
+// A commit refuses writes to the table of the records, and more than one write to an item.
 type Write struct {
 	verb   string // put, update, delete, check
 	table  string
@@ -51,8 +51,8 @@ func Put(table string, v any) *Write {
 	return w
 }
 
-// Update changes the item with the given key by an update expression. key is a struct or map of
-// only the key's attributes.
+// Update changes the item with the given key by an update expression. key is a struct or map that
+// has only the key's attributes.
 func Update(table string, key any, expr string, args ...Args) *Write {
 	w := &Write{verb: "update", table: table, update: expr}
 	w.key, w.err = marshalItem(key)
@@ -70,9 +70,9 @@ func Delete(table string, key any) *Write {
 	return w
 }
 
-// Check writes nothing, but lets the phase commit only if cond holds for the item
-// with the given key. If cond is false, the phase fails with [store.ErrCondition].
-// Items read with [Get] need no Check.
+// Check writes nothing, but lets the phase commit only if cond is true of the item with the given
+// key. If cond is false, the phase fails with [store.ErrCondition]. Items read with [Get] need no
+// Check.
 func Check(table string, key any, cond string, args ...Args) *Write {
 	w := &Write{verb: "check", table: table}
 	w.key, w.err = marshalItem(key)
@@ -82,8 +82,8 @@ func Check(table string, key any, cond string, args ...Args) *Write {
 	return w.If(cond, args...)
 }
 
-// Raw takes a write of the SDK's expression builder and sends it unchanged. A [Get]
-// of the same item can't be combined with it ([store.ErrWrite]).
+// Raw takes a write made by the SDK's expression builder and sends it unchanged. If the phase
+// also reads the item with [Get], the two can't be combined ([store.ErrWrite]).
 func Raw(t types.TransactWriteItem) *Write {
 	w := &Write{raw: &t}
 	switch {
@@ -101,8 +101,8 @@ func Raw(t types.TransactWriteItem) *Write {
 	return w
 }
 
-// If adds a condition to the write and returns the write. All added conditions must hold:
-// otherwise nothing of the phase commits, and the phase fails with [store.ErrCondition].
+// If adds a condition to the write and returns the write. All added conditions must be true.
+// Otherwise no part of the phase commits, and the phase fails with [store.ErrCondition].
 func (w *Write) If(cond string, args ...Args) *Write {
 	if w.raw != nil {
 		w.fail(errors.New("a Raw write takes no further condition"))
@@ -161,7 +161,7 @@ func (w *Write) fail(err error) {
 	}
 }
 
-// marshalItem refuses values that MarshalMap silently converts to an empty item.
+// marshalItem refuses values for which MarshalMap silently returns an empty item.
 func marshalItem(v any) (item.Map, error) {
 	it, err := attributevalue.MarshalMap(v)
 	switch {
@@ -188,8 +188,8 @@ func (w *Write) Err() error {
 	return nil
 }
 
-// placeholders returns an error if a placeholder has no value, or if no expression uses it:
-// DynamoDB refuses both.
+// placeholders returns an error if a placeholder has no value, or if a placeholder isn't used in
+// any expression: DynamoDB refuses both.
 func (w *Write) placeholders() error {
 	exprs, names, values := []string{w.update, w.cond}, w.names, w.values
 	if w.raw != nil {
@@ -243,7 +243,8 @@ func rawParts(t *types.TransactWriteItem) (exprs []string, names map[string]stri
 }
 
 // String implements [store.Write]. The string has the verb, the table, the item or key, and the
-// expressions with their placeholders filled in. Attributes are in the order of their names.
+// expressions with their placeholders replaced by names and values. Attributes are in the order
+// of their names.
 func (w *Write) String() string {
 	it := w.item
 	if it == nil {

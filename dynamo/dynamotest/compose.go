@@ -32,7 +32,7 @@ func startCompose(ctx context.Context) (*servers.Found, error) {
 	if _, err := runDocker(ctx, docker, "compose", "version"); err != nil {
 		return nil, fmt.Errorf("%w: install Docker's compose plugin", err)
 	}
-	// A separate project, so that Close can't end another program's containers.
+	// The project has its own name, so that Close can't end another program's containers.
 	c := compose{docker: docker, project: "dynamotest-" + strings.ToLower(rand.Text())}
 	found, err := c.start(ctx)
 	if err != nil {

@@ -19,8 +19,8 @@ const product = "DynamoDB Local"
 // readyTimeout bounds the first request.
 const readyTimeout = 5 * time.Minute
 
-// startLocal starts DynamoDB Local from the install in dir and waits until it
-// answers. It doesn't leave a process behind when it fails.
+// startLocal starts DynamoDB Local from the install in dir and waits until the database answers.
+// If startLocal fails, it leaves no process behind.
 func startLocal(ctx context.Context, java, dir string) (*servers.Found, error) {
 	env, err := loopbackEnv(ctx, dir)
 	if err != nil {
@@ -46,8 +46,8 @@ func startLocal(ctx context.Context, java, dir string) (*servers.Found, error) {
 	return found, nil
 }
 
-// firstRequest checks that the database works: it loads its native library only at the first
-// request, and the load may fail.
+// firstRequest checks that the database works. DynamoDB Local loads its native library only at
+// the first request, and the load may fail.
 func firstRequest(ctx context.Context, endpoint string) error {
 	db := &DB{Endpoint: endpoint}
 	defer func() { _ = db.Close() }() // only its connections
@@ -59,8 +59,8 @@ func firstRequest(ctx context.Context, endpoint string) error {
 	return nil
 }
 
-// localCommand runs in dir and names files relative to dir: the class path and LD_PRELOAD can't
-// hold every path of a home folder.
+// localCommand returns a command that runs in dir. File names are relative to dir, because the
+// class path and LD_PRELOAD can't hold every path of a home folder.
 func localCommand(java, dir, tmp string, port int, env []string) *exec.Cmd {
 	cmd := exec.Command(java,
 		// Start quickly, with room for young objects: a test has a small database and many

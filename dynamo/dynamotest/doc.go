@@ -10,59 +10,56 @@
 //
 // # Where the database comes from
 //
-// [Find] and [Start] take the first of these that works:
+// [Find] and [Start] try these in order, and use the first that works:
 //
-//  1. the endpoint in AWS_ENDPOINT_URL_DYNAMODB; nothing is started, and a
-//     host that isn't loopback is refused unless DYNAMOTEST_ALLOW_REMOTE=1;
-//  2. Java 17 or newer (JAVA_HOME, then PATH) and jars in the cache;
-//  3. Java and Maven: a pinned pom is resolved into the cache and every file
-//     checked against pinned SHA-256 sums, then as before;
-//  4. docker compose, with an image pinned by digest, published on 127.0.0.1;
-//  5. nothing: [ErrUnavailable], with a line for each source that was tried.
+//  1. the endpoint in AWS_ENDPOINT_URL_DYNAMODB. Nothing is started. A host that isn't
+//     loopback is refused unless DYNAMOTEST_ALLOW_REMOTE=1;
+//  2. Java 17 or newer (JAVA_HOME, then PATH), with jars from the cache;
+//  3. Java and Maven: Maven resolves a pinned pom into the cache, every file is checked
+//     against pinned SHA-256 sums, and Java runs the jars;
+//  4. docker compose, with an image pinned by digest, published on 127.0.0.1.
+//
+// If none works, the result is [ErrUnavailable], with a line for each source that was tried.
 //
 // A first run downloads about 74 MB, a later one starts in one to two seconds.
 // The cache is the folder samekey in [os.UserCacheDir], or DYNAMOTEST_CACHE.
 // REQUIRE_DYNAMODB=1 makes [Start] fail a test instead of skipping it.
 //
-// The command ddblocal, in a folder of this package, does the same for any other command, and
-// passes the endpoint in the environment. Each run of ddblocal starts another database.
-// DYNAMOTEST_SHARED=1, which ddblocal sets, keeps Go's cache of test results valid all the
-// same.
+// The command ddblocal, in a folder of this package, runs any other command with the endpoint in
+// the environment. Each run of ddblocal starts another database. The new endpoint would make Go
+// run all tests again; DYNAMOTEST_SHARED=1, which ddblocal sets, keeps Go's cached test results
+// valid.
 //
 // # Separate databases
 //
-// Clients share one database, whatever their credentials and regions. DynamoDB Local gets
-// slower with each table that has a stream: a write waits for the records of all streams that
-// were made before. With DYNAMOTEST_SEPARATE=1 each test has a separate database in the same
-// process: the client ([DB.Client] of [Start]) signs with an access key of the test, and
-// DynamoDB Local keeps separate tables for each access key. Programs that a test starts then
-// need the client's credentials ([DB.Env]). [MainSeparate] in a package's TestMain sets the
-// variable.
+// Clients share one database, whatever their credentials and regions. DynamoDB Local gets slower
+// with each table that has a stream: a write waits for the records of all earlier streams. With
+// DYNAMOTEST_SEPARATE=1 each test has a separate database in the same process. The client
+// ([DB.Client] of [Start]) signs with an access key of the test, and DynamoDB Local keeps
+// separate tables for each access key. A program that a test starts needs the client's
+// credentials ([DB.Env]). [MainSeparate] in a package's TestMain sets the variable.
 //
 // # Isolation
 //
-// The database is in memory and empty, its telemetry is off, and it gets no
-// AWS variables of the environment. It runs in a process of its own, which
-// [DB.Close] and [Main] end by its id; on Linux it also dies with a test
-// process that is killed.
+// The database is in memory and empty. Its telemetry is off, and it gets no AWS variables of the
+// environment. It runs in a separate process, which [DB.Close] and [Main] end by the process id.
+// On Linux the database also ends if the test process is killed.
 //
-// DynamoDB Local listens on every interface and has no option against it. On
-// Linux a small C shim, compiled into the cache on first use, keeps the Java
-// process on loopback, and its sockets are checked after the start. Without a C
-// compiler, or on another system, the package skips Java and tries docker, unless
-// DYNAMOTEST_ALL_INTERFACES=1 permits the process to listen on every interface.
+// DynamoDB Local listens on every interface and has no option against that. On Linux a small C
+// shim keeps the Java process on loopback. The shim is compiled into the cache on first use, and
+// the process's sockets are checked after the start. Without a C compiler, or on another system,
+// the package skips Java and tries docker. DYNAMOTEST_ALL_INTERFACES=1 permits Java to listen on
+// every interface.
 //
 // # Differences from DynamoDB
 //
-// DynamoDB Local never throttles and never answers TransactionConflict. Its reads
-// are always consistent, its TTL deletes within a second, and it reports a wrong
-// capacity for transactions.
+// DynamoDB Local never throttles and never answers TransactionConflict. All its reads are
+// consistent. Its TTL deletes within a second. It reports a wrong capacity for transactions.
 //
 // # Licence
 //
-// DynamoDB Local is software of AWS under a licence of its own, which forbids
-// redistribution and asks for an AWS account in good standing. This module
-// contains no part of DynamoDB Local: Maven or Docker downloads it to the user's
-// machine, where it runs as a separate process. Don't commit the jars or put them
-// into an image that you publish.
+// DynamoDB Local is software of AWS. Its licence forbids redistribution and asks for an AWS
+// account in good standing. This module contains no part of DynamoDB Local: Maven or Docker
+// downloads it to the user's machine, where it runs as a separate process. Don't commit the jars
+// or put them into an image that you publish.
 package dynamotest

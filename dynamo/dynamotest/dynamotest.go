@@ -28,11 +28,10 @@ const (
 	envShared        = "DYNAMOTEST_SHARED"
 )
 
-// ErrUnavailable matches the error of [Find] if this machine can't run DynamoDB
-// Local. The message has a line for each source that was tried, with what was
-// missing. Other errors (a remote endpoint that is not allowed, jars that differ
-// from their checksums, a cancelled context) don't match, because they should fail a
-// test instead of skipping it.
+// ErrUnavailable matches the error of [Find] if this machine can't run DynamoDB Local. The
+// message has a line for each source that was tried, and says what was missing. Other errors
+// should fail a test instead of skipping it, so they don't match: a remote endpoint that is not
+// allowed, jars that differ from their checksums, a cancelled context.
 var ErrUnavailable = errors.New("dynamotest: no DynamoDB to test against")
 
 // A DB is a DynamoDB endpoint for tests. Make it with [Find] or [Start], or as a
@@ -43,22 +42,21 @@ type DB struct {
 	Endpoint string
 
 	handle servers.Handle
-	// of is the database whose process and connections this database shares; nil: none.
+	// of is the database whose process and connections this database uses; nil: its own.
 	of *DB
 	// key is the clients' access key, which selects a separate database; "": the shared
 	// database.
 	key string
 }
 
-// Find returns the endpoint named by AWS_ENDPOINT_URL_DYNAMODB or else starts
-// DynamoDB Local, in the order of the package documentation. The caller must
-// [DB.Close] the result. Each call starts its own process; tests share a process by
-// [Start].
+// Find returns the endpoint in AWS_ENDPOINT_URL_DYNAMODB, or else starts DynamoDB Local, in the
+// order of the package documentation. The caller must [DB.Close] the result. Each call of Find
+// starts another process; tests share a process by [Start].
 //
-// Ending ctx ends the search, but not a database already found. The endpoint
-// from the environment is used as it is, without a request to it.
+// If ctx ends, the search ends; a database that Find has returned continues. Find returns the
+// endpoint from the environment without sending a request to it.
 //
-// The error matches [ErrUnavailable] if there is nothing to run.
+// The error matches [ErrUnavailable] if no source works.
 func Find(ctx context.Context) (*DB, error) {
 	found, err := source().Find(ctx)
 	if errors.Is(err, ErrUnavailable) {
@@ -70,14 +68,14 @@ func Find(ctx context.Context) (*DB, error) {
 	return &DB{Endpoint: found.Endpoint, handle: servers.Handle{Stop: found.Stop}}, nil
 }
 
-// Client returns a client of the database. The client uses static test credentials and the
-// region us-east-1. It makes no retries, so that a test sees every answer, except for reads
-// after a broken connection: DynamoDB Local breaks connections when it is busy. Nothing is read
-// from the environment or from configuration files. optFns run after these settings and may
-// change any of them.
+// Client returns a client of the database, with static test credentials and the region us-east-1.
+// The client makes no retries, so that a test sees every answer. The only exception are reads
+// after a broken connection: DynamoDB Local breaks connections when it is busy. The client reads
+// nothing from the environment or from configuration files. optFns run after these settings and
+// may change any of them.
 //
-// Clients of one DB share connections; Close drops them. Client panics if Endpoint is empty,
-// because such a client would call the real service.
+// Clients of one DB share connections; [DB.Close] closes them. Client panics if Endpoint is
+// empty, because a client without an endpoint would call the real service.
 func (db *DB) Client(optFns ...func(*dynamodb.Options)) *dynamodb.Client {
 	if db.Endpoint == "" {
 		panic("dynamotest: Client of a DB without an Endpoint: get the DB from Find or Start") //nolint:forbidigo // a mistake in the program
@@ -117,9 +115,10 @@ func (db *DB) separate(test string) *DB {
 	return &DB{Endpoint: db.Endpoint, of: db, key: hex.EncodeToString(sum[:8])}
 }
 
-// Close ends the process that [Find] started and waits for its end. Close ends no process for
-// any other endpoint, a nil or zero DB, or a separate database. Close also closes idle
-// connections of [DB.Client]. Later calls return the result of the first.
+// Close ends the process that [Find] started, and waits for its end. If Find started none,
+// because the endpoint came from elsewhere, Close ends no process; nor does Close of a nil or
+// zero DB, or of a separate database. Close also closes idle connections of [DB.Client]. A second
+// Close returns the result of the first.
 func (db *DB) Close() error {
 	if db == nil || db.of != nil {
 		return nil

@@ -14,12 +14,12 @@ import (
 	"github.com/samekey/samekey/internal/servers"
 )
 
-// DynamoDB Local listens on every interface and has no option against it. On Linux a shim of a
-// few lines, preloaded into the database's process only, changes that bind to 127.0.0.1. Then
-// the process's sockets are checked.
+// DynamoDB Local listens on every interface and has no option against that. On Linux a shim of a
+// few lines is preloaded into the database's process, and makes it bind to 127.0.0.1. Then the
+// process's sockets are checked.
 
-// canKeepLocal returns an error with the reason if DynamoDB Local can't be kept off the network
-// here.
+// canKeepLocal returns nil if this machine can keep DynamoDB Local on loopback, and otherwise an
+// error with the reason.
 func canKeepLocal() error {
 	if _, err := compiler(); err != nil && !servers.Allowed(envAllInterfaces) {
 		return err
@@ -36,8 +36,8 @@ func compiler() (string, error) {
 	return "", fmt.Errorf("DynamoDB Local listens on every interface, and the shim against it needs a C compiler: cc isn't in PATH: install one, or set %s=1 to let it listen", envAllInterfaces)
 }
 
-// loopbackEnv returns additions to the environment of the process that runs in dir.
-// It compiles the shim into dir on first use.
+// loopbackEnv returns additions to the environment of the process that runs in dir. loopbackEnv
+// compiles the shim into dir on first use.
 func loopbackEnv(ctx context.Context, dir string) ([]string, error) {
 	name, err := compileShim(ctx, dir)
 	if err != nil {
@@ -53,9 +53,9 @@ func loopbackEnv(ctx context.Context, dir string) ([]string, error) {
 	return []string{"LD_PRELOAD=" + preload}, nil
 }
 
-// compileShim returns the name of the shim in dir. The name contains a hash of the
-// source and the architecture; the rename at the end makes the whole file appear at
-// once, however many processes compile it.
+// compileShim returns the name of the shim in dir. The name contains a hash of the source and the
+// architecture. Several processes may compile the shim at once: the rename at the end makes the
+// whole file appear at once.
 func compileShim(ctx context.Context, dir string) (string, error) {
 	src := localFile("bindlo.c")
 	sum := sha256.Sum256(src)

@@ -10,8 +10,8 @@ import (
 	"github.com/samekey/samekey/internal/servers"
 )
 
-// canKeepLocal refuses: DynamoDB Local listens on every interface, and only
-// on Linux is there a way to keep it on loopback.
+// canKeepLocal returns an error: DynamoDB Local listens on every interface, and only Linux has a
+// way to keep it on loopback.
 func canKeepLocal() error {
 	if servers.Allowed(envAllInterfaces) {
 		return nil

@@ -19,29 +19,29 @@ const startTimeout = 10 * time.Minute
 // shared is the one database of this test process.
 var shared = sharedDB{skips: &servers.Missed}
 
-// Start returns the database shared by all tests of this process. The first call
-// finds or starts it, as [Find] does; all calls, from any goroutine, get the same
-// database or the same error. If no DynamoDB is available the test is skipped with a
-// message that names what is missing, or fails if REQUIRE_DYNAMODB is set (to
-// anything but "", "0" and "false"): set it in CI, so that green never means that
-// nothing ran. Every other error fails the test.
+// Start returns the database that all tests of this process share. The first call finds or starts
+// the database, as [Find] does. All calls, from any goroutine, get the same database or the same
+// error. If no DynamoDB is available, Start skips the test with a message that names what is
+// missing. If REQUIRE_DYNAMODB is set (to anything but "", "0" and "false"), Start fails the test
+// instead: set REQUIRE_DYNAMODB in CI, so that a green run never means that the tests were
+// skipped. Every other error fails the test.
 //
 // The database is in memory and shared: give each test its own table names. With
-// DYNAMOTEST_SEPARATE=1 a test and its subtests have a database of their own in the
-// shared process. [Main] closes the database, not the test.
+// DYNAMOTEST_SEPARATE=1 each test with its subtests has a separate database in the shared
+// process. [Main] closes the database; tests must not.
 func Start(tb testing.TB) *DB {
 	tb.Helper()
 	return shared.start(tb, Find)
 }
 
-// Main runs the tests of a package and then closes the database that [Start] shared among them,
-// if there is one. Main prints in one line how many tests did not run because there is no
-// database, and why. Main returns the exit code:
+// Main runs the tests of a package, and then closes the database that [Start] shared among them,
+// if any. If tests were skipped because there is no database, Main prints one line with their
+// number and the reason. Main returns the exit code:
 //
 //	func TestMain(m *testing.M) { os.Exit(dynamotest.Main(m)) }
 //
-// Without Main the database ends with the test process on Linux (and leaves a
-// temporary file of 1 MB for a day); elsewhere it keeps running.
+// Without Main, on Linux the database ends with the test process (and leaves a temporary file of
+// 1 MB for a day); on other systems the database continues to run.
 func Main(m interface{ Run() int }) int { return shared.main(m) }
 
 // MainSeparate is [Main] with DYNAMOTEST_SEPARATE=1: each test has a separate database.

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// inForeground reports whether the terminal sends interrupts to the group of this process:
+// inForeground reports whether an interrupt typed at the terminal goes to this process's group:
 // whether fields 5 (the group) and 8 (the terminal's foreground group) of /proc/self/stat are
 // equal.
 func inForeground() bool {

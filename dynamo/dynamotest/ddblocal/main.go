@@ -2,11 +2,10 @@
 //
 //	go run ./dynamo/dynamotest/ddblocal -- make test
 //
-// It finds or starts DynamoDB Local as package dynamotest does, sets
-// AWS_ENDPOINT_URL_DYNAMODB and AWS_ENDPOINT_URL_DYNAMODB_STREAMS, and test
-// values for AWS_REGION and the credentials where they are unset. It forwards
-// SIGINT and SIGTERM, ends the database after the command, and exits with the
-// command's code (128 + n if signal n ended it).
+// It finds or starts DynamoDB Local as package dynamotest does. It sets AWS_ENDPOINT_URL_DYNAMODB
+// and AWS_ENDPOINT_URL_DYNAMODB_STREAMS, and test values for AWS_REGION and the credentials if
+// they are unset. It forwards SIGINT and SIGTERM, ends the database after the command, and exits
+// with the command's code (128 + n if signal n ended the command).
 //
 // Without a command it prints the endpoint and serves until SIGINT or SIGTERM.
 //
@@ -14,8 +13,8 @@
 // flag -optional it runs the command without a database instead. It exits with 1 after other
 // failures of its own, with 2 after wrong use, and with 127 if the command can't be started.
 //
-// To send ddblocal signals from a program, build it first: go run passes on only
-// signals typed at the terminal.
+// To send signals to ddblocal from a program, build ddblocal first: go run passes on only signals
+// typed at the terminal.
 package main
 
 import (
@@ -56,7 +55,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return exitUsage
 	}
 
-	// Signals are taken from here on, so that no signal ends this process before the database.
+	// From here on signals are caught, so that no signal ends this process before the database.
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
@@ -134,8 +133,8 @@ func runCommand(env, args []string, signals <-chan os.Signal, stdout, stderr io.
 	for {
 		select {
 		case sig := <-signals:
-			// The terminal sends a typed interrupt to the command too. A second interrupt would
-			// mean "at once" to many programs.
+			// The terminal sends a typed interrupt to the command too. Many programs understand a
+			// second interrupt as "end at once".
 			if sig == os.Interrupt && inForeground() {
 				continue
 			}
@@ -192,8 +191,8 @@ func environ(env []string, endpoint string) []string {
 		}
 		set("AWS_REGION", region)
 	}
-	// The two form a pair: one without the other is useless. DynamoDB Local accepts only
-	// letters and digits in a key id.
+	// Key id and secret are useless one without the other, so both are set. DynamoDB Local
+	// accepts only letters and digits in a key id.
 	if value["AWS_ACCESS_KEY_ID"] == "" || value["AWS_SECRET_ACCESS_KEY"] == "" {
 		set("AWS_ACCESS_KEY_ID", "dynamotest")
 		set("AWS_SECRET_ACCESS_KEY", "dynamotest")
