@@ -1,5 +1,5 @@
-// Package deploy holds the stack of a table and its worker: a CloudFormation template
-// that a user's template nests. docs/operate/deploying.md explains it.
+// Package deploy holds the stack of a table and its worker: a CloudFormation template that users
+// nest in their templates. docs/operate/deploying.md explains the stack.
 package deploy
 
 import (
@@ -13,16 +13,16 @@ const File = "samekey.yaml"
 //go:embed samekey.yaml
 var nested string
 
-// Nested returns the template that SAM and `aws cloudformation package` deploy: the
-// worker's program is in the folder dist/samekey-worker beside it.
+// Nested returns the template that SAM and `aws cloudformation package` deploy. The worker's
+// program must be in the folder dist/samekey-worker beside the template.
 func Nested() string { return nested }
 
-// Standalone returns the template for every other tool: the worker's program is a zip
-// file in a bucket, named by the parameters CodeBucket and CodeKey.
+// Standalone returns the template for every other tool. The worker's program must be a zip file
+// in a bucket; the parameters CodeBucket and CodeKey name it.
 func Standalone() string { return standalone.Replace(nested) }
 
-// standalone replaces the texts in which both templates differ. Each old text occurs
-// once in the nested template.
+// standalone replaces the texts that differ between the two templates. Each old text occurs once
+// in the nested template.
 var standalone = strings.NewReplacer(replacements...)
 
 var replacements = []string{

@@ -9,10 +9,9 @@ import (
 )
 
 // Terraform returns the stack as a Terraform module of one file: a CloudFormation stack of
-// [Standalone], a variable for each parameter, and an output for each of its outputs.
-// Variables have the names and defaults of the parameters, in Terraform's spelling. The
-// worker's program is a zip file in a bucket, which the variables code_bucket and code_key
-// name.
+// [Standalone], with a variable for each parameter and an output for each output of the template.
+// Variables have the names and defaults of the parameters, in Terraform's spelling. The worker's
+// program must be a zip file in a bucket; the variables code_bucket and code_key name it.
 func Terraform() string {
 	var t struct {
 		Parameters yaml.Node `yaml:"Parameters"`

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// FromEnvironment returns a provider with settings from environment variables, so that
-// functions, worker and operators use the same settings:
+// FromEnvironment returns a provider with settings from environment variables, so that functions,
+// worker and operators can use the same settings:
 //
 //	SAMEKEY_KMS_KEYS     ARNs of symmetric keys, with commas or blanks between them: the
 //	                     current key, then Options.Former; required

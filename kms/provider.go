@@ -27,8 +27,8 @@ var (
 	_ seal.Provider = (*Provider)(nil)
 )
 
-// Provider is a [seal.Provider] with data keys of AWS KMS. It is safe for concurrent use. A
-// call ends after 5 seconds, or with the context. Until then the client retries.
+// Provider is a [seal.Provider] with data keys of AWS KMS. It is safe for concurrent use. The
+// client retries a failed call until the context ends, but at most for 5 seconds.
 type Provider struct {
 	api  API
 	key  string
@@ -38,25 +38,25 @@ type Provider struct {
 
 // Options are a provider's settings; the zero value is the default.
 type Options struct {
-	// Former are the ARNs of the keys that were used before a rotation: data keys under these
-	// keys may be opened. KMS's yearly rotation keeps the ARN, so it needs no entry here. A
-	// record that names any other key is not opened, so nobody can bring in data keys under a
-	// foreign key. Default: none.
+	// Former are the ARNs of the keys that were used before a rotation: the provider also opens
+	// data keys under these keys. KMS's yearly rotation keeps the ARN, so it needs no entry here.
+	// If a record names any other key, the provider refuses to open it: nobody can bring in data
+	// keys under a foreign key. Default: none.
 	Former []string
 	// Context is the encryption context of all data keys, for instance the table and the
-	// application. The context is not secret; policies and CloudTrail show it. After a change,
-	// earlier records can't be opened. Default: none.
+	// application. The context is not secret: policies and CloudTrail show it. After a change of
+	// the context, earlier records can't be opened. Default: none.
 	Context map[string]string
 }
 
-// timeout limits a call, retries included, so that the call ends before the request's time is
+// timeout limits a call with its retries, so that the call ends before the request's time is
 // over.
 const timeout = 5 * time.Second
 
 var keyARN = regexp.MustCompile(`^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[a-zA-Z0-9-]+$`)
 
-// New returns a provider whose data keys are wrapped by key, the ARN of a symmetric
-// key. An alias won't do, since records name their key. New makes no calls.
+// New returns a provider whose data keys are wrapped by key, the ARN of a symmetric key. New
+// refuses an alias, since records name the key by its ARN. New makes no calls.
 func New(api API, key string, optFns ...func(*Options)) (*Provider, error) {
 	var opt Options
 	for _, fn := range optFns {

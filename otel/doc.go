@@ -1,17 +1,17 @@
-// Package otel makes traces and metrics with OpenTelemetry. It is a separate module, so
-// that a program without OpenTelemetry doesn't link it.
+// Package otel makes traces and metrics with OpenTelemetry. Package otel is in a separate module,
+// so that a program without OpenTelemetry doesn't link it.
 //
 //	import samekeyotel "github.com/samekey/samekey/otel"
 //
 //	engine := idem.New(store, samekeyotel.Telemetry{}.Engine)
 //	w, err := worker.New(func(o *worker.Options) { o.Telemetry = samekeyotel.Telemetry{} })
 //
-// A trace goes from the client's traceparent through the claim, the phases, their calls
-// and commits, to the deliveries and consumers of the jobs. A completer's attempt and a
-// replay are traces of their own, with a link to the first attempt.
+// A trace begins with the client's traceparent. It includes the claim, the phases with their
+// calls and commits, and the deliveries and consumers of the jobs. A completer's attempt and a
+// replay are separate traces, with a link to the first attempt.
 //
-// The zero [Telemetry] uses the global providers of go.opentelemetry.io/otel. Package
-// otel links no exporter: the program sets up its own.
+// The zero [Telemetry] uses the global providers of go.opentelemetry.io/otel. Package otel links
+// no exporter: the program sets up an exporter.
 //
 // # Attributes
 //

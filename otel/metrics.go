@@ -17,16 +17,16 @@ import (
 )
 
 // Hooks returns the hooks of an engine that record the metrics of
-// docs/operate/signals.md#metrics. Names have OpenTelemetry's style: PhaseDuration is
-// samekey.phase_duration. Times are in seconds.
+// docs/operate/signals.md#metrics. Names have OpenTelemetry's style: for example, PhaseDuration
+// becomes samekey.phase_duration. Times are in seconds.
 func (t Telemetry) Hooks() idem.Hooks { return t.lines().Hooks() }
 
-// StreamHooks returns the hooks of drain, completer and sweep, for metrics. Package
-// lambda/worker calls it for the option Telemetry; a program needs no call.
+// StreamHooks returns the hooks of drain, completer and sweep, for metrics. Package lambda/worker
+// calls StreamHooks for the option Telemetry; a program with that option doesn't.
 func (t Telemetry) StreamHooks() stream.Hooks { return t.lines().StreamHooks() }
 
-// StoreHooks returns the hooks of a store ([dynamo.Options]), for metrics of the calls by
-// drain, completer and sweep.
+// StoreHooks returns the hooks of a store ([dynamo.Options]), for metrics of the calls that
+// drain, completer and sweep make.
 func (t Telemetry) StoreHooks() dynamo.Hooks { return t.lines().StoreHooks() }
 
 // metricName returns the OpenTelemetry name of a metric.
@@ -42,8 +42,8 @@ func metricName(name string) string {
 	return b.String()
 }
 
-// lines returns CloudWatch's metrics with a writer that reads the values from the lines, so
-// that CloudWatch and OpenTelemetry get the same metrics.
+// lines returns CloudWatch's metrics with a writer that records the values of each line. So
+// CloudWatch and OpenTelemetry get the same metrics.
 func (t Telemetry) lines() *metrics.Metrics {
 	return metrics.New(&instruments{meter: t.meterProvider().Meter(scope), record: make(map[string]func(float64))}, "otel")
 }
@@ -108,8 +108,8 @@ func (w *instruments) of(name, unit string) func(float64) {
 	return w.record[name]
 }
 
-// instrument makes the instrument of a metric. The SDK reports errors to its error
-// handler, and returns an instrument that can be used all the same.
+// instrument makes the instrument of a metric. If the SDK can't make it, the SDK reports the
+// error to its error handler, and returns an instrument that can be used nevertheless.
 func (w *instruments) instrument(name, unit string) func(float64) {
 	ctx, called, meaning := context.Background(), metricName(name), metric.WithDescription(listed[name].Meaning)
 	factor := 1.0

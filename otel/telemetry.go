@@ -11,17 +11,17 @@ import (
 // scope names this package as the instrumentation of spans and metrics.
 const scope = "github.com/samekey/samekey/otel"
 
-// Telemetry traces and counts what engines and workers do. The zero Telemetry uses the
-// global providers, also if they are set later. A Telemetry is safe for concurrent use.
+// Telemetry traces and counts what engines and workers do. The zero Telemetry uses the global
+// providers, even if the program sets them later. A Telemetry is safe for concurrent use.
 type Telemetry struct {
 	// TracerProvider makes the spans. Default: the global provider.
 	TracerProvider trace.TracerProvider
 	// MeterProvider makes the instruments. Default: the global provider.
 	MeterProvider metric.MeterProvider
-	// Untrusted begins a new trace for each request that is in no span, and links the new trace
-	// to the client's trace. Otherwise such a request continues the client's trace, so a client
-	// also decides whether the trace is recorded. Untrusted concerns requests only, not
-	// messages.
+	// Untrusted begins a new trace for each request that arrives outside of any span, and links
+	// the new trace to the client's trace. Default: the request continues the client's trace, so
+	// the client also decides whether the trace is recorded. Untrusted concerns requests only,
+	// not messages.
 	Untrusted bool
 }
 

@@ -22,8 +22,8 @@ type tracer struct {
 	untrusted bool
 }
 
-// w3c is the form of a context in records and messages, whatever propagator the program uses
-// elsewhere.
+// w3c is the form of a trace context in records and messages. It doesn't depend on the program's
+// propagator.
 var w3c propagation.TraceContext
 
 // Context implements [trace.Tracer].
@@ -64,9 +64,9 @@ func (t *tracer) Start(ctx context.Context, s trace.Step) (context.Context, func
 	}
 }
 
-// place returns the context with the parent of a step, and the step's links. The links lead to
-// the operation's first attempt, and to the sender or the span in ctx, unless that is the
-// parent.
+// place returns the context with the parent of a step, and the step's links. One link leads to
+// the operation's first attempt. Another leads to the sender or to the span in ctx, unless that
+// is the parent.
 func (t *tracer) place(ctx context.Context, s trace.Step) (context.Context, []oteltrace.Link) {
 	var links []oteltrace.Link
 	if link, ok := first(s.Origin); ok {
@@ -111,7 +111,7 @@ func kind(ctx context.Context, k trace.Kind) oteltrace.SpanKind {
 }
 
 // name returns the name of a step's span. The name has no route, so that a program has few
-// names.
+// different names.
 func name(s trace.Step) string {
 	if s.Name == "" {
 		return "samekey " + string(s.Kind)

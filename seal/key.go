@@ -32,7 +32,7 @@ type Key struct {
 }
 
 // newKey returns the key for data, and overwrites data.Plain. Afterwards only the cipher holds
-// the plain key; the garbage collector frees the cipher with the Key.
+// the plain key, until the garbage collector frees the Key with its cipher.
 func newKey(data DataKey, now time.Time) (*Key, error) {
 	defer clear(data.Plain)
 	switch {
@@ -58,8 +58,8 @@ func (k *Key) ID() string { return k.id }
 // Wrapped returns the wrapped form, which a record stores. Callers must not change the bytes.
 func (k *Key) Wrapped() []byte { return k.wrapped }
 
-// Seal encrypts plain and binds it to context: only Open with an equal context returns plain.
-// The result is 28 bytes longer than plain, and differs each time.
+// Seal encrypts plain and binds it to context: only Open with an equal context returns plain. The
+// result is 28 bytes longer than plain. Each call has another result.
 func (k *Key) Seal(plain, context []byte) []byte {
 	k.used.Add(1)
 	return k.aead.Seal(make([]byte, 0, len(plain)+overhead), nil, plain, context) //nolint:gosec // the AEAD draws the nonce
@@ -75,7 +75,7 @@ func (k *Key) Open(sealed, context []byte) ([]byte, error) {
 	return plain, nil
 }
 
-// Context joins parts to a context. Different parts never make equal contexts.
+// Context joins parts to a context. Different lists of parts never make equal contexts.
 func Context(parts ...string) []byte {
 	n := 0
 	for _, p := range parts {

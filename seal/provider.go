@@ -8,14 +8,13 @@ import (
 // Provider makes data keys, and opens wrapped data keys that the same provider made. It is safe
 // for concurrent use. Methods return promptly when ctx ends.
 type Provider interface {
-	// Generate returns a new data key. An error means that the provider can't make a data key
-	// now.
+	// Generate returns a new data key. An error means that the provider can't make a data key at
+	// the moment.
 	Generate(ctx context.Context) (DataKey, error)
-	// Open returns the plain form of the data key with the wrapped form wrapped and the KeyID
-	// keyID. Both arguments come from a record, which somebody may have altered. So Open
-	// returns an error that matches [ErrInvalid] if the provider has not made wrapped with one
-	// of the provider's keys. Any other error means that the data key can't be opened now, or
-	// not by this program.
+	// Open returns the plain data key. wrapped is its wrapped form, and keyID its KeyID. Both
+	// come from a record, which somebody may have altered. So Open returns an error that matches
+	// [ErrInvalid] unless the provider made wrapped with one of its own keys. Any other error
+	// means that the data key can't be opened at the moment, or not by this program.
 	Open(ctx context.Context, keyID string, wrapped []byte) ([]byte, error)
 }
 

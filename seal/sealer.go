@@ -29,9 +29,9 @@ type opening struct {
 	used time.Time
 }
 
-// wait returns the key or the error of another caller's call, so that callers don't wait for a
-// hanging provider one after the other. If wait returns neither, the caller must call the
-// provider.
+// wait waits for another caller's call of the provider, and returns its key or error. So callers
+// don't wait for a hanging provider one after the other. If wait returns neither, the caller must
+// call the provider.
 func (o *opening) wait(ctx context.Context, op string) (*Key, error) {
 	select {
 	case <-o.done:
@@ -41,7 +41,7 @@ func (o *opening) wait(ctx context.Context, op string) (*Key, error) {
 	}
 }
 
-// failed keeps err for the callers that wait, unless the call's time was over.
+// failed stores err for the callers that wait, unless the call failed because its time was over.
 func (o *opening) failed(ctx context.Context, err error) {
 	if ctx.Err() == nil {
 		o.err = err
@@ -50,18 +50,17 @@ func (o *opening) failed(ctx context.Context, err error) {
 
 // Options are a sealer's settings; the zero value is the default.
 type Options struct {
-	// MaxAge is how long a data key seals new records, and how long an opened one
-	// stays in memory. A program without the right to use a provider's key still
-	// reads with the data keys in its memory for that time. Default: 15 minutes.
+	// MaxAge is how long a data key seals new records, and how long an opened data key stays in
+	// memory. A program that loses the right to use a provider's key can still read for that
+	// time, with the data keys in its memory. Default: 15 minutes.
 	MaxAge time.Duration
-	// OpenOnly opens sealed records and seals no new ones. To switch encryption off, set
-	// OpenOnly until the last sealed record has expired. Default: false, new records are
-	// sealed.
+	// OpenOnly opens sealed records, but doesn't seal new records. To switch encryption off, set
+	// OpenOnly until the last sealed record has expired. Default: false, new records are sealed.
 	OpenOnly bool
-	// Required refuses records with contents that aren't sealed as corrupt. Without it,
-	// somebody with write access to the table can put plain contents in the place of sealed
-	// ones. Set Required once the last record from before the encryption has expired. Required
-	// excludes OpenOnly. Default: false, plain contents are read.
+	// Required refuses records with contents that aren't sealed, as corrupt. Without Required,
+	// somebody with write access to the table can replace sealed contents by plain contents. Set
+	// Required once the last record from before the encryption has expired. Required and OpenOnly
+	// exclude each other. Default: false, plain contents are read.
 	Required bool
 
 	messages int64 // maxMessages
@@ -78,9 +77,9 @@ const (
 	maxKeys = 1000
 )
 
-// New returns a sealer with the data keys of provider. New makes no calls. It panics if
-// provider is nil, MaxAge is negative, or OpenOnly and Required are both set: mistakes in the
-// program, which show at cold start.
+// New returns a sealer with the data keys of provider. New makes no calls. It panics if provider
+// is nil, MaxAge is negative, or OpenOnly and Required are both set. These are mistakes in the
+// program, and show at cold start.
 func New(provider Provider, optFns ...func(*Options)) *Sealer {
 	var opt Options
 	for _, fn := range optFns {
@@ -101,9 +100,10 @@ func New(provider Provider, optFns ...func(*Options)) *Sealer {
 // Required reports whether contents must be sealed ([Options].Required).
 func (s *Sealer) Required() bool { return s.opt.Required }
 
-// Key returns the data key for a new record; nil with Options.OpenOnly. Key calls the provider
-// if there is no data key, or if the present data key is too old or was used too often.
-// Concurrent calls share a call of the provider and the error. An error matches [ErrNoKey].
+// Key returns the data key for a new record; nil with Options.OpenOnly. Key calls the provider if
+// there is no data key, or if the present data key is too old or was used too often. Concurrent
+// calls share one call of the provider, and get the same key or error. The error matches
+// [ErrNoKey].
 func (s *Sealer) Key(ctx context.Context) (*Key, error) {
 	if s.opt.OpenOnly {
 		return nil, nil
@@ -122,8 +122,8 @@ func (s *Sealer) Key(ctx context.Context) (*Key, error) {
 	}
 }
 
-// good returns the current key if it may seal another record. Otherwise good returns the
-// opening of the next key, and reports whether the caller has to make that key.
+// good returns the current key if it may seal another record. Otherwise good returns the opening
+// of the next key; mine says that the caller has to make that key.
 func (s *Sealer) good() (k *Key, o *opening, mine bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,10 +163,10 @@ func (s *Sealer) generate(ctx context.Context, o *opening) (k *Key, err error) {
 
 func (s *Sealer) old(k *Key, now time.Time) bool { return now.Sub(k.made) >= s.opt.MaxAge }
 
-// Open returns the data key with this wrapped form. Open calls the provider if the key isn't in
-// memory. Concurrent calls for a key share a call of the provider and the error. An error
-// matches [ErrInvalid] if the arguments don't come from a sealed record, and [ErrNoKey]
-// otherwise.
+// Open returns the data key with this wrapped form. If the key isn't in memory, Open calls the
+// provider. Concurrent calls for a key share one call of the provider, and get the same key or
+// error. If the arguments don't come from a sealed record, the error matches [ErrInvalid];
+// otherwise [ErrNoKey].
 func (s *Sealer) Open(ctx context.Context, keyID, algorithm string, wrapped []byte) (*Key, error) {
 	switch {
 	case algorithm != Algorithm:
@@ -185,7 +185,7 @@ func (s *Sealer) Open(ctx context.Context, keyID, algorithm string, wrapped []by
 	}
 }
 
-// entry returns the entry of a key, and reports whether the caller has to open the key.
+// entry returns the entry of a key; mine says that the caller has to open the key.
 func (s *Sealer) entry(id string) (o *opening, mine bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

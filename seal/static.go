@@ -9,16 +9,16 @@ import (
 	"maps"
 )
 
-// Static is a [Provider] that wraps data keys with keys in this process's memory: for
+// Static is a [Provider] that wraps data keys with keys in this process's memory. Use it for
 // tests, for DynamoDB Local, and for programs that get a key from a secret store.
 type Static struct {
 	current string
 	keys    map[string]cipher.AEAD
 }
 
-// NewStatic returns a provider with keys, which maps names to keys of 32 random bytes. The key
-// named current wraps new data keys. Every key opens the data keys that it has wrapped. To
-// rotate, add a key and make it current; remove the old key when the last record under the old
+// NewStatic returns a provider with the given keys. keys maps names to keys of 32 random bytes.
+// The key named current wraps new data keys. Every key opens the data keys that it has wrapped.
+// To rotate, add a key and make it current. Remove the old key when the last record under the old
 // key has expired. NewStatic copies the keys.
 func NewStatic(current string, keys map[string][]byte) (*Static, error) {
 	if len(keys[current]) == 0 || current == "" {
@@ -48,8 +48,8 @@ func (s *Static) Generate(context.Context) (DataKey, error) {
 	return DataKey{KeyID: s.current, Plain: plain, Wrapped: wrapped}, nil
 }
 
-// Open implements [Provider]. An unknown key name isn't invalid, because the program may lack
-// that key.
+// Open implements [Provider]. For an unknown key name the error doesn't match [ErrInvalid],
+// because the key may exist elsewhere.
 func (s *Static) Open(_ context.Context, keyID string, wrapped []byte) ([]byte, error) {
 	key, ok := s.keys[keyID]
 	if !ok {

@@ -45,9 +45,9 @@ type Provider struct {
 
 var _ seal.Provider = (*Provider)(nil)
 
-// New returns a provider that runs argv, a program and its arguments, for each call. env
-// are variables, as NAME=VALUE, that the program gets in addition to this process's
-// variables. New runs nothing; it fails if there is no such program.
+// New returns a provider that runs argv, a program and its arguments, for each call. env holds
+// further variables for the program, as NAME=VALUE; the program also gets this process's
+// variables. New doesn't run the program, but fails if there is none.
 func New(argv []string, env ...string) (*Provider, error) {
 	if len(argv) == 0 {
 		return nil, errors.New("program: New: no program is named")
@@ -113,7 +113,7 @@ func words(said *bytes.Buffer) error {
 	return nil
 }
 
-// atMost drops bytes beyond a number.
+// atMost is a writer that drops bytes beyond a number.
 type atMost struct {
 	to   *bytes.Buffer
 	most int
@@ -124,10 +124,9 @@ func (w *atMost) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Serve reads a question from in, answers it by a call of provider, and writes the
-// answer to out. An error of the provider is part of the answer; Serve returns only
-// errors of in and out. For a program that has no provider, pass the reason to
-// [Refuse].
+// Serve reads a question from in, answers it by a call of provider, and writes the answer to out.
+// An error of the provider is written as the answer; Serve returns only errors of in and out. A
+// program that has no provider calls [Refuse] with the reason.
 func Serve(ctx context.Context, provider seal.Provider, in io.Reader, out io.Writer) error {
 	var q question
 	if err := json.NewDecoder(io.LimitReader(in, mostAnswer)).Decode(&q); err != nil {
@@ -151,7 +150,7 @@ func Serve(ctx context.Context, provider seal.Provider, in io.Reader, out io.Wri
 	return write(out, a)
 }
 
-// Refuse answers any question with the reason why there is no provider.
+// Refuse answers any question with an error: why there is no provider.
 func Refuse(out io.Writer, why error) error { return write(out, answer{Error: why.Error()}) }
 
 func write(out io.Writer, a answer) error {

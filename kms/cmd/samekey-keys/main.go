@@ -1,12 +1,13 @@
-// Command samekey-keys gets data keys from AWS KMS for the command samekey. samekey runs
+// Command samekey-keys gets data keys from AWS KMS for the command samekey, which runs
 // samekey-keys:
 //
 //	samekey get REF --data --keys-from samekey-keys
 //
-// SAMEKEY_KMS_KEYS names the keys, and IDEM_TABLE or samekey's --table the table, as
-// kms.FromEnvironment explains. Region and account come from AWS's environment and config
-// files, or from samekey's --region and --profile. The caller needs kms:Decrypt on the keys,
-// and kms:GenerateDataKey to settle an operation with an unsealed record.
+// SAMEKEY_KMS_KEYS names the keys. IDEM_TABLE, or samekey's --table, names the table.
+// kms.FromEnvironment explains both variables. Region and account come from AWS's environment and
+// config files, or from samekey's --region and --profile. The caller needs kms:Decrypt on the
+// keys. To settle an operation whose record is unsealed, the caller also needs
+// kms:GenerateDataKey.
 package main
 
 import (

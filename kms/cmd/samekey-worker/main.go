@@ -1,5 +1,5 @@
 // Command samekey-worker is the background function of a table. It does the work of the program
-// of the same name in module github.com/samekey/samekey, and also opens sealed args of jobs
+// of the same name in module github.com/samekey/samekey. In addition it opens sealed args of jobs
 // with AWS KMS. It has two more environment variables, which kms.FromEnvironment reads:
 //
 //	SAMEKEY_KMS_KEYS         ARNs of the keys, the current key first; if not set, jobs
