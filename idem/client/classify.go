@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Outcome is the meaning of another system's answer for the idem.Foreign that
-// called the system.
+// Outcome says what another system's answer means for the idem.Foreign phase that called
+// the system.
 type Outcome int
 
 // Outcomes of a call.
@@ -19,28 +19,28 @@ const (
 	// Return the error: the client's retry or the completer calls again with the
 	// same derived key.
 	Unknown
-	// Pending: 409, an earlier call with this key is still running. Wait and call
-	// again with the same key, or return the error.
+	// Pending: 409, which means that an earlier call with this key is still running. Wait
+	// and call again with the same key, or return the error.
 	Pending
-	// Declined: 402. Tell the user, by idem.Respond.
+	// Declined: 402. Answer the client by idem.Respond.
 	Declined
-	// Rejected: any other answer, including a redirect. Another call with the same
-	// request won't help. For a first call Rejected is final: answer by
-	// idem.Respond, or correct the program. If the call may have been made before
-	// (idem.Tx.Repeats), Rejected tells nothing about that call: treat it as
-	// Unknown.
+	// Rejected: any other answer, including a redirect. Another call with the same request
+	// won't help. For a first call Rejected is final: answer by idem.Respond, or correct
+	// the program. But if the call may have been made before (idem.Tx.Repeats), Rejected
+	// says nothing about the earlier call. Then treat Rejected as Unknown.
 	Rejected
 )
 
-// Classify returns the meaning of a status, or of the error in place of a status.
-// An answer that can't be read to its end is an error whatever its status: a torn
-// 200 is Unknown.
+// Classify returns the Outcome for the status of an answer, or for err if there is no
+// answer. If the answer's body can't be read to its end, pass the read error as err: even a
+// 200 is then Unknown.
 //
-// codes are the provider's own names for a refusal, or "": for Stripe, the
-// error's type and code. A code about idempotency ("idempotency_error",
-// "IDEMPOTENCY_KEY_REUSED", "idempotent_creation_conflict", and the codes of
-// package idem's answers) with any 4xx is Unknown: the provider knows the key, so
-// an earlier call was made, and this answer doesn't tell its outcome.
+// codes are the provider's own names for a refusal, or "". For Stripe, they are the error's
+// type and code. A code about idempotency ("idempotency_error", "IDEMPOTENCY_KEY_REUSED",
+// "idempotent_creation_conflict", and the codes of package idem's answers) with any 4xx is
+// Unknown: the provider knows the key, so an earlier call was made, and this answer doesn't
+// tell the earlier call's outcome. If the code says that the earlier call is still running
+// ("in_use", "in_flight", "in_progress"), Classify returns Pending.
 func Classify(status int, err error, codes ...string) Outcome {
 	switch {
 	case err != nil, status >= http.StatusInternalServerError, status < http.StatusOK:
@@ -75,7 +75,7 @@ func running(code string) bool {
 // aboutKey reports whether a code is about the key of a call instead of the call.
 func aboutKey(code string) bool { return strings.Contains(strings.ToLower(code), "idempoten") }
 
-// Retry reports whether the same call may succeed later, with the same key.
+// Retry reports whether the same call with the same key may succeed later.
 func (o Outcome) Retry() bool { return o == Unknown || o == Pending }
 
 func (o Outcome) String() string {

@@ -22,17 +22,16 @@ var (
 	// ErrMismatch matches errors from an operation that began with another request
 	// or key. Nothing was sent.
 	ErrMismatch = errors.New("operation was begun with another request")
-	// ErrExpired matches errors from an operation whose key the server has
-	// forgotten, or will forget soon: sending the request now could run it twice. It
-	// was not sent, or not again.
+	// ErrExpired matches errors from an operation whose key the server has forgotten, or
+	// will forget soon. Sending the request now could run the operation twice, so the
+	// request was not sent, or not sent again.
 	ErrExpired = errors.New("the key's lifetime is over")
 
 	// ErrLocked matches errors from a journal that another process or FileJournal
 	// has open.
 	ErrLocked = errors.New("journal is in use")
-	// ErrCorrupt matches errors from a journal's file that is missing, is an earlier
-	// copy, is no journal, or has damage that no crash explains. The file is left
-	// unchanged.
+	// ErrCorrupt matches errors from a journal's file that is missing, is an earlier copy,
+	// is not a journal, or has damage that no crash explains. The file is left unchanged.
 	ErrCorrupt = errors.New("journal is corrupt")
 )
 
@@ -40,26 +39,28 @@ var (
 // Options.AttemptTimeout.
 var errAttemptTimeout = fmt.Errorf("attempt timed out: %w", os.ErrDeadlineExceeded)
 
-// Error describes how a request failed. Use errors.As or errors.AsType[*Error] to
-// get an Error. [http.Client] wraps an Error in a *url.Error, but replaces it by
-// its own error when Client.Timeout has passed: to keep the Error, limit requests
-// by their context.
+// Error describes how a request failed. Use errors.As or errors.AsType[*Error] to get an
+// Error. [http.Client] wraps an Error in a *url.Error. But after Client.Timeout,
+// http.Client returns its own error without the Error. To keep the Error, set a deadline in
+// the request's context instead of Client.Timeout.
 type Error struct {
-	// Key is the request's key in the form in which it is sent; "" without a key. A
-	// later request with this key is the same operation. The message doesn't contain
-	// Key.
+	// Key is the request's key, as sent in the header; "" if the request has no key. A
+	// later request with this key is the same operation. The error's message doesn't
+	// contain Key.
 	Key string
 	// Attempts is how often the request was sent.
 	Attempts int
-	// Unknown is true if the server may have carried out the operation, or may be
-	// working on it. If false, the server has not. With a caller's own key Unknown
-	// is always true, since an earlier request may have used the key.
+	// Unknown is true if the server may have carried out the operation, or may be working
+	// on the operation. If Unknown is false, the server has not carried out the operation.
+	// For a request with the caller's own key Unknown is always true, since an earlier
+	// request may have used the key.
 	Unknown bool
 	// GaveUp is the reason why a retriable failure was not retried: "retries"
 	// (Options.MaxRetries), "retry-after" (longer than a minute), "lifetime" (the key's
 	// lifetime would end before), "deadline" (the context's deadline would come before),
-	// "budget", "body" (it can't be sent again), "refused" (by the server's should-retry
-	// header) or "ignored" (the server ignores the key). "" for other failures.
+	// "budget" (Options.NoBudget), "body" (the body can't be sent again), "refused" (by the
+	// server's should-retry header) or "ignored" (the server ignores the key). GaveUp is ""
+	// for other failures.
 	GaveUp string
 	// Err is the cause of the last attempt's failure, or the reason why nothing was
 	// sent.
@@ -79,7 +80,7 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Timeout makes the *url.Error around e report a timeout.
+// Timeout reports whether e was caused by a timeout. The *url.Error around e calls Timeout.
 func (e *Error) Timeout() bool {
 	t, ok := errors.AsType[interface {
 		error

@@ -50,10 +50,10 @@ type Hooks struct {
 	Resumed       func(context.Context, Event) // an operation continues with the key in the journal
 	Attempt       func(context.Context, Event) // an attempt ended, with Status or Err
 	Retry         func(context.Context, Event) // the request will be sent again, after Wait, for Reason
-	GaveUp        func(context.Context, Event) // a retriable failure is returned, for Reason
+	GaveUp        func(context.Context, Event) // a retriable failure is returned without a retry, for Reason
 	Replayed      func(context.Context, Event) // the answer is the replay of an earlier attempt's answer
-	DeletedBefore func(context.Context, Event) // a repeated DELETE found nothing: counted as success
-	JournalFailed func(context.Context, Event) // the answer could not be recorded, but is returned
+	DeletedBefore func(context.Context, Event) // a repeated DELETE got 404, which counts as success
+	JournalFailed func(context.Context, Event) // the journal could not record the answer; the caller still gets the answer
 }
 
 // tell calls hook with the common fields of all events set.

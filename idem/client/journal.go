@@ -21,41 +21,41 @@ const maxName = 1024
 //
 // A Journal must be safe for concurrent use.
 type Journal interface {
-	// Begin returns the entry of e.Operation and true. Without an entry, Begin
-	// stores e, and returns e and false once no crash can lose e: the request is
-	// sent right after. After an error nothing is sent.
+	// Begin returns the stored entry of e.Operation and true. If there is no entry, Begin
+	// stores e and returns e and false. Begin returns only when no crash can lose e, since
+	// the transport then sends the request. After an error the transport sends nothing.
 	Begin(ctx context.Context, e Entry) (stored Entry, found bool, err error)
-	// Update replaces the entry of e.Operation by e, which has a new Expires or an
-	// answer. Without such an entry, or if the entry has another Key, Update does
-	// nothing. A lost update does no harm while the server remembers the key.
+	// Update replaces the entry of e.Operation by e, which has a new Expires, Answered or
+	// Status. Update does nothing if there is no entry of e.Operation, or if that entry has
+	// another Key. A lost update does no harm while the server remembers the key.
 	Update(ctx context.Context, e Entry) error
 }
 
-// Entry is a [Journal]'s entry of an operation. An Entry holds no body and no
-// address.
+// Entry is what a [Journal] stores of an operation. An Entry contains neither the request's
+// body nor the URL.
 type Entry struct {
 	Operation   string    // the operation's name, from WithOperation
 	Key         string    // in the form in which it is sent
 	Fingerprint string    // SHA-256 of method, URL and body, in hex
-	Created     time.Time // before the first attempt
+	Created     time.Time // time just before the first attempt
 	Expires     time.Time // end of the key's lifetime
-	Answered    time.Time // time of the definitive answer; zero without such an answer
-	Status      int       // status of that answer
+	Answered    time.Time // time of the final answer; zero without a final answer
+	Status      int       // HTTP status of the final answer
 }
 
 type operationKey struct{}
 
-// WithOperation names the operation that requests with this context carry out.
-// The first keyed request is entered in [Options.Journal] before it is sent. From
-// then on, also after a crash, every request under this name has the same key and
-// must be the same request (method, URL and body), or it is refused
-// ([ErrMismatch]). After the key's lifetime, and while the clock shows a time before
-// the operation began, every request is refused ([ErrExpired]): find out in another
-// way whether the operation happened.
+// WithOperation names the operation that requests with this context carry out. Before the
+// first keyed request is sent, the transport enters the operation in [Options.Journal].
+// From then on, even after a crash, every request under this name gets the same key. A
+// request with another method, URL or body is refused ([ErrMismatch]). After the key's
+// lifetime every request is refused ([ErrExpired]), and also if the clock shows a time
+// before the operation began. In both cases, find out in another way whether the operation
+// happened.
 //
-// An answer does not end the operation, since the process may crash before it has
-// stored the answer. Until then a repeated request gets the same answer. Call
-// [FileJournal.Done] once the answer is stored.
+// An answer does not end the operation, since the process may crash before the program has
+// stored the answer. Call [FileJournal.Done] once the answer is stored. Until Done, a
+// repeated request has the same key, and so gets the same answer.
 //
 // Requests without a key, such as GET, are not affected. A name has 1 to 1024
 // bytes of UTF-8 and is unique among the users of the journal: "order-42", not

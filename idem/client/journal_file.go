@@ -18,19 +18,18 @@ import (
 // whatever the clock says: only Done forgets it.
 const keepAnswered = 7 * 24 * time.Hour
 
-// FileJournal is a [Journal] in a file that one process at a time can open. Open
-// it with [OpenJournal]. A FileJournal is safe for concurrent use.
+// FileJournal is a [Journal] in a file that only one process at a time can open. Open a
+// FileJournal with [OpenJournal]. A FileJournal is safe for concurrent use.
 //
-// Every change is a line that is appended to the file and synced to the disk
-// before it counts, one at a time. The file is rewritten when it is opened and
-// when most of it is outdated (on Windows only when it is opened). Only the owner
-// can read the file (0600). It contains names, keys, hashes and times, no bodies
-// and no addresses.
+// For each change the journal appends a line to the file, and waits until the disk has
+// stored the line. Changes are written one at a time. The journal rewrites the file on
+// opening, and when most of its lines are outdated (on Windows only on opening). Only the
+// owner can read the file (0600). The file contains names, keys, hashes, times and
+// statuses, but no bodies and no URLs.
 //
-// After a disk failure that leaves the file's contents uncertain, and after a
-// deletion, replacement or foreign change of the open file ([ErrCorrupt]), the
-// journal refuses all operations, so nothing is sent. Repair the cause and open
-// the journal again.
+// The journal refuses all operations, so that nothing is sent, if a disk failure leaves the
+// file's contents uncertain. The journal does the same ([ErrCorrupt]) if another program
+// deletes, replaces or changes the open file. Repair the cause and open the journal again.
 type FileJournal struct {
 	path string
 	keep time.Duration
@@ -58,18 +57,19 @@ type journalFile interface {
 	Truncate(size int64) error
 }
 
-// OpenJournal opens the journal at path, or creates it if there never was one. After
-// its key's lifetime, an answered operation is refused for a week ([ErrExpired]) and
-// then dropped. Other operations stay until Done. OpenJournal cleans up after a crash.
-// Any other loss is refused ([ErrCorrupt]): a file that was emptied, cut, changed by a
-// single bit, deleted, or replaced by an earlier copy. Otherwise operations in progress
-// would get new keys. To begin with an empty journal, remove the file and its lock.
+// OpenJournal opens the journal at path, or creates it if there never was one. When the
+// key's lifetime is over, an answered operation is refused for a week ([ErrExpired]) and
+// then dropped. An operation without an answer stays until [FileJournal.Done]. OpenJournal
+// removes the incomplete line that a crash can leave. OpenJournal fails after any other
+// damage ([ErrCorrupt]): a file that was emptied, cut, changed by a single bit, deleted, or
+// replaced by an earlier copy. With such a file, operations in progress would get new keys.
+// To begin with an empty journal, remove the file and the lock file.
 //
-// The lock file, at path plus ".lock", remembers how far the journal has come:
-// move both files together. The lock file also excludes a second process, which
-// gets [ErrLocked]. Systems without flock (Windows) have no such lock, and the
-// caller must exclude other processes. Network file systems often can neither
-// lock nor sync: use a local disk.
+// The lock file, path plus ".lock", stores how long the journal's file must be at least, so
+// move both files together. A second process that opens the journal gets [ErrLocked]. On
+// systems without flock (Windows) a second process gets no error, so the caller must
+// exclude other processes. Network file systems often can neither lock nor sync: use a
+// local disk.
 func OpenJournal(path string) (*FileJournal, error) {
 	path, err := realPath(path)
 	if err != nil {
@@ -128,8 +128,9 @@ func (j *FileJournal) Update(_ context.Context, e Entry) error {
 	return nil
 }
 
-// Done forgets an operation whose outcome is stored or no longer of interest. The
-// next request under this name is a new operation. An unknown name is no error.
+// Done forgets an operation. Call Done when the outcome is stored, or when nobody needs the
+// outcome any more. The next request under this name is a new operation. For an unknown
+// name, Done returns nil.
 func (j *FileJournal) Done(operation string) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -146,8 +147,8 @@ func (j *FileJournal) Done(operation string) error {
 	return nil
 }
 
-// Entries returns the operations that aren't done, the oldest first: the
-// operations to resume after a crash.
+// Entries returns the operations for which Done was not called, oldest first. After a
+// crash, resume these operations.
 func (j *FileJournal) Entries() []Entry {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -10,9 +10,9 @@ import (
 // maxKey is the longest key that servers commonly accept.
 const maxKey = 255
 
-// NewKey returns a new random key, a version 4 UUID. The transport makes its own
-// keys; NewKey is for callers that store the key with their data and set the
-// header themselves.
+// NewKey returns a new random key, a version 4 UUID. The transport makes keys by itself.
+// NewKey is for callers that store the key with their data and set the key header
+// themselves.
 func NewKey() string {
 	var u [16]byte
 	_, _ = rand.Read(u[:])     // never fails: a failure would end the process

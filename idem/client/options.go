@@ -13,57 +13,59 @@ import (
 // maxWait is beyond any sensible value, but far from an overflow.
 const maxWait = 365 * 24 * time.Hour
 
-// Options are a [Transport]'s settings. The zero value of each field means its
+// Options are the settings of a [Transport]. A field with the zero value gets the field's
 // default.
 type Options struct {
-	// KeyHeader is the request header that carries the key. A request that has this
-	// header keeps its value. Default: Idempotency-Key.
+	// KeyHeader is the request header that carries the key. If the caller has set this
+	// header, the transport sends the caller's value. Default: Idempotency-Key.
 	KeyHeader string
 	// QuoteKey sends generated keys as RFC 9651 strings, in quotes, for servers that
 	// accept no other form (idem.IETF).
 	QuoteKey bool
-	// Methods are the HTTP methods whose requests get a key. Requests with
-	// idempotent methods (GET, HEAD, OPTIONS, TRACE, PUT, DELETE) are retried
-	// without a key; add DELETE or PUT if the server requires a key for them
-	// (idem.Stripe). With an empty list only callers make keys. Default: POST and
-	// PATCH, as package idem keys them.
+	// Methods are the HTTP methods whose requests get a key. Requests with idempotent
+	// methods (GET, HEAD, OPTIONS, TRACE, PUT, DELETE) are retried without a key; add
+	// DELETE or PUT if the server requires a key for them (idem.Stripe). With an empty list
+	// that isn't nil, the transport makes no keys, and only a caller can set one. Default:
+	// POST and PATCH, as in package idem.
 	Methods []string
-	// KeyLifetime is how long the server remembers a key, counted from the first
-	// attempt of this request, or of its operation in the journal. The server's
-	// Idempotency-Expires takes precedence. No retry is sent after the lifetime.
-	// Default: 24 hours.
+	// KeyLifetime is how long the server remembers a key after the first attempt. For an
+	// operation in the journal, that is the operation's first attempt. The server's header
+	// Idempotency-Expires takes precedence. No retry is sent after the lifetime. Default:
+	// 24 hours.
 	KeyLifetime time.Duration
 
-	// MaxRetries is how often a request is sent again, after the first attempt: after 409,
-	// since the original may still be running, 429 and 5xx. The server overrules this by
-	// the header Stripe-Should-Retry, "true" or "false". An answer with a Retry-After of
-	// more than a minute is returned at once. A keyed request whose answer is 409, since
-	// the server is still working on the request, is repeated for a minute in total, in
-	// addition to MaxRetries. Negative: never. Default: 2.
+	// MaxRetries is how often a request is sent again after the first attempt. A request is
+	// retried after no answer, 409 (an earlier attempt may still be running), 429 and 5xx.
+	// The server's header Stripe-Should-Retry, "true" or "false", overrules the status. An
+	// answer with a Retry-After of more than a minute is returned at once. While the server
+	// answers 409, a keyed request is retried beyond MaxRetries, for up to a minute in
+	// total. Negative: no retries. Default: 2.
 	MaxRetries int
 	// InitialDelay and MaxDelay determine the wait before retry n: a random time
 	// between half and all of min(InitialDelay * 2^(n-1), MaxDelay), but at least
 	// InitialDelay. Defaults: 0.5 seconds and 5 seconds.
 	InitialDelay, MaxDelay time.Duration
-	// AttemptTimeout is the time limit of an attempt: from sending the request's
-	// body to the answer's headers and, for a keyed request, as much of the answer's
-	// body as is read ahead, 1 MiB. A timed-out attempt is retried; its error matches
-	// os.ErrDeadlineExceeded. Default: none, so only the request's context ends an
-	// attempt that hangs.
+	// AttemptTimeout is the time limit of an attempt. The time includes sending the
+	// request's body and receiving the answer's headers. For a keyed request, it also
+	// includes reading up to 1 MiB of the answer's body. A timed-out attempt is retried.
+	// The attempt's error matches os.ErrDeadlineExceeded. Default: no limit, so only the
+	// request's context ends an attempt that hangs.
 	AttemptTimeout time.Duration
 
-	// NoBudget limits retries by MaxRetries only. Default: the retries of the whole
-	// transport are at most a tenth of its requests plus ten a second, with the budget of
-	// ten seconds saved up. When the budget is used up, failures are returned instead of
-	// retried, so that clients don't keep a struggling server down.
+	// NoBudget removes the budget for retries, so that only MaxRetries limits them.
+	// Default: all retries of the transport together are at most a tenth of its requests
+	// plus ten a second. In quiet times the budget grows to at most 100 retries. When the
+	// budget is used up, the transport returns a failure instead of retrying, so that
+	// clients don't keep a struggling server down.
 	NoBudget  bool
 	perSecond float64 // retries a second of the budget
 
 	maxBuffer int64 // bytes of a body without GetBody that are held for retries; negative: none
 	maxAnswer int64 // bytes of the answer to a keyed request that are read ahead; negative: none
 
-	// Journal remembers the keys of operations named by [WithOperation] beyond this
-	// process. Default: none; a named operation is then refused.
+	// Journal stores the keys of operations that [WithOperation] names, so that the keys
+	// outlive this process. Default: none, and a named operation is refused
+	// ([ErrOperation]).
 	Journal Journal
 	// Hooks are called as the transport works, for metrics and logs.
 	Hooks Hooks

@@ -7,21 +7,22 @@ import (
 	"strings"
 )
 
-// ResultHeader is a response header that this package adds if the server's answer
-// alone would mislead. Its values are [DeletedBefore] and [OutcomeUnknown].
+// ResultHeader is the name of a response header. The transport adds this header if the
+// server's answer alone would mislead. The header's values are [DeletedBefore] and
+// [OutcomeUnknown].
 const ResultHeader = "Idempotency-Client"
 
 // Values of [ResultHeader].
 const (
 	// DeletedBefore marks the 204 that replaces the 404 of a repeated DELETE.
 	DeletedBefore = "deleted-before"
-	// OutcomeUnknown marks an answer that doesn't settle a keyed operation, such as 401, 429
-	// or 503, if the server may have carried out the operation. For instance, an earlier
-	// attempt got no answer, or the answer is about the key, so an earlier attempt has used
-	// the key. Repeat such a request only with the same key, which is in
-	// Response.Request.Header. Don't repeat it if the server ignores keys
-	// (Idempotency-Status: ignored). Such an answer to a request with a caller's own key is
-	// always marked, since an earlier request may have had that key.
+	// OutcomeUnknown marks an answer that leaves open whether the server has carried out a
+	// keyed operation. One example is a 401, 429 or 503 after an earlier attempt that got
+	// no answer. Another is a refusal of the key, because an earlier attempt has used the
+	// key. A third is a 202 with Retry-After. Repeat the request only with the same key,
+	// which is in Response.Request.Header. Don't repeat the request if the server ignores
+	// keys (Idempotency-Status: ignored). If the caller set the key, every 401, 429 or 503
+	// is marked, since an earlier request may have had that key.
 	OutcomeUnknown = "outcome-unknown"
 )
 

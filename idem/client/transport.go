@@ -41,11 +41,11 @@ func New(base http.RoundTripper, optFns ...func(*Options)) *Transport {
 
 // RoundTrip implements [http.RoundTripper]. RoundTrip does not change req.
 //
-// The response is the last response received, even after the last retry, with
-// [ResultHeader] if it would mislead. The header of its Request contains the key.
-// An error is an [*Error], which contains the key too. A request that is neither
-// keyed nor idempotent goes to the base transport unchanged and once, and the
-// error is the base transport's.
+// RoundTrip returns the response to the last attempt, also when no retry is left. If the
+// response alone would mislead, RoundTrip adds the header [ResultHeader]. The header of
+// Response.Request contains the key. An error is an [*Error], with the key in Error.Key. A
+// request that is neither keyed nor idempotent is sent unchanged and once. RoundTrip then
+// returns the base transport's response or error.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	o := &operation{t: t, req: req}
 	err := o.begin()
@@ -61,9 +61,9 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return o.run()
 }
 
-// CloseIdleConnections closes the idle connections of the base transport, if it
-// has this method. http.Client's method of the same name calls
-// CloseIdleConnections.
+// CloseIdleConnections closes the idle connections of the base transport, if the base
+// transport has a method CloseIdleConnections. http.Client.CloseIdleConnections calls this
+// method.
 func (t *Transport) CloseIdleConnections() {
 	if c, ok := t.base.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()
