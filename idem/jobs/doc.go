@@ -1,7 +1,9 @@
-// Package jobs is for the functions that work behind an application: a [Sink] takes
-// the jobs that phases have staged, and a [Ticket] names an abandoned operation.
+// Package jobs has the types for an application's work in the background. A [Sink] delivers
+// the jobs that phases have staged. A [Ticket] names an abandoned operation, to be
+// completed.
 //
 // The worker has sinks for SQS, SNS, EventBridge, Lambda and Step Functions
-// (docs/start/jobs.md#deliver-it). An application that stages jobs needs this package
-// only for a sink of its own, or to complete operations in the worker (lambda/worker).
+// (docs/start/jobs.md#deliver-it). An application needs this package only to implement a
+// sink of its own, or to complete operations in the worker (lambda/worker). Staging jobs
+// doesn't need this package.
 package jobs

@@ -17,23 +17,24 @@ import (
 
 // Delivery is a staged job on its way to a [Sink].
 type Delivery struct {
-	// JobID names the job: the same on every delivery, and different from all
-	// others. A consumer does the work of each JobID once.
+	// JobID names the job. JobID is the same on every delivery of the job, and no other job
+	// has it. A consumer does the work of each JobID once.
 	JobID string
 	// Operation is the id of the operation that staged the job.
 	Operation string
 	Kind      string
 	Args      json.RawMessage
-	// Group is the job's group, or else Operation. Jobs of one group are delivered
-	// in the order of their commits, if the sink can.
+	// Group is the job's group; for a job without a group, Group is Operation. Jobs of one
+	// group are delivered in the order of their commits, if the sink keeps an order.
 	Group string
-	// Tries is the number of failed deliveries when the job was read.
+	// Tries is the number of failed deliveries that the record showed when the job was
+	// read.
 	Tries int
 	// Tenant is the tenant of the operation's invocation, if its function isolates
 	// tenants.
 	Tenant string
 	// Trace is the trace context of the phase that staged the job, the same on every
-	// delivery; zero if it was not traced. A sink passes it on, so that the consumer
+	// delivery; zero if the phase was not traced. A sink passes it on, so that the consumer
 	// continues the trace.
 	Trace trace.Context
 }
@@ -43,13 +44,13 @@ type Delivery struct {
 // A Sink gets each job at least once: if a delivery may have failed, the job comes again
 // under the same JobID. A Sink is safe for concurrent use.
 type Sink interface {
-	// Deliver delivers a batch, in order if the order matters. Deliver returns nil
-	// if all deliveries succeeded, else one error for each delivery, nil for each
-	// success. A delivery with an error stays staged. If the list is too short, the
-	// remaining deliveries have failed too.
+	// Deliver delivers a batch, in order if the order matters. If all deliveries succeeded,
+	// Deliver returns nil. Otherwise Deliver returns one element for each delivery: its
+	// error, or nil for a success. If the list is shorter than the batch, the deliveries
+	// without an element have failed too. A job stays staged until a delivery succeeds.
 	//
-	// An error counts against its job, which is parked after too many errors, unless
-	// the error matches ErrSinkDown or ErrHeldBack. Deliver returns when ctx ends.
+	// After too many errors, a job is parked. Errors that match ErrSinkDown or ErrHeldBack
+	// don't count. Deliver returns when ctx ends.
 	Deliver(ctx context.Context, batch []Delivery) []error
 }
 
@@ -63,10 +64,10 @@ var (
 	ErrHeldBack = errors.New("not tried")
 )
 
-// SinkFunc is a function that delivers one job, as a [Sink]. Deliveries are
-// sequential. After an error, the rest of the job's group is held back
-// ([ErrHeldBack]) and other groups continue; after an error that matches
-// [ErrSinkDown], the whole rest is held back. A panic is a failure of its job.
+// SinkFunc is a [Sink] made of a function that delivers one job. The jobs of a batch are
+// delivered one after the other. After an error, the remaining jobs of the same group are
+// held back ([ErrHeldBack]), and other groups continue. After an error that matches
+// [ErrSinkDown], all remaining jobs are held back. A panic counts as an error of the job.
 type SinkFunc func(ctx context.Context, d Delivery) error
 
 // Deliver implements [Sink].
@@ -104,12 +105,12 @@ func (f SinkFunc) try(ctx context.Context, d Delivery) (err error) {
 	return f(ctx, d)
 }
 
-// Route is a [Sink] that delivers jobs by their Kind. A job of a kind without a sink waits
-// until there is one, as if its sink were down ([ErrSinkDown]). A sink of several kinds
-// gets their jobs together, so that the order of a group holds within each sink. (Functions
-// can't be compared, so a [SinkFunc] counts as a separate sink for each kind.) The sinks
-// work concurrently, so that a slow sink doesn't delay the others. A sink that panics
-// counts as unavailable.
+// Route is a [Sink] that delivers jobs by their Kind. If no sink is set for a kind, jobs of
+// this kind fail with [ErrSinkDown], and wait until a sink is set. If several kinds have
+// the same sink, the sink gets the jobs of these kinds in one batch, so that the order of a
+// group holds within each sink. (Functions can't be compared, so a [SinkFunc] counts as a
+// separate sink for each kind.) The sinks work concurrently, so that a slow sink doesn't
+// delay the others. A sink that panics counts as unavailable.
 type Route map[string]Sink
 
 // Deliver implements [Sink].
@@ -140,7 +141,7 @@ func (r Route) Deliver(ctx context.Context, batch []Delivery) []error {
 	return errs
 }
 
-// Together reports whether jobs of two kinds go to the same sink, in their order.
+// Together reports whether jobs of kinds a and b go to the same sink, in one order.
 func (r Route) Together(a, b string) bool { return r.end(a) == r.end(b) }
 
 // end identifies the sink for jobs of a kind.

@@ -7,28 +7,30 @@ import (
 	"github.com/samekey/samekey/internal/base/redact"
 )
 
-// Ticket names an operation of a record. The user of a Ticket reads the record, and acts on
-// what the record says then: a queue keeps only PK, Operation, Jobs and Due. A Ticket holds
-// nothing of the request, so a sender of tickets can't invent an identity.
+// Ticket names the operation of a record. The receiver of a Ticket reads the record, and
+// acts on the record's present contents. So a queue stores only PK, Operation, Jobs and
+// Due. A Ticket contains nothing of the request, so a sender of tickets can't invent an
+// identity.
 //
-// Owner and Ver are the record's owner and version when it was read: a take-over or an
-// operator's decision is refused if the record has been written since. The JSON of a Ticket
-// is for the function that takes over, which gets everything else from the record.
+// Owner and Ver are the record's owner and version when the record was read. If the record
+// has been written since, a take-over or an operator's decision by this Ticket is refused.
+// The JSON of a Ticket is sent to the function that takes the operation over. That function
+// reads everything else from the record.
 type Ticket struct {
 	PK    string `json:"pk"`
 	Owner string `json:"owner"`
 	Ver   int64  `json:"ver"`
 
-	// Released reports whether the attempt gave the record back. Released only saves
-	// a call, since the record itself decides.
+	// Released reports whether the last attempt released the record. A right value only
+	// saves a call: the record itself decides.
 	Released bool `json:"released,omitempty"`
 
 	Operation string `json:"-"` // the operation's id
-	// Jobs makes the Ticket a ticket for a drain, for the jobs that wait in the record.
-	// Such a ticket takes nothing over.
+	// Jobs means that the Ticket asks a drain to deliver the jobs in the record. A Ticket
+	// with Jobs takes no operation over.
 	Jobs bool `json:"-"`
 
-	Due      time.Time `json:"-"` // not to be used before Due
+	Due      time.Time `json:"-"` // time before which the Ticket is not used
 	Function string    `json:"-"` // function of the record's Handler
 	Tenant   string    `json:"-"` // tenant of the record
 }
@@ -46,7 +48,7 @@ var (
 	// ErrMoved matches errors from an outdated [Ticket]: the record has been written since
 	// the Ticket was made.
 	ErrMoved = errors.New("the record has moved on")
-	// ErrNotMine matches errors from a [Ticket] of another handler's or another
-	// tenant's operation: nothing was changed.
+	// ErrNotMine matches errors from a [Ticket] for an operation of another handler or
+	// another tenant. Nothing was changed.
 	ErrNotMine = errors.New("the operation is another handler's")
 )

@@ -17,14 +17,15 @@ type Limits struct {
 	PerMinute int
 	// Burst is how many new operations may begin at once. Default: PerMinute.
 	Burst int
-	// Open is how many operations may run at once in this process: in one of its
-	// requests, or in the records of one event. Processes of AWS Lambda that serve
-	// one request at a time need no such limit: there, the function's reserved
-	// concurrency limits all callers together.
+	// Open is how many operations may run at once in this process, over all its requests
+	// and the records of its events. A process of AWS Lambda that serves one request at a
+	// time doesn't need Open: the function's reserved concurrency limits all callers
+	// together.
 	Open int
-	// Bytes is how many bytes of records a caller may have in the table. It counts
-	// what this process has written within the retention: the size of each record
-	// with its answer, before compression. Half of Bytes may come at once.
+	// Bytes is how many bytes of records a caller may have in the table. The limit counts
+	// the records that this process (with [Options.Shared]: all processes) has written
+	// within the retention. A record counts with its answer, before compression. At most
+	// half of Bytes may be written at once.
 	Bytes int64
 }
 
@@ -39,23 +40,24 @@ const (
 
 // Options are the settings of [New].
 type Options struct {
-	// Routes has additional limits for each caller on a route. A request counts against both
-	// limits.
+	// Routes adds limits for each caller on a route, by the route's name. A request on the
+	// route counts against the caller's limits on the route, and against the caller's
+	// limits over all routes.
 	Routes map[string]Limits
-	// Shared keeps the buckets of PerMinute and Bytes for all processes, so that a
-	// caller's limits hold however many sandboxes there are. Open stays a limit of
-	// this process. While Shared fails, each process uses buckets of its own. Default:
-	// nil, each process has its own buckets.
+	// Shared stores the buckets of PerMinute and Bytes for all processes, so that a
+	// caller's limits hold for any number of sandboxes. Open remains a limit of each
+	// process. While Shared fails, each process uses its own buckets. Default: nil, so each
+	// process has its own buckets.
 	Shared Shared
-	// Name separates these shared buckets from buckets of other programs and other limits
-	// on the same table. Default: none.
+	// Name separates these shared buckets from the shared buckets of other programs, and of
+	// other limits, on the same table. Default: "".
 	Name string
 	// Now is the clock, for tests. Default: time.Now.
 	Now func() time.Time
 }
 
-// Buckets are the buckets of many callers: the [idem.Quota] of this package. They
-// are safe for concurrent use, also by several engines.
+// Buckets is an [idem.Quota] with token buckets for each caller. Buckets is safe for
+// concurrent use, also by several engines.
 type Buckets struct {
 	each Limits
 	opt  Options
@@ -73,8 +75,9 @@ type name struct {
 	route  string
 }
 
-// New returns buckets with the limits of each caller, over all routes. New panics
-// if a limit is negative: a mistake in the program, best found at cold start.
+// New returns Buckets that limit each caller to each, over all routes. New panics if a
+// limit is negative, or if Burst is set without PerMinute: a mistake in the program, best
+// found at cold start.
 func New(each Limits, optFns ...func(*Options)) *Buckets {
 	opt := Options{Now: time.Now}
 	for _, fn := range optFns {

@@ -8,33 +8,33 @@ import (
 	"time"
 )
 
-// Shared keeps buckets for all processes; see [Options.Shared]. Package dynamo has an
+// Shared stores buckets for all processes; see [Options.Shared]. Package dynamo has an
 // implementation. A Shared is safe for concurrent use.
 type Shared interface {
-	// Lease takes l.Tokens from a bucket, or fewer, but at least l.Need. If the bucket has
-	// fewer than l.Need tokens, Lease takes nothing and returns the wait until it has
-	// l.Need. Lease returns promptly when ctx ends. After an error the tokens may have been
-	// taken.
+	// Lease takes l.Tokens from the bucket. If the bucket has fewer, Lease may take fewer,
+	// but at least l.Need. If the bucket has fewer than l.Need tokens, Lease takes nothing,
+	// and returns the wait until the bucket has l.Need. Lease returns promptly when ctx
+	// ends. After an error the tokens may have been taken.
 	Lease(ctx context.Context, l Lot) (Leased, error)
 }
 
-// Lot is a number of tokens of a shared bucket. A process takes tokens in lots, so that an
-// operation doesn't cost a call each time.
+// Lot is a request for tokens of a shared bucket. A process takes tokens for several
+// operations at once, so that not every operation costs a call.
 type Lot struct {
 	Bucket string        // the bucket's name: a hash in base64url, 43 bytes
-	Need   int64         // at least 1, at most Size
-	Tokens int64         // at least Need, at most Size
+	Need   int64         // fewest tokens to take: at least 1, at most Size
+	Tokens int64         // tokens to take: at least Need, at most Size
 	Size   int64         // size of the bucket
 	Fill   time.Duration // the time in which an empty bucket fills up
 	Now    time.Time     // the process's clock
-	Full   time.Time     // the last Leased.Full, as far as this process knows; may be outdated
-	Ahead  time.Duration // the last Leased.Ahead
+	Full   time.Time     // Leased.Full of this process's last lease; may be outdated
+	Ahead  time.Duration // Leased.Ahead of this process's last lease
 }
 
 // Leased is the outcome of [Shared].Lease.
 type Leased struct {
-	Tokens int64         // 0 if there are too few
-	Wait   time.Duration // above 0 exactly if Tokens is 0
+	Tokens int64         // tokens taken; 0 if the bucket had fewer than Need
+	Wait   time.Duration // time until the bucket has Need tokens; above 0 exactly if Tokens is 0
 	Full   time.Time     // when the bucket will be full
 	Ahead  time.Duration // by how much the bucket's time is ahead of the process's clock
 }

@@ -4,13 +4,13 @@ import "time"
 
 // Call describes a call of a [Store] to its medium, such as one PutItem.
 type Call struct {
-	Op         string        // the medium's name of the call, such as "PutItem"
+	Op         string        // the medium's name for the call, such as "PutItem"
 	Begun      time.Time     // by the real clock
-	Duration   time.Duration // with the client's own retries
+	Duration   time.Duration // including the client's own retries
 	Retries    int           // how often the client sent the call again; 0 if unknown
 	ReadUnits  float64       // capacity units; 0 if unknown
 	WriteUnits float64       // capacity units; 0 if unknown
-	Fault      Fault         // kind of Err; "" also for a refused condition, which is an answer
+	Fault      Fault         // kind of Err; "" without Err, and for a refused condition, which counts as an answer
 	Err        error         // as returned by the client; may be set without a Fault
 }
 
@@ -19,10 +19,10 @@ type Fault string
 
 // The kinds of failed calls.
 const (
-	Throttled Fault = "throttled" // refused for the load; certainly not applied, if sent once
+	Throttled Fault = "throttled" // refused because of the load; certainly not applied, if the call was sent once
 	Conflict  Fault = "conflict"  // refused because of another write in progress
-	Unknown   Fault = "unknown"   // not reached, no answer, or an error of the service: a write may have been applied
-	Denied    Fault = "denied"    // the role, its credentials or the key of the encryption do not allow the call
+	Unknown   Fault = "unknown"   // service not reached, no answer, or an error of the service: a write may have been applied
+	Denied    Fault = "denied"    // the role, the credentials or the encryption key don't allow the call
 	Invalid   Fault = "invalid"   // the call is malformed, or the table is missing or has another layout
 )
 

@@ -10,20 +10,21 @@ import (
 //   - refused for good: [ErrRefused] by the medium; [ErrWrite], [ErrTooLarge],
 //     [ErrCondition] and [ErrChanged] because of what is written. Nothing was written, and
 //     the same write is refused again.
-//   - refused for now: [ErrConflict] without ErrChanged. Nothing was written; the same
-//     write may succeed soon.
-//   - not reached, throttled, or no answer: [ErrUnknown]. The write may have been applied
-//     by an earlier try of the medium's client; the record tells, and the same write may
-//     be sent again.
+//   - refused for now: [ErrConflict], unless the error matches ErrChanged. Nothing was
+//     written; the same write may succeed soon.
+//   - not reached, throttled, or no answer: [ErrUnknown]. The write may have been applied,
+//     also by an earlier try of the medium's client. The record shows whether it was. The
+//     same write may be sent again.
 //
-// A read that is refused for good has [ErrRefused], too; any other failed read may
-// succeed soon.
+// The error of a read that is refused for good matches [ErrRefused], too. Any other failed
+// read may succeed soon.
 var (
 	// ErrUnknown means that the write may or may not have been applied.
 	ErrUnknown = errors.New("outcome is unknown")
-	// ErrRefused means that the medium answered, and refused the call: the program's rights,
-	// its credentials, the table or the table's key are missing or wrong. Nothing was
-	// written or read, and another try helps only after people have corrected that.
+	// ErrRefused means that the medium answered, and refused the call: the program's
+	// rights, its credentials, the table or the table's key are missing or wrong. Nothing
+	// was written or read, and another try helps only after people have corrected the
+	// cause.
 	ErrRefused = errors.New("the store refuses the call")
 	// ErrConflict means that the write was not applied: another write was in
 	// progress, or an item that was read has changed ([ErrChanged]).
@@ -38,14 +39,15 @@ var (
 	ErrWrite = errors.New("write can't be committed")
 	// ErrCorrupt means that a stored record is unreadable.
 	ErrCorrupt = errors.New("record is corrupt")
-	// ErrSealed means that the contents of a stored record are encrypted, and that their
-	// data key can't be had, now or by this program. The store may return the record without
-	// its contents, and then refuses a write that needs them.
+	// ErrSealed means that the contents of a stored record are encrypted, and that the
+	// store can't get the data key, at the moment or in this program. The store may return
+	// the record without its contents. The store then refuses a write that needs the
+	// contents.
 	ErrSealed = errors.New("the record's contents are sealed, and their key can't be had")
 	// ErrTooLarge means that a record is larger than the store's limit, and was not
 	// written: the same write never fits.
 	ErrTooLarge = errors.New("the record is too large")
-	// ErrNotKept means that a body is missing or differs from the stored body.
+	// ErrNotKept means that a body is missing, or differs from the body that was stored.
 	ErrNotKept = errors.New("the answer was not kept")
 )
 

@@ -6,9 +6,8 @@ import (
 	"slices"
 )
 
-// Input is a request as a record stores the request, to run it again without its
-// client: without the key, and only with the headers of
-// idem.Options.InputHeaders.
+// Input is a stored request, so that a completer can run the operation without the client.
+// Input has no key, and only the headers that idem.Options.InputHeaders names.
 type Input struct {
 	Method   string
 	Path     string
@@ -30,33 +29,34 @@ func (in *Input) clone() *Input {
 	return &c
 }
 
-// Identity is a request's sender, as verified in front of the handler (by an
-// authorizer or IAM), never as claimed by the client. The zero Identity means no
-// known sender.
+// Identity is the sender of a request. An authorizer or IAM has verified the Identity in
+// front of the handler; an Identity never comes from an unverified claim of the client. The
+// zero Identity means that the sender is unknown.
 type Identity struct {
-	// Kind is the kind of verifier: "jwt", "iam", "lambda", or an adapter's own.
-	// "program", "source", "one", "tenant" and "operation" are refused, and so is a
-	// Kind with ":" or "|".
+	// Kind is the kind of verifier: "jwt", "iam", "lambda", or a name of the adapter's own.
+	// The engine refuses "program", "source", "one", "tenant", "operation", and any Kind
+	// that contains ":" or "|".
 	Kind string
-	// Subject is unique within Kind. If two issuers can give the same Subject, it contains
-	// the issuer's name. An empty Subject with a Kind means that an authorizer answered
-	// without naming a subject. Such a request is refused (idem.ErrScope), unless
-	// idem.Options.Scope finds a scope.
+	// Subject is the sender's name, unique within Kind. If two issuers can give the same
+	// name, Subject must contain the issuer's name, too. An empty Subject with a Kind means
+	// that an authorizer answered without naming a subject. Such a request is refused
+	// (idem.ErrScope), unless idem.Options.Scope finds a scope.
 	Subject string
 }
 
-// Overflow describes a body that is too large for its record. Companions are
-// items that hold the body.
+// Overflow describes a body that is too large for its record, and is stored in other items,
+// the companions.
 type Overflow struct {
 	Owner  string            // nonce in the companions' keys
 	First  int64             // number of the first companion
-	Count  int               // number of companions; 0 = the body was not kept
+	Count  int               // number of companions; 0 = the body was not stored
 	Length int               // length of the body in bytes
 	Zipped bool              // the companions hold the compressed body
 	SHA256 [sha256.Size]byte // hash of the body
 	Sealed bool              // the companions are encrypted
 
-	// Missing is how many of the last companions are not yet written. A store sets
-	// Missing in a record that it was given; a stored record never contains Missing.
+	// Missing is how many companions are not yet written, counted from the last companion.
+	// A store sets Missing only in a record that its caller has passed in, and never stores
+	// Missing.
 	Missing int
 }

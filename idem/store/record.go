@@ -21,26 +21,27 @@ const (
 	Stuck State = "stuck" // only an operator may continue
 )
 
-// Keep is the reason why a record must not expire. No condition uses Keep; stream
-// filters, the sweep and people read it.
+// Keep is the reason why a record must not expire. No conditional write depends on Keep.
+// Stream filters, the sweep and people read Keep.
 type Keep string
 
-// Reasons to keep a record. Keep is set exactly while Expires is zero.
+// Reasons to keep a record. Keep is KeepOpen or KeepJobs exactly while Expires is zero.
 const (
 	KeepNothing Keep = ""
 	KeepOpen    Keep = "open" // work began and must be finished
 	KeepJobs    Keep = "jobs" // finished, with undelivered jobs
 
-	// The key is free, and the record expires. Until TTL removes the record, it refuses
-	// claims that haven't seen it: they may be late copies (see Claim.Seen).
+	// KeepFreed means that the key is free, and that the record will expire. Until TTL
+	// removes the record, the record refuses every claim whose claimer hasn't read the
+	// record (see Claim.Seen), since such a claim may be a late copy.
 	KeepFreed Keep = "freed"
 )
 
 // Record is the data that a [Store] holds for one key. Times are truncated to the
 // precision of an item: Expires and Until to seconds, others to milliseconds.
 //
-// A new field has its row in internal/item/fields.go, and a line in
-// idem/memory.go if commits write it.
+// To add a field, add its row in internal/item/fields.go. If commits write the field, add a
+// line in idem/memory.go, too.
 type Record struct {
 	PK    string
 	State State
@@ -55,11 +56,11 @@ type Record struct {
 	Lease   time.Time // end of the lease; zero once released
 	Expires time.Time // the key is free from then on; zero while the record must be kept
 	Keep    Keep
-	Until   time.Time // end of replay while Keep is KeepJobs; else zero
+	Until   time.Time // end of replays, while Keep is KeepJobs; otherwise zero
 
-	// Retention is the retention (idem.Options) of the program that last took the record, in
-	// whole seconds, so that a worker or an operator needs no setting for it. A finished
-	// record has no Retention.
+	// Retention is idem.Options.Retention of the program that last claimed the record or
+	// took it over, in whole seconds. So a worker or an operator needs no setting for the
+	// retention. A finished record has no Retention.
 	Retention time.Duration
 
 	Fingerprint string // SHA-256 or HMAC-SHA-256 of the request, hex
@@ -75,21 +76,22 @@ type Record struct {
 	// or once for each step. Derived keys are made from Calls. A finished record keeps
 	// Calls, so that people can find its operation by a provider's key.
 	Calls map[string]int
-	// Mark is the doubt that the holder leaves if it vanishes: "?" from before a call
-	// (or from the claim of a handler that declares calls) to the commit of its phase,
-	// "?phase" for a call that is never repeated, and "" while no call can have begun.
+	// Mark says which call is in doubt if the holder vanishes. "" means that no call can
+	// have begun. "?" is set from before a call (or from the claim of a handler that
+	// declares calls) to the commit of the call's phase. "?phase" is set for a call that is
+	// never repeated.
 	Mark string
-	// Doubts names calls that may have been made but are recorded in no phase. "?" means any
-	// call of the next phase that calls, and "?phase" any call of that phase. DoubtSince is
-	// the earliest time of such a call. DoubtUntil is the last moment at which a copy of
-	// such a call may have been sent: the end of the last lease of the call's attempts; zero
-	// if unknown. All are zero without such calls.
-	// zero without such calls.
+	// Doubts names calls that may have been made but are recorded in no phase. "?" means
+	// any call of the next phase that calls, and "?phase" any call of that phase.
+	// DoubtSince is the earliest time at which one of these calls may have been made.
+	// DoubtUntil is the last moment at which a copy of one of these calls may have been
+	// sent: the end of the last lease of the call's attempts; zero if unknown. Without a
+	// call in doubt, all three fields are zero.
 	Doubts     []string
 	DoubtSince time.Time
 	DoubtUntil time.Time
-	// Sent holds a hash of the data that a call in Doubts sends, by the call's name,
-	// if declared with idem.Sends.
+	// Sent maps the name of a call in Doubts to a hash of the data that the call sends.
+	// Only calls whose data is declared with idem.Sends have an entry.
 	Sent map[string]string
 
 	// Asked is the last look-up of a call in doubt (idem.LookUp); nil if there was none.
@@ -103,22 +105,22 @@ type Record struct {
 	Created     time.Time  // time of the claim
 	Run         time.Time  // begin of the last attempt; after a release or a finish with jobs, the time of that write
 	Blocked     bool       // open, but the program refuses to continue, for the reason in LastErr: the record waits for people
-	WaitSince   time.Time  // since when the record has waited for people, whatever for; zero if it doesn't wait
-	DeliveryKey bool       // claimed under a key that names only a delivery (idem.Request.DeliveryKey): the program calls no other system
+	WaitSince   time.Time  // when the record began to wait for people, for any reason; zero if it doesn't wait
+	DeliveryKey bool       // claimed under a key that names only a delivery (idem.Request.DeliveryKey), so that Foreign phases are refused
 	Settled     []Decision // the latest decisions of operators
 	Handovers   []Handover // the latest take-overs and releases, for people; nil if the first attempt finished the operation
 	Route       string     // for people
 	Region      string     // Region of the claim, for people; "" if unknown
 	Scope       string     // the key's caller: operation, tenant, and the caller's kind and subject
 
-	// Handler is the code that claimed the operation, or took it over for its
-	// client. Only this handler completes the operation.
+	// Handler names the code that claimed the operation, or that took the operation over
+	// for a retry of the client. A completer runs the operation only in this handler.
 	Handler HandlerID
 	// Tenant is the tenant of the invocation, if the function isolates tenants.
 	Tenant string
-	// Trace is the context of the attempt that claimed the operation, so that later
-	// attempts link to its span. Trace has no State. It is zero without a tracer
-	// (idem.Options.Tracer), and in a trace that is not recorded.
+	// Trace is the trace context of the attempt that claimed the operation, so that later
+	// attempts link to that attempt's span. Trace.State is empty. Trace is zero without a
+	// tracer (idem.Options.Tracer), and if the trace is not recorded.
 	Trace trace.Context
 
 	// Seal says how the record's store encrypts its contents; nil without encryption. Only
@@ -162,9 +164,9 @@ func (d Decision) Equal(other Decision) bool {
 // A take-over without a release before it shows that the holder never came back.
 type Handover struct {
 	At       time.Time
-	Kind     string // release, withheld (its answer, too), retry (of a client), or completer
-	Function string // function that took the record over, if another than before
-	Err      string // of a release: why the attempt ended; at most 256 bytes
+	Kind     string // release; withheld (a release, and the answer was withheld, too); retry (of a client); or completer
+	Function string // function that took the record over, if it isn't the function before
+	Err      string // for a release: why the attempt ended; at most 256 bytes
 }
 
 // Equal reports whether h and other are the same handover.
@@ -176,10 +178,10 @@ func (h Handover) Equal(other Handover) bool {
 type Phase struct {
 	Name   string
 	Result []byte // JSON; nil once the operation has finished
-	Intent bool   // begun, with an unknown outcome: a call that must not be repeated
+	Intent bool   // the phase has begun a call that must not be repeated, and the call's outcome is unknown
 
-	// Shape has the names and kinds of the result's fields, from the type in the program. It
-	// is for people who have to give the result of an Intent, or have given a result. ""
+	// Shape has the names and kinds of the result's fields, from the type in the program.
+	// Shape is for people who have to enter the result of an Intent, or have entered it. ""
 	// means unknown.
 	Shape string
 
@@ -188,21 +190,22 @@ type Phase struct {
 	At time.Duration
 }
 
-// Asked says how often the outcome of a call in doubt was looked up at its provider, and
-// what the last look-up found, in a word. It holds no contents of the call.
+// Asked describes the look-ups of a call in doubt at the call's provider: how many there
+// were, and what the last look-up found. Asked contains nothing that the call sent or
+// returned.
 type Asked struct {
 	Phase string    // the phase that makes the call
 	At    time.Time // begin of the last look-up
 	Times int       // look-ups for this doubt
-	Said  string    // of the last: made, not made, not made yet, unknown, contradiction
+	Said  string    // finding of the last look-up: made, not made, not made yet, unknown, contradiction
 
-	// Sent is the last moment at which a copy of the call may have been sent, while the call
-	// is in doubt. Sent becomes zero before another copy may be sent, and once the doubt has
-	// ended.
+	// Sent is the last moment at which a copy of the call may have been sent, while the
+	// call is in doubt. Sent is set to zero before another copy may be sent, and when the
+	// doubt has ended.
 	Sent time.Time
 }
 
-// Equal reports whether a and other are the same; both may be nil.
+// Equal reports whether a and other are equal. Either may be nil.
 func (a *Asked) Equal(other *Asked) bool {
 	if a == nil || other == nil {
 		return a == other
@@ -215,21 +218,21 @@ func (a *Asked) Equal(other *Asked) bool {
 type Job struct {
 	Kind   string
 	Args   json.RawMessage // JSON made by NewJob
-	Group  string          // jobs of one group are delivered in order, if the sink can; "" means the operation's own group
+	Group  string          // jobs of one group are delivered in order, if the sink keeps an order; "" means the operation's own group
 	Tries  int             // failed deliveries so far
 	Failed string          // why the job was parked after too many failures; "" if not parked
 
-	// At is the time before which the job isn't delivered, in milliseconds, rounded up. With
-	// zero, or a time that is past when the job is committed, the job is delivered at once.
-	// The job stays in its record until then: more than idem.Options.Retention ahead fails
-	// the phase (idem.ErrWrite).
+	// At is the time before which the job isn't delivered, rounded up to milliseconds. If
+	// At is zero, or already past when the job is committed, the job is delivered at once.
+	// The job stays in its record until At. If At is more than idem.Options.Retention
+	// ahead, the phase fails (idem.ErrWrite).
 	At time.Time
 	// Begun is when a drain first began to deliver a job with a time; zero before. Once
 	// Begun is set nobody can cancel the job: it may have arrived.
 	Begun time.Time
 
-	// Trace is the context that the job's consumer continues. Default: with
-	// idem.Options.Tracer, the context of the phase that stages the job.
+	// Trace is the trace context that the job's consumer continues. Default: with
+	// idem.Options.Tracer, the trace context of the phase that stages the job.
 	Trace trace.Context
 }
 

@@ -7,20 +7,20 @@ import (
 
 // Store keeps one [Record] for each key, on a medium with compare-and-set.
 //
-// A Store is safe for concurrent use, also by many processes on a shared medium.
-// Methods return promptly when ctx ends; a write without an acknowledgement must
-// then return ErrUnknown, since the write may still have been applied. After a
-// call, a record passed in or out belongs to the other side: neither side changes
-// the record, except for the notes about bodies described below.
+// A Store is safe for concurrent use, also by many processes on a shared medium. Methods
+// return promptly when ctx ends; a write without an acknowledgement must then return
+// ErrUnknown, since the write may still have been applied. After a call, neither the caller
+// nor the store changes a record that was passed in or returned, except for the fields
+// about bodies described below.
 //
-// A write that is refused because of the stored record returns no error. It
-// returns that record, read in the same step as the refusal, or a zero Record
-// (State [None]) if there is no record any more.
+// If the stored record makes the store refuse a write, the method returns no error. The
+// method returns the stored record, read in the same step as the refusal. If there is no
+// record any more, the method returns a zero Record (State [None]).
 //
-// A claim or commit may carry the user's writes. The record and the user's writes
-// are applied together or not at all. A refusal because of the record takes
-// precedence over other refusals, since after a lost acknowledgement the user's
-// conditions are false as well.
+// A claim or commit may carry the user's writes. The record and the user's writes are
+// applied together or not at all. If the record and something else refuse a write, the
+// method returns the record, since after a lost acknowledgement the user's conditions are
+// false as well.
 //
 // Errors: [ErrUnknown] if the write may have been applied. [ErrRefused] if the medium
 // refused the call for good. [ErrConflict] if the medium refused the write because of
@@ -33,27 +33,29 @@ import (
 //
 // The suite in idemtest checks implementations.
 type Store interface {
-	// Claim writes c.Next if its PK has no record, or an expired record (Expires before
-	// c.Now, in whole seconds) of another operation (ID). A late copy of a claim must not
-	// revive its own operation after an attempt has freed it. c.Beside may refuse the claim
-	// too. A store that keeps the body of a stored request elsewhere sets
+	// Claim writes c.Next if there is no record under c.Next.PK. Claim also writes c.Next
+	// over an expired record (Expires before c.Now, in whole seconds), if that record has
+	// another operation's ID: a late copy of a claim must not revive its own operation
+	// after an attempt has freed the key. A record under c.Beside may refuse the claim,
+	// too. A store that keeps the body of a stored request outside of the record sets
 	// Next.Input.Overflow, and writes the body once the claim is won.
 	Claim(ctx context.Context, c Claim) (held *Record, err error)
 
-	// Commit turns c.Prev into c.Next, both with the same PK, if the stored record has the
+	// Commit turns c.Prev into c.Next, which has the same PK, if the stored record has the
 	// Owner and Ver of Prev. Commit compares nothing else and changes only fields that
-	// differ between Prev and Next. Jobs are only added: jobs that were delivered since Prev
-	// was read don't reappear. But if Next is freed (KeepFreed) and has no jobs, Commit
-	// removes all jobs. Such a Commit returns ErrConflict unless the record has the jobs of
-	// Prev, with the same jobs parked.
+	// differ between Prev and Next. Commit only adds jobs: a job that was delivered since
+	// Prev was read doesn't reappear. There is one exception: if Next is freed (KeepFreed)
+	// and has no jobs, Commit removes all jobs. In this case, Commit returns ErrConflict if
+	// the stored record doesn't have the same jobs as Prev, or if other jobs than in Prev
+	// are parked.
 	//
-	// A store that keeps bodies elsewhere sets Next.Overflow before it writes a
-	// body, so that a repeated commit doesn't write the body twice. If Prev.Input
-	// has no body, the store writes the body of Next.Input again: a client's retry
-	// brings the body.
+	// A store that keeps bodies outside of the record sets Next.Overflow before it writes a
+	// body, so that a repeated commit doesn't write the body twice. If Prev.Input has no
+	// body, the store writes the body of Next.Input again, since a client's retry has
+	// brought that body.
 	Commit(ctx context.Context, c Commit) (held *Record, err error)
 
-	// Load reads the current record, never an outdated record. Without a record Load
+	// Load reads the current record, never an outdated version. If there is no record, Load
 	// returns nil.
 	Load(ctx context.Context, pk string) (*Record, error)
 }
@@ -63,17 +65,18 @@ type Claim struct {
 	Next *Record   // Ver 1
 	Now  time.Time // the claimer's clock
 
-	// Seen is the freed record that the claimer has read; nil if there was none. With Seen,
-	// the claim is refused unless there is no record, or the record has Seen's owner and
-	// version. Without Seen, the claim is refused unless there is no record, or the record
-	// has expired.
+	// Seen is the freed record that the claimer has read; nil if there was none. If Seen is
+	// set, the claim can win in two cases: there is no record, or the record has Seen's
+	// owner and version. If Seen is nil, the claim can win if there is no record, or if the
+	// record has expired.
 	Seen *Record
 
-	// Beside, unless empty, is the key's other PK while its scope changes. The claim is
-	// refused if Beside has a record, unless the record has Fenced's owner and version. The
-	// store reads Beside in the same step as it writes, since two claims that cross must not
-	// both win. The refusal returns the record of Beside, unless the record of Next.PK
-	// refuses too.
+	// Beside is another PK of the same key, while the key's scope changes
+	// (idem.Options.Former); "" otherwise. The claim is refused if there is a record under
+	// Beside, except for a record with Fenced's owner and version. The store checks Beside
+	// and writes Next in one step, so that two claims with Beside and Next.PK exchanged
+	// can't both win. A refused Claim returns the record under Next.PK if that record
+	// refuses the claim, and otherwise the record under Beside.
 	Beside string
 	Fenced *Record
 }
@@ -85,14 +88,14 @@ type Commit struct {
 	Writes []Write // the user's writes
 }
 
-// Taker is implemented by a [Store] that can take a record over without reading
-// it first. With any other store, an engine reads the record and commits.
+// Taker is implemented by a [Store] that can take a record over without reading the record
+// first. With any other Store, an engine reads the record and then commits.
 type Taker interface {
-	// Take replaces the record of t.PK by the result of [Take].From and returns the
-	// new record and true. If From refuses, Take changes nothing and returns the
-	// current record and false. Take may also refuse if From accepts, and must
-	// refuse if the body of the stored request lies elsewhere: the engine then
-	// decides from the record, and commits. Errors are those of [Store].
+	// Take replaces the record of t.PK by the result of [Take].From and returns the new
+	// record and true. If From refuses, Take changes nothing and returns the current record
+	// and false. Take may refuse even if From accepts. Take must refuse if the body of the
+	// stored request is outside of the record. After a refusal, the engine decides from the
+	// returned record, and commits. Errors are those of [Store].
 	Take(ctx context.Context, t Take) (held *Record, taken bool, err error)
 }
 
@@ -102,7 +105,7 @@ type Take struct {
 	PK       string
 	Owner    string // the record's owner, as last seen
 	Ver      int64  // the record's version, as last seen
-	Released bool   // whether the record's attempt gave it back, as far as the taker knows; may be wrong
+	Released bool   // whether the last attempt released the record, as far as the taker knows; may be wrong
 
 	Now      time.Time // the taker's clock, to the millisecond: the lease must have ended
 	Handlers []HandlerID
@@ -110,26 +113,26 @@ type Take struct {
 	NewOwner string    // the taker's nonce
 	Lease    time.Time // end of the taker's lease
 
-	Retention time.Duration // [Record.Retention] from now on
+	Retention time.Duration // the record's Retention after the take-over
 
-	// From returns the record after the take-over, or nil if the record must not be
-	// taken: owner or version differ, the record isn't open, the lease hasn't ended,
-	// the record belongs to another handler or tenant, or the request isn't stored.
-	// A nil record must not be taken. From is pure and doesn't change its argument.
+	// From returns the record after the take-over, or nil if the record must not be taken:
+	// owner or version differ, the record isn't open, the lease hasn't ended, the record
+	// belongs to another handler or tenant, or the request isn't stored. For a nil record,
+	// From returns nil. From is pure and doesn't change its argument.
 	From func(*Record) *Record
 }
 
 // BodyLoader is implemented by a [Store] that may keep bodies outside of their
 // record. A Record from such a store may have Overflow set and an empty body.
 type BodyLoader interface {
-	// LoadBody fills in r.Response.Body or r.Input.Body, whichever lies elsewhere.
-	// The error wraps ErrNotKept if the body is missing or differs from the stored
-	// body.
+	// LoadBody fills in r.Response.Body or r.Input.Body, whichever is stored outside of the
+	// record. The error matches ErrNotKept if the body is missing, or differs from the body
+	// that was stored.
 	LoadBody(ctx context.Context, r *Record) error
 }
 
 // Sizer is implemented by a [Store] that knows before a commit whether the commit fits. An
-// engine asks when jobs are staged, so that no job is refused after the work is done.
+// engine calls Fits when jobs are staged, so that no job is refused after the work is done.
 type Sizer interface {
 	// Fits returns an error that matches ErrTooLarge if next, the successor of prev, plus
 	// room for an answer's headers, is too large to commit. Fits makes no calls, and changes

@@ -1,8 +1,8 @@
 package store
 
-// Write is one of the user's own writes, or a check of an item that was read, and
-// commits together with the record. A store's package makes writes (dynamo.Put
-// and similar functions); a [Store] refuses writes of another package.
+// Write is a write of the user's own, or a check of an item that the user has read. A Write
+// commits together with the record. A store's package has functions that make Writes, such
+// as dynamo.Put. A [Store] refuses Writes of another package.
 type Write interface {
 	// Err returns the reason why the write could not be built, or nil. A phase with
 	// such a write fails before anything is sent.
@@ -12,13 +12,13 @@ type Write interface {
 	String() string
 }
 
-// CommitChecker is implemented by a [Write] that knows which combinations of
-// writes its medium refuses in one commit, such as two writes of an item, or too
-// many writes. CheckCommit of any of them checks all. idem.MemoryStore calls
+// CommitChecker is implemented by a [Write] that knows which combinations of Writes its
+// medium refuses in one commit, such as two Writes of one item, or too many Writes.
+// CheckCommit of any one Write checks all Writes of the commit. idem.MemoryStore calls
 // CheckCommit, so that a handler's test fails if its commit would fail.
 type CommitChecker interface {
 	Write
-	// CheckCommit returns an error that wraps [ErrWrite] if all can't be committed
-	// together. CheckCommit ignores conflicts that only the medium can detect.
+	// CheckCommit returns an error that matches [ErrWrite] if the Writes all can't be
+	// committed together. CheckCommit ignores conflicts that only the medium can detect.
 	CheckCommit(all []Write) error
 }
