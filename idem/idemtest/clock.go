@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// Clock is a clock that stands still until it is advanced: give its Now to [idem.Options].
-// Only stored times use the clock; the time that a request has left ends with its context's
-// real deadline. A Clock is safe for concurrent use.
+// Clock is a clock whose time changes only by Advance. Set Now of [idem.Options] to the
+// Clock's method Now. The engine uses the Clock only for stored times: a request's time
+// ends with the real deadline of the request's context. A Clock is safe for concurrent use.
 type Clock struct {
 	mu  sync.Mutex
 	now time.Time
 }
 
-// NewClock returns a clock that stands at the present second.
+// NewClock returns a Clock with the current time, in whole seconds.
 func NewClock() *Clock { return &Clock{now: time.Now().Truncate(time.Second)} }
 
 // Now returns the clock's time.
@@ -23,7 +23,7 @@ func (c *Clock) Now() time.Time {
 	return c.now
 }
 
-// Advance moves the clock by d; back, if d is negative.
+// Advance moves the Clock forward by d, or back if d is negative.
 func (c *Clock) Advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,10 +11,10 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// Log is what a store has committed: a [FaultyStore], or the [World] of a crash.
+// Log lists what a store has committed. [FaultyStore] and [World] are Logs.
 type Log interface {
-	// Commits returns all claims and commits that were applied, oldest first. The
-	// Prev of a claim has its PK only.
+	// Commits returns all claims and commits that were applied, oldest first. For a claim,
+	// Prev has only the PK.
 	Commits() []store.Commit
 }
 
@@ -23,12 +23,12 @@ var (
 	_ Log = (*World)(nil)
 )
 
-// Watch returns s without faults, as a [Log] of its commits: for [Staged],
-// [Committed] and [Finished].
+// Watch returns a store on s without faults. The store is a [Log] of its commits, for
+// [Staged], [Committed] and [Finished].
 func Watch(s store.Store) *FaultyStore { return Faulty(s, nil) }
 
-// Commits implements [Log]. A write that the store below has applied without an
-// acknowledgement is missing; [FaultyStore.Reset] forgets nothing.
+// Commits implements [Log]. Commits doesn't return a write that the wrapped store applied
+// but answered with an error. [FaultyStore.Reset] keeps the list of commits.
 func (f *FaultyStore) Commits() []store.Commit {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -56,10 +56,10 @@ type Phase[T any] struct {
 	Jobs []idem.Job
 }
 
-// Committed returns the phase that was committed under name, with its result and
-// the writes and jobs of its commit. It fails the test unless exactly one operation
-// has committed such a phase, or if the result isn't a T. A phase that was committed
-// together with the answer left no result behind: look at [Finished].
+// Committed returns the phase that was committed under name, with the phase's result and
+// the writes and jobs of the phase's commit. Committed fails the test if no operation or
+// several operations have committed such a phase, or if the result isn't a T. A phase that
+// was committed together with the answer has no stored result: use [Finished] instead.
 func Committed[T any](t testing.TB, log Log, name string) Phase[T] {
 	t.Helper()
 	var found []Phase[T]
@@ -91,12 +91,12 @@ type Final struct {
 	// Writes and Jobs belong to the commit that stored the answer.
 	Writes []string
 	Jobs   []idem.Job
-	// Phases are the recovery points before the answer, in their order.
+	// Phases are the names of the recovery points before the answer, in order.
 	Phases []string
 }
 
-// Finished returns the answer that was stored, with the writes and jobs of its
-// commit. It fails the test unless exactly one operation has finished.
+// Finished returns the answer that was stored, with the writes and jobs of the commit that
+// stored it. Finished fails the test unless exactly one operation has finished.
 func Finished(t testing.TB, log Log) Final {
 	t.Helper()
 	var found []Final
@@ -119,9 +119,9 @@ func Finished(t testing.TB, log Log) Final {
 	return found[0]
 }
 
-// Staged returns the arguments of the job of a kind that was staged and committed. It fails
-// the test unless there is exactly one such job, or if its arguments aren't a T. Use
-// [AllStaged] for no job and for several jobs.
+// Staged returns the arguments of the one job of a kind that was staged and committed.
+// Staged fails the test if there is no job of the kind, if there are several, or if the
+// job's arguments aren't a T. To allow for no job or several jobs, use [AllStaged].
 //
 //	receipt := idemtest.Staged[Receipt](t, store, "send_receipt")
 func Staged[T any](t testing.TB, log Log, kind string) T {
@@ -133,9 +133,9 @@ func Staged[T any](t testing.TB, log Log, kind string) T {
 	return all[0]
 }
 
-// AllStaged returns the arguments of all jobs of a kind that were staged and
-// committed, in the order of their commits and ids; none if there are none. It fails
-// the test if the arguments of a job aren't a T: no member may be unknown.
+// AllStaged returns the arguments of all jobs of a kind that were staged and committed, in
+// the order of their commits and ids. AllStaged fails the test if a job's arguments can't
+// be decoded into a T, or have a member that T lacks.
 func AllStaged[T any](t testing.TB, log Log, kind string) []T {
 	t.Helper()
 	var all []T

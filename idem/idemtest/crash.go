@@ -23,27 +23,31 @@ const patience = time.Minute
 // maxCalls is more than any request makes.
 const maxCalls = 1000
 
-// CrashOptions vary [CrashEverywhere].
+// CrashOptions are the options of [CrashEverywhere] and [CrashProgram].
 type CrashOptions struct {
-	// Store opens the store of a world. It may return stores on one table: keys are
-	// kept apart. Default: a new idem.MemoryStore.
+	// Store opens the store of a World. All stores may be on one table, since each World
+	// has its own namespace. Default: a new idem.MemoryStore.
 	Store func() store.Store
 	// Engine sets options of the engine that [CrashEverywhere] makes, after [World.Options].
 	Engine func(*idem.Options)
-	// Begin prepares a world before its first process: the provider's memory, a fate. With
-	// Begin, calls may fail, so client and completer try three times instead of once.
+	// Begin prepares a World before its first process starts. For instance, Begin sets the
+	// provider's Memory, or the Fate of a call. Since calls may then fail, client and
+	// completer try three times if Begin is set, instead of once.
 	Begin func(*World)
-	// MayStick lets an operation end as stuck, as it must if a process dies in a call that
-	// is [idem.NotIdempotent]. Such an end is neither compared nor checked.
+	// MayStick allows an operation to end as stuck. An operation must end as stuck if a
+	// process dies in a call that is [idem.NotIdempotent]. If the operation is stuck, check
+	// isn't called, and the run fails only if it had more effects than the run without a
+	// crash.
 	MayStick bool
 }
 
-// CrashEverywhere runs a request to a crash before and after each call that its handler and
-// the engine make: to the store, through w.Client, by w.Call. After each crash, once the
-// lease is over, the client sends the request again. While a look-up ([idem.LookUp])
-// decides nothing, the client repeats the request, each time after the look-up's pause. If
-// the request is stored, another run lets a completer continue, and then the client asks.
-// One more run has every [idem.Atomic] run twice.
+// CrashEverywhere runs a request many times. Each run crashes before or after another call
+// of the handler or the engine. The calls are those to the store, through w.Client, and by
+// w.Call. After the crash, once the lease is over, the client sends the request again.
+// While a look-up ([idem.LookUp]) decides nothing, the client repeats the request, each
+// time after the look-up's pause. If the request is stored, there is a further run with the
+// same crash: a completer continues the operation before the client sends the request
+// again. In one more run, without a crash, every [idem.Atomic] runs twice.
 //
 //	idemtest.CrashEverywhere(t, func(ctx context.Context, w *idemtest.World, r *idem.Request) (idem.Response, error) {
 //		return buy(ctx, r, w.Client())
@@ -53,15 +57,16 @@ type CrashOptions struct {
 //
 // After a crash, the test fails if the request ends in an error, if its answer isn't
 // stored, if a repetition has an effect, or if the number of effects at the provider, of
-// the user's writes or of the jobs differs from the run without a crash. Then check, if not
-// nil, looks at the world and the answer of each run. Each failure names the call at which
-// the process crashed; a Fatal of check ends that run only.
+// the user's writes or of the jobs differs from the run without a crash. Then
+// CrashEverywhere calls check, if not nil, with the World and the answer of each run. Each
+// failure names the call at which the process crashed. If check calls Fatal, only that run
+// ends.
 //
-// A crash is a process that gets no answer and whose calls reach nothing any more: its
-// context ends, and its handler changes nothing more in the world. So CrashEverywhere sees
-// only effects through w. The request needs a Key. With a MemoryStore a handler with five
-// calls takes some tenths of a second, mostly for waits after conflicts; CrashOptions.Store
-// is for DynamoDB Local.
+// In a crash, the process's context ends. Calls of the process through w reach nothing any
+// more and get no answer, so the handler can change nothing more in the World.
+// CrashEverywhere sees only effects through w. The request needs a Key. With a MemoryStore
+// a handler with five calls takes some tenths of a second, mostly for waits after
+// conflicts. To use DynamoDB Local, set CrashOptions.Store.
 func CrashEverywhere(t testing.TB, handler func(context.Context, *World, *idem.Request) (idem.Response, error), request idem.Request, check func(testing.TB, *World, idem.Response), optFns ...func(*CrashOptions)) {
 	t.Helper()
 	opt := crashOptions(optFns)
@@ -88,20 +93,21 @@ func CrashEverywhere(t testing.TB, handler func(context.Context, *World, *idem.R
 // maxLooks is more look-ups than any call in doubt needs.
 const maxLooks = 100
 
-// Program is a program under [CrashProgram], as one process runs it.
+// Program is the program that [CrashProgram] tests, in one process.
 type Program[Re any] struct {
-	// Send sends the request, the same each time, and reports whether its answer
-	// came from a record.
+	// Send sends the request, and reports whether the answer came from a record. Each call
+	// of Send sends the same request.
 	Send func(context.Context) (answer Re, replayed bool, err error)
-	// Resume continues an abandoned operation, as a completer does; nil without a completer.
+	// Resume continues an abandoned operation, as a completer does. Resume is nil if the
+	// program has no completer.
 	Resume func(context.Context, jobs.Ticket) error
 	// Diff says how two answers differ; "" if they are the same.
 	Diff func(a, b Re) string
 }
 
-// CrashProgram is [CrashEverywhere] for programs that are more than a handler, such
-// as those of package lambda (lambdatest.CrashEverywhere) or behind
-// [idem.Engine.Middleware]: start is called for each process.
+// CrashProgram is [CrashEverywhere] for programs that are more than a handler, such as
+// programs of package lambda (lambdatest.CrashEverywhere) or behind
+// [idem.Engine.Middleware]. CrashProgram calls start for each process.
 func CrashProgram[Re any](t testing.TB, start func(*World) Program[Re], check func(testing.TB, *World, Re), optFns ...func(*CrashOptions)) {
 	t.Helper()
 	c := &crashes[Re]{t: t, opt: crashOptions(optFns), start: start, check: check, said: make(map[string]int)}

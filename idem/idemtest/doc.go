@@ -7,19 +7,21 @@
 //		idemtest.TestStore(t, func(testing.TB) store.Store { return mystore.New() })
 //	}
 //
-// If you write an application, begin with [CrashEverywhere]: it runs a handler to a
-// crash before and after each of its calls, and names the call after which a mistake
-// shows. docs/start/testing.md takes you there in five minutes. For single tests:
+// If you write an application, begin with [CrashEverywhere]: it runs a handler to a crash
+// before and after each of its calls, and names the call after which a mistake shows.
+// docs/start/testing.md shows how, in five minutes. For single tests:
 //
-//   - [Replays] sends a request twice: the second answer is the first, and nothing runs.
-//   - [Watch] keeps what a store commits; [Committed], [Finished] and [Staged] return
-//     phases, the answer and jobs, with their types.
+//   - [Replays] sends a request twice, and checks that the second answer equals the first
+//     and that the handler ran once.
+//   - [Watch] records what a store commits. [Committed], [Finished] and [Staged] return the
+//     recorded phases, answer and jobs, decoded into Go types.
 //   - [Provider] is a payment provider that loses answers, delays, refuses and forgets.
 //   - [Faulty] wraps a store that fails, hangs, loses answers or crashes its process at the
 //     calls that you choose. Every durable effect of an engine passes through its store,
 //     so these calls are all the points at which the engine can crash.
-//   - [Twice] runs the function of every phase twice and so finds functions with effects of
-//     their own. [Clock] moves time without waiting.
+//   - [Twice] runs the function of every [idem.Atomic] and [idem.Finish] twice, and so
+//     finds functions with effects outside of their Tx.
+//   - [Clock] moves time without waiting.
 //
 // The package imports testing, as testing/fstest does: use it from tests only.
 package idemtest

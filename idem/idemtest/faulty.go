@@ -21,8 +21,8 @@ type Call struct {
 	Total int    // which call of any verb this is, from 1
 	PK    string
 
-	// The request, if the verb is Claim, Commit or Take. A plan may keep it, to send it
-	// again later, but must not change it.
+	// Claim, Commit and Take are the argument of a call with that verb. A plan may keep the
+	// argument, to make the call again later, but must not change it.
 	Claim  store.Claim
 	Commit store.Commit
 	Take   store.Take
@@ -30,8 +30,8 @@ type Call struct {
 
 // Fault says what happens to a call. The zero Fault lets the call pass.
 type Fault struct {
-	// Err is returned in place of the store's answer. To stay within the
-	// contract, a write that is lost returns store.ErrUnknown.
+	// Err is returned in place of the store's answer. By the contract of store.Store, a
+	// write without an answer must return store.ErrUnknown.
 	Err error
 	// Applied lets the call reach the store, and loses only the answer.
 	Applied bool
@@ -39,14 +39,14 @@ type Fault struct {
 	Crash bool
 }
 
-// Plan decides about each call. It runs on the caller's goroutine and may block, which
-// delays the call; it should then give up when ctx ends. A plan must be safe for concurrent
-// use if the store is used concurrently.
+// Plan decides about each call. A Plan runs on the caller's goroutine. It may block to
+// delay the call, but should return when ctx ends. A Plan must be safe for concurrent use
+// if the store is used concurrently.
 type Plan func(ctx context.Context, c Call) Fault
 
-// At returns a plan that strikes the n-th call of a verb ([Call]), or all its calls with n
-// = 0, and lets other calls pass. At panics if no call has such a verb: a mistake in the
-// test.
+// At returns a plan that applies f to the n-th call of a verb (Call.Verb), or to every call
+// of the verb if n is 0. All other calls pass. At panics if there is no such verb: a
+// mistake in the test.
 func At(verb string, n int, f Fault) Plan {
 	if !slices.Contains(verbs, verb) {
 		panic(fmt.Sprintf("idemtest: At: no call has the verb %q: write one of %q", verb, verbs)) //nolint:forbidigo // a mistake in the test
@@ -71,16 +71,18 @@ func CrashAt(n int, applied bool) Plan {
 // ErrCrashed is the error of every call once the process is down.
 var ErrCrashed = errors.New("idemtest: the process has crashed")
 
-// FaultyStore is a store that fails as planned, and counts its calls. It stands for one
-// process: give each process of a test its own FaultyStore, all on one store.
+// FaultyStore is a store that fails as planned, and counts its calls. A FaultyStore is the
+// store of one process: in a test with several processes, give each process its own
+// FaultyStore, all on one store.
 //
 // After a crash no call reaches the store any more, so the engine and its handlers can have
-// no more effect. They return in the end, since Go can't stop them, but their results were
-// never sent to anybody.
+// no more effect. Go can't stop the engine and the handlers, so they still return. A test
+// must ignore their results, since a crashed process sends no answer.
 //
-// FaultyStore implements the optional interfaces, too. If the store below doesn't, LoadBody
-// finds no body, and Take is a Load and a Commit, as in an engine on such a store. A
-// FaultyStore is safe for concurrent use if its plan is.
+// FaultyStore also implements the optional interfaces of package store. If the wrapped
+// store has no LoadBody, LoadBody returns idem.ErrNotKept. If the wrapped store has no
+// Take, Take makes a Load and a Commit, as an engine does. A FaultyStore is safe for
+// concurrent use if its plan is.
 type FaultyStore struct {
 	store store.Store
 
@@ -100,7 +102,8 @@ var (
 	_ store.Sizer      = (*FaultyStore)(nil)
 )
 
-// Faulty returns s with faults; a nil plan only counts.
+// Faulty returns a FaultyStore on s that fails as plan says. With a nil plan, all calls
+// pass and are counted.
 func Faulty(s store.Store, plan Plan) *FaultyStore {
 	f := &FaultyStore{store: s}
 	f.Reset(plan)
@@ -132,8 +135,8 @@ func (f *FaultyStore) Crashed() bool {
 	return f.crashed
 }
 
-// Calls returns how many calls there were of the given verbs, or of all verbs if none is
-// given. Calls that were struck count; calls after a crash don't.
+// Calls returns how many calls there were of the given verbs, or of all verbs if verbs is
+// empty. Calls that the plan made fail count. Calls after a crash don't count.
 func (f *FaultyStore) Calls(verbs ...string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()

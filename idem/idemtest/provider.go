@@ -19,25 +19,28 @@ import (
 var ErrNoAnswer = errors.New("idemtest: no answer")
 
 // Provider is a fake of a payment provider, a mail service or another system that takes
-// idempotency keys. It counts effects: a key that comes again gets the first answer and has
-// no second effect. A key that comes with another request is refused, as Stripe refuses it.
-// A call without a key has an effect each time.
+// idempotency keys. A Provider counts effects. If a key is sent again with the same
+// request, the Provider returns the first answer, and the call has no second effect. If a
+// key is sent again with another request, the Provider refuses the call, as Stripe does.
+// Each call without a key has an effect.
 //
-// It is an [http.Handler], an [http.RoundTripper] for a client without a network, and has
-// [Provider.Call] for fakes of a Go interface. GET and HEAD have no effect and no fate. The
-// zero Provider is ready to use. A Provider is safe for concurrent use once its exported
-// fields are set, and must not be copied.
+// A Provider is an [http.Handler], and an [http.RoundTripper] for a client without a
+// network. [Provider.Call] is for fakes of a Go interface. GET and HEAD have no effect and
+// use no [Fate]. The zero Provider is ready to use. A Provider is safe for concurrent use
+// once its exported fields are set, and must not be copied.
 type Provider struct {
-	// Memory is how long a key is remembered after its effect: later, the key is new. 0:
-	// until [Provider.Forget]. Below 0: not at all, like a system without keys.
+	// Memory is how long the Provider remembers a key after its effect. After that, the key
+	// counts as new. Zero: until [Provider.Forget]. Negative: never remembered, as in a
+	// system without keys.
 	Memory time.Duration
 	// Now is the clock for Memory. Default: time.Now.
 	Now func() time.Time
 	// Answer makes the body of an answer, sent as JSON with status 200. Default: the
-	// effect's ID, as {"id":"1"}. It may be called more than once for an effect.
+	// effect's ID, as {"id":"1"}. Answer may be called more than once for an effect.
 	Answer func(Effect) any
 
-	// Lag is how long look-ups don't know an effect. Default: they know it at once.
+	// Lag is how long after an effect look-ups don't find the effect. Default: look-ups
+	// find an effect at once.
 	Lag time.Duration
 
 	mu      sync.Mutex
@@ -55,14 +58,14 @@ type coming struct {
 	body              []byte
 }
 
-// Effect is what a call did: a payment, a mail.
+// Effect is the effect of a call, such as a payment or a mail.
 type Effect struct {
 	ID     string // "1", "2", …
-	Method string // of the HTTP request; "" for [Provider.Call]
-	Path   string // of the HTTP request, or the name of the call
+	Method string // method of the HTTP request; "" for [Provider.Call]
+	Path   string // path of the HTTP request, or the name of the call
 	Key    string // the idempotency key; "" for none
-	Body   []byte // of the first call
-	Calls  int    // how many calls have met it: more than 1 where the caller has called again with the key
+	Body   []byte // body of the first call
+	Calls  int    // number of calls with the key of this effect; above 1 if the caller has called again
 
 	made      time.Time
 	forgotten bool
@@ -76,35 +79,39 @@ func (e Effect) String() string {
 	return e.Method + " " + e.Path
 }
 
-// Fate says how a call to a [Provider] fares. In the zero Fate, all goes well.
+// Fate says what happens to a call to a [Provider]. With the zero Fate, the call succeeds.
 type Fate struct {
-	// Delay holds the answer back, in real time; a call whose context ends gets no answer. The effect comes first.
+	// Delay delays the answer, in real time, after the effect. If the call's context ends
+	// during the delay, the call gets no answer.
 	Delay time.Duration
 	// LoseRequest loses the call: no effect, no answer.
 	LoseRequest bool
 	// LoseAnswer loses the answer only.
 	LoseAnswer bool
-	// Late lets the call arrive later by this time on Provider.Now, and loses its answer.
+	// Late delays the call's arrival by this duration, on the clock Provider.Now, and loses
+	// the answer.
 	Late time.Duration
-	// Refuse answers with this status, without an effect: 402 for a declined card,
-	// 503 for a provider that is down. 0: don't.
+	// Refuse answers with this status, without an effect: 402 for a declined card, 503 for
+	// a provider that is down. Zero: no refusal.
 	Refuse int
 }
 
-// Look says how a look-up of a [Provider] fares. In the zero Look, all goes well.
+// Look says what happens to a look-up at a [Provider]. With the zero Look, the look-up
+// succeeds.
 type Look struct {
-	// Delay holds the answer back, in real time; a look-up whose context ends gets no
-	// answer.
+	// Delay delays the answer, in real time. If the look-up's context ends during the
+	// delay, the look-up gets no answer.
 	Delay time.Duration
-	// Down gives no answer.
+	// Down makes the look-up get no answer.
 	Down bool
-	// Behind finds nothing, whatever was called, as an eventually consistent look-up may.
+	// Behind makes the look-up find nothing, even after a call, as an eventually consistent
+	// look-up may.
 	Behind bool
-	// OtherKey finds the effect of another key, if there is one.
+	// OtherKey makes the look-up find an effect of another key, if there is one.
 	OtherKey bool
 }
 
-// Refusal is the error of [Provider.Call] for an answer without a status of success.
+// Refusal is the error of [Provider.Call] for a call that the Provider refused.
 type Refusal struct {
 	Status int
 	Type   string // "idempotency_error", "card_error", "invalid_request_error" or "api_error"
@@ -112,26 +119,26 @@ type Refusal struct {
 
 func (r *Refusal) Error() string { return fmt.Sprintf("idemtest: refused: %d %s", r.Status, r.Type) }
 
-// Next sets the fates of the next calls, one for each, after the fates that were set
-// before. Then all goes well again.
+// Next adds fates to a queue. Each call takes one Fate from the queue. When the queue is
+// empty, calls succeed.
 func (p *Provider) Next(fates ...Fate) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.fates = append(p.fates, fates...)
 }
 
-// NextLooks sets how the next look-ups fare, one after the other, as [Provider.Next] does
-// for calls.
+// NextLooks adds looks to a queue for look-ups. Each look-up takes one Look from the queue.
+// When the queue is empty, look-ups succeed.
 func (p *Provider) NextLooks(looks ...Look) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.looks = append(p.looks, looks...)
 }
 
-// LookUp returns the effects with a key, for the look-up of a phase ([idem.LookUp]).
-// Without a call with the key, LookUp returns no effects. It also finds forgotten keys, and
-// keys that were sent as references to a system without keys. The error matches
-// [ErrNoAnswer].
+// LookUp returns the effects with a key, for the look-up of a phase ([idem.LookUp]). If no
+// call had the key, LookUp returns no effects. LookUp also finds keys that the Provider has
+// forgotten, and keys that were sent as references to a system without keys. LookUp's error
+// matches [ErrNoAnswer].
 func (p *Provider) LookUp(ctx context.Context, key string) ([]Effect, error) {
 	found, look := p.look(key)
 	if look.Delay > 0 {
@@ -188,7 +195,7 @@ func (p *Provider) arrive() {
 	})
 }
 
-// Forget makes all keys new, as a provider does after its time.
+// Forget makes the Provider forget all keys, as a real provider does after some time.
 func (p *Provider) Forget() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -205,8 +212,8 @@ func (p *Provider) Calls() int {
 	return p.calls
 }
 
-// Effects returns copies of all effects, oldest first; with paths, only the effects on one
-// of the paths.
+// Effects returns copies of all effects, oldest first. If paths are given, Effects returns
+// only the effects on these paths.
 func (p *Provider) Effects(paths ...string) []Effect {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -222,9 +229,10 @@ func (p *Provider) Effects(paths ...string) []Effect {
 	return all
 }
 
-// Call is a call by name, for fakes of a Go interface: args are compared as JSON
-// under the same key. The error matches [ErrNoAnswer], is a [*Refusal], or says that
-// args have no JSON form. A call that was delayed past ctx returns its cause too.
+// Call makes a call by name, for fakes of a Go interface. Calls with the same key must have
+// the same args, compared as JSON. The error matches [ErrNoAnswer], is a [*Refusal], or
+// says that args have no JSON form. If ctx ends during a delay, the error also matches the
+// cause of ctx.
 func (p *Provider) Call(ctx context.Context, name, key string, args any) (Effect, error) {
 	body, err := json.Marshal(args)
 	if err != nil {
@@ -240,7 +248,8 @@ func (p *Provider) Call(ctx context.Context, name, key string, args any) (Effect
 	return e, nil
 }
 
-// RoundTrip implements [http.RoundTripper]: the provider's answer, whatever the host.
+// RoundTrip implements [http.RoundTripper]. The Provider answers every request, whatever
+// the host.
 func (p *Provider) RoundTrip(req *http.Request) (*http.Response, error) {
 	var body []byte
 	if req.Body != nil {

@@ -10,9 +10,9 @@ import (
 	"github.com/samekey/samekey/idem"
 )
 
-// Replays sends r twice and returns the first answer. It fails the test unless the
-// handler runs once and its answer is stored, and the second answer is the first
-// from its record: the same status, body and stored headers.
+// Replays sends r twice and returns the first answer. Replays fails the test unless the
+// handler runs only once, and the second answer comes from the record, with the same
+// status, body and stored headers.
 //
 //	idemtest.Replays(t, engine, buy, idem.Request{Key: "7f0c", Method: "POST", Path: "/orders"})
 //

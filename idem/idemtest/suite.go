@@ -6,11 +6,11 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// TestStore holds a store to the contract of [store.Store].
+// TestStore tests a store against the contract of [store.Store].
 //
-// TestStore calls open once for each subtest, and many of them run at once. open may return
-// the same store, or others on one table: keys are random. The suite waits for nothing but
-// the store; time moves by the clock that the claims carry.
+// TestStore calls open once for each subtest. Many subtests run at once. open may return
+// the same store each time, or several stores on one table, since the keys are random. The
+// suite doesn't sleep: to move time, it changes the times in its calls, such as Claim.Now.
 func TestStore(t *testing.T, open func(t testing.TB) store.Store) { //nolint:tparallel // whether it is, its caller says
 	for _, group := range []struct {
 		name string

@@ -15,13 +15,13 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// World is what a program works with under [CrashEverywhere]. The provider, the clock and
-// the records outlive a crash. The store and the clients belong to one process, and reach
-// nothing once that process has crashed.
+// World has the provider, clock, store and clients of a program under [CrashEverywhere].
+// The provider, the clock and the records outlive a crash. The store and the clients belong
+// to one process. After that process has crashed, their calls reach nothing.
 type World struct {
-	// Provider gets the calls of Client and Call. A test may make it fail, too.
+	// Provider gets the calls of Client and Call. A test may make the Provider fail, too.
 	Provider *Provider
-	// Clock is the engine's and the provider's.
+	// Clock is the clock of the engine and the provider.
 	Clock *Clock
 
 	log       *FaultyStore // on the store that lasts
@@ -109,26 +109,26 @@ func (p *process) call(name string, fn func() error) error {
 // can crash.
 func (w *World) Store() *FaultyStore { return w.process.store }
 
-// Options sets the engine's options in this world. Apply it before a program's own options.
-// It sets the world's clock, a namespace, a function's name, no log, and stored requests,
-// so that a completer can continue them. So handlers need names, and a program with
-// Options.Scope needs Options.CallerFromOp.
+// Options sets the engine's options for this World: the clock, a namespace, a function
+// name, a logger that discards everything, and Resumable, so that a completer can continue
+// operations. Because of Resumable, handlers need names, and a program with Options.Scope
+// needs Options.CallerFromOp. Apply Options before the program's own options.
 func (w *World) Options(o *idem.Options) {
 	o.Now, o.Namespace, o.Resumable, o.Function = w.Clock.Now, w.namespace, true, "program"
 	o.Logger = slog.New(slog.DiscardHandler)
 }
 
-// Engine returns an engine on Store, with Options and then optFns.
+// Engine returns an engine on Store. Engine applies Options first, and then optFns.
 func (w *World) Engine(optFns ...func(*idem.Options)) *idem.Engine {
 	return idem.New(w.Store(), append([]func(*idem.Options){w.Options}, optFns...)...)
 }
 
-// Client returns a client whose requests reach the Provider, whatever their host.
-// Each is a call at which the process can crash.
+// Client returns a client whose requests go to the Provider, whatever their host. Each
+// request is a call at which the process can crash.
 func (w *World) Client() *http.Client { return &http.Client{Transport: w.Through(w.Provider)} }
 
-// Through makes each request that goes through base a call at which the process can
-// crash.
+// Through returns a transport that sends requests through base. Each request is a call at
+// which the process can crash.
 func (w *World) Through(base http.RoundTripper) http.RoundTripper {
 	return transport(func(req *http.Request) (resp *http.Response, err error) {
 		err = w.process.call(req.Method+" "+req.URL.Path, func() error {
@@ -147,7 +147,8 @@ type transport func(*http.Request) (*http.Response, error)
 
 func (t transport) RoundTrip(req *http.Request) (*http.Response, error) { return t(req) }
 
-// Call is [Provider.Call] at which the process can crash: for fakes of a Go interface.
+// Call calls [Provider.Call]. The process can crash at this call. Use Call in fakes of a Go
+// interface.
 func (w *World) Call(ctx context.Context, name, key string, args any) (e Effect, err error) {
 	err = w.process.call(name, func() error {
 		e, err = w.Provider.Call(ctx, name, key, args)
@@ -156,7 +157,7 @@ func (w *World) Call(ctx context.Context, name, key string, args any) (e Effect,
 	return e, err
 }
 
-// LookUp is [Provider.LookUp] at which the process can crash.
+// LookUp calls [Provider.LookUp]. The process can crash at this call.
 func (w *World) LookUp(ctx context.Context, key string) (found []Effect, err error) {
 	err = w.process.call("a look-up", func() error {
 		found, err = w.Provider.LookUp(ctx, key)
@@ -185,7 +186,7 @@ func (w *World) untilNextLook(ctx context.Context) bool {
 	return true
 }
 
-// Commits implements [Log]: what all processes have committed.
+// Commits implements [Log], with the commits of all processes.
 func (w *World) Commits() []store.Commit { return w.log.Commits() }
 
 // records are the records as they are now, in the order of their claims.

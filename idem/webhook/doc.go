@@ -23,22 +23,23 @@
 //
 //   - Nothing is parsed, stored or handled before a valid and recent signature
 //     over the body's bytes is found.
-//   - An event is identified by its provider's id. Its handler runs until it succeeds
-//     once, and never again while the record is kept (31 days by default). Only one
-//     of several simultaneous deliveries is handled.
+//   - An event is identified by the provider's id. The handler runs for an event until the
+//     handler succeeds once, and not again while the record is kept (31 days by default).
+//     Only one of several simultaneous deliveries is handled.
 //   - An answer of 2xx means that the event is recorded as handled. After any
 //     other answer, providers deliver the event again, for days.
-//   - The effects of the handler's phases ([idem.Atomic], [idem.Finish]) commit
-//     with the record of the event, and so happen once even if the process dies.
+//   - The effects of the handler's phases ([idem.Atomic], [idem.Finish]) commit together
+//     with the record of the event. So they happen once even if the process dies.
 //   - Logs and errors hold no secrets and no bodies.
 //
 // # What it doesn't guarantee
 //
-// A handler's effects outside of phases may repeat: if the handler fails after
-// them, or if the process dies or the store fails before the event is recorded.
+// A handler's effects outside of phases happen again on a retry. A retry comes if the
+// handler fails after these effects, or if the process dies or the store fails before the
+// event is recorded.
 //
-// Events come in any order, and two events may report the same change. The
-// handler must allow for both: use writes that commute, or a condition that is
+// Events come in any order, and two events may report the same change. So the handler must
+// use writes that give the same result in any order, or writes with a condition that is
 // false for an older event.
 //
 // # Bodies must arrive as they were sent

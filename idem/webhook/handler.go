@@ -31,26 +31,26 @@ type Handler struct {
 
 // New returns a handler that calls fn once for each event that v accepts.
 //
-// endpoint names the receiver: the same event sent to two endpoints is handled
-// twice. Each record contains endpoint, and a change makes all earlier events
-// new. Use a different endpoint for each account at a provider and for each URL.
+// endpoint names the receiver: the same event sent to two endpoints is handled twice. Each
+// record contains endpoint. After a change of endpoint, all earlier events count as new.
+// Use a different endpoint for each account at a provider and for each URL.
 //
-// If fn returns nil, the event is recorded as handled, and later deliveries are
-// answered 200 without fn. An error is answered 500 and frees the event, or keeps
-// its committed phases, for the provider's next try. A panic has the same effect
-// and is logged with its stack; in a Lambda function the process then ends.
-// [idem.Respond], with any value, marks the event as handled even after a failed
-// phase. A phase's error that fn returns counts like any other error. For
-// irrelevant events, fn returns nil.
+// If fn returns nil, the event is recorded as handled, and later deliveries are answered
+// 200 without a call of fn. For an irrelevant event, fn returns nil, too. If fn returns an
+// error, the answer is 500, and the provider tries again. The next try runs fn anew, and
+// skips phases that have committed. An error of a phase counts like any other error. A
+// panic has the same effect as an error and is logged with its stack; in a Lambda function
+// the process then ends. If fn returns [idem.Respond] with any value, the event is recorded
+// as handled, even after a failed phase.
 //
-// The options are an engine's, with two other defaults. Retention is 31 days, since
-// Stripe repeats an event for up to 30 days at its user's request. Below 80 hours, for
-// which providers repeat a delivery by themselves, New logs a warning. MaxRequest is 1
-// MiB, for every source. Options about the Idempotency-Key, scope, fingerprint and
-// answers have no effect: the key is the event's id, and docs/use/webhooks.md lists the
-// answers. Resumable has no effect either: the provider's retries finish unfinished
-// events. Logger and Hooks.Refused also report refused deliveries; the hook's Route is
-// endpoint.
+// optFns set the engine's options; two defaults differ. The default of Retention is 31
+// days, since Stripe's user can have an event repeated for up to 30 days. New logs a
+// warning if Retention is below 80 hours, since providers repeat a delivery by themselves
+// for that long. The default of MaxRequest is 1 MiB, for every source. Options about the
+// Idempotency-Key, scope, fingerprint and answers have no effect: the key is the event's
+// id, and docs/use/webhooks.md lists the answers. Resumable has no effect either, since the
+// provider's retries finish unfinished events. Logger and Hooks.Refused also report refused
+// deliveries. Event.Route in the hook is endpoint.
 //
 // New panics if store, v or fn is nil, if endpoint is empty, or if an option is
 // invalid: mistakes in the program, best found at cold start.
@@ -94,9 +94,8 @@ var errMethod = errors.New("webhooks are sent by POST")
 // provider must retry.
 var errNotRecorded = errors.New("the handler succeeded, but the event is not on record")
 
-// Serve answers one delivery, independent of the transport. r must have the
-// method, headers and body as they were sent; Serve ignores identity, key and
-// scope.
+// Serve answers one delivery, independent of the transport. r must have the method, headers
+// and body as they were sent. Serve ignores the identity, key and scope of r.
 //
 // A 2xx means that the event is recorded as handled; after any other status the
 // provider should send the event again. [idem.ReplayedHeader] marks the answer to a
@@ -134,8 +133,8 @@ func (h *Handler) Serve(ctx context.Context, r idem.Request) (res idem.Result) {
 // errPanic is the error for a panic of the handler or the verifier.
 var errPanic = errors.New("panic")
 
-// Refuse answers a delivery that could not be read or must be refused. Refuse
-// wraps err with [ErrMalformed] unless err has its own answer. Refuse is for
+// Refuse returns the answer to a delivery that could not be read or must be refused because
+// of err. An err without an answer of its own is answered as [ErrMalformed]. Refuse is for
 // adapters.
 func (h *Handler) Refuse(ctx context.Context, r idem.Request, err error) idem.Response {
 	if answerOf(err).code == failed.code {

@@ -12,8 +12,8 @@ import (
 
 var _ http.Handler = (*Handler)(nil)
 
-// ServeHTTP is [Handler.Serve] for net/http. No middleware may read the body before
-// ServeHTTP.
+// ServeHTTP implements [http.Handler] by [Handler.Serve]. No middleware may read the body
+// before ServeHTTP.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	req := idem.Request{Method: r.Method, Path: r.URL.EscapedPath(), Header: r.Header}
 	var resp idem.Response

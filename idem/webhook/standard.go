@@ -27,13 +27,13 @@ var _ Verifier = (*standard)(nil)
 //	webhook-timestamp: 1674087231
 //	webhook-signature: v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4= v1a,…
 //
-// v1 is the HMAC-SHA256 and v1a the Ed25519 signature of "id.timestamp.body", in
-// base64. The event's id is the webhook-id, which must not contain a full stop:
-// with a full stop, a recorded delivery could be sent again under another id.
+// v1 is the HMAC-SHA256 and v1a the Ed25519 signature of "id.timestamp.body", in base64.
+// The event's id is the webhook-id. An id with a full stop is refused, since such a
+// delivery could be recorded and sent again under another id.
 //
 // secret is an endpoint's secret (base64 of at least 24 bytes, by the specification, with
-// or without the prefix whsec_) or a provider's public key (whpk_ and base64). Any other
-// secret is an error. MoreSecrets may mix both kinds.
+// or without the prefix whsec_) or a provider's public key (whpk_ and base64). NewStandard
+// returns an error for any other secret. MoreSecrets may mix both kinds.
 func NewStandard(secret string, optFns ...func(*VerifierOptions)) (Verifier, error) {
 	v, err := newVerifier("NewStandard", secret, standardKey, optFns)
 	if err != nil {

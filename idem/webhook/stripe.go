@@ -28,8 +28,8 @@ var _ Verifier = (*stripe)(nil)
 // body.
 //
 // secret is an endpoint's signing secret, including whsec_. NewStripe returns an error if a
-// secret is empty, is shorter than 8 characters, since it was cut off and can be guessed, or
-// has white space, such as the line break at the end of a file.
+// secret is empty, is shorter than 8 characters, or has white space, such as the line break
+// at the end of a file. A shorter secret was cut off, and can be guessed.
 func NewStripe(secret string, optFns ...func(*VerifierOptions)) (Verifier, error) {
 	v, err := newVerifier("NewStripe", secret, func(s string) (key, error) {
 		switch {

@@ -11,12 +11,12 @@ import (
 
 // Event is a delivery with a valid signature of its provider.
 type Event struct {
-	// ID is the provider's name for the event, the same in every delivery of the
-	// event. ID has 1 to 255 visible ASCII characters and is safe to log.
+	// ID is the provider's name for the event. All deliveries of the event have the same
+	// ID. ID has 1 to 255 visible ASCII characters and is safe to log.
 	ID string
-	// Sent is the time of this delivery's signature, in whole seconds of the
-	// provider's clock. Later deliveries of the same event have later times; the
-	// body contains the time of the event.
+	// Sent is the time of this delivery's signature, in whole seconds of the provider's
+	// clock. Later deliveries of the same event have later times. The time of the event
+	// itself is in the body.
 	Sent time.Time
 	// Body is the signed body, byte for byte. Body must not be changed.
 	Body []byte
@@ -25,22 +25,21 @@ type Event struct {
 // Verifier distinguishes a provider's deliveries from other requests. [NewStripe]
 // and [NewStandard] make verifiers; implementations must be safe for concurrent use.
 //
-// Verify gets headers and body as they arrived, with header names in any case,
-// and returns the event, with an ID that the signature covers. Verify neither
-// keeps nor changes headers or body. An error matches an error of this package,
-// or idem.ErrUnavailable if the check is impossible at the moment; any other
-// error counts as ErrMalformed. An error's text contains nothing of secrets or
-// body.
+// Verify gets headers and body as they arrived, with header names in any case. Verify
+// returns the event, with an ID that the signature covers. Verify neither keeps nor changes
+// headers or body. Verify's error matches an error of this package, or idem.ErrUnavailable
+// if the check is impossible at the moment. Any other error counts as ErrMalformed. The
+// error's text must not contain any part of a secret or the body.
 type Verifier interface {
 	Verify(h http.Header, body []byte) (Event, error)
 }
 
-// Errors of a refused delivery. The event is never at fault: nothing was stored,
-// and the provider will deliver the event again.
+// Errors of a refused delivery. A refusal loses no event: nothing was stored, and the
+// provider will deliver the event again.
 var (
-	// ErrNotSigned matches errors from a request without a signature. Somebody else
-	// has found the URL, and no action is needed; or a proxy in front removes the
-	// header, or the provider is not configured to sign.
+	// ErrNotSigned matches errors from a request without a signature. If somebody else has
+	// found the URL, no action is needed. Otherwise a proxy in front removes the header, or
+	// the provider is not configured to sign.
 	ErrNotSigned = errors.New("webhook is not signed")
 
 	// ErrNoValidSignature matches errors from a request without a valid signature. If the
@@ -66,8 +65,8 @@ var (
 
 // VerifierOptions are options of [NewStripe] and [NewStandard].
 type VerifierOptions struct {
-	// MoreSecrets are accepted too: the next or the previous secret during a
-	// rotation. Providers sign with both for about a day.
+	// MoreSecrets are accepted in addition to the first secret. During a rotation, add the
+	// next or the previous secret: providers sign with both secrets for about a day.
 	MoreSecrets []string
 	// Now is the clock, for tests. Default: time.Now.
 	Now func() time.Time
