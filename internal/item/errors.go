@@ -134,7 +134,8 @@ func writeError(op string, err error, decode func(Map) (*store.Record, error)) (
 	return nil, fmt.Errorf("dynamo: %s: %w: %w", op, told, err)
 }
 
-// ReadError wraps the error of a read, with ErrRefused if another try can't help.
+// ReadError wraps the error of a read. The result also matches ErrRefused if another try can't
+// help.
 func ReadError(op string, err error) error {
 	if errors.Is(outcomeOf(err).write, store.ErrRefused) {
 		return fmt.Errorf("dynamo: %s: %w: %w", op, store.ErrRefused, err)

@@ -26,8 +26,8 @@ func Pause(ctx context.Context, round int) bool {
 	}
 }
 
-// Overdue reports whether the deadline of ctx has passed by the wall clock. The timer
-// of ctx may be late, since it stops while a sandbox is frozen.
+// Overdue reports whether the deadline of ctx has passed by the wall clock. The timer of ctx may be
+// late, since the timer stops while a sandbox is frozen.
 func Overdue(ctx context.Context) bool {
 	d, ok := ctx.Deadline()
 	return ok && time.Now().Round(0).After(d.Round(0))

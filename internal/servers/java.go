@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// findJava returns the absolute path of a java command of that version or newer:
-// first of JAVA_HOME, then of PATH. The error says what is wrong with each.
+// findJava returns the absolute path of a java command of that version or newer. It tries the
+// command of JAVA_HOME first, then that of PATH. The error says what is wrong with each.
 func findJava(ctx context.Context, version int) (string, error) {
 	var candidates []string
 	var problems error

@@ -41,9 +41,9 @@ type Listing struct {
 	people bool
 }
 
-// Reasons lists all reasons. The reasons to wait for people come first, by precedence: if a
-// record has several, the first counts. Tests compare package internal/background/stream, the
-// page, docs/operate/background.md and docs/operate/runbook.md with the list.
+// Reasons lists all reasons. The reasons to wait for people come first. If a record has several of
+// them, the first in the list counts. Tests compare package internal/background/stream, the page,
+// docs/operate/background.md and docs/operate/runbook.md with the list.
 var Reasons = []Listing{
 	{ReasonUnknown, "stuck", "stuck: a call is in doubt", []string{"settle"}, "WaitingUnknown", true},
 	{ReasonStuck, "stuck", "stuck: a person decides", []string{"retry", "settle"}, "WaitingStuck", true},

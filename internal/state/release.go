@@ -19,9 +19,9 @@ type Release struct {
 	Look    *LookedUp         // a look-up that has decided nothing; nil without one
 }
 
-// Released returns held without a lease: free for a new request if that is safe, otherwise
-// ready for the next attempt. Released sets Run to now: the time in which the operation is left
-// to its client begins at the attempt's end.
+// Released returns held without a lease. The key becomes free for a new request if that is safe;
+// otherwise the record is ready for the next attempt. Released sets Run to now, since the time in
+// which the operation is left to its client begins at the attempt's end.
 func Released(held *store.Record, now time.Time, b Release) *store.Record {
 	r := *held
 	r.Lease, r.Run = time.Time{}, Millis(now)

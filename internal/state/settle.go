@@ -49,9 +49,9 @@ func Settleable(rec *store.Record, s Settlement, now time.Time) bool {
 	return rec != nil && (rec.State == store.Stuck || s.Answer != nil && Abandoned(rec, now) || s.Result != nil && Decidable(rec, now) != nil)
 }
 
-// Decidable returns the call whose outcome people may record; nil if there is none. The outcome
-// of the call is unknown, or people have given the result and no attempt can have made another
-// call since.
+// Decidable returns the call whose outcome people may record; nil if there is none. Either the
+// outcome of the call is unknown, or people have given the result and no attempt can have made
+// another call since.
 func Decidable(rec *store.Record, now time.Time) *store.Phase {
 	n := len(rec.Phases)
 	switch {

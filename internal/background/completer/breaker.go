@@ -23,8 +23,8 @@ const (
 )
 
 // breakers has the functions that gave this process no answer: throttled, out of reach, timed out
-// or crashed. Any answer proves that a function works, even the answer that an operation has
-// failed: then only this operation backs off, by its tries.
+// or crashed. Any answer proves that the function works. If the answer says that an operation has
+// failed, only that operation backs off, by its tries.
 type breakers struct {
 	pause time.Duration // between two probes
 

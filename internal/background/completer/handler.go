@@ -243,7 +243,7 @@ func (h *Handler) told(ctx context.Context, t jobs.Ticket, o TicketOutcome) Tick
 func (h *Handler) after(ctx context.Context, m *received, t jobs.Ticket, o TicketOutcome, pause time.Duration) (waits bool) {
 	log := h.opt.Logger.With("record", t.Record(), "outcome", o.Kind)
 	switch o.Kind {
-	case TicketInFlight, TicketMoved: // the next read of the record tells if the operation has ended
+	case TicketInFlight, TicketMoved: // the next read of the record shows whether the operation has ended
 		return h.hide(ctx, m, h.opt.Now().Add(o.RetryAfter+h.opt.Grace))
 	case TicketNotMine:
 		log.ErrorContext(ctx, "no handler for an abandoned operation: it waits for people", "function", t.Function, "error", o.Error)

@@ -44,7 +44,7 @@ type Queue struct {
 	opt QueueOptions
 	now func() time.Time
 
-	arn atomic.Pointer[string] // as the queue has told it
+	arn atomic.Pointer[string] // the ARN that the queue gave
 
 	mu    sync.Mutex
 	asked time.Time // when the queue was last asked how many messages wait

@@ -57,8 +57,8 @@ func (q *Queue) schedule(ctx context.Context, tickets []jobs.Ticket) []bool {
 	return made
 }
 
-// create makes the schedule of a ticket. A schedule of the same name is of the same ticket: the
-// name is made of the ticket's contents.
+// create makes the schedule of a ticket. If the name is taken, the existing schedule is of the same
+// ticket, since the name is made of the ticket's contents.
 func (q *Queue) create(ctx context.Context, t jobs.Ticket) error {
 	arn, err := q.target(ctx)
 	if err != nil {

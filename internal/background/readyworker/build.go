@@ -24,9 +24,9 @@ import (
 	"github.com/samekey/samekey/seal"
 )
 
-// Keys makes the provider of the data keys of sealed records: from the client's settings
-// for a service (KMS), and the environment's variables that begin with SAMEKEY_KMS_. The
-// error names the variable that is wrong.
+// Keys makes the provider of the data keys of sealed records. sdk returns the settings of a client
+// for a service (KMS). getenv returns environment variables: Keys reads those that begin with
+// SAMEKEY_KMS_. The error names the variable that is wrong.
 type Keys func(sdk func(service string) aws.Config, getenv func(string) string) (seal.Provider, error)
 
 // Settings are the settings of a program with its own main: the fields of lambda/worker.Options.
@@ -40,7 +40,7 @@ type Settings struct {
 	Telemetry     Telemetry
 }
 
-// Telemetry traces and counts beside the lines of package metrics.
+// Telemetry makes traces and counts, besides the lines of package metrics.
 type Telemetry interface {
 	Tracer() trace.Tracer
 	StreamHooks() stream.Hooks

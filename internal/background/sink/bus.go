@@ -19,8 +19,8 @@ import (
 
 // BusAPI is the part of *eventbridge.Client that a [Bus] uses.
 type BusAPI interface {
-	// DescribeEventBus tells whether the bus exists: PutEvents answers success for a missing bus
-	// too.
+	// DescribeEventBus shows whether the bus exists. PutEvents doesn't: it answers success for a
+	// missing bus too.
 	DescribeEventBus(context.Context, *eventbridge.DescribeEventBusInput, ...func(*eventbridge.Options)) (*eventbridge.DescribeEventBusOutput, error)
 	PutEvents(context.Context, *eventbridge.PutEventsInput, ...func(*eventbridge.Options)) (*eventbridge.PutEventsOutput, error)
 }

@@ -10,8 +10,8 @@
 // A sink decides whether an error is the job's fault or the service's: by the error codes
 // that the service documents, otherwise by the class of the error.
 //
-//   - A job that is too large, or has content that the service refuses, is at fault. The
-//     error counts against the job, and after some of these the job is parked.
+//   - A job that is too large, or has content that the service refuses, is at fault. The error
+//     counts against the job. After several errors that count, the job is parked.
 //   - No answer, a status of 5xx, throttling, and a lack of access (401, 403, 404) match
 //     jobs.ErrSinkDown and don't count. The rest of the batch isn't tried
 //     (jobs.ErrHeldBack), so that an outage costs one call.

@@ -20,7 +20,7 @@ type round struct {
 	past    *evidence
 	batch   []jobs.Delivery
 	errs    []error
-	taken   bool  // the sink accepted a job, so it exists and is set up
+	taken   bool  // the sink accepted a job, so the sink exists and is set up
 	down    bool  // the sink is at fault: the rest isn't tried
 	doubts  []int // deliveries whose refusal is in doubt
 }

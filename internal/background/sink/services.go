@@ -4,7 +4,7 @@ package sink
 type service struct {
 	name string // in errors
 	limits
-	codes // whose fault an error is, if its code tells more than its class
+	codes // the causes of errors, for codes that say more than their class
 }
 
 // limits are a service's limits for a call.

@@ -22,10 +22,10 @@ import (
 
 // StateMachineAPI is the part of *sfn.Client that a [StateMachine] uses.
 type StateMachineAPI interface {
-	// DescribeStateMachine tells whether the state machine is a standard workflow.
+	// DescribeStateMachine shows whether the state machine is a standard workflow.
 	DescribeStateMachine(context.Context, *sfn.DescribeStateMachineInput, ...func(*sfn.Options)) (*sfn.DescribeStateMachineOutput, error)
 	StartExecution(context.Context, *sfn.StartExecutionInput, ...func(*sfn.Options)) (*sfn.StartExecutionOutput, error)
-	// DescribeExecution tells the input of an execution that exists already.
+	// DescribeExecution returns the input of an execution that exists already.
 	DescribeExecution(context.Context, *sfn.DescribeExecutionInput, ...func(*sfn.Options)) (*sfn.DescribeExecutionOutput, error)
 }
 

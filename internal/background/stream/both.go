@@ -19,7 +19,7 @@ type Both struct {
 }
 
 // Handle works on a batch of the stream. The report names the first record that Drain or Completer
-// has to see again; the error is always nil.
+// has to see again. The error is always nil.
 func (s Both) Handle(ctx context.Context, ev events.DynamoDBEvent) (events.DynamoDBEventResponse, error) {
 	return s.handle(ctx, batchOf(ev))
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/samekey/samekey/internal/item"
 )
 
-// A cursor is the progress of a sweep's pass over the whole table, so that a run
-// that is out of time leaves the rest of the table to the next run. It is an item
-// without st, so that no reader takes it for a record.
+// A cursor is the progress of a sweep's pass over the whole table. It lets a run that is out of
+// time leave the rest of the table to the next run. A cursor is stored as an item without st, so no
+// reader takes it for a record.
 type cursor struct {
 	ver    int64     // counts its writes
 	began  time.Time // begin of the pass under way; zero between two passes
@@ -81,8 +81,8 @@ func (c *cursor) found() tally {
 	return sum.atLeast(c.last)
 }
 
-// next returns c in its next stored form: without a pass under way if the pass is
-// complete.
+// next returns the cursor to store after c. If the pass is complete, the result has no pass under
+// way.
 func (c *cursor) next(now time.Time) cursor {
 	n := *c
 	n.ver++

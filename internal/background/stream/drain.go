@@ -23,12 +23,12 @@ import (
 // has. A Drain is safe for concurrent use, and may run twice, late or never: a job
 // stays in its record until it is acknowledged.
 //
-// Delivery is at least once, in the order of the stream, under stable ids. A job
-// whose delivery fails holds up its batch: the report names the first failed record
-// ([Drain.Handle]), and the source delivers all records from there again. After
-// [DrainOptions.MaxTries] failures of its own a job is parked, and later jobs go on.
-// Failures of the whole sink ([jobs.ErrSinkDown]) park nothing. With
-// [DrainOptions.Delayed] a failed job holds up only the later jobs of its operation.
+// Delivery is at least once, in the order of the stream, under stable ids. A job whose delivery
+// fails holds up its batch: the report names the first failed record ([Drain.Handle]), and the
+// source delivers all records from there again. A job is parked after [DrainOptions.MaxTries]
+// failures that count against the job; later jobs then go on. Failures of the whole sink
+// ([jobs.ErrSinkDown]) park nothing. With [DrainOptions.Delayed] a failed job holds up only the
+// later jobs of the same operation.
 //
 // The function's event source mapping needs the stream with both images, from
 // TRIM_HORIZON, ReportBatchItemFailures, and at least as many retries as

@@ -58,8 +58,8 @@ func hashed(prefix, name string) string {
 	return prefix + base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// noTicket reports whether the finding is about a message that was no ticket. There is no item of
-// such a message.
+// noTicket reports whether the finding is about a message that was no ticket. The table has no item
+// for that message.
 func (f finding) noTicket() bool { return strings.HasPrefix(f.pk, state.NoTicket) }
 
 // itsPK returns the partition key of the finding itself.
@@ -114,7 +114,7 @@ func Listed(ctx context.Context, table *dynamo.Store, r *store.Record) (all []En
 func (f finding) listed(now time.Time) bool { return f.reason != "" && f.ends.After(now) }
 
 // Dismiss takes a message that was no ticket off the list of what waits for people. pk is the PK of
-// the message's entry. Dismiss returns false if pk is of no such message, or isn't listed.
+// the message's entry. Dismiss returns false if no message that was no ticket is listed under pk.
 func Dismiss(ctx context.Context, table *dynamo.Store, pk string) (bool, error) {
 	w := jobWriter{table.Table()}
 	it, err := w.found(ctx, findingPK(pk))

@@ -42,9 +42,9 @@ func (d *Drain) holdBack(ctx context.Context, t *todo) {
 	t.jobs = left
 }
 
-// ahead returns the jobs of t's image that come before a job in its group, are not in t, and have
-// not been delivered as far as this process knows. A job with a time doesn't count: it comes at its
-// time.
+// ahead returns the jobs of t's image that come before the named job in its group, are not in t,
+// and have not been delivered as far as this process knows. A job with a time doesn't count: its
+// ticket delivers it at that time.
 func (d *Drain) ahead(t *todo, name string) (earlier []string) {
 	later := t.delivery(name)
 	for _, other := range slices.SortedFunc(maps.Keys(t.image.Jobs), byPosition) {

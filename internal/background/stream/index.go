@@ -19,8 +19,8 @@ import (
 //   - the other jobs (appended): [item.HoldJobs].
 const asSeen = " AND #owner = :owner AND ver = :ver"
 
-// withWait returns the write that turns now into after. The write removes paths, which belong to
-// the jobs names, and updates the record's entry in the index of what waits for people.
+// withWait returns the write that turns now into after. It removes paths, the paths of the jobs
+// names, and updates the record's entry in the index of what waits for people.
 func (w jobWriter) withWait(now, after *store.Record, names []string, condition string, paths []string, placeholders map[string]string) *dynamodb.UpdateItemInput {
 	var v item.Values
 	args := item.Map{":id": v.Str(now.ID), ":owner": v.Str(now.Owner), ":ver": v.Num(now.Ver)}

@@ -136,8 +136,8 @@ const (
 	//   - keep = :jobs: the record is kept for jobs, so that a second write changes nothing.
 	letGoCondition = "id = :id AND st = :done AND keep = :jobs AND attribute_exists(until_s) AND size(jobs) = :zero"
 
-	// letGoUpdate has a record expire at the end of its replay, as a record without jobs does. It
-	// removes the wait: a finished record without jobs waits for nobody.
+	// letGoUpdate makes a record expire at the end of its replay, as if the record had never had
+	// jobs. It removes the wait: a finished record without jobs waits for nobody.
 	letGoUpdate = "SET exp_s = until_s REMOVE keep, until_s, waits, wait_ms, wait_in"
 )
 

@@ -21,12 +21,12 @@ import (
 // has failed maxTries times is parked with its last error: it stays in the record,
 // which is kept for it, and only [Redrive] delivers it again.
 //
-// fail returns the current record, in which a job may be gone (another drain
-// delivered it) or parked by another drain; a zero Record if the operation itself is
+// fail returns the current record. In that record a job may be gone, since another drain delivered
+// it, or another drain may have parked it. fail returns a zero Record if the operation itself is
 // gone.
 //
-// fail sends a write without an answer again. Such a failure may be counted twice,
-// and its job parked a try early, which loses nothing: the job is listed.
+// fail sends a write again if no answer came. A failure may then be counted twice, and its job may
+// be parked a try early. Nothing is lost by that, since the job is listed.
 func (w jobWriter) fail(ctx context.Context, image *store.Record, failures map[string]error, maxTries int) (*store.Record, error) {
 	names := slices.SortedFunc(maps.Keys(failures), byPosition)
 	now, err := w.eachJob(ctx, "count failures", image, names, state.Pending, w.count)

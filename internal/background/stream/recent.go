@@ -7,7 +7,8 @@ import (
 )
 
 // recent remembers the last delivered jobs. If a batch comes again to the same process because of a
-// failed job, the other jobs are not delivered a second time. Delivery is correct without it.
+// failed job, the other jobs are not delivered a second time. Delivery would be correct without
+// recent, too.
 type recent struct {
 	mu  sync.Mutex
 	ids *lru.Map[string, struct{}]

@@ -12,10 +12,10 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// Retry delivers the jobs of a ticket that a drain has delayed ([DrainOptions.Delayed]), from the
-// current record and in the order in which they were staged. An error says that the ticket has to
-// come again. If the record is gone, or belongs to another operation by now, there is nothing to
-// deliver.
+// Retry delivers the jobs of a ticket that a drain has delayed ([DrainOptions.Delayed]). It takes
+// them from the current record, in the order in which they were staged. After an error the ticket
+// has to come again. If the record is gone, or belongs to another operation by now, there is
+// nothing to deliver.
 func (d *Drain) Retry(ctx context.Context, t jobs.Ticket) error {
 	r, err := d.jobs.table.Glance(ctx, t.PK)
 	switch {

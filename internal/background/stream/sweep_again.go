@@ -32,9 +32,9 @@ const (
 	againBatch = 100
 )
 
-// later has the next run try the records that failed in this run. If there is no room, records with
-// giveWayAfter failed runs give way, and the rest waits for the next pass. So no failure holds up
-// the pass.
+// later makes the next run try the records that failed in this run. If there is no room, records
+// with giveWayAfter failed runs give way, and the rest waits for the next pass. So no failure holds
+// up the pass.
 func (p *pass) later(pks []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -51,8 +51,8 @@ func (p *pass) later(pks []string) {
 	}
 }
 
-// stillLater puts back records that failed again, behind the others, so that a run
-// without time for all of them begins with other records than the last run.
+// stillLater puts records that failed again behind the others. So a run without time for all of
+// them begins with other records than the last run.
 func (p *pass) stillLater(pks []string) {
 	for _, pk := range pks {
 		p.again = append(p.again, failure{pk, p.tried[pk] + 1})

@@ -211,8 +211,8 @@ func (s *Sweep) act(ctx context.Context, f tasks, rep *Report) (failed []string,
 // in that time, so the jobs are never parked.
 const patience = time.Hour
 
-// down returns a finding for each kind whose sink took no job of todos, if a job of the kind has
-// waited for longer than patience.
+// down returns a finding for each kind of job whose sink took none of the jobs in todos, if a job
+// of the kind has waited for longer than patience.
 func (s *Sweep) down(todos []*todo) map[string]finding {
 	all, took := make(map[string]finding), make(map[string]bool)
 	for _, t := range todos {

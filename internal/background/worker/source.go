@@ -22,8 +22,8 @@ const (
 	taskCount = "count" // counts what waits for people
 )
 
-// sourceOf tells the source of an event: by its first record, or by the field source of an event of
-// EventBridge. The handler of each source checks every record.
+// sourceOf returns the source of an event. It looks at the event's first record, or at the field
+// source of an event of EventBridge. The handler of each source checks every record.
 func sourceOf(payload []byte) (source, error) {
 	var ev struct {
 		Records []struct {

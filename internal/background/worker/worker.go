@@ -54,7 +54,7 @@ type Options struct {
 
 	// Logger takes warnings and errors; never a job's Args. Default: slog.Default().
 	Logger *slog.Logger
-	// Hooks are told what happens, for metrics.
+	// Hooks are called as the worker works, for metrics.
 	Hooks stream.Hooks
 	// Tracer is [stream.DrainOptions.Tracer].
 	Tracer trace.Tracer
@@ -76,8 +76,8 @@ const (
 	defaultShare = 5 * time.Second
 	// shares of a batch: sinks and queue side by side, then acknowledgements.
 	shares = 3
-	// resumes is how many messages of the queue are worked on at once: a whole batch,
-	// so that a slow function doesn't hold up the tickets beside its own.
+	// resumes is how many messages of the queue are worked on at once: a whole batch, so that a slow
+	// function doesn't hold up the tickets of other functions.
 	resumes = 10
 )
 
