@@ -56,7 +56,7 @@ const (
 )
 
 const (
-	// leaseRounds is how often a lease is sent while other processes take lots too.
+	// leaseRounds is how often a lease is sent at most, if other processes lease at the same time.
 	leaseRounds = 4
 	// maxSkew is how far clocks may differ. If a bucket's time is further ahead, a wrong clock
 	// has set it: the bucket counts as full.

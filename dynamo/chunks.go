@@ -21,7 +21,7 @@ import (
 
 const (
 	maxBatch   = 25 // items in a BatchWriteItem
-	atOnce     = 8  // companions in a call: beside the body, the SDK takes up to four times their bytes
+	atOnce     = 8  // companions in a call: the SDK needs up to four times their bytes, beside the body
 	readRounds = 6  // how often a partly returned batch is read again
 	dropRounds = 3  // how often a partly deleted batch is deleted again
 )
@@ -179,7 +179,7 @@ func (s *Store) dropChunks(ctx context.Context, pk string, o *store.Overflow) er
 		_, err := s.api.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 			TableName: &s.table, Key: w.DeleteRequest.Key,
 			UpdateExpression:          aws.String("SET exp_s = :now REMOVE b"),
-			ConditionExpression:       aws.String("attribute_exists(pk)"), // an item that TTL has deleted must not come back
+			ConditionExpression:       aws.String("attribute_exists(pk)"), // otherwise the update would create an item that TTL has deleted
 			ExpressionAttributeValues: item.Map{":now": v.Secs(time.Now().Add(-time.Minute))},
 		})
 		if _, gone := errors.AsType[*types.ConditionalCheckFailedException](err); err != nil && !gone {

@@ -98,7 +98,7 @@ type Batch[Ev, Rec, Re any] struct {
 	// record after the other. nil: one warning line for the event on slog.Default.
 	NotRun func(ctx context.Context, rec Rec, err error)
 
-	shared bool // each function that gets a record does its own work
+	shared bool // several functions may get a record, and each of them does the work
 }
 
 // WithKey returns a copy of b with another [Batch.Key], for records that name their work. With
@@ -110,7 +110,7 @@ type Batch[Ev, Rec, Re any] struct {
 //		return o.ID, err
 //	})
 //
-// [Batch.WithBodyKey] has such functions for JSON.
+// For keys in JSON use [Batch.WithBodyKey], which needs no function of your own.
 //
 // Another key doesn't change the comparison: the whole body and the attributes are compared.
 // Suppose the body differs each time it is sent, for example by a time. Then each delivery after

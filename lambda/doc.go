@@ -49,7 +49,8 @@
 //
 // # Requests
 //
-// The engine acts on the requests of its methods (POST and PATCH by default) that have a key:
+// The engine acts on requests that have a key and one of the engine's methods (by default POST
+// and PATCH):
 //
 //   - The handler runs for the first request. Later requests with the same key get its
 //     status, body bytes and allow-listed headers, and Idempotent-Replayed: true. They

@@ -95,7 +95,7 @@ var _ awslambda.Handler = (*EachHandler[any, any, any])(nil)
 // one record the error is the record's error, otherwise a [*BatchError].
 //
 // If a handler has not returned in its time, its record fails ([ErrOverdue]), and Handle returns
-// without waiting. The handler still runs, and its key stays held ([idem.Options.Lease]). In
+// without waiting. The handler still runs, and still holds its key ([idem.Options.Lease]). In
 // Lambda this is dangerous: Lambda freezes the process, and the handler would continue later,
 // when another worker may hold the key. So in Lambda Handle panics, which ends the process.
 // Invoke posts the answer first.

@@ -134,7 +134,7 @@ func (c *course[Ev, Rec, Re]) run(ctx context.Context, lane []int, t turn) {
 			c.skip(lane[n+1:], why)
 			return
 		}
-		if !task.ran() && n+1 < len(lane) { // the record was done before: this event, or a part of it, comes again
+		if !task.ran() && n+1 < len(lane) { // the record was done before: the source delivers this event, or a part of it, again
 			c.tasks[lane[n+1]].req.ReadFirst = true
 		}
 	}

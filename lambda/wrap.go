@@ -154,7 +154,7 @@ type Handler[Ev, Re any] struct {
 	engine  *idem.Engine
 	adapter Adapter[Ev, Re]
 	fn      func(context.Context, Ev) (Re, error)
-	of      reader[Ev, Re] // in place of fn, unless nil
+	of      reader[Ev, Re] // not nil: used instead of fn
 	opt     HandlerOptions
 
 	operation string // owner of the handler's keys
