@@ -17,8 +17,8 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// answers answers a request from a record: a record in the way, or the record that the
-// owner's attempt has stored.
+// answers makes the answer to a request from a record: another attempt's record, or the
+// record that this attempt has stored.
 type answers struct {
 	core  *core
 	ask   *ask
@@ -27,7 +27,7 @@ type answers struct {
 	owner string
 }
 
-// answers returns the answers for the attempt of an owner.
+// answers returns a's answers. owner is the nonce with which the attempt writes.
 func (a *attempt) answers(owner string) answers {
 	return answers{a.core, &a.ask, &a.times, &a.watch, owner}
 }
@@ -35,7 +35,7 @@ func (a *attempt) answers(owner string) answers {
 // answers returns the answers for r's attempt.
 func (r *run) answers() answers { return answers{r.ask.core, r.ask, r.times, r.watch, r.writer.owner} }
 
-// answer answers from held, the record in the way, by the verdict v.
+// answer returns the answer for the verdict v about held, the record that the claim met.
 func (a answers) answer(ctx context.Context, held *store.Record, v state.Verdict) (Result, error) {
 	a.watch.met(held)
 	pk := a.ask.home.pk
@@ -104,7 +104,8 @@ func (a answers) accepted(rec *store.Record) Result {
 	return Result{Response: resp, Expires: state.Lifetime(rec)}
 }
 
-// unfinished answers a request whose operation goes on while nobody works on it.
+// unfinished answers a request whose operation is open although nobody works on it. why is
+// the reason.
 func (a answers) unfinished(rec *store.Record, why error) (Result, error) {
 	if a.ask.accepts && a.core.opt.InFlight == InFlightAccept && state.Completable(rec) {
 		return a.accepted(rec), nil
@@ -116,9 +117,9 @@ func (a answers) unfinished(rec *store.Record, why error) (Result, error) {
 	return Result{}, err
 }
 
-// withhold answers in place of the handler's answer, which isn't stored: why is the reason.
-// The operation may still act without its client, and end with another answer. held is nil
-// if the outcome of the release is unknown.
+// withhold answers in place of the handler's answer, which isn't stored for the reason why.
+// The operation may go on without its client, and end with another answer. held is nil if
+// the outcome of the release is unknown.
 func (a answers) withhold(ctx context.Context, rec, held *store.Record, resp Response, why string) (Result, error) {
 	a.core.log.WarnContext(ctx, "answer withheld: the operation is not finished; a handler ends an operation with idem.Respond, after the calls that it may have made",
 		"record", redact.Record(rec.PK), "operation", rec.ID, "route", rec.Route, "status", resp.Status, "why", why)
@@ -128,8 +129,8 @@ func (a answers) withhold(ctx context.Context, rec, held *store.Record, resp Res
 	return a.unfinished(rec, errors.New(why))
 }
 
-// retryAfter returns how long to wait for held's holder: until the end of its
-// lease, at most five seconds, since most handlers finish earlier.
+// retryAfter returns how long a client should wait for held's holder: until the end of the
+// holder's lease, at most five seconds, since most handlers finish earlier.
 func (a answers) retryAfter(held *store.Record) time.Duration {
 	if held == nil {
 		return time.Second
@@ -137,7 +138,7 @@ func (a answers) retryAfter(held *store.Record) time.Duration {
 	return min(max(held.Lease.Sub(a.core.opt.Now()), time.Second), defaults.MaxRetryAfter)
 }
 
-// body loads a finished record's body if the body lies outside of the record.
+// body loads the body of a finished record if the body lies outside of the record.
 func (a answers) body(ctx context.Context, held *store.Record) *Error {
 	o := held.Overflow
 	if o == nil {
@@ -159,9 +160,9 @@ func (a answers) body(ctx context.Context, held *store.Record) *Error {
 	return nil
 }
 
-// overtaken answers an attempt that lost the lease of the record pk. held is the record
-// now. The attempt has written nothing since, so its handler's answer is not the key's
-// answer.
+// overtaken answers an attempt that lost the lease of the record pk. held is the current
+// record. The attempt has written nothing since the loss, so the answer of its handler
+// doesn't count.
 func (a answers) overtaken(ctx context.Context, pk string, held *store.Record) (Result, error) {
 	a.core.log.WarnContext(ctx, "lease lost: another attempt has taken over", "record", redact.Record(pk))
 	a.watch.tell(ctx, evLeaseLost, held, ErrLeaseLost)

@@ -14,27 +14,27 @@ import (
 	"github.com/samekey/samekey/internal/base/scope"
 )
 
-// ask is the request of an attempt, with its key, its caller and the place of its record.
-// ask doesn't change after find.
+// ask holds the request of an attempt, the request's key and caller, and the place of the
+// key's record. After find, ask doesn't change.
 type ask struct {
 	core *core
 
 	req     *Request
-	request Request // room for req, in the same block
+	request Request // memory for req, in the same allocation
 
 	home  place  // where the key is claimed
 	other *place // where the record lies if an earlier or a later release has claimed it; nil without Options.Former
 
 	print     string       // the fingerprint
 	secret    string       // id of the secret of print
-	owner, id string       // nonces of the first claim: of its attempt, and of a new operation
+	owner, id string       // nonces of the first claim: the attempt's owner, and the id of a new operation
 	input     *store.Input // the part of req to store; nil without Options.Resumable
 
 	bare       bool   // the key's header had no quotes
 	accepts    bool   // a 202 is allowed
-	unattended bool   // run by a completer: there is only the stored request, and no client
-	barred     *Error // why the request may not begin an operation: only a record may answer it
-	unread     error  // why the fingerprint can't be made: only a record of another scheme can be compared
+	unattended bool   // run by a completer from the stored request, without a client
+	barred     *Error // why the request may not begin an operation; a record may still answer the request
+	unread     error  // why this engine's fingerprint can't be made; a record of another scheme can still be compared
 }
 
 // find checks the request and computes its record's key. spaces allows spaces in the key.
@@ -80,17 +80,18 @@ func (q *ask) find(ctx context.Context, spaces bool) (inside bool, err error) {
 	return q.inside(ctx)
 }
 
-// bar notes why the request may not begin an operation: today's rules forbid it, or too
-// little time is left. The first reason counts. The engine reads the record before it gives
-// the reason ([claiming.known]), since an earlier release may have begun the operation.
+// bar notes why the request may not begin an operation: the current options forbid it, or
+// too little time is left. The first reason counts. The engine reads the record before it
+// returns the reason ([claiming.known]), since an earlier release may have begun the
+// operation.
 func (q *ask) bar(op string, why error) {
 	if why != nil && q.barred == nil {
 		q.barred = &Error{Op: op, Err: why}
 	}
 }
 
-// checkTexts refuses a request with a text that isn't UTF-8: the item would hold another
-// text, and a record's encryption is bound to its texts.
+// checkTexts refuses a request with a text that isn't UTF-8: the table would hold another
+// text. Since encryption binds a record to its texts, nobody could open such a record.
 func checkTexts(r *Request) error {
 	for _, one := range [...]struct{ what, text string }{
 		{"operation", r.Operation}, {"tenant", r.Tenant}, {"route", r.Route}, {"function", r.Handler.Function}, {"handler", r.Handler.Name}, {"kind of caller", r.Identity.Kind},
@@ -102,8 +103,9 @@ func checkTexts(r *Request) error {
 	return nil
 }
 
-// allowsKey applies the options to the key of a new operation. A known key is exempt: an
-// earlier release may have had other rules. bare says that the key's header had no quotes.
+// allowsKey checks the key of a new operation against the options. A key with a record is
+// exempt: an earlier release may have had other rules. bare says that the key's header had
+// no quotes.
 func (o *Options) allowsKey(key string, bare bool, caller store.Identity) error {
 	least := o.MinKey
 	if caller.Kind == scope.One {
@@ -143,8 +145,8 @@ func drawNonces(b []byte) {
 }
 
 // inside reports whether ctx already runs in the operation of the key, at any depth: a
-// wrapper in a wrapper must not answer "in flight" to itself. The error refuses another
-// request under that key, as outside of the operation.
+// wrapper in a wrapper must not answer its own request with "in flight". The error refuses
+// another request under the same key, as outside of an operation.
 func (q *ask) inside(ctx context.Context) (bool, error) {
 	for op, _ := FromContext(ctx); op != nil; op = op.outer {
 		if op.over.Load() || !q.meets(op.run.ask, op.run.gate.pk) || !sameStore(op.run.ask.core.store, q.core.store) {
@@ -165,8 +167,8 @@ func (q *ask) inside(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// compare reports whether the request is the request that claimed held. A completer's
-// attempt has no request of its own, and matches any record.
+// compare reports whether held was claimed by the same request. A completer's attempt runs
+// the record's own request, so any record matches.
 func (q *ask) compare(held *store.Record) (same bool, err error) {
 	switch {
 	case q.unattended:
@@ -174,7 +176,7 @@ func (q *ask) compare(held *store.Record) (same bool, err error) {
 	case q.req.Unread != nil:
 		return false, fmt.Errorf("%w: the request can't be read: %v", ErrIncomparable, q.req.Unread) //nolint:errorlint // as below
 	case q.unread != nil && held.Scheme == q.core.scheme:
-		return false, fmt.Errorf("%w: %v", ErrIncomparable, q.unread) //nolint:errorlint // not the error: the answer would be another one
+		return false, fmt.Errorf("%w: %v", ErrIncomparable, q.unread) //nolint:errorlint // not wrapped: the wrapped error would change the answer
 	case held.Secret == q.secret && held.Scheme == q.core.scheme:
 		return hmac.Equal([]byte(held.Fingerprint), []byte(q.print)), nil
 	}

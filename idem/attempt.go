@@ -10,10 +10,10 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// attempt is one try at one operation. An attempt has all its data from the start, so
-// nested and concurrent attempts can't mix. Its steps pass values on: a claim (claim.go)
-// gives a record that this attempt holds, a run of the handler (run.go) gives an outcome,
-// and the end (end.go) gives the answer.
+// attempt is one try at one operation. An attempt gets all its data at the start, so nested
+// and concurrent attempts can't mix. It has three steps: a claim (claim.go) returns a
+// record that this attempt holds; a run of the handler (run.go) returns an outcome; and the
+// end (end.go) returns the answer.
 type attempt struct {
 	core  *core
 	ask   ask
@@ -21,7 +21,7 @@ type attempt struct {
 	watch watch
 }
 
-// attempt returns an attempt without a request yet.
+// attempt returns an attempt that has no request yet.
 func (e *core) attempt() *attempt {
 	a := &attempt{core: e, ask: ask{core: e}, times: times{core: e}}
 	a.ask.req = &a.ask.request
@@ -29,7 +29,7 @@ func (e *core) attempt() *attempt {
 	return a
 }
 
-// attemptAt returns an attempt at r, which is not copied.
+// attemptAt returns an attempt for the request r. r is not copied.
 func (e *core) attemptAt(r *Request) *attempt {
 	a := e.attempt()
 	a.ask.req = r
@@ -113,7 +113,7 @@ func (a *attempt) proceed(ctx context.Context, fn func(context.Context) (Respons
 	return res, err
 }
 
-// writer returns the writer of the attempt's first owner.
+// writer returns a writer with the owner of a's first claim.
 func (a *attempt) writer() writer { return writer{&a.times, a.ask.owner} }
 
 // claiming returns a claiming for the record of a's key.
@@ -130,9 +130,9 @@ func (a *attempt) run(rec *store.Record, w writer) *run {
 }
 
 // unreachable reports whether a claim failed because the store could not be reached.
-// ModeOpen must not run the request after a certain refusal, after the store has returned a
-// record (claiming.seen), or if the encryption key can't be had: the record may hold an
-// answer.
+// ModeOpen must not run the request in three other cases: the store certainly refused the
+// call; the store has returned a record (claiming.seen); or the encryption key can't be
+// had. In the last two cases, the record may hold an answer.
 func unreachable(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	return ok && e.Op == "claim" && errors.Is(err, ErrUnavailable) && !errors.Is(err, store.ErrRefused) && !errors.Is(err, store.ErrSealed)
@@ -146,7 +146,7 @@ func (a *attempt) refused(ctx context.Context, err error) {
 	})
 }
 
-// refuses tells the hooks that r is refused before an attempt.
+// refuses tells the hooks that r is refused before an attempt was made.
 func (e *core) refuses(ctx context.Context, r *Request, err error) {
 	e.attemptAt(r).refused(ctx, err)
 }

@@ -12,9 +12,9 @@ import (
 // calls logs the calls that the Foreign phases of a run have made.
 type calls struct {
 	mu    sync.Mutex
-	asked map[string]bool   // calls whose key was handed out: true until they are committed
+	asked map[string]bool   // calls whose key the phase has requested: true until the call is committed
 	sent  map[string]string // hashes of the data that the calls send, if known
-	marks []string          // marks of the running or failed Foreign; nil without one
+	marks []string          // marks of the Foreign that runs or has failed; nil without such a phase
 }
 
 // enter records that a Foreign phase runs. The phase may call without a key.
@@ -24,8 +24,8 @@ func (c *calls) enter(phase string) {
 	c.marks = state.Marks(phase)
 }
 
-// missed reports whether doubts have the mark of a call that this run has not repeated: the
-// mark belongs neither to a committed Foreign nor to the present one.
+// missed reports whether doubts have the mark of a call that this run has not repeated: a
+// mark that belongs neither to a committed Foreign nor to the running Foreign.
 func (c *calls) missed(doubts []string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

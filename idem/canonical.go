@@ -15,8 +15,8 @@ import (
 const (
 	// maxDepth bounds the recursion over a client's JSON.
 	maxDepth = 200
-	// maxForm is the largest body with a form. Before the claim, a form takes about 30 times
-	// the body's memory, and a third of a second.
+	// maxForm is the size of the largest body with a form. Making such a form takes about 30
+	// times the body's memory and a third of a second, and comes before the claim.
 	maxForm = 1 << 20
 )
 
@@ -50,8 +50,8 @@ func CanonicalJSON(body []byte) ([]byte, bool) {
 	return form, err == nil
 }
 
-// formOf returns the form of a JSON value: equal values have the same bytes. Values are
-// compared as by [exactJSON] if exact, else as by [CanonicalJSON].
+// formOf returns the form of a JSON value: values that count as equal have the same bytes.
+// If exact is true, the rules of [exactJSON] decide, otherwise those of [CanonicalJSON].
 func formOf(body []byte, exact bool) ([]byte, error) {
 	if len(body) > maxForm {
 		return nil, errTooLong
@@ -76,7 +76,7 @@ func formOf(body []byte, exact bool) ([]byte, error) {
 // canonical holds the state of a conversion to the canonical form.
 type canonical struct {
 	dec     *json.Decoder
-	exact   bool     // numbers are equal by value
+	exact   bool     // numbers are compared by value
 	out     []byte   // without white space, members in their original order
 	members []member // of the open objects, the innermost last
 	moved   []object // objects whose members must change places, in their order in out
@@ -191,8 +191,8 @@ func (c *canonical) arrange(start int, members []member) error {
 	return nil
 }
 
-// foldRune returns the same rune for all runes that differ only in case, as
-// encoding/json and [strings.EqualFold] have it: the smallest of them.
+// foldRune returns the smallest of the runes that differ from r only in case, by the rules
+// of encoding/json and [strings.EqualFold].
 func foldRune(r rune) rune {
 	for {
 		next := unicode.SimpleFold(r)

@@ -13,7 +13,8 @@ import (
 	"github.com/samekey/samekey/internal/trace"
 )
 
-// claim claims the record, or returns the record in the way and the verdict about it.
+// claim claims the record. If another record has the key, claim returns that record and the
+// verdict about it.
 func (c *claiming) claim(ctx context.Context) (rec *store.Record, v state.Verdict, err error) {
 	until := c.until()
 	ctx, sp := c.watch.step(ctx, trace.Claim, "")
@@ -28,8 +29,8 @@ func (c *claiming) claim(ctx context.Context) (rec *store.Record, v state.Verdic
 		}
 	}()
 	begun := c.core.opt.Now().Round(0) // wall clock, which advances while a sandbox is frozen
-	var cause error                    // why the last claim was not applied, though no record is in the way
-	var beside string                  // the other place
+	var cause error                    // why the last claim was not applied, although the key has no record
+	var beside string                  // pk of the key's other place
 	if c.ask.other != nil {
 		beside = c.ask.other.pk
 	}
@@ -48,8 +49,8 @@ func (c *claiming) claim(ctx context.Context) (rec *store.Record, v state.Verdic
 		}
 		now := c.core.opt.Now()
 		if now.Round(0).Sub(begun) > maxClaim || replaces != nil && replaces.ID == c.id {
-			// A claim with this nonce may have been applied, and its record has expired or was
-			// freed by another attempt: continue as another owner.
+			// A claim with this nonce may have been applied, and then its record expired or
+			// another attempt freed it: continue as another owner.
 			c.writer.owner, c.id, begun = rand.Text(), rand.Text(), now.Round(0)
 		}
 		next := c.fresh(now)
@@ -57,7 +58,7 @@ func (c *claiming) claim(ctx context.Context) (rec *store.Record, v state.Verdic
 			if r == nil {
 				continue
 			}
-			if by := state.ForgottenBy(r); by != nil { // its author may not have got an answer
+			if by := state.ForgottenBy(r); by != nil { // the operator who freed the key may not have got an answer
 				next.Settled = []store.Decision{*by}
 			}
 		}
@@ -98,7 +99,7 @@ func (c *claiming) claim(ctx context.Context) (rec *store.Record, v state.Verdic
 	return nil, state.InFlight, nil
 }
 
-// until returns the deadline for the calls of a claim.
+// until returns the deadline of a claim's calls to the store.
 func (c *claiming) until() time.Time { return earlier(c.times.unbegun, time.Now().Add(maxClaim)) }
 
 // fresh returns the unwritten record of a new operation.
@@ -109,7 +110,7 @@ func (c *claiming) fresh(now time.Time) *store.Record {
 		Handler: q.req.Handler, Tenant: q.req.Tenant, DeliveryKey: q.req.DeliveryKey, Trace: c.watch.course.own, Retention: c.core.retention,
 	}
 	if q.input != nil {
-		r.Input = new(*q.input) // a store moves a large body
+		r.Input = new(*q.input) // a copy: the store moves a large body out of its Input
 	}
 	if opt.CallsOut {
 		r.Keep, r.Mark = store.KeepOpen, state.AnyCall
@@ -117,8 +118,8 @@ func (c *claiming) fresh(now time.Time) *store.Record {
 	return state.Claimed(r, now, c.times.leaseEnd(now))
 }
 
-// load reads the record after a claim with an unknown outcome: this claim's record, or the
-// record that has refused the claim. Without a record the claim was not applied.
+// load reads the record after a claim with an unknown outcome. The record is that of this
+// claim, or the record that refused the claim. Without a record, the claim was not applied.
 func (c *claiming) load(ctx context.Context, cause error) (*store.Record, error) {
 	rec, err := c.either(ctx)
 	if err == nil && rec == nil {
@@ -130,9 +131,9 @@ func (c *claiming) load(ctx context.Context, cause error) (*store.Record, error)
 	return rec, nil
 }
 
-// resolve judges the record in the way or takes it over. If the record at home belongs to
-// another request and the key has another place, resolve looks there too. away reports
-// whether the verdict is about the other place.
+// resolve judges held, the record that the claim met, or takes it over. If held is at home
+// and belongs to another request, resolve also looks at the key's other place, if there is
+// one. away reports whether the verdict is about the other place.
 func (c *claiming) resolve(ctx context.Context, held *store.Record, until time.Time) (rec *store.Record, v state.Verdict, away bool, err error) {
 	away = c.ask.away(held.PK)
 	rec, v, err = c.judgeOrTakeOver(ctx, held, until)
@@ -143,15 +144,15 @@ func (c *claiming) resolve(ctx context.Context, held *store.Record, until time.T
 	return rec, v, away, err
 }
 
-// elsewhere judges the record at the other place, if home has no record or another
-// request's: a change of scopes may make one key of two, or two of one. If the request is
+// elsewhere judges the record at the other place, if home has no record or the record of
+// another request: a change of scopes may split a key or merge two keys. If the request is
 // at neither place, elsewhere returns the verdict about home.
 func (c *claiming) elsewhere(ctx context.Context, op string, own *store.Record, v state.Verdict, until time.Time) (*store.Record, state.Verdict, error) {
 	if c.ask.other == nil || v != state.Again && v != state.Mismatch {
 		return own, v, nil
 	}
 	there, found, err := c.judgeAt(ctx, op, c.ask.other.pk, until)
-	gone := there == nil || there.State == store.None || c.isFree(there) // otherwise it was released meanwhile
+	gone := there == nil || there.State == store.None || c.isFree(there) // otherwise the record was released meanwhile
 	if err == nil && (gone || found == state.Mismatch && v == state.Mismatch) {
 		return own, v, nil
 	}
@@ -167,8 +168,8 @@ func (c *claiming) judgeAt(ctx context.Context, op, pk string, until time.Time) 
 	return c.judgeOrTakeOver(ctx, held, until)
 }
 
-// judgeOrTakeOver judges the record in the way, and takes the record over if no attempt
-// holds it. With too little time left the verdict is TooSoon.
+// judgeOrTakeOver judges held, and takes it over if no attempt holds it. With too little
+// time left the verdict is TooSoon.
 func (c *claiming) judgeOrTakeOver(ctx context.Context, held *store.Record, until time.Time) (*store.Record, state.Verdict, error) {
 	v, err := c.judge(held)
 	if v == state.TakeOver && c.times.short() != nil {
@@ -206,14 +207,14 @@ func (c *claiming) supplied(in *store.Input) *store.Input {
 	return &with
 }
 
-// judge judges the record in the way.
+// judge judges held for this claim.
 func (c *claiming) judge(held *store.Record) (state.Verdict, error) {
 	c.seen = c.seen || held != nil && held.State != store.None
 	return c.ask.judge(held, c.writer.owner)
 }
 
-// judge judges a record of the key for the attempt of an owner. Without a record the
-// verdict is Again.
+// judge judges held, a record of the key, for the attempt with this owner. If held is nil,
+// the verdict is Again.
 func (q *ask) judge(held *store.Record, owner string) (state.Verdict, error) {
 	if held == nil || held.State == store.None {
 		return state.Again, nil
@@ -236,7 +237,8 @@ func (c *claiming) isFree(r *store.Record) bool {
 	return r != nil && state.Free(r, c.core.opt.Now())
 }
 
-// either reads the record that a claim meets, at either place; nil if there is none.
+// either reads the record at home or, if there is none, at the other place; nil if neither
+// has one.
 func (c *claiming) either(ctx context.Context) (*store.Record, error) {
 	rec, err := c.core.store.Load(ctx, c.ask.home.pk)
 	if err == nil && rec == nil && c.ask.other != nil {
@@ -245,10 +247,10 @@ func (c *claiming) either(ctx context.Context) (*store.Record, error) {
 	return rec, err
 }
 
-// bury fences the holders of an expired or freed record at the other place, so that the key
-// can be claimed at home, and returns the fenced record. A key with one place needs no
-// bury: the claim replaces the record, and so fences its holders. A record that another
-// attempt has released in the meantime stays as it is.
+// bury fences the holders of held, an expired or freed record at the other place, and
+// returns the fenced record. The key can then be claimed at home. A key with one place
+// doesn't need bury: the claim replaces the record, and so fences its holders. If another
+// attempt has released the record in the meantime, bury leaves it as it is.
 func (c *claiming) bury(ctx context.Context, held *store.Record, until time.Time) (*store.Record, error) {
 	if !c.isFree(held) { // gone, or released meanwhile: the next claim shows it
 		return nil, nil
@@ -262,7 +264,7 @@ func (c *claiming) bury(ctx context.Context, held *store.Record, until time.Time
 	case err != nil && !errors.Is(err, ErrConflict):
 		c.core.log.ErrorContext(ctx, "an expired record under the other scope can't be fenced", "record", redact.Record(held.PK), "error", err)
 		return nil, unavailable("claim", held.PK, err)
-	case l != state.Landed: // the next claim shows what stands there
+	case l != state.Landed: // the next claim shows the current record
 		return nil, nil
 	}
 	return fenced, nil

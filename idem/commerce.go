@@ -5,9 +5,9 @@ import (
 	"net/http"
 )
 
-// Answers in the forms of the commerce protocols for assistants.
+// Answers in the error formats of the commerce protocols ACP and UCP.
 
-// commerceCodes are the codes that the protocols have for our errors.
+// commerceCodes maps our errors to the codes of the protocols.
 var commerceCodes = []struct {
 	err  error
 	code string

@@ -15,8 +15,8 @@ import (
 // The commits of a run: a phase, the outcome of an intent, the answer, the
 // mark of a stuck operation. All of them go through run.write.
 
-// mark records that a call follows, which sends sent: from then on the record is kept, and
-// shows the call if the process dies.
+// mark records that a call follows, and sent, the hashes of its data. From then on the
+// record is kept, and it shows the call even if the process dies.
 func (r *run) mark(ctx context.Context, mark string, sent map[string]string) error {
 	_, err := r.write(ctx, trace.Commit, func(base *store.Record) *store.Record {
 		return state.Calling(base, mark, sent)
@@ -24,8 +24,9 @@ func (r *run) mark(ctx context.Context, mark string, sent map[string]string) err
 	return err
 }
 
-// commit writes a phase, with the user's writes, and ends it unless it is an intent.
-// Jobs that were staged for the phase join its end.
+// commit writes a phase together with the user's writes. An intent is only the begin of a
+// call, and its jobs are not written. Any other phase has then ended, and its jobs are
+// written with it.
 func (r *run) commit(ctx context.Context, phase store.Phase, got collected) error {
 	var jobs map[string]Job
 	var err error
@@ -48,8 +49,9 @@ func (r *run) commit(ctx context.Context, phase store.Phase, got collected) erro
 	return nil
 }
 
-// replaceIntent replaces the intent at the end of the record by phases: none or one. No job
-// waits: the intent was committed with all jobs, and accepts none.
+// replaceIntent replaces the intent at the end of the record by phases: none or one. There
+// are no jobs to write: earlier jobs were committed before the intent, and an intent
+// accepts none.
 func (r *run) replaceIntent(ctx context.Context, calls []string, phases ...store.Phase) error {
 	_, err := r.write(ctx, trace.Commit, func(base *store.Record) *store.Record {
 		return state.IntentReplaced(base, r.ask.core.opt.Now(), phases, nil, calls)
@@ -72,8 +74,8 @@ func (r *run) committed(ctx context.Context, phase string, jobs int, calls []str
 	})
 }
 
-// finish stores resp, an answer that is clean, together with writes and jobs, and returns
-// the stored answer. An error other than an *ended says why no answer is stored.
+// finish stores resp together with writes and jobs, and returns the stored answer. resp
+// must be clean (see [clean]). An error other than an *ended says why no answer is stored.
 func (r *run) finish(ctx context.Context, resp Response, writes []Write, jobs []Job) (Result, error) {
 	staged, err := r.progress.staged(ctx, jobs, r.ask.core.due, r.writer.jobs)
 	if err != nil {
@@ -81,7 +83,7 @@ func (r *run) finish(ctx context.Context, resp Response, writes []Write, jobs []
 	}
 	stored := storedPart(resp, r.ask.core.headers)
 	var made *store.Record
-	reuse := func() { // the next try uses the companions that a try has written
+	reuse := func() { // the next try uses the companions that an earlier try has written
 		if made != nil {
 			r.written = made.Overflow
 		}

@@ -13,33 +13,33 @@ import (
 	"github.com/samekey/samekey/internal/trace"
 )
 
-// The end of a run: decide says what follows from its outcome, and run.end does it.
+// The end of a run: decide chooses what to do after an outcome, and run.end does it.
 
 // outcome says how a handler has ended.
 type outcome struct {
-	end        *ended   // the operation has ended before, in a phase; nil if it has not
-	resp       Response // if err is nil
-	err        error    // the handler's own
+	end        *ended   // how a phase has ended the operation; nil if none has
+	resp       Response // the handler's answer, if err is nil
+	err        error    // the handler's own error
 	definitive bool     // resp was made by Respond
 	stored     bool     // Options.Stored accepts resp
-	failed     error    // of the first phase that failed; nil if none did
+	failed     error    // error of the first failed phase; nil if none failed
 	left       bool     // a phase is still running: its call may contradict any answer
 }
 
-// doubt is what an earlier attempt left open, and this run hasn't cleared up.
+// doubt describes what earlier attempts left open and this run hasn't cleared up.
 type doubt struct {
-	passed error // why, if the handler passed by recorded work or by a call that may have been made
-	missed bool  // the call passed by has a mark: an attempt may have died in the call
+	passed error // set if the handler left out recorded work, or a call that an earlier attempt began: says which
+	missed bool  // a call that this run has not repeated has a mark: an attempt may have died in the call
 }
 
 // ending says what an attempt does after the run of its handler.
 type ending struct {
 	store    bool   // store the answer: it ends the operation
-	withheld bool   // the operation goes on, and its client gets no answer
+	withheld bool   // the operation goes on, and the client doesn't get the handler's answer
 	refused  bool   // nothing was accepted: the key may be free
-	why      string // why the answer isn't stored; "" if cause tells
+	why      string // why the answer isn't stored; "" if cause says it
 	err      error  // returned in place of the answer
-	breaks   bool   // err is a mistake of the program, which counts like a failed phase
+	breaks   bool   // err is a mistake of the program, and counts as a failed phase
 	cause    error  // why the record is released
 }
 
@@ -99,7 +99,7 @@ func (r *run) end(ctx context.Context, o outcome) (Result, error) {
 	return r.endUnstored(ctx, o.resp, e)
 }
 
-// doubt returns what the run has not cleared up.
+// doubt returns what earlier attempts left open and the run has not cleared up.
 func (r *run) doubt() doubt {
 	return doubt{r.progress.leftover(&r.calls), r.calls.missed(r.record().Doubts)}
 }
@@ -125,11 +125,11 @@ func (r *run) ends(ctx context.Context, resp Response, writes []Write, jobs []Jo
 	return nil, err
 }
 
-// conclude stores the handler's answer and returns it. The effect has happened, so a failed
-// write need not be an error: at worst, a handler without phases gives its answer unstored.
-// A failure is an error if the commit has jobs, if there were phases (also a failed phase,
-// whose commit may have been applied), or if the request is stored: another attempt may
-// give another answer.
+// conclude stores the handler's answer and returns it. If the write fails, the effect has
+// happened all the same: a handler without phases then gives its answer unstored. The
+// failure is an error in three cases: the commit has jobs; there were phases (also a failed
+// phase, whose commit may have been applied); or the request is stored. In these cases
+// another attempt may give another answer.
 func (r *run) conclude(ctx context.Context, resp Response) (Result, error) {
 	var err error
 	for try := range 3 {
@@ -171,10 +171,10 @@ func (r *run) conclude(ctx context.Context, resp Response) (Result, error) {
 	return Result{Response: resp, Unstored: true}, nil
 }
 
-// mayDrop reports whether only an answer's status may be stored, after storing the answer
-// in rec has failed with err: the answer can never fit, or only the record shows that a
-// handler without phases has had its effect. A record that is kept stays open instead: its
-// next attempt gives an answer that can be stored.
+// mayDrop reports whether to store only the answer's status, after storing the answer in
+// rec has failed with err. It does so if the answer can never fit, or if nothing but the
+// record shows that a handler without phases has had its effect. A record that is kept
+// stays open instead: the next attempt gives an answer that can be stored.
 func mayDrop(err error, rec *store.Record) bool {
 	return errors.Is(err, store.ErrTooLarge) || !state.Kept(rec)
 }
@@ -219,7 +219,7 @@ func (r *run) endUnstored(ctx context.Context, resp Response, e ending) (Result,
 	}
 }
 
-// releasing describes a run without an answer. If the program refuses to
+// releasing describes the release after a run without an answer. If the program refuses to
 // continue, Why is the phase's error, which the handler may have hidden.
 func (r *run) releasing() state.Release {
 	left, err := r.gate.failure()
@@ -268,8 +268,8 @@ func (r *run) release(ctx context.Context, b state.Release, cause error) (_ *sto
 	return nil, state.NotYet, fail("release", rec.PK, ErrConflict)
 }
 
-// final reports whether a client takes an answer with this status for the outcome. After a
-// 5xx the client doesn't know the outcome, and retries.
+// final reports whether a client takes an answer with this status as the operation's
+// outcome. After a 5xx the client doesn't know the outcome, and retries.
 func final(status int) bool { return status < http.StatusInternalServerError }
 
 // notCalled describes an answer that would hide a call.

@@ -13,16 +13,16 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// core is what all attempts of an engine share. It holds no state of a request.
+// core holds what all attempts of an engine share. It holds no state of a request.
 type core struct {
 	names     naming
 	store     store.Store
 	opt       Options
 	retention time.Duration // of records, in whole seconds
-	spare     time.Duration // the part of a lease's margin for renewals: in the other part, a timeout may kill late
+	spare     time.Duration // half of LeaseMargin: time for a renewal before the lease ends; the other half is for a timeout that kills late
 	log       *slog.Logger
 	scheme    string          // of Options.Fingerprint
-	methods   map[string]bool // on which the engine acts
+	methods   map[string]bool // HTTP methods on which the engine acts
 	headers   map[string]bool // response headers to store
 	hooks     map[happening]eventHook
 	noLimit   sync.Once // guards a warning

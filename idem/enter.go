@@ -12,8 +12,8 @@ import (
 	"github.com/samekey/samekey/internal/trace"
 )
 
-// claiming gets the record of a request's key. It ends with a record that this attempt
-// holds (Own, TakeOver), or with the record in the way and the verdict about it.
+// claiming claims the record of a request's key. The result is a record that this attempt
+// holds (verdict Own or TakeOver), or another attempt's record and the verdict about it.
 type claiming struct {
 	core   *core
 	ask    *ask
@@ -22,16 +22,16 @@ type claiming struct {
 	writer writer
 
 	id        string        // of the operation, if it is new
-	barred    *Error        // why the request may begin nothing, if no record decided
+	barred    *Error        // why the request may begin nothing; set if no record decided
 	seat      *seat         // in the caller's quota; nil without a quota
 	seen      bool          // the store has returned a record of the key, from a read or a refused claim
 	foundFree bool          // a read before the claim has found the key free, at both places
-	freed     *store.Record // found by that read: the claim replaces it
+	freed     *store.Record // the free record that this read has found: the claim replaces it
 }
 
-// enter reads the record of a likely repetition first, which costs less than a refused
-// claim. Then enter asks the quota about a new operation, and claims. A wrong guess about
-// the repetition changes only the price. The caller must leave c.seat.
+// enter reads the record first if the request is probably a repetition, since a read costs
+// less than a refused claim. A wrong guess changes only the price. For a new operation,
+// enter then asks the quota, and claims. The caller must leave c.seat.
 func (c *claiming) enter(ctx context.Context) (rec *store.Record, v state.Verdict, err error) {
 	if c.barred == nil && (c.ask.req.ReadFirst || retrysign.In(c.ask.req.Header)) {
 		rec, v, err = c.readFirst(ctx)
@@ -43,8 +43,8 @@ func (c *claiming) enter(ctx context.Context) (rec *store.Record, v state.Verdic
 	return rec, v, err
 }
 
-// begin begins a new operation, if the request may and the quota allows it. A record in the
-// way decides instead: the operation is not new.
+// begin begins a new operation if the request may, and if the quota allows it. If the key
+// has a record, the record decides instead: the operation is not new.
 func (c *claiming) begin(ctx context.Context) (*store.Record, state.Verdict, error) {
 	if rec, v, err := c.admit(ctx); err != nil || v != state.Again {
 		return rec, v, err
@@ -56,10 +56,10 @@ func (c *claiming) begin(ctx context.Context) (*store.Record, state.Verdict, err
 	return rec, v, err
 }
 
-// admit decides whether the request may begin a new operation, and asks the quota, if there
-// is one, for a seat. The verdict Again allows the claim. Any other verdict is about a
-// record in the way: the operation is not new. Operations within an operation need no seat
-// of their own.
+// admit decides whether the request may begin a new operation. If there is a quota, admit
+// takes a seat. The verdict Again allows the claim. Any other verdict is about a record of
+// the key: the operation is not new. Operations within an operation need no seat of their
+// own.
 func (c *claiming) admit(ctx context.Context) (*store.Record, state.Verdict, error) {
 	if c.barred != nil {
 		return c.known(ctx, c.barred)
@@ -112,10 +112,10 @@ func (c *claiming) known(ctx context.Context, refusal *Error) (*store.Record, st
 	return rec, v, err
 }
 
-// readFirst reads the record, and judges it or takes it over like a record that has just
-// refused a claim: so the read is consistent. The verdict Again leaves everything to the
-// claim, also after a failed read or a record that refuses no claim. But ModeOpen runs
-// nothing after a record was seen.
+// readFirst reads the record, and judges it or takes it over as if the record had just
+// refused a claim; so the read is consistent. The verdict Again leaves the decision to the
+// claim. The verdict is also Again if the read failed, or if the record would not refuse a
+// claim. But after a record was seen, ModeOpen runs nothing.
 func (c *claiming) readFirst(ctx context.Context) (held *store.Record, v state.Verdict, err error) {
 	until := c.until()
 	ctx, cancel := c.times.within(ctx, until)
@@ -139,7 +139,8 @@ func (c *claiming) readFirst(ctx context.Context) (held *store.Record, v state.V
 	return nil, state.Again, nil
 }
 
-// glance reads the record, if it can be opened, and leaves time for the claim.
+// glance reads the record in at most half of the time, which leaves time for the claim. A
+// record that can't be opened is an error.
 func (c *claiming) glance(ctx context.Context, until time.Time) (*store.Record, error) {
 	ctx, cancel := context.WithTimeout(ctx, half(until))
 	defer cancel()

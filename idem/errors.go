@@ -137,7 +137,7 @@ var (
 )
 
 // recordUnread is the error of a request that is refused although its record could not be
-// read. So the answer says nothing about the operation.
+// read. The answer then says nothing about the operation.
 type recordUnread struct{ err error }
 
 func (u *recordUnread) Error() string { return u.err.Error() }
@@ -151,30 +151,30 @@ func (h *handlerError) Error() string { return h.err.Error() }
 
 func (h *handlerError) Unwrap() error { return h.err }
 
-// panicked is the error of a handler's panic. It unwraps to nothing, since the value of a
-// panic is not the handler's answer. The error's text goes to the log and into the record.
+// panicked is the error of a handler's panic. It has no Unwrap, since the value of a panic
+// is not the handler's answer. The error's text goes to the log and into the record.
 type panicked struct{ value any }
 
 func (p *panicked) Error() string { return "handler " + redact.Panic(p.value) }
 
-// answered is Respond's error.
+// answered is the error that Respond returns.
 type answered struct{ v any }
 
 func (*answered) Error() string { return "idem: a definitive answer (return it from the handler)" }
 
-// safe is the error of SafeToRetry.
+// safe is the error that SafeToRetry returns.
 type safe struct{ err error }
 
 func (s *safe) Error() string { return s.err.Error() }
 
 func (s *safe) Unwrap() error { return s.err }
 
-// fail is an error of the step op that names the record pk.
+// fail returns an error of the step op that names the record pk.
 func fail(op, pk string, err error) *Error {
 	return &Error{Op: op, Record: redact.Record(pk), Err: err}
 }
 
-// phaseError is an error that a handler may return.
+// phaseError returns an error that a handler may return.
 func phaseError(op, pk string, err error) *Error {
 	e := fail(op, pk, err)
 	e.phase = true

@@ -82,7 +82,7 @@ func appendDecimal(b []byte, number string) []byte {
 func appendSum(b []byte, integer string, n int) []byte {
 	negative := strings.HasPrefix(integer, "-")
 	integer = strings.TrimLeft(strings.TrimLeft(integer, "+-"), "0")
-	const short = 17 // digits whose sum with a body's length is an int64
+	const short = 17 // so many digits and a body's length have a sum that fits into an int64
 	if len(integer) <= short {
 		i, _ := strconv.ParseInt("0"+integer, 10, 64) // digits only
 		if negative {

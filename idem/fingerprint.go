@@ -83,8 +83,8 @@ type Secret struct {
 	Key []byte // at least 16 bytes
 }
 
-// neverFingerprinted are headers that may differ between honest retries, besides
-// [Options.KeyHeader] and those that count retries.
+// neverFingerprinted lists headers that may differ between honest retries, besides
+// [Options.KeyHeader] and the headers that count retries.
 var neverFingerprinted = []string{
 	"Authorization", "Cookie", "Idempotency-Key", "Traceparent", "Tracestate", "X-Amzn-Trace-Id", "X-Request-Id",
 }
@@ -176,7 +176,7 @@ func (f *Fingerprint) validateSecrets() error {
 }
 
 // digest returns the unkeyed SHA-256 of the parts that count. Each part has a tag and its
-// length, so that no two requests produce the same bytes.
+// length, so that two different requests never produce the same bytes.
 func (f *Fingerprint) digest(r *Request) (sum [sha256.Size]byte, err error) {
 	small, tag, body := make([]byte, 0, 256), byte('b'), r.Body
 	if r.Same != nil {
@@ -254,8 +254,8 @@ func (f *Fingerprint) sign(digest [sha256.Size]byte) (fp [sha256.Size]byte, secr
 }
 
 // matches reports whether held was made from r, by the scheme and the secret that held
-// names. If the scheme or the secret isn't configured, the error is ErrIncomparable: a
-// replay could be another request's answer, and a mismatch would advise a new key.
+// names. If the scheme or the secret isn't configured, the error is ErrIncomparable. A
+// replay could then be another request's answer, and a mismatch would advise a new key.
 func (f *Fingerprint) matches(held *store.Record, r *Request) (bool, error) {
 	scheme, secret := held.Scheme, held.Secret
 	by := f.known(scheme)
@@ -263,8 +263,8 @@ func (f *Fingerprint) matches(held *store.Record, r *Request) (bool, error) {
 		return false, fmt.Errorf("%w: the scheme %q is unknown", ErrIncomparable, scheme)
 	}
 	digest, err := by.digest(r)
-	if err != nil { // of a Func: whether the record's request was this one is unknown
-		return false, fmt.Errorf("%w: by the scheme %q: %v", ErrIncomparable, scheme, err) //nolint:errorlint // not the error: the answer would be another one
+	if err != nil { // Func failed: nobody knows whether the record was made from r
+		return false, fmt.Errorf("%w: by the scheme %q: %v", ErrIncomparable, scheme, err) //nolint:errorlint // not wrapped: the wrapped error would change the answer
 	}
 	if secret != "" {
 		i := slices.IndexFunc(f.Secrets, func(s Secret) bool { return s.ID == secret })

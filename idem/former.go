@@ -83,8 +83,9 @@ func (f *Former) preset() *Options {
 	return &o
 }
 
-// knowPreset makes the requests of the former preset known, and those of the present one in
-// the first release.
+// knowPreset lets the engine accept the methods and keys of the former preset, and adds its
+// fingerprint to Known. In the first release, new records use the former fingerprint, and
+// Known has the present one.
 func (o *Options) knowPreset(was Options) {
 	for _, m := range was.Methods {
 		if !slices.Contains(o.Methods, m) {

@@ -10,7 +10,7 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// handlers are the registered names of an engine's handlers.
+// handlers holds the registered names of an engine's handlers.
 type handlers struct {
 	mu        sync.Mutex
 	name      map[string]bool

@@ -21,17 +21,17 @@ type Job = store.Job
 // acknowledgement grows with the record's size.
 const maxJobs = 50
 
-// maxKind is the length of the longest kind: EventBridge takes no longer detail type.
+// maxKind is the length of the longest kind: the limit of EventBridge for a detail type.
 const maxKind = 128
 
-// maxArgs is the largest size of Args that every sink takes beside the job's id, kind and
-// trace: SNS and Step Functions take 256 KiB. A job that its sink refuses would wait for
-// people for ever.
+// maxArgs is the largest size of Args, in bytes, that every sink accepts. SNS and Step
+// Functions accept 256 KiB, which include the job's id, kind and trace. A job that its sink
+// refuses would wait for people for ever.
 const maxArgs = 250 << 10
 
-// argsSize returns the larger size of args in the two forms that sinks send: as they are,
-// with escapes for two characters that SQS refuses; or compact in an event's JSON, with
-// escapes for the characters of HTML.
+// argsSize returns the size of args as sinks send them. Sinks send two forms, and the
+// larger size counts. One form is args unchanged, with escapes for two characters that SQS
+// refuses. The other is compact JSON in an event, with escapes for the characters of HTML.
 func argsSize(args []byte) int {
 	if len(args) <= maxArgs/6 { // no character has an escape of more than six times its bytes
 		return len(args)
@@ -41,8 +41,8 @@ func argsSize(args []byte) int {
 	return max(len(event), len(args)+escape*(bytes.Count(args, []byte("\ufffe"))+bytes.Count(args, []byte("\uffff"))))
 }
 
-// due returns j with its time as the record has it. A time in the past is dropped: the job
-// is like any other.
+// due returns j with the time in the form of the record. A time in the past is dropped: the
+// job is then delivered without a delay.
 func (c *core) due(j Job) (Job, error) {
 	now, retention := c.opt.Now(), c.opt.Retention
 	switch {
@@ -102,8 +102,8 @@ func (r *run) stage(ctx context.Context, jobs []Job) error {
 	})
 }
 
-// stages returns why jobs can't be committed with all that waits for the next commit; nil
-// if they can.
+// stages returns an error if jobs can't be committed together with all that waits for the
+// next commit.
 func (r *run) stages(ctx context.Context, jobs []Job) error {
 	mine, err := r.watch.checked(ctx, jobs)
 	if err != nil {
@@ -118,7 +118,8 @@ func (r *run) stages(ctx context.Context, jobs []Job) error {
 	return sizer.Fits(rec, state.Advanced(rec, r.ask.core.opt.Now(), nil, all, nil))
 }
 
-// checked returns jobs with the trace of ctx, or why one of them can never be staged.
+// checked returns jobs with the trace context of ctx, or an error if one of the jobs can
+// never be staged.
 func (w *watch) checked(ctx context.Context, jobs []Job) ([]Job, error) {
 	for _, j := range jobs {
 		if err := checkJob(j); err != nil {

@@ -229,8 +229,8 @@ func (p *phaseRun) markLookUpStuck(ctx context.Context, d state.Doubtful, note *
 	return p.run.stick(ctx, why, func(base *store.Record) *store.Record { return p.leaves(base, d, note) })
 }
 
-// leaves returns base as people get it: with the phase as a call that has begun, and the
-// note.
+// leaves returns base in the form in which people get it: with the phase as a call that has
+// begun, and with the note of the last look-up.
 func (p *phaseRun) leaves(base *store.Record, d state.Doubtful, note *store.Asked) *store.Record {
 	if note != nil {
 		base = state.Noted(base, note)

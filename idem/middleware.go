@@ -85,7 +85,7 @@ func (m middleware) pass(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// phaseless answers in place of a handler with a refused phase.
+// phaseless replaces the answer of a handler with a refused phase.
 type phaseless struct {
 	http.ResponseWriter
 
@@ -152,8 +152,8 @@ func (m middleware) observe(w http.ResponseWriter, r *http.Request) {
 
 // serve answers a request whose body was read.
 func (m middleware) serve(w http.ResponseWriter, r *http.Request, body []byte) {
-	// An outer middleware has set a request id: the answer is stored with it, and a
-	// replay gets its own.
+	// If an outer middleware has set a request id, the stored answer gets that id, and each
+	// replay gets the id of its own request.
 	id, ours := w.Header()[requestID]
 	ours = ours && m.engine.core.opt.rules.stripe
 	res, _ := m.engine.Serve(r.Context(), httpRequest(r, body), func(ctx context.Context) (Response, error) {
@@ -183,8 +183,8 @@ func removeFiles(r *http.Request) {
 	}
 }
 
-// mostRead is the largest body that Middleware reads. For a Resumable request, it may be
-// larger than what is stored, since the key may be known.
+// mostRead is the size of the largest body that Middleware reads. With Resumable, it may
+// exceed the size of the largest body to store, since the key may be known.
 func (o *Options) mostRead() int64 {
 	if o.Resumable {
 		return int64(max(o.MaxRequest, defaults.MaxRequest))
@@ -215,7 +215,7 @@ func readBefore(r *http.Request, body []byte) error {
 }
 
 // write sends r. Values of Vary from an outer middleware are kept. Idempotency-Status from
-// an outer engine is removed: that engine left the key to this engine.
+// an outer engine is removed, since the outer engine left the key to this engine.
 func write(w http.ResponseWriter, r Response) {
 	delete(w.Header(), statusHeader)
 	outer := w.Header()[varyHeader]

@@ -8,8 +8,8 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// observing limits each step at the store: a table that hangs must not use up the
-// handler's time.
+// observing is the time limit of each step at the store: a table that hangs must not use up
+// the handler's time.
 const observing = time.Second
 
 // observed reports the outcome that r would have had.
@@ -84,7 +84,7 @@ func (a *attempt) observe(ctx context.Context, keyErr error, fn func(context.Con
 // answered from its record.
 var ErrReplay = errors.New("would have been replayed")
 
-// outcomes maps each verdict to the error that the request would have got.
+// outcomes maps each verdict to the error that the request would have got in ModeEnforce.
 var outcomes = [...]error{
 	state.Mismatch: ErrMismatch, state.Replay: ErrReplay, state.Stuck: ErrStuck, state.InFlight: ErrInFlight, state.TooSoon: ErrUnfinished,
 	state.Again: ErrInFlight,

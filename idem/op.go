@@ -82,8 +82,8 @@ func sameStore(a, b store.Store) bool {
 	return reflect.TypeOf(a) == reflect.TypeOf(b) && reflect.TypeOf(a).Comparable() && a == b
 }
 
-// nested reports whether ctx runs in any operation. The outer wrapper then
-// answers a Respond.
+// nested reports whether ctx runs in any operation. If so, the outer wrapper makes the
+// answer of a Respond.
 func nested(ctx context.Context) bool {
 	op, ok := FromContext(ctx)
 	return ok && !op.over.Load()

@@ -135,7 +135,8 @@ func (e *Engine) Erase(ctx context.Context, seen jobs.Ticket, by string) error {
 	})
 }
 
-// fitting returns next, or wraps err: why an operator's decision doesn't fit the record.
+// fitting returns next, or wraps err, which says why an operator's decision doesn't fit the
+// record.
 func fitting(next *store.Record, err error) (*store.Record, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", jobs.ErrMoved, err)
@@ -178,14 +179,14 @@ func (e *core) decide(ctx context.Context, op, pk string, seen *jobs.Ticket, nex
 		case !errors.Is(werr, ErrConflict) || round == maxRounds || !a.times.pause(ctx, round, a.times.end):
 			return unavailable(op, pk, werr)
 		}
-		rec = held // its jobs have changed: decide about those that are left
+		rec = held // the record's jobs have changed: decide about the jobs that are left
 	}
 	return err
 }
 
-// readsClosed is reads for a change that may need no contents. If the contents are sealed
-// and can't be opened, readsClosed returns the record without them. The store refuses a
-// write that needs the contents.
+// readsClosed reads the record like reads, for a change that may need no contents. If the
+// contents are sealed and can't be opened, readsClosed returns the record without them. The
+// store refuses a write that needs the contents.
 func (a *attempt) readsClosed(ctx context.Context, until time.Time) (*store.Record, error) {
 	rec, err := a.writer().read(ctx, a.ask.home.pk, until)
 	if err != nil && (rec == nil || !errors.Is(err, store.ErrSealed)) {

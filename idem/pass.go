@@ -111,7 +111,7 @@ func (e *core) phaseRefused(ctx context.Context, r *Request) error {
 	return &Error{Op: "phase", Err: ErrUnprotected}
 }
 
-// leaving is an engine that leaves a request to its handler. If another engine inside of
+// leaving marks a request that an engine leaves to its handler. If another engine inside of
 // the handler acts on the request's key, the key is not ignored.
 type leaving struct {
 	acted atomic.Bool
@@ -126,7 +126,7 @@ func leave(ctx context.Context) (context.Context, *leaving) {
 	return context.WithValue(ctx, leavingKey{}, l), l
 }
 
-// hear tells l, and the engines around it, that an engine inside has acted.
+// hear tells l, and the engines around l, that an engine inside has acted.
 func (l *leaving) hear() {
 	for ; l != nil; l = l.outer {
 		l.acted.Store(true)

@@ -213,7 +213,7 @@ type step struct {
 	memory time.Duration // how long a call may be repeated
 	sends  []send
 	result reflect.Type // nil for the finish
-	lookUp *lookUp      // how to ask for the outcome of its call; nil without LookUp
+	lookUp *lookUp      // how to ask for the outcome of the phase's call; nil without LookUp
 }
 
 type stepKind int
@@ -243,8 +243,8 @@ func (s *step) check() error {
 	return nil
 }
 
-// recordsBegin reports whether the begin of the call is recorded as a phase, which only
-// people end. A phase with a look-up leaves a mark instead, like a phase whose call is
+// recordsBegin reports whether the begin of the call is recorded as a phase that only
+// people can end. A phase with a look-up leaves a mark instead, like a phase whose call is
 // repeated.
 func (s *step) recordsBegin() bool { return s.intent && s.lookUp == nil }
 
@@ -253,8 +253,8 @@ func (s *step) doubtful(call string) state.Doubtful {
 	return state.Doubtful{Phase: s.name, Call: call, Keyless: s.intent, Memory: s.memory}
 }
 
-// begins returns the phase as a call that has begun, with the shape of the result that
-// people may have to give.
+// begins returns the phase as a call that has begun. It includes the shape of the result,
+// which people may have to give.
 func (s *step) begins() store.Phase {
 	return store.Phase{Name: s.name, Intent: true, Shape: shape.Of(s.result)}
 }

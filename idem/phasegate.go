@@ -18,8 +18,8 @@ type gate struct {
 	over  bool            // the handler has returned
 	left  bool            // the handler returned while a phase was running
 
-	within error  // the running phase was refused, and doesn't commit: a later run would skip it
-	end    *ended // how the operation has ended, in a phase; nil if it has not
+	within error  // why the running phase must not commit: a later run would skip the phase
+	end    *ended // how a phase has ended the operation; nil if none has
 	err    error  // error of the first failed phase
 }
 
@@ -29,7 +29,7 @@ type gate struct {
 type ended struct {
 	res  Result
 	err  error // returned in place of res
-	seen error // nil: the answer that the phase has given
+	seen error // error for the phase's caller; nil if the answer is the phase's own
 }
 
 // Error implements error.
@@ -75,8 +75,8 @@ func (g *gate) enter(s step, recall func(step) ([]byte, bool, error)) (raw []byt
 	return raw, recorded, err
 }
 
-// leave records that the phase has ended: with err unless err is nil. Unless end is nil,
-// the phase has ended the operation too.
+// leave records that the phase has ended, with err unless err is nil. If end isn't nil, the
+// phase has also ended the operation.
 func (g *gate) leave(end *ended, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -86,7 +86,7 @@ func (g *gate) leave(end *ended, err error) {
 	}
 }
 
-// between calls do between two phases.
+// between calls do if no phase is running, between two phases.
 func (g *gate) between(do func() error) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -130,18 +130,18 @@ func (g *gate) failure() (left bool, first error) {
 	return g.left, g.err
 }
 
-// refused returns why the running phase must not commit, nil if it may: its function has
-// begun a phase or staged a job without its Tx, and a later attempt would not do that
-// again.
+// refused returns why the running phase must not commit; nil if it may. A phase must not
+// commit if its function has begun another phase, or has staged a job without the phase's
+// Tx: a later attempt would not do that again.
 func (g *gate) refused() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.within
 }
 
-// close records that the handler has returned. It returns how the operation has ended (nil
-// if it has not), and the results of failure. If a phase is still running, the handler
-// didn't wait for its result, and the phase counts as failed.
+// close records that the handler has returned. It returns how a phase has ended the
+// operation (nil if none has), and the results of failure. If a phase is still running, the
+// handler didn't wait for the phase's result, and the phase counts as failed.
 func (g *gate) close() (end *ended, left bool, first error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -60,8 +60,8 @@ func parsed(raw []byte) (v any, err error) {
 	return v, err
 }
 
-// lost names a part of the JSON value was that is missing in is. Empty values may be
-// missing; names are compared as in encoding/json.
+// lost names a part of the JSON value was that is missing in the JSON value is. Empty
+// values may be missing; names are compared as in encoding/json.
 func lost(was, is any, at string) string {
 	switch was := was.(type) {
 	case map[string]any:

@@ -69,7 +69,7 @@ func (p *phaseRun) atomic(ctx context.Context, fn func(context.Context, *Tx) ([]
 	}
 }
 
-// foreign marks the record as kept, calls fn once, and commits.
+// foreign marks the record as kept until the operation ends, calls fn once, and commits.
 func (p *phaseRun) foreign(ctx context.Context, fn func(context.Context, *Tx) ([]byte, error)) ([]byte, error) {
 	if p.step.lookUp == nil && p.run.progress.begun() {
 		return nil, p.run.markStuck(ctx, fmt.Sprintf("the outcome of phase %q is unknown: an attempt began the call, and never came back", p.step.name))
@@ -183,11 +183,11 @@ func (p *phaseRun) unsent(sent map[string]string) bool {
 	return false
 }
 
-// forgotten returns since when a call of the phase may have been made, if the provider may
-// have forgotten the key meanwhile; else the zero time.
+// forgotten returns the time since which a call of the phase may have been made, if the
+// provider may have forgotten the key meanwhile. Otherwise forgotten returns the zero time.
 func (p *phaseRun) forgotten() (since time.Time) {
 	rec, d := p.run.record(), p.step.doubtful("")
-	d.Keyless = d.Keyless && slices.ContainsFunc(rec.Doubts, state.IsMark) // a named call is refused: see intend
+	d.Keyless = d.Keyless && slices.ContainsFunc(rec.Doubts, state.IsMark) // intend refuses a named call
 	if !d.Asks(rec, p.run.ask.core.opt.Now()) {
 		return time.Time{}
 	}
@@ -248,7 +248,7 @@ func (p *phaseRun) tx(ctx context.Context) *Tx {
 }
 
 // madeByAnother refuses a call that is never repeated, if a phase of another name may have
-// made the call: it would be made twice under one key.
+// made it: the call would be made twice under one key.
 func (p *phaseRun) madeByAnother(call string) error {
 	if other := state.SentByAnother(p.run.record(), p.step.name, call); other != "" {
 		return fmt.Errorf("%w: phase %q may have made the call %s: people decide", ErrKeyReused, other, call)

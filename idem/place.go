@@ -11,8 +11,8 @@ import (
 )
 
 // A key has one place. While the scope of keys changes ([Former]), a key has two places,
-// and so two records. Both are live only if they belong to two callers who have the same
-// key in the larger of the two scopes; otherwise at most one is live.
+// and can have two records. Two live records belong to two callers who have the same key in
+// the larger of the two scopes. Otherwise at most one record is live.
 
 // layout is the first part of every partition key, so that records of another
 // layout version are never mistaken for ours.
@@ -40,7 +40,7 @@ func namingOf(opt *Options) naming {
 	return n
 }
 
-// place says where the record of a key lies, and who has the key there.
+// place says where the record of a key lies, and which caller has the key there.
 type place struct {
 	pk, scope string
 	whose     store.Identity
@@ -98,8 +98,8 @@ func (q *ask) placeOf(rec *store.Record) *place {
 	return &q.home
 }
 
-// meets reports whether other is a request of the same key with a record at pk. Two
-// operations may have a place in common, in the larger of two scopes.
+// meets reports whether other is a request of the same key with a record at pk. In the
+// larger of two scopes, two operations may share a place.
 func (q *ask) meets(other *ask, pk string) bool {
 	return q.home.pk == other.home.pk || pk == q.home.pk || q.away(pk)
 }

@@ -43,8 +43,8 @@ func storedBy(serverErrors bool, except ...int) func(Response) bool {
 }
 
 // asksAgain reports whether an answer asks for the same request in another way: with a
-// credential, a proof of payment, another encoding. The second request has the same
-// fingerprint as the first, and would get a stored answer again.
+// credential, a proof of payment, another encoding. The client's next request has the same
+// fingerprint, and would get a stored answer again.
 func asksAgain(r *Response) bool {
 	switch r.Status {
 	case http.StatusUnauthorized, http.StatusNotAcceptable, http.StatusProxyAuthRequired, http.StatusUnsupportedMediaType,

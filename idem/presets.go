@@ -94,7 +94,7 @@ func commerce(o *Options, body func(*Request) ([]byte, error), scheme string) {
 	o.rules = rules{path: true, failClosed: true, retention: 24 * time.Hour}
 }
 
-// rules are a preset's demands that no option can state.
+// rules holds a preset's demands that no option can state.
 type rules struct {
 	path       bool          // method and path, as the client sent them, are part of the scope
 	requestID  bool          // answers echo the request's Request-Id
@@ -102,7 +102,7 @@ type rules struct {
 	failClosed bool          // nothing runs without the store
 	quoted     bool          // the key of a new operation is quoted; a known key needs no quotes
 	optional   []string      // methods whose requests pass without a key
-	retention  time.Duration // the least
+	retention  time.Duration // the least Retention
 }
 
 // exposes lists the preset's headers that pages may read.

@@ -116,7 +116,7 @@ const unreadDetail = "The request was refused, and the record of its key was not
 // secret. Only a deployment helps, so earlier retries are of no use.
 const untilDeployed = 5 * time.Minute
 
-// unfinished doesn't describe the work: it may be done in part, and it may go on.
+// unfinished doesn't describe the work, which may be done in part and may go on.
 var unfinished = Problem{
 	Status: 503, Code: "idempotency_unfinished", Title: "The request is not finished",
 	Detail: "The request was begun, and may still be carried out. Retry with the same key to get its answer.", RetryAfter: time.Second,
@@ -145,9 +145,9 @@ func problemOf(err error) Problem {
 }
 
 // problemIn finds the answer for an error that a handler returns. Errors of the handler's
-// phases are the engine's. But phases run after the operation has begun, so their errors
-// never say that nothing was done. An error that they wrap, such as an error of a nested
-// operation, is not about this request.
+// phases count as the engine's errors. But phases run after the operation has begun, so a
+// phase's error never says that nothing was done. An error that a phase's error wraps, such
+// as an error of a nested operation, is not about this request.
 func problemIn(err error) Problem {
 	ours, _ := errors.AsType[*Error](err)
 	switch {

@@ -11,7 +11,8 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// progress records how far an attempt has come: the record, and what joins the next commit.
+// progress records how far an attempt has come: its record, and the jobs for the next
+// commit.
 type progress struct {
 	mu     sync.Mutex
 	rec    *store.Record // as this attempt last wrote or saw it
@@ -57,8 +58,8 @@ func (p *progress) recall(s step) (raw []byte, recorded bool, err error) {
 }
 
 // leftover returns an error if the handler ended before a recorded phase, or before a call
-// that an earlier attempt began and whose outcome is unknown: an answer must hide neither.
-// made are the calls of this run.
+// that an earlier attempt began and whose outcome is unknown. An answer must hide neither
+// of them. made holds the calls of this run.
 func (p *progress) leftover(made *calls) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -85,8 +86,8 @@ func (p *progress) tx() *Tx {
 	return &Tx{id: p.rec.ID, made: p.rec.Calls, repeats: len(p.rec.Doubts) > 0}
 }
 
-// lastResult returns the result of the last committed phase. The stored result counts,
-// even if this run made a different result.
+// lastResult returns the result of the last committed phase: the stored result, even if
+// this run made a different one.
 func (p *progress) lastResult() []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -104,9 +105,9 @@ func (p *progress) stage(jobs []Job) (news bool) {
 
 // staged returns all jobs of the next commit. A job's name in the record is the position of
 // its phase and its index in the phase, so the same run of a handler gives the same names.
-// due judges the time of each job. The record may still have jobs of earlier commits. If
-// they could be too many with the new jobs, now counts the jobs that are still in the
-// record.
+// due judges the time of each job. The record may still list jobs of earlier commits. If
+// these and the new jobs could be too many, staged calls now to count the jobs that are
+// still in the stored record.
 func (p *progress) staged(ctx context.Context, jobs []Job, due func(Job) (Job, error), now func(context.Context, *store.Record) int) (map[string]Job, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -122,7 +123,7 @@ func (p *progress) staged(ctx context.Context, jobs []Job, due func(Job) (Job, e
 		all[strconv.Itoa(p.passed)+"."+strconv.Itoa(i)] = j
 	}
 	n := len(all)
-	if n+len(p.rec.Jobs) > maxJobs { // otherwise few enough, however many are delivered
+	if n+len(p.rec.Jobs) > maxJobs { // otherwise there are few enough jobs, even if none is delivered
 		n += now(ctx, p.rec)
 	}
 	if n > maxJobs {
@@ -145,7 +146,7 @@ func (p *progress) pass() {
 	p.passes()
 }
 
-// passes is pass with p locked: the loose jobs are committed with the phase.
+// passes is pass for a locked p. The loose jobs are committed with the phase.
 func (p *progress) passes() {
 	p.passed++
 	p.loose = nil

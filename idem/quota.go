@@ -122,7 +122,7 @@ func (s *seat) leave() {
 	}
 }
 
-// stored estimates the size of a record's item in bytes.
+// stored estimates the size of a record's item, in bytes.
 func stored(r *store.Record) int64 {
 	const numbers = 250 // names of attributes, numbers and times
 	n := numbers + len(r.PK) + len(r.Owner) + len(r.ID) + len(r.Fingerprint) + len(r.Secret) + len(r.Scheme) + len(r.Scope) + len(r.Route) + len(r.LastErr)
@@ -144,8 +144,8 @@ func stored(r *store.Record) int64 {
 	return int64(n)
 }
 
-// bodySize returns the size of a body in its record or beside it. The program that wrote a
-// body beside the record still has the body, too.
+// bodySize returns the size of a body in its record or beside it. A program that wrote a
+// body beside the record still has the body in memory, too.
 func bodySize(body []byte, o *store.Overflow) int {
 	switch {
 	case o == nil:

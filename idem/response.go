@@ -57,8 +57,8 @@ const (
 	requestID = "Request-Id"
 )
 
-// neverStored are headers that no option can add to a record: they hold secrets
-// of one client or are valid for one answer only.
+// neverStored lists headers that no option can add to a record: they hold secrets of one
+// client or are valid for one answer only.
 var neverStored = []string{
 	"Authorization", "Content-Length", "Date", "Set-Cookie", "Set-Cookie2", "Www-Authenticate",
 	// Of one connection (RFC 9110, section 7.6.1): a client or gateway would take them for its own.
@@ -93,8 +93,8 @@ func forget(h http.Header) {
 	}
 }
 
-// storedPart returns the part of r that a record keeps. If it keeps every header,
-// record and answer share the map, as they share the body.
+// storedPart returns the part of r that a record keeps. If that part has every header of r,
+// record and answer share the header map, as they share the body.
 func storedPart(r Response, allowed map[string]bool) Response {
 	left := func(name string) bool { return !allowed[name] || strings.HasPrefix(name, "X-Amz") }
 	stays := 0
@@ -167,7 +167,7 @@ func validName(name string) bool {
 	for i := range len(name) {
 		c := name[i]
 		if lower := c | ' '; 'a' <= lower && lower <= 'z' || c == '-' {
-			continue // most of a name
+			continue // these characters may occur in a name
 		}
 		if c <= ' ' || c >= 0x7f || strings.IndexByte(`"(),/:;<=>?@[\]{}`, c) >= 0 {
 			return false

@@ -19,8 +19,8 @@ type scopeFunc = func(ctx context.Context, r *Request) (string, error)
 // scoping decides who is the caller of a key.
 type scoping struct {
 	scope scopeFunc
-	one   bool // all unverified callers are one
-	all   bool // all callers are one
+	one   bool // all unverified callers share a scope
+	all   bool // all callers share a scope
 	path  bool // method and path are part of the scope, as the client sent them
 }
 
@@ -33,9 +33,10 @@ type callerless struct{ error }
 func (c callerless) Unwrap() error { return c.error }
 
 // callerOf returns the caller of r: the caller whom the program names, else the identity
-// that was verified in front of the handler, else all callers as one. A name that isn't
-// UTF-8 is refused, or two callers could become one: a later attempt would read another
-// name, and the decoder of an event puts U+FFFD in place of half of a surrogate pair.
+// that was verified in front of the handler, else the one scope of all callers. callerOf
+// refuses a name that isn't UTF-8, because two callers could become one: a later attempt
+// would read another name, and the decoder of an event puts U+FFFD in place of half of a
+// surrogate pair.
 func (by *scoping) callerOf(ctx context.Context, r *Request) (store.Identity, error) {
 	id, err := by.namedCaller(ctx, r)
 	if err == nil && (!utf8.ValidString(id.Subject) || strings.ContainsRune(id.Subject, utf8.RuneError)) {
@@ -71,7 +72,7 @@ func (by *scoping) namedCaller(ctx context.Context, r *Request) (store.Identity,
 	return store.Identity{}, errNobody
 }
 
-// nobody returns why r's verified identity is no caller, with the cures.
+// nobody returns why r's verified identity is no caller, and what to do about it.
 func nobody(r *Request) string {
 	switch id := r.Identity; {
 	case r.Facts.Session != "" && id.Subject == "":

@@ -33,7 +33,7 @@ func (r *Request) hasSender() bool {
 	return r.Identity != Identity{} || r.Tenant != "" || f.Session != "" || f.APIKey != "" || f.Issuer != "" || f.Certificate != "" || len(f.Claims) > 0
 }
 
-// verifiedIn returns what is verified about the request that ctx belongs to.
+// verifiedIn returns what an adapter has verified about the request of ctx.
 func verifiedIn(ctx context.Context) verified {
 	v, _ := ctx.Value(verifiedKey{}).(verified)
 	return v

@@ -24,7 +24,7 @@ import (
 func (e *Engine) Serve(ctx context.Context, r Request, fn func(context.Context) (Response, error)) (Result, error) {
 	c, a := contract{e.core}, e.core.attempt()
 	a.ask.request = r
-	inner := e.core.completing(ctx, a.ask.req) // the outer wrapper has the key, which isn't stored with a request
+	inner := e.core.completing(ctx, a.ask.req) // the outer wrapper used the key, which isn't stored with the request
 	echo, acts, err := c.key(ctx, &a.ask)
 	var res Result
 	var left *leaving
@@ -67,28 +67,29 @@ func (e *Engine) Serve(ctx context.Context, r Request, fn func(context.Context) 
 		if r := e.core.opt.rules; err == nil && (r.requestID || r.stripe) {
 			c.dress(a.ask.req, &res)
 		}
-	case !nested(ctx): // otherwise the outer wrapper has the key
+	case !nested(ctx): // otherwise the outer wrapper uses the key
 		c.ignores(&r, &res, left)
 	}
 	return res, nil
 }
 
-// contract is the HTTP contract of an engine: the place of a request's key, and the answer
-// and headers that the request gets.
+// contract is the HTTP contract of an engine: where a request's key is, and which answer
+// and headers the request gets.
 type contract struct{ core *core }
 
-// completing reports whether ctx belongs to an operation of this engine that a
-// completer is finishing, and r has no key of its own. Another engine's wrapper
-// had its own operation here, which must not run unprotected.
+// completing reports whether ctx belongs to an operation of this engine that a completer is
+// finishing, and r has no key of its own. Another engine's wrapper had an operation of its
+// own here, which must not run unprotected.
 func (e *core) completing(ctx context.Context, r *Request) bool {
 	op, ok := FromContext(ctx)
 	return ok && !op.over.Load() && op.run.ask.unattended && op.run.ask.core == e &&
 		r.Key == "" && !e.opt.hasKey(r.Header)
 }
 
-// key finds the request's key and its form for the echo. acts is false if the request
-// passes without a key. A key from KeyFrom replaces the header's: the page or the producer
-// chose it for this work, while a browser may add a header of its own to each submission.
+// key finds the request's key and the form in which the answer echoes it. acts is false if
+// the request passes without a key. A key from KeyFrom replaces the key in the header: the
+// page or the producer chose the former for this work, while a browser may add a header of
+// its own to each submission.
 func (c contract) key(ctx context.Context, q *ask) (echo string, acts bool, err error) {
 	e, r := c.core, q.req
 	if e.opt.Mode == ModeOff || !e.methods[r.Method] {
@@ -132,10 +133,9 @@ func keyError(err error) error {
 	return &Error{Op: "key", Err: err}
 }
 
-// keyless handles a request without a key; acts is false if the request passes.
-// No key is made for a source that repeats its requests, since each repetition
-// would get another key. Inside an operation, a request without its own key is
-// part of that operation.
+// keyless handles a request without a key; acts is false if the request passes. If the
+// source repeats its requests, keyless makes no key, since each repetition would get
+// another key. Inside an operation, a request without a key is part of that operation.
 func (e *core) keyless(ctx context.Context, r *Request) (acts bool, err error) {
 	switch generates := e.opt.Key == KeyGenerate && e.opt.Mode != ModeObserve; {
 	case e.opt.keyOptional(r.Method), generates && nested(ctx):
@@ -182,8 +182,8 @@ func (e *core) catching(route string, fn func(context.Context) (Response, error)
 }
 
 // legible returns an error for a replay in a content coding that r doesn't accept: the
-// first request may have accepted another coding. A request without Accept-Encoding accepts
-// no coding, as servers understand it, although RFC 9110 would allow any.
+// first request may have accepted another coding. Without Accept-Encoding, r accepts no
+// coding. This is what servers do, although RFC 9110 would allow any coding.
 func legible(r *Request, res *Result) error {
 	if !res.Replayed {
 		return nil
@@ -253,8 +253,8 @@ func (c contract) answers(r *Request, p Problem) Response {
 	return resp
 }
 
-// mark adds the headers of a keyed answer, among them the key under the name keyHeader. The
-// headers are not stored: apart from them, the first answer and its replays have the same
+// mark adds the headers of a keyed answer. Among them is the key, under the name keyHeader.
+// The headers are not stored: without them, the first answer and its replays have the same
 // bytes.
 func (r *Result) mark(keyHeader, echo string) {
 	h := r.Header.Clone()
@@ -302,7 +302,7 @@ func echoRequestID(resp *Response, r *Request) {
 	resp.Header[requestID] = ids
 }
 
-// ignores marks the answer to a request whose key the engine left alone.
+// ignores marks the answer to a request whose key the engine ignored.
 func (c contract) ignores(r *Request, res *Result, left *leaving) {
 	if !c.core.opt.hasKey(r.Header) || left != nil && left.acted.Load() {
 		return

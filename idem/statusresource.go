@@ -53,7 +53,7 @@ func (e *Engine) Status(ctx context.Context, r Request) (Result, error) {
 		if state.Completable(rec) {
 			return answers.accepted(rec), nil
 		}
-		return answers.unfinished(rec, errors.New("nobody works on it")) // until the client sends the request again
+		return answers.unfinished(rec, errors.New("nobody works on it")) // nobody continues until the client sends the request again
 	default:
 		return answers.answer(ctx, rec, v)
 	}

@@ -19,11 +19,10 @@ const (
 	maxClaim = 60 * time.Second
 	// maxRounds limits how often an attempt judges a record that keeps changing.
 	maxRounds = 5
-	// patient is for a write after the handler's effect has happened: the write is
-	// repeated until its time is over.
+	// patient is the number of rounds for a write after the handler's effect has happened:
+	// the write is repeated until its time is over.
 	patient = math.MaxInt
-	// answerShare is the divisor of defaults.Reserve that gives the time for sending
-	// the answer.
+	// answerShare divides defaults.Reserve: the result is the time for sending the answer.
 	answerShare = 5
 )
 
@@ -79,10 +78,10 @@ func (t *times) leaseEnd(now time.Time) time.Time {
 }
 
 // until returns the deadline for calls to the store that begin now, after the handler's
-// effect: usually the attempt's end. A handler that exceeded its time, in a process that
-// was not killed, has the rest of rec's lease, and at least a second (if a worker wakes up
-// late, the version fence protects the record). If the store itself used up the time, there
-// is no extension.
+// effect: usually the attempt's end. A handler may have exceeded its time, in a process
+// that was not killed. Then until allows the rest of rec's lease, and at least a second: if
+// a worker wakes up late, the version fence protects the record. If the store itself used
+// up the time, until allows no more.
 func (t *times) until(rec *store.Record) time.Time {
 	now := time.Now()
 	if now.Before(t.end) || t.spent.Load() {

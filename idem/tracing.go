@@ -50,7 +50,7 @@ func codeOf(err error) string {
 	return problemOf(err).Code
 }
 
-// steps begins the step s of the attempt. It needs a tracer; step doesn't.
+// steps begins the step s of the attempt. steps needs a tracer; step works without one.
 func (w *watch) steps(ctx context.Context, s trace.Step) (context.Context, span) {
 	s.Record, s.Operation, s.Route = w.record(), w.told(trace.Outcome{}).Operation, w.ask.req.Route
 	ctx, end := w.core.opt.Tracer.Start(ctx, s)
@@ -74,8 +74,8 @@ func (w *watch) met(rec *store.Record) {
 }
 
 // operate runs fn as the outermost step of a request. The record of a new operation stores
-// the step's context, for links. A trace that is not recorded is not stored: a link to it
-// would lead nowhere.
+// the trace context of this step, for links. The context of a trace that is not recorded is
+// not stored, since a link to it would lead nowhere.
 func (w *watch) operate(ctx context.Context, fn func(context.Context) (Result, error)) (Result, error) {
 	s := trace.Step{Kind: trace.Operation, From: w.ask.req.Trace}
 	if w.ask.req.Redelivered || w.ask.req.Trace != (trace.Context{}) {
@@ -94,7 +94,7 @@ func (w *watch) operate(ctx context.Context, fn func(context.Context) (Result, e
 // sender returns the trace context in a request's headers.
 func sender(h http.Header) trace.Context {
 	if len(h["Traceparent"]) != 1 {
-		return trace.Context{} // with two parents there is no parent
+		return trace.Context{} // two parents count as none
 	}
 	return trace.Context{Parent: h["Traceparent"][0], State: strings.Join(h["Tracestate"], ",")}
 }

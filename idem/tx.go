@@ -27,9 +27,9 @@ type Tx struct {
 	made    map[string]int          // calls of earlier phases
 	repeats bool                    // an earlier attempt may have made this phase's calls
 	called  func(string)            // gets the name of each call; nil in a phase without calls
-	stages  func([]Job) error       // why all jobs of this run can't be committed; nil if they can
+	stages  func([]Job) error       // returns why all jobs of this run can't be committed; nil if they can
 	refuse  context.CancelCauseFunc // ends the context of a Foreign; nil in another phase
-	others  func(call string) error // why the call must not be made: another phase may have made it; nil in a phase without calls
+	others  func(call string) error // returns an error if another phase may have made the call; nil in a phase without calls
 	only    string                  // the one call of a phase with a look-up; "" in another phase
 
 	mu     sync.Mutex

@@ -15,7 +15,7 @@ import (
 const (
 	firstRead   = 120 * time.Millisecond // the longest wait before the first read of the record
 	longestRead = 800 * time.Millisecond // the longest wait between two reads
-	seldomRead  = 10 * time.Second       // the same, if nobody waits for the answer
+	seldomRead  = 10 * time.Second       // the longest wait between two reads, if nobody waits for the answer
 
 	// mostEnough is the most time that must be left after the wait of an asynchronous
 	// request: with less, the request is left to its source's next retry.
@@ -41,9 +41,9 @@ func nextRead(waited, age, lease, longest time.Duration) (least, most time.Durat
 	return most - most/8, most
 }
 
-// wait reads the record until its holder has finished or end has passed, with pauses of at
-// most longest. The verdict is InFlight only after end. A record that can't be read or
-// judged ends the wait: the request is answered as if it hadn't waited.
+// wait reads the record until its holder has finished or end has passed. The pauses between
+// reads are at most longest. The verdict is InFlight only after end. A record that can't be
+// read or judged ends the wait: the request is answered as if it hadn't waited.
 func (c *claiming) wait(ctx context.Context, held *store.Record, end time.Time, longest time.Duration) (*store.Record, state.Verdict, error) {
 	ctx, sp := c.watch.step(ctx, trace.Wait, "")
 	defer sp.done(nil)
@@ -73,7 +73,7 @@ func (c *claiming) wait(ctx context.Context, held *store.Record, end time.Time, 
 // little time will be left to begin: its source's next retry must come after the lease.
 func (c *claiming) patiently(ctx context.Context, held *store.Record) (*store.Record, state.Verdict, error) {
 	deadline, opt := c.times.deadline, &c.core.opt
-	end, longest, enough := deadline.Add(-defaults.Reserve), seldomRead, min(mostEnough, time.Until(deadline)/10) // one limit for all holders in turn
+	end, longest, enough := deadline.Add(-defaults.Reserve), seldomRead, min(mostEnough, time.Until(deadline)/10) // one limit, also if one holder follows another
 	v := state.InFlight
 	switch {
 	case c.ask.req.Asynchronous:

@@ -26,12 +26,12 @@ type watch struct {
 
 // course is the part of an attempt that only its trace needs.
 type course struct {
-	own trace.Context // of the attempt's outermost step, without its state; zero if the trace is not recorded
+	own trace.Context // trace context of the attempt's outermost step, without tracestate; zero if the trace is not recorded
 
 	mu        sync.Mutex    // a phase may outlive its handler
 	operation string        // id of the operation, once known
 	point     string        // the last committed phase
-	origin    trace.Context // of the first attempt, if that is another attempt
+	origin    trace.Context // trace context of the operation's first attempt, if this is another attempt
 }
 
 // trail collects the events of a request. Its attempt may tell events on several
@@ -75,8 +75,8 @@ func (w *watch) step(ctx context.Context, kind trace.Kind, name string) (context
 	return w.steps(ctx, trace.Step{Kind: kind, Name: name})
 }
 
-// watched runs the course of a request, and calls Hooks.Ended afterwards. It costs nothing
-// without that hook.
+// watched runs the course of a request, and calls Hooks.Ended afterwards. Without that
+// hook, watched costs nothing.
 func (w *watch) watched(ctx context.Context, course func(context.Context) (Result, error)) (res Result, err error) {
 	if w.core.opt.Hooks.Ended == nil {
 		return course(ctx)
@@ -118,7 +118,7 @@ func (w *watch) record() string {
 	return redact.Record(w.ask.home.pk)
 }
 
-// finds notes which record a claim has found; nil if none.
+// finds notes the record that a claim has found; rec is nil if there is none.
 func (w *watch) finds(rec *store.Record) {
 	switch {
 	case rec == nil:

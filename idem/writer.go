@@ -10,8 +10,8 @@ import (
 )
 
 // writer makes the conditional writes of one owner. It repeats a write until the record
-// shows whether the write was applied. A commit, a renewal and an operator's decision use
-// it; a claim and a take-over have verdicts of their own.
+// shows whether the write was applied. A commit, a renewal and an operator's decision use a
+// writer. Claims and take-overs don't: their results are verdicts.
 type writer struct {
 	times *times
 	owner string // a nonce: the fence of every write
@@ -38,8 +38,8 @@ func (w writer) write(ctx context.Context, c change, until time.Time, rounds int
 	return held, l, err
 }
 
-// send makes c.next this owner's write. The context of each try ends by until, so send
-// needs no deadline of its own.
+// send makes c.next this owner's write. Each try's context ends at until, so ctx needs no
+// deadline of its own.
 func (w writer) send(ctx context.Context, c change, until time.Time, rounds int) (*store.Record, state.Landing, error) {
 	state.Stamp(c.next, c.prev, w.owner)
 	var err error
@@ -94,8 +94,8 @@ func (w writer) read(ctx context.Context, pk string, until time.Time) (*store.Re
 	return w.times.core.store.Load(ctx, pk)
 }
 
-// jobs returns how many jobs the record rec has now. A job that was delivered since doesn't
-// count. If the record can't be read, all jobs of rec count.
+// jobs returns how many jobs the stored record has now: jobs that were delivered since rec
+// was read don't count. If the record can't be read, all jobs of rec count.
 func (w writer) jobs(ctx context.Context, rec *store.Record) int {
 	if now, err := w.read(ctx, rec.PK, w.times.until(rec)); err == nil && now != nil {
 		return len(now.Jobs)
