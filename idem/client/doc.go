@@ -39,8 +39,8 @@
 // operation with a new key. Such a caller must name the operation ([WithOperation]) or set
 // the key header.
 //
-// If a server ignores keys, a retry can run the operation twice. The transport stops
-// retrying only if the server's answer says so (Idempotency-Status: ignored). So set
+// If a server ignores keys, a retry can run the operation twice. The transport notices this
+// only if the server's answer says so (Idempotency-Status: ignored). So set
 // [Options.Methods] to the methods for which the server takes keys. A request with another
 // method gets no key: it is sent once and unchanged, or retried if the method is idempotent
 // by definition (GET, HEAD, OPTIONS, TRACE, PUT, DELETE). A key header without a value
@@ -102,9 +102,9 @@
 // # Other transports and clients
 //
 // A transport that adds credentials (oauth2.Transport) can be the base of this transport:
-// every attempt then gets a fresh token. Or it can wrap this transport: all attempts then
-// share a token. A client with its own retries multiplies the retries, so turn the client's
-// retries off: set stripe-go's MaxNetworkRetries to 0. The transport sends the keys that
-// stripe-go sets unchanged, like every caller's keys. Cookies in an answer that is retried
-// don't reach http.Client's cookie jar.
+// every attempt then gets a fresh token. Or the oauth2.Transport can wrap this transport:
+// all attempts then share a token. A client with its own retries multiplies the retries, so
+// turn the client's retries off: set stripe-go's MaxNetworkRetries to 0. The transport
+// sends the keys that stripe-go sets unchanged, like every caller's keys. Cookies in an
+// answer that is retried don't reach http.Client's cookie jar.
 package client

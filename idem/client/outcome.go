@@ -22,7 +22,7 @@ const (
 	// key. A third is a 202 with Retry-After. Repeat the request only with the same key,
 	// which is in Response.Request.Header. Don't repeat the request if the server ignores
 	// keys (Idempotency-Status: ignored). If the caller set the key, every 401, 429 or 503
-	// is marked, since an earlier request may have had that key.
+	// that isn't a replay is marked, since an earlier request may have had that key.
 	OutcomeUnknown = "outcome-unknown"
 )
 
