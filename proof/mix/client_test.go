@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -158,8 +159,24 @@ func (w *world) sweeps(n int) {
 			w.finished = true
 			return
 		}
-		w.after(max(w.retention/3+time.Hour, patience/5), func() { w.sweeps(n - 1) })
+		w.after(max(w.retention/3+time.Hour, patience/5, w.declines()/5), func() { w.sweeps(n - 1) })
 	})
+}
+
+// declines is how long a call that is always declined may take to come to people, if its handler
+// doesn't answer with the decline: each try asks for within, and calls once more.
+func (w *world) declines() (longest time.Duration) {
+	if !slices.ContainsFunc(w.provider.all, func(p *payment) bool { return p.declined }) {
+		return 0
+	}
+	for _, s := range w.scripts {
+		for _, st := range s.steps {
+			if st.look {
+				longest = max(longest, time.Duration(w.maxTries)*(st.within+time.Hour))
+			}
+		}
+	}
+	return longest
 }
 
 // heard checks an answer as it leaves the server, and says how its client understands
