@@ -18,9 +18,8 @@ type gate struct {
 	over  bool            // the handler has returned
 	left  bool            // the handler returned while a phase was running
 
-	within error  // why the running phase must not commit: a later run would skip the phase
-	end    *ended // how a phase has ended the operation; nil if none has
-	err    error  // error of the first failed phase
+	end *ended // how a phase has ended the operation; nil if none has
+	err error  // error of the first failed phase
 }
 
 // ended says how an operation has ended in a phase of its handler: with an answer that the
@@ -51,8 +50,7 @@ func (g *gate) enter(s step, recall func(step) ([]byte, bool, error)) (raw []byt
 	case g.over:
 		return nil, false, g.failed(fmt.Errorf("%w: %q begins after the handler has returned", ErrPhaseOrder, s.name))
 	case g.busy:
-		g.within = g.failed(fmt.Errorf("%w: %q begins while another phase runs", ErrPhaseOrder, s.name))
-		return nil, false, g.within
+		return nil, false, g.failed(fmt.Errorf("%w: %q begins while another phase runs", ErrPhaseOrder, s.name))
 	case g.end != nil:
 		return nil, false, ErrAnswered
 	case g.err != nil:
@@ -96,8 +94,7 @@ func (g *gate) between(do func() error) error {
 	case g.over:
 		return g.failed(fmt.Errorf("%w: jobs are staged after the handler has returned", ErrPhaseOrder))
 	case g.busy:
-		g.within = g.failed(fmt.Errorf("%w: Stage while a phase runs: use its Tx", ErrPhaseOrder))
-		return g.within
+		return g.failed(fmt.Errorf("%w: Stage while a phase runs: use its Tx", ErrPhaseOrder))
 	}
 	if err := do(); err != nil {
 		return g.failed(err)
@@ -136,7 +133,10 @@ func (g *gate) failure() (left bool, first error) {
 func (g *gate) refused() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.within
+	if g.left {
+		return nil // write refuses a phase that outlives its handler
+	}
+	return g.err
 }
 
 // close records that the handler has returned. It returns how a phase has ended the
