@@ -24,15 +24,10 @@ func (r *run) mark(ctx context.Context, mark string, sent map[string]string) err
 	return err
 }
 
-// commit writes a phase together with the user's writes. An intent is only the begin of a
-// call, and its jobs are not written. Any other phase has then ended, and its jobs are
-// written with it.
+// commit writes a phase together with the user's writes and jobs. An intent is only the begin
+// of a call: foreign has refused jobs before it. Any other phase has then ended.
 func (r *run) commit(ctx context.Context, phase store.Phase, got collected) error {
-	var jobs map[string]Job
-	var err error
-	if !phase.Intent {
-		jobs, err = r.progress.staged(ctx, got.jobs, r.ask.core.due, r.writer.jobs)
-	}
+	jobs, err := r.progress.staged(ctx, got.jobs, r.ask.core.due, r.writer.jobs)
 	if err == nil && len(jobs) > 0 {
 		err = reaches(r.ask.req.DeliveryKey, r.record(), "a phase that isn't the last stages jobs")
 	}
@@ -50,8 +45,7 @@ func (r *run) commit(ctx context.Context, phase store.Phase, got collected) erro
 }
 
 // replaceIntent replaces the intent at the end of the record by phases: none or one. There
-// are no jobs to write: earlier jobs were committed before the intent, and an intent
-// accepts none.
+// are no jobs to write: a Foreign accepts none.
 func (r *run) replaceIntent(ctx context.Context, calls []string, phases ...store.Phase) error {
 	_, err := r.write(ctx, trace.Commit, func(base *store.Record) *store.Record {
 		return state.IntentReplaced(base, r.ask.core.opt.Now(), phases, nil, calls)
