@@ -156,24 +156,36 @@ func (b bench) git(ctx context.Context, args ...string) (string, error) {
 
 // check fails for each row that was measured on another library than that of HEAD.
 func (b bench) check(ctx context.Context, t *table) (failed error) {
+	type found struct {
+		files []string
+		err   error
+	}
+	since := make(map[string]found) // by commit: most rows have the same
 	for _, r := range t.rows {
 		_, commit, _ := strings.Cut(r.cells[t.when], ", ")
-		changed, err := b.git(ctx, append([]string{"diff", "--name-only", commit, "HEAD", "--"}, library...)...)
+		f, known := since[commit]
+		if !known {
+			f.files, f.err = b.changed(ctx, commit)
+			since[commit] = f
+		}
 		switch {
-		case err != nil:
-			failed = errors.Join(failed, fmt.Errorf("%s: couldn't tell what has changed since %s: fetch the whole history (%w)", t.command(r), commit, err))
-		case changed != "":
-			files := slices.DeleteFunc(strings.Split(changed, "\n"), func(file string) bool {
-				was, err1 := b.code(ctx, commit, file)
-				is, err2 := b.code(ctx, "HEAD", file)
-				return err1 == nil && err2 == nil && was == is
-			})
-			if len(files) > 0 {
-				failed = errors.Join(failed, fmt.Errorf("%s: %s and %d other files have changed since %s: make figures", t.command(r), files[0], len(files)-1, commit))
-			}
+		case f.err != nil:
+			failed = errors.Join(failed, fmt.Errorf("%s: couldn't tell what has changed since %s: fetch the whole history (%w)", t.command(r), commit, f.err))
+		case len(f.files) > 0:
+			failed = errors.Join(failed, fmt.Errorf("%s: %s and %d other files have changed since %s: make figures", t.command(r), f.files[0], len(f.files)-1, commit))
 		}
 	}
 	return failed
+}
+
+// changed returns the library's files whose code HEAD has otherwise than a commit.
+func (b bench) changed(ctx context.Context, commit string) ([]string, error) {
+	names, err := b.git(ctx, append([]string{"diff", "--name-only", commit, "HEAD", "--"}, library...)...)
+	return slices.DeleteFunc(strings.Fields(names), func(file string) bool {
+		was, err1 := b.code(ctx, commit, file)
+		is, err2 := b.code(ctx, "HEAD", file)
+		return err1 == nil && err2 == nil && was == is
+	}), err
 }
 
 // code returns a file of a commit. Of a Go file it returns the tokens, and of the comments only
