@@ -122,12 +122,26 @@ func (w *world) calmDown() {
 }
 
 // patience is how long an honest client asks at least: longer than a completer that
-// fails time and again needs until it gives up.
-const patience = 16 * time.Hour
+// fails time and again needs until it gives up. If a call is declined and its handler doesn't
+// answer with that, each try asks for within, and calls once more.
+func (w *world) patience() time.Duration {
+	longest := 16 * time.Hour
+	if !slices.ContainsFunc(w.provider.all, func(p *payment) bool { return p.declined }) {
+		return longest
+	}
+	for _, s := range w.scripts {
+		for _, st := range s.steps {
+			if st.look {
+				longest = max(longest, time.Duration(w.maxTries)*(st.within+time.Hour))
+			}
+		}
+	}
+	return longest
+}
 
 // probed has a probe go on, or judges what it has found.
 func (w *world) probed(c *customer, a reply) {
-	if !a.final && time.Since(c.begun) < patience {
+	if !a.final && time.Since(c.begun) < w.patience() {
 		w.after(min(time.Second<<min(c.round, 12), 20*time.Minute), func() { w.send(c) })
 		return
 	}
@@ -137,7 +151,7 @@ func (w *world) probed(c *customer, a reply) {
 		case rec != nil && (w.listed(rec) || w.ledger.own[rec.ID]):
 		case 0 < c.erred && c.erred <= 6: // the program's mistake, by an error or, now and then, by an answer that isn't stored: people hear of it when the key's time is over
 		default:
-			w.fail(notForEver+": after %d tries in %s without a fault the client still hears %s, and nobody is told", c.round, patience, c.last)
+			w.fail(notForEver+": after %d tries in %s without a fault the client still hears %s, and nobody is told", c.round, w.patience(), c.last)
 		}
 	}
 	if w.probes--; w.probes == 0 {
@@ -159,24 +173,8 @@ func (w *world) sweeps(n int) {
 			w.finished = true
 			return
 		}
-		w.after(max(w.retention/3+time.Hour, patience/5, w.declines()/5), func() { w.sweeps(n - 1) })
+		w.after(max(w.retention/3+time.Hour, w.patience()/5), func() { w.sweeps(n - 1) })
 	})
-}
-
-// declines is how long a call that is always declined may take to come to people, if its handler
-// doesn't answer with the decline: each try asks for within, and calls once more.
-func (w *world) declines() (longest time.Duration) {
-	if !slices.ContainsFunc(w.provider.all, func(p *payment) bool { return p.declined }) {
-		return 0
-	}
-	for _, s := range w.scripts {
-		for _, st := range s.steps {
-			if st.look {
-				longest = max(longest, time.Duration(w.maxTries)*(st.within+time.Hour))
-			}
-		}
-	}
-	return longest
 }
 
 // heard checks an answer as it leaves the server, and says how its client understands

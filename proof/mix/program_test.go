@@ -118,10 +118,6 @@ func (r *run) trouble(ctx context.Context, i int) (resp idem.Response, err error
 // answer all the same.
 func (r *run) failed(ctx context.Context, i int, err error) (idem.Response, error) {
 	if r.w.odds(0.3, swallows, r.name, i) && (!r.w.calm.Load() || errors.Is(err, errDeclined)) {
-		if r.w.calm.Load() && r.s.steps[i].look { // MaxTries times: asked for within, called once, declined
-			op := opID(ctx)
-			r.w.say(ctx, r.p, "swallows", "", func() { r.w.ledger.own[op] = true })
-		}
 		status := []int{402, 409, 422, 500, 201}[r.w.hash("swallows", r.name, i)%5]
 		if errors.Is(err, errDeclined) {
 			status = http.StatusPaymentRequired
