@@ -383,11 +383,7 @@ func playOnTable(t *testing.T, seed uint64, f *fault) *trace {
 // TestTracesWithDrainAndSweep follows histories of engine, drain and sweep on a table.
 func TestTracesWithDrainAndSweep(t *testing.T) {
 	t.Parallel()
-	n := uint64(300)
-	if raceDetector || testing.Short() {
-		n = 30
-	}
-	follow(t, n, 200, "histories with drain and sweep", kinds, playOnTable)
+	follow(t, 300, 200, "histories with drain and sweep", kinds, playOnTable)
 }
 
 // kinds are what the traces on a table must have.

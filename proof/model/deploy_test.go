@@ -145,11 +145,7 @@ func playDeploys(t *testing.T, seed uint64, f *fault) *trace {
 // their fingerprint.
 func TestTracesOfDeploys(t *testing.T) {
 	t.Parallel()
-	n := uint64(1000)
-	if raceDetector || testing.Short() {
-		n = 100
-	}
-	follow(t, n, 1000, "histories of deploys", []string{
+	follow(t, 1000, 1000, "histories of deploys", []string{
 		"answered", "answer lost", "delayed", "doubled", "lost", "dies before", "dies after", "lands", "completer", "leases end",
 		"a day passes", "deploys", "fences", "takes over at the other place", "works at the other place", "incomparable",
 	}, playDeploys)

@@ -164,11 +164,7 @@ func playLookUps(t *testing.T, seed uint64, f *fault) *trace {
 // TestTracesOfLookUps follows histories whose calls are looked up where they may not be repeated.
 func TestTracesOfLookUps(t *testing.T) {
 	t.Parallel()
-	n := uint64(1000)
-	if raceDetector || testing.Short() {
-		n = 100
-	}
-	follow(t, n, 1000, "histories of look-ups", []string{
+	follow(t, 1000, 1000, "histories of look-ups", []string{
 		"answered", "answer lost", "delayed", "doubled", "conflict", "lost", "dies before", "dies after", "lands", "completer", "operator", "leases end",
 		"slow call", "call arrives", "look-up: made", "look-up: not made", "look-up, and gets an error", "called once more", "time passes during a look-up", "settled by asking",
 	}, playLookUps)

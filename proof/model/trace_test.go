@@ -834,11 +834,7 @@ func refuse(t *testing.T, faults []fault, most uint64, play func(*testing.T, uin
 // as long as engine and test make the same choices.
 func TestTraces(t *testing.T) {
 	t.Parallel()
-	n := uint64(1000)
-	if raceDetector || testing.Short() {
-		n = 100
-	}
-	follow(t, n, 100, "traces", []string{
+	follow(t, 1000, 100, "traces", []string{
 		"answered", "answer lost", "delayed", "doubled", "conflict", "lost", "dies before", "dies after", "lands", "completer", "leases end",
 		"read first",
 	}, play)
@@ -849,6 +845,9 @@ func TestTraces(t *testing.T) {
 func follow(t *testing.T, n, enough uint64, what string, kinds []string, play func(*testing.T, uint64, *fault) *trace) {
 	t.Helper()
 	first := uint64(1)
+	if raceDetector || testing.Short() {
+		n /= 10
+	}
 	if s := os.Getenv("SPEC_TRACES"); s != "" {
 		n, _ = strconv.ParseUint(s, 10, 64)
 	}
