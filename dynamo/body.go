@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	chunkSize = 390 << 10 // an item holds 400 KB, names included
+	chunkSize = 390 << 10 // DynamoDB's limit for an item is 400 KB, with its attributes' names
 
 	// companionsOutlive is how long companions remain after their record has expired. TTL deletes
 	// records and companions late, and in any order.
@@ -51,9 +51,9 @@ func tooLarge(what string, n int) error {
 	return fmt.Errorf("dynamo: write %s: %w: %d bytes, at most %d", what, store.ErrTooLarge, n, item.MaxStored)
 }
 
-// putCompanions writes body in chunks. The chunks' keys contain the owner's nonce: a worker that
-// lost its lease can't change the winner's body. The keys' numbers are used once in this process:
-// a late write of an earlier try can't change the body either.
+// putCompanions writes body in chunks. The chunks' keys contain the owner's nonce: an attempt that
+// lost its lease can't change the winner's body. The keys' numbers are used once in this process: a
+// late write of an earlier try can't change the body either.
 func (s *Store) putCompanions(ctx context.Context, r *store.Record, body []byte, box *item.Box) error {
 	if err := s.putChunks(ctx, r.PK, r.Overflow, body, state.Lifetime(r).Add(companionsOutlive), box); err != nil {
 		// The record was not changed, whether or not chunks were written.

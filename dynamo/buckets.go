@@ -27,26 +27,25 @@ type Buckets struct {
 
 var _ quota.Shared = (*Buckets)(nil)
 
-// Buckets returns the shared buckets in the store's table. Buckets need no more permissions
-// than the store. A bucket's item has no attribute st, so that no stream filter, drain,
-// completer or sweep takes the item for a record.
+// Buckets returns the shared buckets in the store's table. Buckets need no more permissions than
+// the store. A bucket's item has no attribute st, so that no stream filter, drain, completer or
+// sweep mistakes the item for a record.
 func (s *Store) Buckets() *Buckets { return &Buckets{api: s.api, table: s.table} }
 
-// A bucket is an item with two times in microseconds. One is the time at which the bucket is
-// full. The other is the bucket's own time: the latest time at which a process leased from the
-// bucket.
+// A bucket is an item with two times in microseconds: full_us is the time at which the bucket is
+// full, and at_us, the bucket's own time, is the latest time at which a process leased from it.
 const (
 	bucketPrefix = "samekey#quota#"
 	attrFull     = "full_us"
 	attrAt       = "at_us"
 
-	// atCondition: no process sets the bucket's own time back; otherwise tokens would come in
+	// atCondition: no process sets the bucket's own time back. That would add the same tokens
 	// twice.
 	atCondition = " AND (attribute_not_exists(at_us) OR at_us <= :now)"
 	// fullCondition: if two processes find a full bucket, only one takes the first lot.
 	fullCondition = "(attribute_not_exists(pk) OR full_us <= :now)" + atCondition
-	// usedCondition: two concurrent lots both count, and together never take more than the bucket
-	// holds.
+	// usedCondition: concurrent processes can each take a lot, but together at most the tokens that
+	// the bucket contains.
 	usedCondition = "full_us BETWEEN :now AND :most" + atCondition
 	// wrongCondition: if two processes repair a bucket, only one succeeds.
 	wrongCondition = "full_us = :seen"
@@ -56,7 +55,8 @@ const (
 )
 
 const (
-	// leaseRounds is how often a lease is sent at most, if other processes lease at the same time.
+	// leaseRounds limits how many times a lease is sent while other processes lease from the
+	// bucket.
 	leaseRounds = 4
 	// maxSkew is how far clocks may differ. If a bucket's time is further ahead, a wrong clock
 	// has set it: the bucket counts as full.
@@ -71,7 +71,7 @@ const (
 // bucket's own time, and from then on other processes lease by the moved time.
 func (b *Buckets) Lease(ctx context.Context, l quota.Lot) (quota.Leased, error) {
 	pk := bucketPrefix + l.Bucket
-	want, seen, own := l.Tokens, l.Full.UnixMicro(), l.Now.UnixMicro() // a zero time is long ago
+	want, seen, own := l.Tokens, l.Full.UnixMicro(), l.Now.UnixMicro() // if l.Full is zero, seen is long ago
 	now, wrong := own+l.Ahead.Microseconds(), false
 	for range leaseRounds {
 		u := bucketUpdate{exp: now + (l.Fill + bucketLasts).Microseconds()}
@@ -162,8 +162,8 @@ func timeOf(it item.Map, name string) (int64, error) {
 	return us, nil
 }
 
-// costOf returns the microseconds in which n tokens come in, rounded up. For all tokens of the
-// bucket, that is exactly the time in which the bucket fills up.
+// costOf returns how many microseconds the bucket needs to gain n tokens, rounded up. For all
+// l.Size tokens, the result is exactly l.Fill.
 func costOf(l quota.Lot, n int64) int64 {
 	cost, rest := scaled(l.Fill.Microseconds(), n, l.Size)
 	if rest {
@@ -172,7 +172,7 @@ func costOf(l quota.Lot, n int64) int64 {
 	return cost
 }
 
-// tokensIn returns how many tokens come in within room microseconds.
+// tokensIn returns how many tokens the bucket gains in room microseconds.
 func tokensIn(l quota.Lot, room int64) int64 {
 	fill := l.Fill.Microseconds()
 	switch {
@@ -185,8 +185,8 @@ func tokensIn(l quota.Lot, room int64) int64 {
 	return n
 }
 
-// scaled returns a*b/of, and whether a remainder is left. Either a or b is at most of. With
-// float64 the result would sometimes be wrong by one, and a condition wrong by a microsecond.
+// scaled returns a*b/of, and whether a remainder is left. At least one of a and b must be <= of.
+// float64 would be too inexact: the result would sometimes be wrong by one.
 func scaled(a, b, of int64) (n int64, rest bool) {
 	hi, lo := bits.Mul64(uint64(a), uint64(b))
 	q, r := bits.Div64(hi, lo, uint64(of))

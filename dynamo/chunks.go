@@ -21,7 +21,7 @@ import (
 
 const (
 	maxBatch   = 25 // items in a BatchWriteItem
-	atOnce     = 8  // companions in a call: the SDK needs up to four times their bytes, beside the body
+	atOnce     = 8  // companions in one call, for which the SDK needs up to four times their size in memory
 	readRounds = 6  // how often a partly returned batch is read again
 	dropRounds = 3  // how often a partly deleted batch is deleted again
 )
@@ -66,7 +66,7 @@ func (s *Store) putChunks(ctx context.Context, pk string, over *store.Overflow, 
 var errThrottled = errors.New("a part of a batch was left out: throttled")
 
 // write sends a batch of items, and returns the items that the service left undone. A single item
-// is sent without a batch, and needs no right to batches.
+// is sent without a batch, so the role needs no right to batches.
 func (s *Store) write(ctx context.Context, todo []types.WriteRequest) (left []types.WriteRequest, err error) {
 	if len(todo) > 1 && !s.noBatches.writes.Load() {
 		out, err := s.api.BatchWriteItem(ctx, &dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{s.table: todo}})
@@ -86,8 +86,8 @@ func (s *Store) write(ctx context.Context, todo []types.WriteRequest) (left []ty
 }
 
 // batches notes whether the role lacks the right to batched reads, and whether it lacks the right
-// to batched writes. A role may lack only one of them, since BatchWriteItem includes the right to
-// delete.
+// to batched writes. A role may have only the right to reads, because BatchWriteItem also allows
+// deleting.
 type batches struct{ reads, writes atomic.Bool }
 
 // batch returns how many companions are sent in one call.
@@ -109,8 +109,8 @@ func denied(err error, remembers *atomic.Bool) bool {
 	return false
 }
 
-// getChunks reads the companions numbered from from up to to, without to, by strongly consistent
-// reads. Missing companions are missing in the result.
+// getChunks reads the companions i of o with from <= i < to, by strongly consistent reads. The
+// result omits companions that don't exist.
 func (s *Store) getChunks(ctx context.Context, pk string, o *store.Overflow, from, to int) (map[string]item.Map, error) {
 	found := make(map[string]item.Map, to-from)
 	keys := make([]item.Map, 0, to-from)

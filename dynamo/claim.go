@@ -68,8 +68,8 @@ func seen(v *item.Values, r *store.Record) item.Map {
 	return item.Map{":owner": v.Str(r.Owner), ":ver": v.Num(r.Ver)}
 }
 
-// besides returns the check of the key's other record, which exists while the scope of keys
-// changes; nil if there is no other record.
+// besides returns the condition check on the key's other record, or nil if there is none. A key can
+// have another record while the application changes the scope of keys.
 func (s *Store) besides(v *item.Values, c store.Claim) *types.ConditionCheck {
 	if c.Beside == "" {
 		return nil

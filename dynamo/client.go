@@ -48,8 +48,8 @@ func NewClient(optFns ...func(*dynamodb.Options)) (*dynamodb.Client, error) {
 }
 
 // Tune changes the SDK's defaults for the engine's calls. It sets a retryer that starts at 20 ms
-// instead of 1 s, repeats requests after torn answers, and sends nothing after the context's
-// deadline by the wall clock. If the HTTP client is the SDK's own, Tune limits the time for
+// instead of 1 s, repeats requests after torn answers, and sends nothing once the wall clock is
+// past the context's deadline. If the HTTP client is the SDK's own, Tune limits the time for
 // connecting (1 s) and for each attempt (2 s). With any HTTP client, Tune prevents a fault of the
 // SDK: on a busy machine a request of more than 4 KB now and then breaks its own connection. A
 // second Tune changes nothing.
@@ -67,15 +67,15 @@ func Tune(o *dynamodb.Options) {
 	}
 }
 
-// readBodies makes net/http read the bodies of requests, instead of calling their WriteTo. It
-// prevents this fault. The SDK closes a request's body as soon as the answer's header arrives. If
-// the body has more than 4 KB, net/http may look for the body's end after that. A closed body
-// with WriteTo (io.WriterTo) then returns io.EOF, which net/http treats as an error. net/http
-// closes the connection, and the answer can't be read: "use of closed network connection". The
-// SDK repeats such a call, although the service has applied it.
+// readBodies makes net/http read a request's body with Read instead of WriteTo. This prevents the
+// following fault. The SDK closes a request's body as soon as the answer's header arrives. If the
+// body has more than 4 KB, net/http may read it once more after the close, to find the end. A
+// closed body with WriteTo (io.WriterTo) then returns io.EOF, which net/http treats as an error.
+// net/http closes the connection, and the answer can't be read: "use of closed network connection".
+// The SDK repeats such a call, although the service has applied it.
 //
-// readBodies is last in the stack: if the SDK hashed a body without WriteTo, it would copy the
-// body through a buffer of 32 KB.
+// readBodies is last in the middleware stack, so that the SDK hashes bodies with WriteTo. Otherwise
+// the SDK would copy each body through a buffer of 32 KB.
 type readBodies struct{}
 
 // ID implements [middleware.DeserializeMiddleware].

@@ -45,8 +45,8 @@ func (s *Store) Commit(ctx context.Context, c store.Commit) (*store.Record, erro
 	return held, err
 }
 
-// waitRounds is how often a commit is sent if jobs are parked or redriven at the same time, which
-// is rare.
+// waitRounds limits how many times a commit is sent while jobs of the record are parked or
+// redriven, which is rare.
 const waitRounds = 5
 
 // withJobs returns c with the jobs and decisions of held, the record that refused c. If another

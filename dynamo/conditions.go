@@ -17,48 +17,50 @@ const (
 	claimCondition = "attribute_not_exists(pk) OR (exp_s < :now AND NOT keep = :freed)"
 
 	// absentCondition is the condition on the key's other record while the scope of keys changes.
-	// It is in one transaction with a claim that has found no other record. Of two concurrent
-	// claims, one under each scope, one wins.
+	// It is sent in one transaction with a claim that has found no other record. If two claims run
+	// concurrently, one under each scope, only one of them wins.
 	absentCondition = "attribute_not_exists(pk)"
 
 	// seenCondition lets a claim replace a freed record that the claimer has read, if the record
-	// is unchanged. While the scope of keys changes, seenCondition is also the condition on the
-	// key's other record, which the claimer has fenced; both are in one transaction:
-	//   - attribute_not_exists: of two concurrent claims, also one under each scope, one wins;
+	// is unchanged. While the scope of keys changes, the transaction of a claim has the same
+	// condition on the key's other record, which the claimer has fenced. The condition has two
+	// parts:
+	//   - attribute_not_exists: only one of two concurrent claims wins, even if they have different
+	//     scopes;
 	//   - owner and ver: the condition is false if another claim was faster, or if a late write
 	//     was applied. A late copy of this claim finds another owner and version.
 	seenCondition = "attribute_not_exists(pk) OR (#owner = :owner AND ver = :ver)"
 
-	// holderCondition is on every later write: it refuses a worker that lost its lease, and a
-	// late copy of the worker's own earlier write. Every holder's write raises ver, so an equal
-	// ver proves that the lease is unchanged.
+	// holderCondition is part of every later write. It refuses a write by an attempt that lost its
+	// lease, and a late copy of a write that was applied. Every holder's write raises ver, so an
+	// equal ver proves that the lease is unchanged.
 	holderCondition = "#owner = :owner AND ver = :ver"
 
-	// droppedCondition is added to the write that removes all jobs of a record and reports them
-	// as lost. If a drain acknowledges a job at the same time, the write is refused, so that the
-	// job isn't reported as lost. holderCondition ensures that the record has no job that the
-	// writer has not read. [item.HoldJobs] follows, for a job that is redriven and delivered at
-	// the same time.
+	// droppedCondition is added to the write that removes all jobs of a record and reports them as
+	// lost. If a drain acknowledges a job at the same time, the write is refused, so that the job
+	// isn't reported as lost. holderCondition ensures that the record has no job that the writer
+	// has not read. [item.HoldJobs] follows: the write is also refused if a job is redriven and
+	// delivered at the same time.
 	droppedCondition = " AND size(jobs) = :jobs"
 
-	// takeCondition is on a take-over by a ticket: the taker has not read the record.
-	// takeReleased or takeAbandoned follows, then the conditions on fn, hn and tn.
+	// takeCondition must be true for a take-over by a ticket, since the taker has not read the
+	// record. takeReleased or takeAbandoned follows, then the conditions on fn, hn and tn.
 	//   - v: a program must not take over a record that it can't read;
 	//   - st: a late ticket must not open an ended or stuck operation;
-	//   - req, and no exp_s: an operation without its request can't be completed. A key that
-	//     will expire must not be held beyond its expiry;
+	//   - req: an operation without its request can't be completed;
+	//   - no exp_s: a key that will expire must not be held beyond its expiry;
 	//   - no req.o: a request in other items may be missing, so it must be read before the
 	//     take-over;
 	//   - fn, hn, tn: a wrong handler's answer would be stored for good.
 	takeCondition = holderCondition + " AND v = :v AND st = :open AND attribute_exists(req) AND attribute_not_exists(req.o) AND attribute_not_exists(exp_s)"
-	// takeSealed is added if the program encrypts. req.x: an attempt needs a data key to store
-	// results. If the request isn't sealed, the take-over must make or open the data key and
-	// write it, which Take can't do.
+	// takeSealed is added if the program encrypts: the request must be sealed (req.x). For a
+	// request that isn't sealed, the taker would have to make or open a data key and write it,
+	// which Take can't do. An attempt needs the data key to store results.
 	takeSealed = " AND attribute_exists(req.x)"
 	// takeReleased: the holder released the record, and has recorded which calls are in doubt.
 	takeReleased = " AND lease_ms = :zero"
-	// takeAbandoned: the holder may be alive until the lease is over. mark: a call that the
-	// holder may have begun would become one more doubt, which Take can't record.
+	// takeAbandoned: the holder may be alive until the lease is over. A record with a mark is
+	// refused: the holder may have begun a call, and Take can't record that this call is in doubt.
 	takeAbandoned = " AND lease_ms > :zero AND lease_ms <= :now AND attribute_not_exists(mark)"
 
 	takeSet = "SET #owner = :owner1, ver = :ver1, lease_ms = :lease, run_ms = :now, tries = if_not_exists(tries, :zero) + :one"
@@ -69,7 +71,7 @@ const (
 	untakeSet = "SET ver = :ver1, lease_ms = :zero, tries = tries - :one"
 )
 
-// Values that every request points to; never changed.
+// All calls point to these values, which never change.
 var (
 	claimIf   = claimCondition
 	absentIf  = absentCondition

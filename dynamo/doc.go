@@ -17,8 +17,8 @@
 //
 // # Guarantees
 //
-// Every condition on a held record names the owner and version, so the table refuses a write by a
-// worker that lost its lease. The claim's condition decides whether a record has expired. The
+// Every condition on a held record names the owner and version, so the table refuses a write by an
+// attempt that lost its lease. The claim's condition decides whether a record has expired. The
 // table's TTL only deletes expired records; it does no harm if TTL deletes late.
 //
 // The store reports a write without a complete answer (no answer, a connection reset, a torn

@@ -33,8 +33,8 @@ const maxRead = 140
 // has read, at most one of the two commits.
 //
 // on names the attributes to compare, for example a version. Default: all attributes that were
-// read, and the absence of the struct's other fields. A name that neither the item nor the struct
-// has is an error. At most 140 attributes can be compared: for a larger item, pass at most 140
+// read, and the absence of the struct's other fields. A name is an error if neither the item nor
+// the struct has it. At most 140 attributes can be compared: for a larger item, pass at most 140
 // names. found is false if there is no item: then out is unchanged, and the phase commits only if
 // the item is still missing.
 //

@@ -28,8 +28,8 @@ func (s *Store) encodeInput(v *item.Values, r *store.Record) (req item.Value, la
 	return v.Input(in, nil, body, zipped), nil
 }
 
-// inputAgain makes the req attribute of a request that is already stored. The body remains at its
-// place.
+// inputAgain makes the req attribute of a request that is already stored. The body stays where it
+// is.
 func (s *Store) inputAgain(v *item.Values, r *store.Record) item.Value {
 	in := r.Input
 	if in.Overflow != nil {
@@ -49,7 +49,7 @@ func (s *Store) inputAgain(v *item.Values, r *store.Record) item.Value {
 // completer can complete the operation.
 func (s *Store) keepInput(ctx context.Context, next, held *store.Record, err error, large []byte) (*store.Record, error) {
 	if errors.Is(err, store.ErrUnknown) {
-		// If the claim was applied, its record decides where the request belongs.
+		// If the claim was applied, the stored record names the request's companions.
 		if now, lerr := s.Load(ctx, next.PK); lerr == nil && now != nil {
 			held, err = now, nil
 		}
@@ -60,7 +60,7 @@ func (s *Store) keepInput(ctx context.Context, next, held *store.Record, err err
 		return held, err
 	case held == nil:
 	case held.Owner == next.Owner && held.Ver == 1 && held.Input != nil && held.Input.Overflow != nil:
-		into, box = missing(held.Input.Overflow), boxOf(held) // claimed before, and the answer was lost
+		into, box = missing(held.Input.Overflow), boxOf(held) // this claim was applied before, and its answer was lost
 	default:
 		return held, nil
 	}

@@ -32,9 +32,9 @@ func newRetryer() aws.RetryerV2 {
 	})}
 }
 
-// told decides about an answer by the table of the service's answers: a request that was refused
-// for good is not sent again; a throttled request, or a throttled transaction, is. told is the
-// first check, since the SDK's own checks cost a tenth of a replay's processor time.
+// told decides by the kind of an error whether the call is repeated: yes if it was throttled, no if
+// it was refused for good. told is the first check, since the SDK's own checks cost a tenth of a
+// replay's processor time.
 func told(err error) aws.Ternary {
 	switch item.FaultOf(err) {
 	case "", store.Denied, store.Invalid:
@@ -46,7 +46,7 @@ func told(err error) aws.Ternary {
 	return aws.UnknownTernary
 }
 
-// torn decides about an answer that was cut off: the service may have applied the write.
+// torn repeats a call whose answer was cut off, although the service may have applied the write.
 func torn(err error) aws.Ternary {
 	if _, ok := errors.AsType[*smithy.DeserializationError](err); ok {
 		return aws.TrueTernary
@@ -56,10 +56,9 @@ func torn(err error) aws.Ternary {
 
 var errPastDeadline = fmt.Errorf("dynamo: %w by the wall clock: the sandbox was frozen", context.DeadlineExceeded)
 
-// GetAttemptToken is called before every attempt. It refuses an attempt after the context's
-// deadline by the wall clock. While a sandbox is frozen, a context's timer stops, but the wall
-// clock goes on: a claim sent again an hour later could revive a record that has been freed
-// since.
+// GetAttemptToken is called before every attempt. It refuses an attempt if the wall clock is past
+// the context's deadline. While a sandbox is frozen, a context's timer stops, but the wall clock
+// goes on: a claim sent again an hour later could revive a record that has been freed since.
 func (r retryer) GetAttemptToken(ctx context.Context) (func(error) error, error) {
 	if item.Overdue(ctx) {
 		return nil, errPastDeadline

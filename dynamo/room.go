@@ -9,7 +9,7 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// nothing is used as the record before a claim.
+// nothing is the empty record to which a claim is compared.
 var nothing store.Record
 
 // headers is the room for the headers of an answer.
@@ -23,9 +23,8 @@ func (s *Store) Fits(prev, next *store.Record) error {
 	return leaves(prev, next, item.NewBox(item.SealOf(next).Key(), next), nil, state.Room+s.inline+headers)
 }
 
-// leavesRoom refuses a write of phases or jobs that leaves too little room (state.Room): without
-// the room, a later take-over, or the reason of a parked job, might not fit. answer is the
-// encoded answer of next.
+// leavesRoom refuses a write of phases or jobs that leaves less than state.Room bytes free. A later
+// take-over, or the reason of a parked job, needs this room. answer is the encoded answer of next.
 func leavesRoom(prev, next *store.Record, box *item.Box, answer item.Value) error {
 	return leaves(prev, next, box, answer, state.Room)
 }
@@ -47,7 +46,7 @@ func leaves(prev, next *store.Record, box *item.Box, answer item.Value, room int
 	return nil
 }
 
-// inlined returns the largest size of a stored request's body in the record.
+// inlined returns how many bytes of the record a stored request's body can take.
 func inlined(in *store.Input) int {
 	if in == nil || in.Overflow != nil {
 		return 0
@@ -57,7 +56,7 @@ func inlined(in *store.Input) int {
 
 // atMost returns the size that a record's item would have if nothing in it were compressed.
 func atMost(r *store.Record) int {
-	n := state.Room/2 + inlined(r.Input) + state.SizeOf(r) // Room/2: names, times and texts with limits of their own
+	n := state.Room/2 + inlined(r.Input) + state.SizeOf(r) // Room/2 is for names, times and short texts
 	if r.Response != nil && r.Overflow == nil {
 		n += len(r.Response.Body)
 	}

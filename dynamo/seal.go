@@ -11,13 +11,13 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// A record has one data key for its whole life. The claim writes the wrapped key, and the record
-// in memory holds the open key (Record.Seal). So from the claim to the answer no write needs the
-// provider.
+// A record has one data key for its whole life. The claim writes the wrapped key, and the record in
+// memory holds the open key (Record.Seal). So no write between claim and answer needs a call to the
+// provider of keys.
 
-// newBox returns a new record's box under the sealer's data key, and notes the data key in r. If
-// there is no data key, newBox returns an error, and nothing may be claimed: the answer could not
-// be stored.
+// newBox returns the box that encrypts a new record's contents with the sealer's data key, and
+// notes the data key in r. If there is no data key, newBox returns an error, and nothing may be
+// claimed: the answer could not be stored.
 func (s *Store) newBox(ctx context.Context, r *store.Record) (*item.Box, error) {
 	if s.sealer == nil {
 		return nil, nil
@@ -96,9 +96,9 @@ func movesSealed(prev, next *store.Record) bool {
 }
 
 // unsealed opens held, the record that refused a write. mine are the records of the write, whose
-// data key is open. If held is the write itself, whose answer was lost, unsealed opens it by that
-// data key, without the provider. If the contents can't be opened, unsealed reports the write's
-// outcome as unknown.
+// data key is open. If the write was applied and its answer lost, held is the record as written:
+// unsealed opens it with the data key of mine, without a call to the provider. If the contents
+// can't be opened, unsealed reports the write's outcome as unknown.
 func (s *Store) unsealed(ctx context.Context, held *store.Record, err error, mine ...*store.Record) (*store.Record, error) {
 	if err != nil || held == nil {
 		return held, err

@@ -23,8 +23,8 @@ type API interface {
 	UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
 	TransactWriteItems(context.Context, *dynamodb.TransactWriteItemsInput, ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error)
 
-	// The store uses these for bodies over 390 KB. Without the rights to them it stores and reads
-	// bodies item by item.
+	// The store uses batches for bodies over 390 KB. Without the rights to batches it stores and
+	// reads such bodies item by item.
 	BatchGetItem(context.Context, *dynamodb.BatchGetItemInput, ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error)
 	BatchWriteItem(context.Context, *dynamodb.BatchWriteItemInput, ...func(*dynamodb.Options)) (*dynamodb.BatchWriteItemOutput, error)
 }
@@ -62,7 +62,7 @@ type Options struct {
 	Units bool
 
 	// Seal encrypts the contents of records: requests, results, args of jobs, answers and scopes.
-	// If no data key can be had, a claim is refused, and nothing is written. nil: contents are
+	// If no data key is available, a claim is refused, and nothing is written. nil: contents are
 	// stored plain, and sealed records can't be read ([store.ErrSealed]).
 	Seal *seal.Sealer
 }

@@ -19,8 +19,8 @@ import (
 
 var _ store.Taker = (*Store)(nil)
 
-// Take implements [store.Taker] by one conditional UpdateItem. The answer has the record with its
-// stored request. Take refuses four cases that one expression can't handle:
+// Take implements [store.Taker] by one conditional UpdateItem. The service's answer contains the
+// record and its stored request. Take refuses four cases that one expression can't handle:
 //   - the holder vanished, and may have begun a call;
 //   - t.Released is wrong: the holder released the record and the ticket says that the holder
 //     vanished, or the reverse;
@@ -79,7 +79,7 @@ func (s *Store) Take(ctx context.Context, t store.Take) (*store.Record, bool, er
 }
 
 // untake releases a record whose contents the taker can't open, and doesn't count the try:
-// otherwise the tries would run out while the data key can't be had. If the write of untake
+// otherwise the tries would run out while the data key is unavailable. If the write of untake
 // fails, the record waits for the end of the lease.
 func (s *Store) untake(ctx context.Context, rec *store.Record, why error) {
 	if !errors.Is(why, store.ErrSealed) {
@@ -103,7 +103,7 @@ func (s *Store) untake(ctx context.Context, rec *store.Record, why error) {
 // untakeTime is the most time that untake may take.
 const untakeTime = 2 * time.Second
 
-// lasts returns the part of a take-over that sets the taker's retention.
+// lasts returns the part of a take-over's update expression that sets the taker's retention.
 func lasts(v *item.Values, t store.Take, args item.Map) string {
 	value := item.Retained(v, &store.Record{Retention: t.Retention})
 	if value == nil {
@@ -160,7 +160,7 @@ func handlerNames(v *item.Values, n string, names []string, args item.Map) strin
 	return strings.Join(or, " OR ")
 }
 
-// equals returns a condition that an attribute has the value s. An empty s means that the item
+// equals returns the condition that an attribute has the value s or, if s is empty, that the item
 // lacks the attribute.
 func equals(v *item.Values, name, placeholder, s string, args item.Map) string {
 	if s == "" {

@@ -56,12 +56,12 @@ func (s *Store) transact(ctx context.Context, record []types.TransactWriteItem, 
 }
 
 // why reads the reasons of a cancelled transaction, which wrote nothing, and returns the most
-// telling reason. The order is:
+// important reason. The order is:
 //  1. reasons of the record, and then of the key's other record, which may belong to another
 //     request. They precede the user's reasons: after a lost answer the user's conditions
 //     are false too;
 //  2. an item that has changed since Get read it: no repeat of this write can succeed;
-//  3. a reason that passes ([item.Passes]);
+//  3. a temporary reason ([item.Passes]);
 //  4. a refused condition of the user's writes.
 func why(reasons []types.CancellationReason, records int, mine []*Write, err error) (*store.Record, error) {
 	for _, r := range reasons[:records] {
@@ -161,7 +161,7 @@ func plainName(table string) string {
 }
 
 // sameItem reports whether a and b write the same item. A put doesn't say which of its attributes
-// are the key; the key of the other write tells.
+// are the key, so sameItem looks in the put for the other write's key.
 func sameItem(a, b *Write) bool {
 	switch {
 	case plainName(a.table) != plainName(b.table):
@@ -172,7 +172,7 @@ func sameItem(a, b *Write) bool {
 		return contains(b.item, a.key)
 	case b.key != nil:
 		return contains(a.item, b.key)
-	default: // two puts that differ: the service finds them
+	default: // two unequal puts on one item: the service refuses them
 		return sameValue(&types.AttributeValueMemberM{Value: a.item}, &types.AttributeValueMemberM{Value: b.item})
 	}
 }
@@ -224,8 +224,8 @@ func disagree(a, b item.Map) bool {
 	return false
 }
 
-// transactItem returns the write in the service's form. If the service refuses the write, its
-// answer contains the item, in which the change can be seen.
+// transactItem returns the write in the service's form. It asks the service to return the item if
+// the condition is false, to see whether the item has changed.
 func (w *Write) transactItem() types.TransactWriteItem {
 	const allOld = types.ReturnValuesOnConditionCheckFailureAllOld
 	names, values := w.names, w.values

@@ -23,10 +23,10 @@ type update struct {
 
 	condition string // holderCondition, and further conditions if the write depends on jobs
 
-	in       dynamodb.UpdateItemInput // in the same block
+	in       dynamodb.UpdateItemInput // allocated together with the update
 	expr     string                   // the expression
-	assigned [5]assignment            // the place of set
-	removed  [5]string                // the place of remove
+	assigned [5]assignment            // the memory of set
+	removed  [5]string                // the memory of remove
 }
 
 // assignment sets the attribute at path to the value of an expression.
@@ -69,9 +69,8 @@ func (u *update) holder(prev, next *store.Record) {
 	}
 }
 
-// fields sets or removes only the fields that differ, so that an attribute that another program
-// has changed in the meantime remains. If results move to another handler, fields seals them
-// anew.
+// fields sets or removes only the fields that differ. Attributes that another program has changed
+// in the meantime remain as they are. If results move to another handler, fields seals them anew.
 func (u *update) fields(prev, next *store.Record, moved bool) {
 	for i := range item.Fields {
 		f := &item.Fields[i]
@@ -141,7 +140,7 @@ func (u *update) dropJobs(prev, next *store.Record) {
 }
 
 // wait sets or removes the attributes of the index of records that wait for people, if a commit
-// begins, changes or ends a wait. A request without trouble makes no such commit.
+// begins, changes or ends a wait. An ordinary request makes no such commit.
 //
 // A parked job keeps a record in the index too. So if the jobs decide whether the record waits
 // after the commit, the commit has a condition on the jobs ([item.HoldJobs]).
@@ -155,7 +154,7 @@ func (u *update) wait(prev, next *store.Record) {
 	} else {
 		u.put(item.AttrWait, ":wait", u.Str(item.WaitKey(is.Reason, next.PK)))
 		u.put(item.AttrWaitIn, ":wait_in", u.WaitIn(is))
-		u.set = append(u.set, assignment{item.AttrSince, item.FirstSince}) // a job may have been parked since prev was read: the record waits from then on
+		u.set = append(u.set, assignment{item.AttrSince, item.FirstSince}) // unless a job was parked since prev was read
 		u.args[":since"] = u.Millis(next.WaitSince)
 	}
 	if is.OfJobs() {

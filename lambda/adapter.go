@@ -33,7 +33,7 @@ type Adapter[Ev, Re any] struct {
 	// engine uses the tenant of the invocation's lambdacontext.
 	//
 	// The adapters of this package set Snapshot only if the engine stores requests
-	// ([idem.Options.Resumable]). They learn this from ctx: pass ctx on.
+	// ([idem.Options.Resumable]). They read this from ctx, so pass ctx on if you call them.
 	//
 	// An error that matches [ErrEvent] says that the event is of another kind: no client waits
 	// for an HTTP answer, so [Handler] returns the error. Any other error is answered with 400,
@@ -42,13 +42,13 @@ type Adapter[Ev, Re any] struct {
 	Request func(ctx context.Context, ev Ev) (idem.Request, error)
 
 	// Event is the inverse of Request: it makes an event from a stored request r, for a handler
-	// that runs a second time. Request would turn this event into r again. r has no key, only the
-	// headers that the engine stores, and Snapshot as Request made it. nil: requests can't be run
-	// again from their records.
+	// that runs a second time. Request would turn this event into r again. r has no key. Its
+	// headers are those that the engine stores, and its Snapshot is the one that Request made.
+	// nil: requests can't be run again from their records.
 	Event func(r idem.Request) (Ev, error)
 
-	// Response converts the handler's answer. An error is a mistake of the handler, and counts as
-	// if the handler had returned the error.
+	// Response converts the handler's answer. An error of Response has the same effect as an error
+	// of the handler.
 	Response func(re Re) (idem.Response, error)
 
 	// Reply converts an answer, first or replayed, to the source's response.
@@ -94,7 +94,7 @@ func withoutTokens(context map[string]any) map[string]any {
 		if inner, ok := v.(map[string]any); ok {
 			v = withoutTokens(inner)
 		}
-		if name == "principalId" || name == "sub" || !secrets.Named(name) && !secrets.Token(text) { // the caller is in the scope, too
+		if name == "principalId" || name == "sub" || !secrets.Named(name) && !secrets.Token(text) { // keeps the caller's name, which the scope contains anyway
 			kept[name] = v
 		}
 	}

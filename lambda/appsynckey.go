@@ -7,9 +7,9 @@ import (
 	"github.com/samekey/samekey/internal/base/rawjson"
 )
 
-// AppSyncKey makes the key of AppSync's payload for a direct Lambda resolver from
-// the field, the caller, and the argument that carries the client's key (a JSON
-// Pointer that begins at arguments), as Shopify's @idempotent(key:) does:
+// AppSyncKey makes the key of a call by AppSync to a direct Lambda resolver from the field, the
+// caller, and the client's key. The client sends its key in an argument, as with Shopify's
+// @idempotent(key:). The parameter argument is a JSON Pointer that begins at arguments:
 //
 //	lambda.Direct[Charge, Receipt](lambda.AppSyncKey("/input/idempotencyKey"))
 //

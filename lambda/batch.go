@@ -33,8 +33,8 @@ type Batch[Ev, Rec, Re any] struct {
 	// Request converts a record to a request without a key. Set Source to the source, so that
 	// other sources can use the same key for other work. Body and Query identify the work: the
 	// same key with other work is refused ([idem.ErrMismatch]). So Body and Query must not hold
-	// data that another delivery may change. Set DeliveryKey if a record that is redelivered
-	// after the source gave up gets a new ID; DeliveryKey counts only if Key is the ID. Required.
+	// data that another delivery may change. Set DeliveryKey if a record that is redelivered after
+	// the source gave up gets a new ID. DeliveryKey has an effect only if Key is the ID. Required.
 	Request func(ctx context.Context, rec Rec) (idem.Request, error)
 
 	// Group assigns records to groups that run in order. Once a record fails, later records of
@@ -81,10 +81,10 @@ type Batch[Ev, Rec, Re any] struct {
 	Concurrency int
 
 	// RecordTimeout is the longest time that a record's handler gets, from its start until its
-	// context ends. Set it to the longest time that a sound record needs: a record that hangs
-	// then costs its event no more time than that. 0: a share of the invocation's remaining time,
-	// so that waiting records get a share too. With any RecordTimeout the share is an upper
-	// limit.
+	// context ends. Set it to the longest time that a sound record needs: a record that hangs then
+	// costs its event no more time than that. 0: a share of the invocation's remaining time, so
+	// that waiting records get a share too. Whatever RecordTimeout is, a handler gets at most this
+	// share.
 	RecordTimeout time.Duration
 
 	// Failed is called for each record that was tried and failed. Without this hook the failure

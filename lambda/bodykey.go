@@ -41,10 +41,10 @@ type BodyKey struct {
 // always is the value of shared for bodies that never name the client.
 func always([]byte) bool { return true }
 
-// Comparing returns a copy of k for bodies that partly change with each delivery, such as in the
+// Comparing returns a copy of k for bodies with parts that differ in each delivery, such as the
 // time of sending. Under one key only the values at the pointers (RFC 6901) must be the same
-// ([BodyKey.Same]). They are compared as JSON, by meaning. A value that both bodies lack counts
-// as the same. Include every value that decides the work, such as the amount. Comparing panics if
+// ([BodyKey.Same]). They are compared as JSON, by meaning. A value that both bodies lack counts as
+// the same. Include every value that decides the work, such as the amount. Comparing panics if
 // there is no pointer, or if a pointer is malformed.
 func (k BodyKey) Comparing(pointers ...string) BodyKey {
 	if len(pointers) == 0 {
@@ -108,12 +108,12 @@ func (k BodyKey) compare(r *idem.Request) {
 // several pointers the key is made of all values, in their order; each value must
 // exist.
 //
-// A text is the key. An integer of any size is the key as it is written. So 7 and "7" are the
-// same key: a second body with the other spelling is refused ([idem.ErrMismatch]), and its work
-// isn't done twice. Numbers with a fraction or an exponent, true, false, null, objects and lists
-// can't be keys. A text that can't be a key (not 1 to 255 visible ASCII characters) is replaced
-// by its SHA-256. Member names are compared as written. A duplicate member on the path is an
-// error.
+// A text value is the key. An integer value of any size becomes the key as written. So 7 and "7"
+// are the same key: a second body with the other spelling is refused ([idem.ErrMismatch]), and its
+// work isn't done twice. Numbers with a fraction or an exponent, true, false, null, objects and
+// lists can't be keys. A text that can't be a key (not 1 to 255 visible ASCII characters) is
+// replaced by its SHA-256. Member names are compared as written. A duplicate member on the path is
+// an error.
 //
 // JSONKey panics if a pointer is malformed or "". Both are mistakes in the program, and show at
 // cold start.

@@ -26,9 +26,9 @@ import (
 // payloads differently, set [idem.Fingerprint.CanonicalJSON].
 //
 // The scope of a key is the function, and the tenant if Lambda isolates tenants. Each alias of a
-// function is separate; all versions are together. [DirectOptions.Scope] replaces the function in
-// the scope. The handler's name, if any, is part of the scope ([HandlerOptions.Operation]). Only
-// one handler of an engine may have no name.
+// function has a separate scope; all versions share one scope. [DirectOptions.Scope] replaces the
+// function in the scope. The handler's name, if any, is part of the scope
+// ([HandlerOptions.Operation]). Only one handler of an engine may have no name.
 //
 // An event has no key if key returns "" and no error. As over HTTP, [idem.Options.Key] decides:
 // the event is refused, runs each time ([idem.KeyOptional]), or gets a random key
@@ -74,8 +74,8 @@ import (
 //
 // With [JSONRPCKey], [MCPToolKey] and [AppSyncKey] clients choose the keys. Equal keys of two
 // clients are then one operation unless the scope distinguishes the clients: set
-// [DirectOptions.Scope]. If all clients may share keys, set [idem.OneScope] on the engine.
-// AppSyncKey finds most callers without these.
+// [DirectOptions.Scope]. If all clients may share keys, set [idem.OneScope] on the engine. With
+// AppSyncKey neither is needed if it finds the caller in the call.
 //
 // Direct panics if key is nil.
 func Direct[In, Out any, Key func(In) (string, error) | BodyKey](key Key, optFns ...func(*DirectOptions[In])) Adapter[In, Out] {
@@ -116,7 +116,7 @@ func Direct[In, Out any, Key func(In) (string, error) | BodyKey](key Key, optFns
 	}
 }
 
-// DirectOptions vary [Direct].
+// DirectOptions are the options of [Direct].
 type DirectOptions[In any] struct {
 	// Scope returns the owner of the key: equal keys of two owners are two operations. Derive the
 	// owner from verified facts only. If Scope returns an error, the event is refused. By default
@@ -221,10 +221,10 @@ func (h *Handler[Ev, Re]) handleTyped(ctx context.Context, ev Ev) (Re, error) {
 	if err != nil {
 		return own, err
 	}
-	// The stored result counts, for the first invocation too: a phase may have answered.
+	// Return the stored result to the first invocation too: a phase may have answered.
 	re, err := decodeResult[Re](res.Body)
 	if err != nil && !res.Replayed {
-		return own, nil // JSON can't decode the result's type: the work is done, and Invoke doesn't decode it
+		return own, nil // the work is done, but JSON can't decode a result of this type; Invoke doesn't decode results
 	}
 	return re, err
 }

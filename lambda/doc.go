@@ -52,9 +52,9 @@
 // The engine acts on requests that have a key and one of the engine's methods (by default POST
 // and PATCH):
 //
-//   - The handler runs for the first request. Later requests with the same key get its
-//     status, body bytes and allow-listed headers, and Idempotent-Replayed: true. They
-//     may come through another kind of event.
+//   - The handler runs for the first request. Later requests with the same key get the first
+//     answer's status, body bytes and allow-listed headers, and Idempotent-Replayed: true. They
+//     may arrive through another kind of event.
 //   - A request that arrives while the handler runs gets 409 with Retry-After. A request with the
 //     same key but another method, path, query or body gets 422. A missing or malformed key gets
 //     400. The handler doesn't run for any of these requests.

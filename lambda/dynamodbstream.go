@@ -61,8 +61,8 @@ func tableName(streamARN string) string {
 	return name
 }
 
-// plainItem returns a form of an item in which equal items have the same JSON, although sets come
-// in any order.
+// plainItem returns an item in a form whose JSON is the same for equal items, in whatever order
+// their sets arrive.
 func plainItem(item map[string]events.DynamoDBAttributeValue) map[string]any {
 	if item == nil {
 		return nil

@@ -52,7 +52,7 @@ type RecordError struct {
 }
 
 func (e *BatchError) Error() string {
-	const most = 3 // logs and failure destinations hold the text
+	const most = 3 // the text goes to logs and failure destinations, so keep it short
 	var b strings.Builder
 	fmt.Fprintf(&b, "lambda: %d of %d records failed", len(e.Records), e.Total)
 	for i, r := range e.Records[:min(len(e.Records), most)] {

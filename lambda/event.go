@@ -59,8 +59,8 @@ func decode[Ev any](payload []byte) (ev Ev, err error) {
 	return ev, nil
 }
 
-// kind describes a payload, for error messages only. The description has a limited length. The
-// only value of the payload in it is the name of a source.
+// kind describes a payload, for error messages only. The description has a limited length, and
+// contains no values of the payload except the name of a source.
 func kind(payload []byte) string {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(payload, &members); err != nil {
@@ -69,9 +69,9 @@ func kind(payload []byte) string {
 	var p struct {
 		HTTPMethod  string `json:"httpMethod"`
 		DetailType  string `json:"detail-type"`
-		EventSource string `json:"eventSource"` // of Kafka, whose records are in a map
+		EventSource string `json:"eventSource"` // only Kafka has this member here, since Kafka's records are in a map
 		Records     []struct {
-			EventSource string `json:"eventSource"` // SNS spells it EventSource
+			EventSource string `json:"eventSource"` // also matches SNS's spelling, EventSource
 		} `json:"Records"`
 		RequestContext struct {
 			ConnectionID string    `json:"connectionId"`

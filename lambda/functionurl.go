@@ -73,7 +73,7 @@ func functionURLResponse(re events.LambdaFunctionURLResponse) (idem.Response, er
 
 func functionURLReply(r idem.Response) events.LambdaFunctionURLResponse {
 	headers := joined(r.Header)
-	delete(headers, setCookie) // cookies have a list of their own
+	delete(headers, setCookie) // cookies are in a separate list
 	body, isBase64 := textBody(r.Body)
 	return events.LambdaFunctionURLResponse{
 		StatusCode: r.Status, Headers: headers, Cookies: r.Header[setCookie], Body: body, IsBase64Encoded: isBase64,
@@ -105,7 +105,7 @@ func functionURLEvent(req idem.Request) (ev events.LambdaFunctionURLRequest, err
 	ev.RawPath = cmp.Or(ev.RawPath, req.Path)
 	ev.RawQueryString = req.Query
 	ev.QueryStringParameters = joinedParameters(req.Query)
-	ev.Headers = v2Headers(req.Header) // never cookies: no record has them
+	ev.Headers = v2Headers(req.Header) // without cookies, which are never stored
 	ev.Body, ev.IsBase64Encoded = eventBody(req.Body, ev.IsBase64Encoded)
 	rc.DomainPrefix = firstLabel(rc.DomainName)
 	rc.HTTP.Method, rc.HTTP.Path = req.Method, ev.RawPath

@@ -14,8 +14,8 @@ import (
 )
 
 // anyRoute returns the route of a request if the source has no patterns. The route is never the
-// path: routes are in logs, in the list of operations that wait for people, and in dimensions of
-// metrics, while a path may name a person, and the number of paths has no limit.
+// path. Routes appear in logs, in metrics and in the list of operations that wait for people, but
+// a path may name a person, and the number of paths is unlimited.
 func anyRoute(method string) string { return method + " /*" }
 
 // encodedQuery encodes decoded parameters. A non-empty multi has all parameters, and single is
@@ -95,7 +95,8 @@ func joinedParameters(raw string) map[string]string {
 	return single
 }
 
-// lastOf returns the last value of each name of m. Sources with single values do the same.
+// lastOf returns the last value of each name of m. Sources that send one value for each name send
+// the last, too.
 func lastOf[M url.Values | http.Header](m M) map[string]string {
 	if len(m) == 0 {
 		return nil
@@ -169,9 +170,10 @@ func withCookies(h http.Header, cookies []string) http.Header {
 	return h
 }
 
-// response makes a handler's answer neutral. In payload format 2.0 cookies are separate from h.
-// The default status is 200. A body declared as base64 that isn't base64 is taken unchanged:
-// the effect has happened, so an error would only make the client repeat the request.
+// response converts a handler's answer to a neutral Response. In payload format 2.0 h contains no
+// cookies: they are in cookies. The default status is 200. A body declared as base64 that isn't
+// base64 is taken unchanged: the effect has happened, so an error would only make the client
+// repeat the request.
 func response(status int, h http.Header, cookies []string, body string, isBase64 bool) (idem.Response, error) {
 	if len(cookies) > 0 {
 		h[setCookie] = append(h[setCookie], cookies...)
@@ -221,7 +223,7 @@ func inflates(b []byte) bool {
 			n++
 		}
 	}
-	return n > len(b)/15 // 5·n bytes more, against a third more
+	return n > len(b)/15 // JSON adds 5·n bytes, base64 adds a third
 }
 
 // eventBody is the inverse of decoded. was says whether the original body came in base64.

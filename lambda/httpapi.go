@@ -26,7 +26,7 @@ const httpAPIKind = "an HTTP API event (payload format 2.0)"
 //   - with a JWT authorizer, the token's iss and sub;
 //   - with IAM, the Cognito identity, or else the user ARN;
 //   - with a Lambda authorizer, principalId, or else sub, of the authorizer's context, within the
-//     API. The value may be a whole number of at most 2^53-1, which counts by its digits.
+//     API. A whole number of at most 2^53-1 is read as the text of its digits.
 //
 // If a Lambda authorizer names no caller, the request is refused ([idem.ErrScope]), unless
 // [idem.Options.Scope] finds the scope. A role's session ([RoleScope], [SessionScope]) and a
@@ -45,7 +45,7 @@ func httpAPIRequest(ctx context.Context, ev events.APIGatewayV2HTTPRequest) (ide
 	if rc.HTTP.Method == "" {
 		return idem.Request{}, notA(httpAPIKind, "it has no requestContext.http.method")
 	}
-	path := ev.RawPath // with the stage in front of it, unless it is the default stage
+	path := ev.RawPath // begins with the stage unless this is the default stage
 	if rest := strings.TrimPrefix(path, "/"+rc.Stage); rc.Stage != "" && (rest == "" || rest[0] == '/') {
 		path = rest
 	}
@@ -109,7 +109,7 @@ func httpAPIResponse(re events.APIGatewayV2HTTPResponse) (idem.Response, error) 
 
 func httpAPIReply(r idem.Response) events.APIGatewayV2HTTPResponse {
 	headers := joined(r.Header)
-	delete(headers, setCookie) // cookies have a list of their own
+	delete(headers, setCookie) // cookies are in a separate list
 	body, isBase64 := textBody(r.Body)
 	return events.APIGatewayV2HTTPResponse{
 		StatusCode: r.Status, Headers: headers, Cookies: r.Header[setCookie], Body: body, IsBase64Encoded: isBase64,
@@ -154,7 +154,7 @@ func httpAPIEvent(req idem.Request) (ev events.APIGatewayV2HTTPRequest, err erro
 	ev.RawPath = cmp.Or(ev.RawPath, req.Path)
 	ev.RawQueryString = req.Query
 	ev.QueryStringParameters = joinedParameters(req.Query)
-	ev.Headers = v2Headers(req.Header) // never cookies: no record has them
+	ev.Headers = v2Headers(req.Header) // without cookies, which are never stored
 	ev.Body, ev.IsBase64Encoded = eventBody(req.Body, ev.IsBase64Encoded)
 	rc.RouteKey = ev.RouteKey
 	rc.DomainPrefix = firstLabel(rc.DomainName)

@@ -39,7 +39,7 @@ type inner struct {
 	body string     // a notification's message, an event's detail, a job
 	said url.Values // the envelopes' data about the work: attributes, subject, topic, type, source, resources, unknown members
 
-	trace trace.Context // of the producer; not compared
+	trace trace.Context // the producer's; not compared
 }
 
 // traces notes an attribute that is part of the trace context.
@@ -106,8 +106,8 @@ func openBody(body string) (in inner, ok bool, err error) {
 //   - exactly the members of [JobEvent], with or without a trace context: the detail of an event,
 //     if the rule passes on only the detail.
 //
-// Names are compared as written. If an object has an envelope's members and can't be read, that
-// is an error: under the message's own id the job would be done once for each delivery.
+// Names are compared as written. An object that has an envelope's members but can't be read is an
+// error: under the message's own id the job would be done once for each delivery.
 var marks = [][]string{
 	{`"Notification"`, `"TopicArn"`},
 	{`"detail-type"`, `"source"`},
@@ -178,7 +178,8 @@ func openNotification(m map[string]json.RawMessage) (inner, bool, error) {
 }
 
 // snsContent returns the content of an SNS message, from an event of SNS or from an envelope. The
-// message's attributes count even if the message is itself an envelope of EventBridge or a drain.
+// content includes the message's attributes even if the message is itself an envelope of
+// EventBridge or a drain.
 func snsContent(id, message, subject string, attributes map[string]any) (inner, error) {
 	key, keyed, keyErr := attributeKey(func(yield func(name, value string) bool) {
 		for name, a := range attributes {

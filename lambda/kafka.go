@@ -102,7 +102,7 @@ func kafkaRecords(ev events.KafkaEvent) ([]KafkaRecord, error) {
 				return nil, notA(kafkaKind, fmt.Sprintf("record %d of %.300q is of topic %.300q, partition %d", i, partition, r.Topic, r.Partition))
 			}
 			data, err := base64.StdEncoding.DecodeString(r.Value)
-			if err != nil { // the whole event isn't from Lambda, which encodes each value
+			if err != nil { // Lambda encodes each value, so the event isn't from Lambda
 				return nil, notA(kafkaKind, fmt.Sprintf("the value of record %d of %.300q is not base64", i, partition))
 			}
 			all = append(all, KafkaRecord{KafkaRecord: r, Cluster: cluster, Data: data})
@@ -178,7 +178,7 @@ func kafkaReply(failed []string) kafkaResponse {
 	last := ""
 	for _, id := range failed { // kafkaRecords orders the ids by partition
 		at := strings.LastIndexByte(id, ':') + 1
-		partition := id[:max(at-1, 0)] // "" for the id of a copy with another ID: Lambda then repeats the event
+		partition := id[:max(at-1, 0)] // "" if a copy of Kafka has another ID function: Lambda then repeats the event
 		offset, _ := strconv.ParseInt(id[at:], 10, 64)
 		if partition == "" || partition != last {
 			re.BatchItemFailures = append(re.BatchItemFailures, kafkaFailure{kafkaPlace{partition, offset}})

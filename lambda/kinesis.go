@@ -43,8 +43,7 @@ var Kinesis = Batch[events.KinesisEvent, events.KinesisEventRecord, events.Kines
 // https://docs.aws.amazon.com/streams/latest/dev/kinesis-extended-retention.html
 const keepsKinesis = 365 * day
 
-// shard is the only group of a stream's event, whose records come from the same
-// shard.
+// shard is the group of all records of a stream's event, since they are from one shard.
 const shard = "shard"
 
 func kinesisRecords(ev events.KinesisEvent) ([]events.KinesisEventRecord, error) {

@@ -99,7 +99,7 @@ func (c *course[Ev, Rec, Re]) next() ([]int, turn) {
 	return lane, c.turnOf(lane)
 }
 
-// turn returns the turn of one of the first lanes, which didn't wait.
+// turn returns the turn of a lane that began without waiting.
 func (c *course[Ev, Rec, Re]) turn(lane []int) turn {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -140,7 +140,8 @@ func (c *course[Ev, Rec, Re]) run(ctx context.Context, lane []int, t turn) {
 	}
 }
 
-// begin tries a record in its own goroutine, so that run can leave it behind.
+// begin tries a record in its own goroutine, so that run can stop waiting for a handler that
+// hangs.
 func (c *course[Ev, Rec, Re]) begin(ctx context.Context, i int) {
 	t := c.tasks[i]
 	t.begun, t.done = make(chan struct{}), make(chan struct{})

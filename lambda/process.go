@@ -18,14 +18,14 @@ import (
 )
 
 // A handler that has panicked may leave the process in any state: a locked mutex, a half-written
-// map. So three things must happen. The client gets an answer, as under net/http. Then the
-// process ends, as under the bare runtime. Lambda sees an error.
+// map. So the client must get an answer, as under net/http. Then the process must end, and Lambda
+// must see an error, as under the bare runtime.
 //
 // An invocation can report either a response or an error. But Lambda ends an invocation only when
 // the runtime asks for the next invocation. If the process exits before that, the invocation has
-// failed (Runtime.ExitError) despite the answer. So the method ends posts the answer, and the
-// panic continues to the runtime. The runtime can't report an error any more, and exits without
-// asking for more work. If the process has other invocations, they end first.
+// failed (Runtime.ExitError) despite the answer. So crash.ends posts the answer, and the panic
+// continues to the runtime. The runtime can't report an error any more, and exits without asking
+// for more work. If the process has other invocations, they end first.
 
 // crash holds a handler's panic until its answer is posted.
 type crash struct{ value any }

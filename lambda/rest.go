@@ -30,9 +30,10 @@ const restKind = "a REST API event (payload format 1.0)"
 // role's session ([RoleScope], [SessionScope]), an API key ([APIKeyScope]) and a client
 // certificate ([CertificateScope]) are callers only if you choose so.
 //
-// A response may use Headers and MultiValueHeaders. For a name in both, MultiValueHeaders count,
-// as API Gateway does it. A reply puts a header with one value into Headers, and other headers
-// into MultiValueHeaders, so that API Gateway, which merges both, can't double a header.
+// A response may use Headers and MultiValueHeaders. For a name in both, the values in
+// MultiValueHeaders are used, as in API Gateway. A reply puts a header with one value into
+// Headers, and other headers into MultiValueHeaders, so that API Gateway, which merges both, can't
+// double a header.
 var REST = Adapter[events.APIGatewayProxyRequest, events.APIGatewayProxyResponse]{
 	Request:  restRequest,
 	Event:    restEvent,
@@ -44,7 +45,7 @@ func restRequest(ctx context.Context, ev events.APIGatewayProxyRequest) (idem.Re
 	switch {
 	case ev.HTTPMethod == "":
 		return idem.Request{}, notA(restKind, "it has no httpMethod")
-	case ev.Resource == "": // a load balancer's event has none
+	case ev.Resource == "": // as in a load balancer's event
 		return idem.Request{}, notA(restKind, "it has no resource")
 	}
 	req := idem.Request{

@@ -27,7 +27,8 @@ func withPath(ctx context.Context, r *http.Request) context.Context {
 	return context.WithValue(ctx, pathKey{}, r)
 }
 
-// target is a route in a ServeMux. The ServeMux finds the route but doesn't call it.
+// target is the http.Handler of a route in a ServeMux. It doesn't run the route, so that a
+// ServeMux can be used to find a route.
 type target struct{ route any }
 
 // ServeHTTP records that the route was found.
@@ -62,9 +63,9 @@ func match(mux *http.ServeMux, req *idem.Request) *matched {
 	return m
 }
 
-// refusal answers a request without a route. If ServeMux would redirect a request, because the
-// path is not clean or lacks the last slash, refusal answers as without a route: a client may
-// repeat a redirected POST without the body.
+// refusal answers a request without a route. ServeMux redirects a request if its path is not clean
+// or lacks the last slash. Such a request is refused too, since a client may repeat a redirected
+// POST without the body.
 func (m *matched) refusal() idem.Response {
 	if m.status != http.StatusMethodNotAllowed {
 		return idem.ProblemJSON(idem.Problem{
@@ -86,7 +87,7 @@ type pattern struct {
 	method string // "": any
 	host   string // "": any
 	path   string
-	mux    *http.ServeMux // for the path alone
+	mux    *http.ServeMux // knows the pattern's path only
 }
 
 func parsePattern(text string) pattern {

@@ -25,10 +25,10 @@ import (
 //	lambda.Start(router)
 //
 // Patterns are those of [http.ServeMux], with methods and wildcards. They match the path that the
-// client sent, without a stage. The most specific pattern counts. [PathValue] returns the value
-// of a wildcard. If no pattern matches the path, the router answers 404. If patterns match the
-// path only for other methods, it answers 405 with Allow. Router never redirects: neither
-// "/rides/" to "/rides", nor "/a//b" to "/a/b".
+// client sent, without a stage. If several patterns match, the most specific one is used.
+// [PathValue] returns the value of a wildcard. If no pattern matches the path, the router answers
+// 404. If patterns match the path only for other methods, it answers 405 with Allow. Router never
+// redirects: neither "/rides/" to "/rides", nor "/a//b" to "/a/b".
 //
 // A keyed route's name is its pattern, unless [HandlerOptions] set another name. Each stored
 // request holds the name. So if you change a route's pattern, set Name to the former pattern, or
@@ -46,7 +46,7 @@ type Router[Ev, Re any] struct {
 // The runtime starts a *Router.
 var _ awslambda.Handler = (*Router[any, any])(nil)
 
-// RouterOptions vary [NewRouter].
+// RouterOptions are the options of [NewRouter].
 type RouterOptions struct {
 	// CORS lists the origins whose pages may read the router's answers 404 and 405.
 	// [idem.Options.CORS] lists the origins for an engine's answers. Default: none.

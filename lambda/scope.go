@@ -33,9 +33,9 @@ func jwtIdentity(iss, sub string) idem.Identity {
 const poolSession = "/CognitoIdentityCredentials"
 
 // iamIdentity returns a signed request's caller: the user of an identity pool, an IAM user, an
-// account's root, or a person of IAM Identity Center, whose name AWS puts into the session. In
-// any other session the name is chosen by the session's creator: that session is returned as a
-// fact, and is a caller only through [RoleScope] or [SessionScope].
+// account's root, or a person of IAM Identity Center, whose name AWS puts into the session. The
+// creator of any other session chooses its name. So such a session is returned as a fact, and only
+// [RoleScope] and [SessionScope] make it a caller.
 func iamIdentity(pool, identity, userARN string) (idem.Identity, idem.Facts) {
 	id, facts := idem.Identity{Kind: "iam"}, idem.Facts{}
 	switch {
@@ -103,7 +103,7 @@ func ClaimScope(claim string, more ...string) func(context.Context, *idem.Reques
 			return "", nobody("ClaimScope: the request has no verified identity")
 		}
 		text := r.Identity.Kind + ":" + r.Identity.Subject
-		for _, name := range slices.Backward(names) { // the first claim comes first
+		for _, name := range slices.Backward(names) { // from the last to the first: each is put in front
 			value := claimText(r.Facts.Claims[name])
 			if value == "" {
 				return "", nobody(fmt.Sprintf("ClaimScope: %q was not verified, or is neither a text nor a whole number", name))
@@ -120,7 +120,7 @@ func ClaimScope(claim string, more ...string) func(context.Context, *idem.Reques
 // name. Don't use RoleScope if people share a role: they would get each other's answers. See
 // [SessionScope].
 //
-// RoleScope takes IAM users, roots and people of IAM Identity Center as separate callers.
+// RoleScope treats IAM users, roots and people of IAM Identity Center as separate callers.
 // RoleScope refuses a caller without a verified IAM identity, a user of a Cognito identity pool
 // that the event doesn't name, and a session that has no role.
 func RoleScope(_ context.Context, r *idem.Request) (string, error) {

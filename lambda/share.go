@@ -18,8 +18,8 @@ import (
 // cut off halfway is worse than a handler that never began.
 const least = defaults.Reserve / 2
 
-// grace is how long a handler may return after its context has ended, including the
-// write that stores its result or frees its key.
+// grace is how long a handler may still run after its context has ended. It includes the write
+// that stores the handler's result or frees the key.
 const grace = defaults.Reserve / 2
 
 // turn is a lane's position when a worker takes the lane.
@@ -30,7 +30,7 @@ type turn struct {
 	workers int
 }
 
-// rounds returns for how long waiting lanes keep the workers busy at most, as a number of
+// rounds returns the longest time that the waiting lanes can keep the workers busy, counted in
 // records. The worst case is that a worker takes the longest lane last.
 func (t turn) rounds() int {
 	return t.longest + (t.behind-t.longest+t.workers-1)/t.workers

@@ -57,9 +57,9 @@ var SQS = Batch[events.SQSEvent, events.SQSMessage, events.SQSEventResponse]{
 	Reply:   sqsReply,
 }
 
-// keepsSQS is the longest MessageRetentionPeriod. In a dead-letter queue the period counts from
-// the time when the message was sent; in a FIFO dead-letter queue, from the move. After a redrive
-// the count begins anew.
+// keepsSQS is the longest MessageRetentionPeriod. In a dead-letter queue the period begins when
+// the message was first sent; in a FIFO dead-letter queue, when it was moved there. A redrive
+// begins a new period.
 // https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html
 const keepsSQS = 14 * day
 
@@ -94,8 +94,8 @@ func sqsRequest(_ context.Context, m events.SQSMessage) (idem.Request, error) {
 	}, nil
 }
 
-// sqsContent returns the content of a message. If the body is an envelope, the message's own
-// attributes don't count.
+// sqsContent returns the content of a message. If the body is an envelope, the content doesn't
+// include the message's own attributes.
 func sqsContent(m *events.SQSMessage) (inner, error) {
 	key, keyed, keyErr := attributeKey(func(yield func(name, value string) bool) {
 		for name, a := range m.MessageAttributes {

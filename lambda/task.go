@@ -16,7 +16,7 @@ func (h *EachHandler[Ev, Rec, Re]) read(ctx context.Context, rec Rec) (t *task) 
 	t = &task{}
 	defer func() {
 		if v := recover(); v != nil {
-			t.req.Key, t.err = unreadable, panicked(v) // a Key function that didn't expect this record
+			t.req.Key, t.err = unreadable, panicked(v) // for example, the Key function can't handle this record
 		}
 	}()
 	if h.batch.Group != nil {
@@ -71,7 +71,9 @@ func (h *EachHandler[Ev, Rec, Re]) try(ctx context.Context, rec Rec, t *task) (e
 	case t.err != nil && !t.ran():
 		return t.err
 	case !t.ran() && errors.Is(err, idem.ErrNotKept):
-		return nil // the record was done, and no client waits for an answer; a phase's error may match too
+		// An earlier attempt has done the record, and no client waits for its answer. If the
+		// handler ran, the error can be a phase's, and must be reported.
+		return nil
 	case errors.Is(err, idem.ErrNoTime) && !t.ran() && !errors.Is(err, ErrNotRun):
 		return &idem.Error{Op: "start", Err: fmt.Errorf("%w: %w", ErrNotRun, err)}
 	}
@@ -121,7 +123,7 @@ const (
 	barred       // not run, and must not begin any more: the report is being made
 	running
 	returned
-	overdue // the report was made without it
+	overdue // still running when the report was made
 )
 
 // enter lets the handler begin, once, with a context that ends when the handler must return.

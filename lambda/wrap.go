@@ -78,10 +78,9 @@ type HandlerOptions struct {
 	// worker sends their tickets to this function. An empty Function means this function; an
 	// empty Name means a handler without a name.
 	Accepts []store.HandlerID
-	// Route returns the pattern of a request, with or without a method. It is called before the
-	// handler of [WrapHandler] serves the request, and the pattern is for scope, logs and
-	// metrics. "" means none. Default: the pattern of an [http.ServeMux]; for other handlers the
-	// gateway's route.
+	// Route returns the pattern of a request, with or without a method, for scope, logs and
+	// metrics. It is called before the handler of [WrapHandler] serves the request. "" means none.
+	// Default: the pattern of an [http.ServeMux]; for other handlers the gateway's route.
 	Route func(*http.Request) string
 }
 
@@ -98,8 +97,8 @@ func (o *HandlerOptions) operation() string {
 	return cmp.Or(o.Operation, o.Name)
 }
 
-// wrap makes a Handler from h, or from the handlers that the function of makes for
-// each event.
+// wrap makes a Handler that runs h. If h is nil, the Handler calls of for each event, and runs the
+// function that of returns.
 func wrap[Ev, Re any](e *idem.Engine, a Adapter[Ev, Re], h func(context.Context, Ev) (Re, error), of reader[Ev, Re], opt HandlerOptions) *Handler[Ev, Re] {
 	switch {
 	case e == nil:
@@ -132,8 +131,8 @@ func wrap[Ev, Re any](e *idem.Engine, a Adapter[Ev, Re], h func(context.Context,
 	return &Handler[Ev, Re]{engine: e, adapter: a, fn: h, of: of, opt: opt, operation: operation, stored: e.StoresRequests()}
 }
 
-// whoseKeys is the advice in a panic: clients choose the keys, and no scope distinguishes the
-// clients.
+// whoseKeys is the advice in the panic about keys that clients choose, if no scope distinguishes
+// the clients.
 const whoseKeys = "set DirectOptions.Scope, or use idem.OneScope if all clients may get each other's answers"
 
 // checkName refuses names that are too long for a record.
@@ -234,7 +233,7 @@ func invoke[Ev, Re any](ctx context.Context, payload []byte, handle func(context
 	case err == nil:
 		out, err = encode(re)
 	}
-	if c.value != nil && runtimeAPI() != "" { // otherwise in a test, or in another server
+	if c.value != nil && runtimeAPI() != "" { // false in tests and in other servers
 		c.ends(ctx, out, err)
 	}
 	return out, err
@@ -248,7 +247,7 @@ func (h *Handler[Ev, Re]) serve(ctx context.Context, ev Ev, req idem.Request, re
 	case errors.Is(reqErr, ErrEvent):
 		return own, reqErr
 	case reqErr != nil && (!h.engine.Acts(req.Method, req.Header) || h.engine.Observes(ctx, req, reqErr)):
-		serve = h.engine.Pass // only this package can't read the event, and the engine doesn't act on it
+		serve = h.engine.Pass // the engine doesn't act on this event, so the event needn't be readable
 	case reqErr != nil:
 		return h.adapter.Reply(h.engine.Refuse(ctx, req, reqErr)), nil
 	}
@@ -271,7 +270,7 @@ func (h *Handler[Ev, Re]) serve(ctx context.Context, ev Ev, req idem.Request, re
 		crashed(ctx, res.Panic)
 	}
 	switch {
-	case res.Passed && ownErr == nil: // even if Response failed
+	case res.Passed && ownErr == nil: // the handler's own answer, even if Response failed
 		return own, nil
 	case err != nil:
 		return own, err

@@ -59,7 +59,7 @@ func (k *Key) ID() string { return k.id }
 func (k *Key) Wrapped() []byte { return k.wrapped }
 
 // Seal encrypts plain and binds it to context: only Open with an equal context returns plain. The
-// result is 28 bytes longer than plain. Each call has another result.
+// result is 28 bytes longer than plain. Each call returns a different result.
 func (k *Key) Seal(plain, context []byte) []byte {
 	k.used.Add(1)
 	return k.aead.Seal(make([]byte, 0, len(plain)+overhead), nil, plain, context) //nolint:gosec // the AEAD draws the nonce

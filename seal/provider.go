@@ -30,7 +30,7 @@ var (
 	// ErrInvalid means that sealed bytes, or a wrapped key, were altered, truncated, or moved
 	// from another place.
 	ErrInvalid = errors.New("sealed data is not as it was made")
-	// ErrNoKey means that a data key can't be had: its provider refuses or is
-	// unreachable, or the program has no provider.
+	// ErrNoKey means that a data key is unavailable: its provider refuses or is unreachable, or
+	// the program has no provider.
 	ErrNoKey = errors.New("data key can't be had")
 )

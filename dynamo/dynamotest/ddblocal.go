@@ -59,8 +59,8 @@ func firstRequest(ctx context.Context, endpoint string) error {
 	return nil
 }
 
-// localCommand returns a command that runs in dir. File names are relative to dir, because the
-// class path and LD_PRELOAD can't hold every path of a home folder.
+// localCommand returns a command that runs in dir. File names are relative to dir, because the path
+// of a home folder may have characters that the class path and LD_PRELOAD can't contain.
 func localCommand(java, dir, tmp string, port int, env []string) *exec.Cmd {
 	cmd := exec.Command(java,
 		// Start quickly, with room for young objects: a test has a small database and many
@@ -68,7 +68,8 @@ func localCommand(java, dir, tmp string, port int, env []string) *exec.Cmd {
 		"-Xms256m", "-Xmn128m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData",
 		"-Djava.io.tmpdir="+tmp, "-Djava.net.preferIPv4Stack=true",
 		"-Djava.library.path=lib", "-Dsqlite4java.library.path=lib",
-		// The jar's own configuration keeps refused requests out of the log: a line for each costs a tenth of its CPU.
+		// The jar's own configuration keeps refused requests out of the log. Logging them would
+		// cost a tenth of the database's CPU time.
 		"-Dlog4j2.configurationFile=log4j2.xml,classpath:log4j2.xml",
 		"-cp", "lib/*", "software.amazon.dynamodb.services.local.main.ServerRunner",
 		"-inMemory", "-disableTelemetry", "-port", strconv.Itoa(port))

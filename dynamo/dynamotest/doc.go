@@ -41,9 +41,9 @@
 //
 // # Isolation
 //
-// The database is in memory and empty. Its telemetry is off, and it gets no AWS variables of the
-// environment. It runs in a separate process, which [DB.Close] and [Main] end by the process id.
-// On Linux the database also ends if the test process is killed.
+// The database is in memory and empty. Its telemetry is off, and it inherits no AWS variables. It
+// runs in a separate process, which [DB.Close] and [Main] end by the process id. On Linux the
+// database also ends if the test process is killed.
 //
 // DynamoDB Local listens on every interface and has no option against that. On Linux a small C
 // shim keeps the Java process on loopback. The shim is compiled into the cache on first use, and

@@ -69,10 +69,10 @@ func Find(ctx context.Context) (*DB, error) {
 }
 
 // Client returns a client of the database, with static test credentials and the region us-east-1.
-// The client makes no retries, so that a test sees every answer. The only exception are reads
-// after a broken connection: DynamoDB Local breaks connections when it is busy. The client reads
-// nothing from the environment or from configuration files. optFns run after these settings and
-// may change any of them.
+// The client makes no retries, so that a test sees every answer. It repeats only reads whose
+// connection broke: DynamoDB Local breaks connections when it is busy. The client reads nothing
+// from the environment or from configuration files. optFns run after these settings and may change
+// any of them.
 //
 // Clients of one DB share connections; [DB.Close] closes them. Client panics if Endpoint is
 // empty, because a client without an endpoint would call the real service.
@@ -115,10 +115,9 @@ func (db *DB) separate(test string) *DB {
 	return &DB{Endpoint: db.Endpoint, of: db, key: hex.EncodeToString(sum[:8])}
 }
 
-// Close ends the process that [Find] started, and waits for its end. If Find started none,
-// because the endpoint came from elsewhere, Close ends no process; nor does Close of a nil or
-// zero DB, or of a separate database. Close also closes idle connections of [DB.Client]. A second
-// Close returns the result of the first.
+// Close ends the process that [Find] started, and waits for its end. Close ends no process if Find
+// started none, or if the DB is nil, zero, or a test's separate database. Close also closes idle
+// connections of [DB.Client]. A second Close returns the result of the first.
 func (db *DB) Close() error {
 	if db == nil || db.of != nil {
 		return nil

@@ -46,7 +46,7 @@ func loopbackEnv(ctx context.Context, dir string) ([]string, error) {
 		}
 		return nil, err
 	}
-	preload := "./" + name // the loader splits at spaces and colons, so no absolute path
+	preload := "./" + name // a relative path: the loader splits LD_PRELOAD at spaces and colons
 	if more := os.Getenv("LD_PRELOAD"); more != "" {
 		preload += ":" + more
 	}

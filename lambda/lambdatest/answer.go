@@ -15,7 +15,7 @@ type answer struct {
 	http     bool
 	status   int
 	header   http.Header
-	replayed bool           // an HTTP answer says so
+	replayed bool           // as the header of an HTTP answer says
 	failures int            // records that a batch reports as failed
 	rest     map[string]any // all other parts, as JSON
 	raw      []byte
@@ -32,7 +32,7 @@ func read(re any) (a answer, err error) {
 		MultiValueHeaders map[string][]string
 		BatchItemFailures []any
 	}
-	if json.Unmarshal(a.raw, &members) != nil { // a result of another form
+	if json.Unmarshal(a.raw, &members) != nil { // not a JSON object
 		return a, nil //nolint:nilerr // compared by bytes
 	}
 	a.failures = len(members.BatchItemFailures)
@@ -68,7 +68,7 @@ func (a answer) failed() error {
 	return nil
 }
 
-// diff describes how two answers differ. Headers that only the first answer has don't count,
+// diff describes how two answers differ. diff ignores headers that only the first answer has,
 // since not all headers are stored.
 func diff[Re any](first, again Re) string {
 	a, err := read(first)

@@ -14,11 +14,12 @@ import (
 
 // The limits of the embedded metric format.
 const (
-	maxValues    = 100 // of a metric in a line
+	maxValues    = 100 // values of one metric in one line
 	maxDimension = 250 // bytes of a dimension's value; the format allows 1024
 )
 
-// level is the level of each line. A function that logs warnings keeps lines of this level.
+// level is the level of each line: Lambda keeps the lines if the function's log level includes
+// warnings.
 const level = "WARN"
 
 // line collects metrics with their values, and properties, for a log line.

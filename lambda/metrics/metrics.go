@@ -22,9 +22,9 @@ type Metrics struct {
 
 // Options are settings of [New]; the zero value is the default.
 type Options struct {
-	// Routes is the number of routes whose requests have their metrics also under the dimensions
-	// App and Route. Each route adds up to 27 metrics to the bill. Further routes share the Route
-	// "other". Default: 0, no dimension Route.
+	// Routes is the number of routes whose metrics are also written under the dimensions App and
+	// Route. Each route adds up to 27 metrics to the bill. Further routes share the Route "other".
+	// Default: 0, no dimension Route.
 	Routes int
 }
 

@@ -150,7 +150,7 @@ func Serve(ctx context.Context, provider seal.Provider, in io.Reader, out io.Wri
 	return write(out, a)
 }
 
-// Refuse answers any question with an error: why there is no provider.
+// Refuse answers any question with an error that says why there is no provider.
 func Refuse(out io.Writer, why error) error { return write(out, answer{Error: why.Error()}) }
 
 func write(out io.Writer, a answer) error {

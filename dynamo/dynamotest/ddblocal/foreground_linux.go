@@ -13,8 +13,8 @@ func inForeground() bool {
 	if err != nil {
 		return false
 	}
-	// Field 2, the name of the command, may hold anything. Field 3 comes after the last
-	// parenthesis.
+	// Field 2, the command's name in parentheses, may itself contain parentheses and spaces. So
+	// field 3 is the first one after the last parenthesis.
 	rest := string(b)[strings.LastIndexByte(string(b), ')')+1:]
 	f := strings.Fields(rest)
 	return len(f) > 5 && f[2] == f[5]

@@ -2,5 +2,6 @@
 
 package main
 
-// inForeground isn't known here, so every interrupt is forwarded.
+// inForeground always returns false: this system has no way to tell, so every interrupt is
+// forwarded.
 func inForeground() bool { return false }

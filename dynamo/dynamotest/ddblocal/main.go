@@ -107,7 +107,7 @@ func find(signals <-chan os.Signal, stderr io.Writer) (*dynamotest.DB, int) {
 	case sig := <-signals:
 		cancel()
 		if r := <-found; r.db != nil {
-			_ = r.db.Close() // the signal is the error to report
+			_ = r.db.Close() // the exit code reports the signal, not this error
 		}
 		return nil, signalCode(sig)
 	}
@@ -138,7 +138,7 @@ func runCommand(env, args []string, signals <-chan os.Signal, stdout, stderr io.
 			if sig == os.Interrupt && inForeground() {
 				continue
 			}
-			_ = cmd.Process.Signal(sig) // it may have ended just now
+			_ = cmd.Process.Signal(sig) // an error means that the command has just ended
 		case err := <-ended:
 			return exitCode(err, stderr)
 		}
@@ -176,13 +176,13 @@ func environ(env []string, endpoint string) []string {
 		}
 	}
 	env = slices.Clone(env)
-	set := func(name, v string) { env = append(env, name+"="+v) } // the last one counts
+	set := func(name, v string) { env = append(env, name+"="+v) } // exec.Cmd uses the last value
 	set("AWS_ENDPOINT_URL_DYNAMODB", endpoint)
 	set("AWS_ENDPOINT_URL_DYNAMODB_STREAMS", endpoint)
 	if value["AWS_ENDPOINT_URL_DYNAMODB"] == "" {
 		set("DYNAMOTEST_SHARED", "1")
 	}
-	// With true an SDK would ignore the two endpoints and call the real service.
+	// If this variable were true, an SDK would ignore the two endpoints and call the real service.
 	set("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "false")
 	if value["AWS_REGION"] == "" {
 		region := value["AWS_DEFAULT_REGION"]
