@@ -59,9 +59,9 @@ func (a answers) answer(ctx context.Context, held *store.Record, v state.Verdict
 		a.watch.tell(ctx, evReplayed, held, nil)
 		return Result{Response: resp, Replayed: true, Expires: state.Lifetime(held)}, nil
 	case state.Mismatch:
-		return refuse(evMismatch, fail("claim", pk, ErrMismatch))
+		return refuse(evMismatch, recordError("claim", pk, ErrMismatch))
 	case state.Stuck:
-		return refuse(evRefused, fail("claim", pk, ErrStuck))
+		return refuse(evRefused, recordError("claim", pk, ErrStuck))
 	case state.TooSoon:
 		why := errors.New(held.LastErr)
 		if short := a.times.short(); short != nil {
@@ -77,7 +77,7 @@ func (a answers) answer(ctx context.Context, held *store.Record, v state.Verdict
 		}
 		fallthrough
 	default:
-		err := fail("claim", pk, ErrInFlight)
+		err := recordError("claim", pk, ErrInFlight)
 		err.RetryAfter = a.retryAfter(held)
 		return refuse(evInFlight, err)
 	}
@@ -110,7 +110,7 @@ func (a answers) unfinished(rec *store.Record, why error) (Result, error) {
 	if a.ask.accepts && a.core.opt.InFlight == InFlightAccept && state.Completable(rec) {
 		return a.accepted(rec), nil
 	}
-	err := fail("finish", rec.PK, fmt.Errorf("%w: %w", ErrUnfinished, why))
+	err := recordError("finish", rec.PK, fmt.Errorf("%w: %w", ErrUnfinished, why))
 	if until := state.Withheld(rec); !until.IsZero() {
 		err.RetryAfter = max(until.Sub(a.core.opt.Now()), time.Second)
 	}
@@ -146,7 +146,7 @@ func (a answers) body(ctx context.Context, held *store.Record) *Error {
 	}
 	loader, ok := a.core.store.(store.BodyLoader)
 	if !ok || o.Count == 0 {
-		return fail("replay", held.PK, ErrNotKept)
+		return recordError("replay", held.PK, ErrNotKept)
 	}
 	ctx, cancel := a.times.within(ctx, a.times.until(nil))
 	defer cancel()
@@ -155,7 +155,7 @@ func (a answers) body(ctx context.Context, held *store.Record) *Error {
 		if !errors.Is(err, ErrNotKept) {
 			err = errors.Join(ErrUnavailable, err)
 		}
-		return fail("replay", held.PK, err)
+		return recordError("replay", held.PK, err)
 	}
 	return nil
 }
@@ -173,7 +173,7 @@ func (a answers) overtaken(ctx context.Context, pk string, held *store.Record) (
 		}
 		return Result{}, errors.Join(err, ErrLeaseLost)
 	}
-	return Result{}, fail("finish", pk, ErrLeaseLost)
+	return Result{}, recordError("finish", pk, ErrLeaseLost)
 }
 
 // finished returns the answer of an operation that was just stored: resp if rec has the

@@ -158,9 +158,9 @@ func (q *ask) inside(ctx context.Context) (bool, error) {
 		same, err := q.compare(op.run.record())
 		switch {
 		case err != nil:
-			return true, fail("fingerprint", q.home.pk, err)
+			return true, recordError("fingerprint", q.home.pk, err)
 		case !same:
-			return true, fail("inside", q.home.pk, ErrMismatch)
+			return true, recordError("inside", q.home.pk, ErrMismatch)
 		}
 		return true, nil
 	}

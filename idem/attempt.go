@@ -60,6 +60,24 @@ func (a *attempt) do(ctx context.Context, accepts bool, fn func(context.Context)
 
 // proceed claims the record of the request, and runs fn or answers from the record.
 func (a *attempt) proceed(ctx context.Context, fn func(context.Context) (Response, error)) (Result, error) {
+	a.prepare(ctx)
+	c := a.claiming()
+	if a.core.opt.Quota != nil {
+		defer func() { c.seat.leave() }()
+	}
+	held, v, err := c.enter(ctx)
+	switch {
+	case err != nil:
+		return a.unclaimed(ctx, &c, err, fn)
+	case v != state.Own && v != state.TakeOver:
+		return a.answers(c.writer.owner).answer(ctx, held, v)
+	}
+	return a.execute(ctx, &c, held, v, fn)
+}
+
+// prepare sets the deadlines, and notes two more reasons why the request may begin nothing
+// new: the request is too large to be stored, or too little time is left.
+func (a *attempt) prepare(ctx context.Context) {
 	q, opt := &a.ask, &a.core.opt
 	a.times.arrives(ctx)
 	if opt.Resumable && !q.req.Redelivered {
@@ -67,38 +85,36 @@ func (a *attempt) proceed(ctx context.Context, fn func(context.Context) (Respons
 		q.bar("request", storable(q.input, opt.MaxRequest))
 	}
 	q.bar("start", a.times.short())
-	c := a.claiming()
-	if opt.Quota != nil {
-		defer func() { c.seat.leave() }()
-	}
-	held, v, err := c.enter(ctx)
-	if v == state.InFlight {
-		held, v, err = c.patiently(ctx, held)
-	}
+}
+
+// unclaimed ends an attempt that can't decide about its record, because of err. In ModeOpen
+// unclaimed runs fn if the store can't be reached.
+func (a *attempt) unclaimed(ctx context.Context, c *claiming, err error, fn func(context.Context) (Response, error)) (Result, error) {
 	if e, ok := errors.AsType[*Error](err); ok {
 		a.watch.name = e.Record
 	}
 	switch {
-	case opt.Mode == ModeOpen && !c.seen && unreachable(err):
-		a.core.log.ErrorContext(ctx, "store unavailable: handler runs unprotected", "record", redact.Record(q.home.pk), "route", q.req.Route, "error", err)
+	case a.core.opt.Mode == ModeOpen && !c.seen && unreachable(err):
+		a.core.log.ErrorContext(ctx, "store unavailable: handler runs unprotected", "record", redact.Record(a.ask.home.pk), "route", a.ask.req.Route, "error", err)
 		a.watch.tell(ctx, evUnprotected, nil, err)
-		return a.core.unprotected(ctx, q.req, fn)
+		return a.core.unprotected(ctx, a.ask.req, fn)
 	case errors.Is(err, ErrQuota):
 		a.watch.tell(ctx, evLimited, nil, err)
-		return Result{}, err
 	case c.barred != nil && errors.Is(err, c.barred):
 		a.watch.tell(ctx, evRefused, nil, err)
-		return Result{}, err
-	case err != nil:
+	default:
 		a.core.log.ErrorContext(ctx, "claim failed", "record", a.watch.record(), "error", err)
 		a.watch.tell(ctx, evFailed, nil, err)
-		return Result{}, err
-	case v != state.Own && v != state.TakeOver:
-		return a.answers(c.writer.owner).answer(ctx, held, v)
 	}
+	return Result{}, err
+}
+
+// execute runs fn for held, the record that this attempt has claimed (verdict Own) or taken
+// over.
+func (a *attempt) execute(ctx context.Context, c *claiming, held *store.Record, v state.Verdict, fn func(context.Context) (Response, error)) (Result, error) {
 	r := a.run(held, c.writer)
 	if short := a.times.short(); short != nil { // the claim used up the time, or the sandbox was frozen
-		err := fail("start", held.PK, short)
+		err := recordError("start", held.PK, short)
 		_, _, _ = r.release(ctx, state.Release{}, err)
 		if v == state.TakeOver {
 			return r.answers().answer(ctx, held, state.TooSoon)

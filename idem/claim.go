@@ -16,9 +16,9 @@ import (
 // claim claims the record. If another record has the key, claim returns that record and the
 // verdict about it.
 func (c *claiming) claim(ctx context.Context) (rec *store.Record, v state.Verdict, err error) {
-	until := c.until()
 	ctx, sp := c.watch.step(ctx, trace.Claim, "")
-	ctx, cancel := c.times.within(ctx, until)
+	t := tries{c: c, until: c.until(), begun: c.core.opt.Now().Round(0), replaces: c.freed}
+	ctx, cancel := c.times.within(ctx, t.until)
 	defer cancel()
 	defer func() {
 		if rec == nil {
@@ -28,75 +28,89 @@ func (c *claiming) claim(ctx context.Context) (rec *store.Record, v state.Verdic
 			c.watch.claimEnds(sp, rec, v, err)
 		}
 	}()
-	begun := c.core.opt.Now().Round(0) // wall clock, which advances while a sandbox is frozen
-	var cause error                    // why the last claim was not applied, although the key has no record
-	var beside string                  // pk of the key's other place
-	if c.ask.other != nil {
-		beside = c.ask.other.pk
-	}
-	replaces := c.freed      // the record that the next claim replaces
-	var fenced *store.Record // the record at the other place, once it is fenced
-	away, atOnce := false, true
 	for round := range maxRounds {
-		if !atOnce && !pause(ctx, round) {
+		if round > 0 && !t.freed && !pause(ctx, round) {
 			break
 		}
-		atOnce = false
-		if away { // the record at the other place has gone, has expired, or was freed
-			if fenced, err = c.bury(ctx, rec, until); err != nil {
-				return nil, 0, err
-			}
-		}
-		now := c.core.opt.Now()
-		if now.Round(0).Sub(begun) > maxClaim || replaces != nil && replaces.ID == c.id {
-			// A claim with this nonce may have been applied, and then its record expired or
-			// another attempt freed it: continue as another owner.
-			c.writer.owner, c.id, begun = rand.Text(), rand.Text(), now.Round(0)
-		}
-		next := c.fresh(now)
-		for _, r := range []*store.Record{replaces, fenced} {
-			if r == nil {
-				continue
-			}
-			if by := state.ForgottenBy(r); by != nil { // the operator who freed the key may not have got an answer
-				next.Settled = []store.Decision{*by}
-			}
-		}
-		state.Stamp(next, nil, c.writer.owner)
-		cause = nil
-		held, err := c.core.store.Claim(ctx, store.Claim{Next: next, Now: now, Seen: replaces, Beside: beside, Fenced: fenced})
-		switch {
-		case err == nil && held == nil:
-			return next, state.Own, nil
-		case errors.Is(err, ErrConflict):
-			away = false
-			continue // another process is writing this record
-		case errors.Is(err, ErrCorrupt):
-			return nil, 0, fail("claim", c.ask.home.pk, err)
-		case err != nil:
-			// The current record shows whether our claim was applied. Even a refused claim may
-			// have been: the store's client may have sent it before and lost the
-			// acknowledgement.
-			cause = err
-			if held, err = c.load(ctx, err); err != nil {
-				return nil, 0, err
-			}
-		}
-		rec, v, away, err = c.resolve(ctx, held, until)
-		if err != nil || v != state.Again {
+		rec, v, err = t.once(ctx)
+		if err != nil || v != state.Claimable {
 			return rec, v, err
 		}
-		if !away {
-			replaces = nil
-			if rec != nil && state.Freed(rec) {
-				replaces, atOnce = rec, true
-			}
-		}
 	}
-	if cause != nil { // an expired record is not in flight
-		return nil, 0, unavailable("claim", c.ask.home.pk, cause)
+	if t.cause != nil { // an expired record is not in flight
+		return nil, 0, unavailable("claim", c.ask.home.pk, t.cause)
 	}
 	return nil, state.InFlight, nil
+}
+
+// tries is what the tries of a claim know from the tries before.
+type tries struct {
+	c     *claiming
+	until time.Time // deadline of the claim's calls to the store
+	begun time.Time // of the tries with this nonce, by the wall clock, which advances while a sandbox is frozen
+	cause error     // why the last try was not applied, although the key has no record
+
+	replaces *store.Record // the freed record that the next try replaces
+	freed    bool          // the last try found this record: the next try needs no pause
+	there    *store.Record // a record at the other place that has expired or was freed: the next try fences it
+	fenced   *store.Record // that record, once it is fenced
+}
+
+// once tries to claim the record. With the verdict Claimable, the next try may succeed.
+func (t *tries) once(ctx context.Context) (rec *store.Record, v state.Verdict, err error) {
+	c := t.c
+	t.freed, t.cause = false, nil
+	if t.there != nil {
+		if t.fenced, err = c.bury(ctx, t.there, t.until); err != nil {
+			return nil, 0, err
+		}
+		t.there = nil
+	}
+	now := c.core.opt.Now()
+	if now.Round(0).Sub(t.begun) > maxClaim || t.replaces != nil && t.replaces.ID == c.id {
+		// A claim with this nonce may have been applied, and then its record expired or
+		// another attempt freed it: continue as another owner.
+		c.writer.owner, c.id, t.begun = rand.Text(), rand.Text(), now.Round(0)
+	}
+	next := c.fresh(now)
+	for _, r := range []*store.Record{t.replaces, t.fenced} {
+		if r == nil {
+			continue
+		}
+		if by := state.ForgottenBy(r); by != nil { // the operator who freed the key may not have got an answer
+			next.Settled = []store.Decision{*by}
+		}
+	}
+	state.Stamp(next, nil, c.writer.owner)
+	held, err := c.core.store.Claim(ctx, store.Claim{Next: next, Now: now, Seen: t.replaces, Beside: c.ask.beside(), Fenced: t.fenced})
+	switch {
+	case err == nil && held == nil:
+		return next, state.Own, nil
+	case errors.Is(err, ErrConflict):
+		return nil, state.Claimable, nil // another process is writing this record
+	case errors.Is(err, ErrCorrupt):
+		return nil, 0, recordError("claim", c.ask.home.pk, err)
+	case err != nil:
+		// The current record shows whether our claim was applied. Even a refused claim may
+		// have been: the store's client may have sent it before and lost the
+		// acknowledgement.
+		t.cause = err
+		if held, err = c.load(ctx, err); err != nil {
+			return nil, 0, err
+		}
+	}
+	rec, v, away, err := c.resolve(ctx, held, t.until)
+	switch {
+	case err != nil || v != state.Claimable:
+		return rec, v, err
+	case away:
+		t.there, t.fenced = rec, nil
+	case rec != nil && state.Freed(rec):
+		t.replaces, t.freed = rec, true
+	default:
+		t.replaces = nil
+	}
+	return nil, state.Claimable, nil
 }
 
 // until returns the deadline of a claim's calls to the store.
@@ -148,7 +162,7 @@ func (c *claiming) resolve(ctx context.Context, held *store.Record, until time.T
 // another request: a change of scopes may split a key or merge two keys. If the request is
 // at neither place, elsewhere returns the verdict about home.
 func (c *claiming) elsewhere(ctx context.Context, op string, own *store.Record, v state.Verdict, until time.Time) (*store.Record, state.Verdict, error) {
-	if c.ask.other == nil || v != state.Again && v != state.Mismatch {
+	if c.ask.other == nil || v != state.Claimable && v != state.Mismatch {
 		return own, v, nil
 	}
 	there, found, err := c.judgeAt(ctx, op, c.ask.other.pk, until)
@@ -191,7 +205,7 @@ func (c *claiming) judgeOrTakeOver(ctx context.Context, held *store.Record, unti
 	}
 	// Another attempt was faster, the holder came back, or the record has gone.
 	if v, err = c.judge(rec); v == state.TakeOver {
-		v = state.Again // released in the meantime: the next round decides
+		v = state.Claimable // released in the meantime: the next round decides
 	}
 	return rec, v, err
 }
@@ -214,18 +228,18 @@ func (c *claiming) judge(held *store.Record) (state.Verdict, error) {
 }
 
 // judge judges held, a record of the key, for the attempt with this owner. If held is nil,
-// the verdict is Again.
+// the verdict is Claimable.
 func (q *ask) judge(held *store.Record, owner string) (state.Verdict, error) {
 	if held == nil || held.State == store.None {
-		return state.Again, nil
+		return state.Claimable, nil
 	}
 	if state.Corrupt(held) {
-		return 0, fail("claim", held.PK, fmt.Errorf("%w: state %q, without what belongs to it", ErrCorrupt, held.State))
+		return 0, recordError("claim", held.PK, fmt.Errorf("%w: state %q, without what belongs to it", ErrCorrupt, held.State))
 	}
 	now := q.core.opt.Now()
 	same, err := q.compare(held)
 	if err != nil && held.Owner != owner && !state.Free(held, now) { // the record can't be compared
-		e := fail("fingerprint", held.PK, err)
+		e := recordError("fingerprint", held.PK, err)
 		e.RetryAfter = untilDeployed
 		return 0, e
 	}

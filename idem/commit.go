@@ -27,7 +27,7 @@ func (r *run) mark(ctx context.Context, mark string, sent map[string]string) err
 // commit writes a phase together with the user's writes and jobs. An intent is only the begin
 // of a call: foreign has refused jobs before it. Any other phase has then ended.
 func (r *run) commit(ctx context.Context, phase store.Phase, got collected) error {
-	jobs, err := r.progress.staged(ctx, got.jobs, r.ask.core.due, r.writer.jobs)
+	jobs, err := r.progress.staged(ctx, got.jobs, r.ask.core.due, r.writer.countJobs)
 	if err == nil && len(jobs) > 0 {
 		err = reaches(r.ask.req.DeliveryKey, r.record(), "a phase that isn't the last stages jobs")
 	}
@@ -48,7 +48,7 @@ func (r *run) commit(ctx context.Context, phase store.Phase, got collected) erro
 // are no jobs to write: a Foreign accepts none.
 func (r *run) replaceIntent(ctx context.Context, calls []string, phases ...store.Phase) error {
 	_, err := r.write(ctx, trace.Commit, func(base *store.Record) *store.Record {
-		return state.IntentReplaced(base, r.ask.core.opt.Now(), phases, nil, calls)
+		return state.IntentReplaced(base, r.ask.core.opt.Now(), phases, calls)
 	}, nil)
 	if err != nil {
 		return err
@@ -61,7 +61,7 @@ func (r *run) replaceIntent(ctx context.Context, calls []string, phases ...store
 
 // committed notes that a phase is stored with jobs and calls, and tells the hooks.
 func (r *run) committed(ctx context.Context, phase string, jobs int, calls []string) {
-	r.progress.pass()
+	r.progress.advance()
 	r.calls.recorded(calls)
 	r.watch.tell(ctx, evCommitted, r.record(), nil, func(ev *Event) {
 		ev.Phase, ev.Duration, ev.Jobs = phase, r.progress.duration(), jobs
@@ -71,7 +71,7 @@ func (r *run) committed(ctx context.Context, phase string, jobs int, calls []str
 // finish stores resp together with writes and jobs, and returns the stored answer. resp
 // must be clean (see [clean]). An error other than an *ended says why no answer is stored.
 func (r *run) finish(ctx context.Context, resp Response, writes []Write, jobs []Job) (Result, error) {
-	staged, err := r.progress.staged(ctx, jobs, r.ask.core.due, r.writer.jobs)
+	staged, err := r.progress.staged(ctx, jobs, r.ask.core.due, r.writer.countJobs)
 	if err != nil {
 		return Result{}, r.gate.fail(err)
 	}
@@ -130,7 +130,7 @@ func (r *run) stuck(ctx context.Context, rec *store.Record) *ended {
 	r.ask.core.log.ErrorContext(ctx, "operation is stuck and waits for an operator", "record", redact.Record(rec.PK), "operation", rec.ID)
 	stuckErr := phaseError("phase", r.gate.pk, ErrStuck)
 	r.watch.tell(ctx, evStuck, rec, stuckErr)
-	return &ended{err: stuckErr, seen: stuckErr}
+	return &ended{err: stuckErr, toPhase: stuckErr}
 }
 
 // write sends the record that build returns, and sets and returns the resulting record.

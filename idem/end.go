@@ -28,8 +28,8 @@ type outcome struct {
 
 // doubt describes what earlier attempts left open and this run hasn't cleared up.
 type doubt struct {
-	passed error // set if the handler left out recorded work, or a call that an earlier attempt began: says which
-	missed bool  // a call that this run has not repeated has a mark: an attempt may have died in the call
+	leftOut error // set if the handler left out recorded work, or a call that an earlier attempt began: says which
+	missed  bool  // a call that this run has not repeated has a mark: an attempt may have died in the call
 }
 
 // ending says what an attempt does after the run of its handler.
@@ -53,8 +53,8 @@ func decide(o outcome, d doubt) ending {
 		return ending{err: o.err, cause: o.err}
 	case o.left:
 		return ending{err: o.failed, cause: o.failed}
-	case d.passed != nil && (stores || o.failed == nil && final(o.resp.Status)):
-		return ending{err: d.passed, breaks: true, cause: d.passed}
+	case d.leftOut != nil && (stores || o.failed == nil && final(o.resp.Status)):
+		return ending{err: d.leftOut, breaks: true, cause: d.leftOut}
 	case stores && !d.missed:
 		return ending{store: true}
 	case stores || d.missed && (o.failed == nil || o.resp.Status >= http.StatusBadRequest):
@@ -160,7 +160,7 @@ func (r *run) conclude(ctx context.Context, resp Response) (Result, error) {
 		return r.endUnstored(ctx, Response{}, ending{err: err, cause: err})
 	}
 	// Keep the lease: a retry must not repeat the effect at once.
-	err = fail("finish", rec.PK, err)
+	err = recordError("finish", rec.PK, err)
 	r.ask.core.log.ErrorContext(ctx, "answer not stored: a retry after the lease runs again", "record", redact.Record(rec.PK), "error", err)
 	r.watch.tell(ctx, evFailed, rec, err)
 	_, failed := r.gate.failure()
@@ -248,10 +248,10 @@ func (r *run) release(ctx context.Context, b state.Release, cause error) (_ *sto
 		held, l, err := r.writer.write(ctx, change{prev: prev, next: next}, r.times.until(prev), maxRounds)
 		switch {
 		case err != nil:
-			err = fail("release", rec.PK, err)
+			err = recordError("release", rec.PK, err)
 			r.ask.core.log.ErrorContext(ctx, "lease not released: retries wait for its end", "record", redact.Record(rec.PK), "error", err)
 			r.watch.tell(ctx, evFailed, rec, err)
-			return nil, state.NotYet, err
+			return nil, 0, err
 		case l == state.Fenced:
 			return held, state.Fenced, nil
 		case held.State == store.Open && held.Lease.IsZero():
@@ -265,7 +265,7 @@ func (r *run) release(ctx context.Context, b state.Release, cause error) (_ *sto
 		}
 		prev = held // an earlier write of ours was applied after all: decide again from that record
 	}
-	return nil, state.NotYet, fail("release", rec.PK, ErrConflict)
+	return nil, 0, recordError("release", rec.PK, ErrConflict)
 }
 
 // final reports whether a client takes an answer with this status as the operation's

@@ -31,22 +31,27 @@ type claiming struct {
 
 // enter reads the record first if the request is probably a repetition, since a read costs
 // less than a refused claim. A wrong guess changes only the price. For a new operation,
-// enter then asks the quota, and claims. The caller must leave c.seat.
+// enter then asks the quota, and claims. If another attempt holds the record, enter may
+// wait for its answer. The caller must leave c.seat.
 func (c *claiming) enter(ctx context.Context) (rec *store.Record, v state.Verdict, err error) {
+	v = state.Claimable
 	if c.barred == nil && (c.ask.req.ReadFirst || retrysign.In(c.ask.req.Header)) {
 		rec, v, err = c.readFirst(ctx)
 	}
-	if err == nil && v == state.Again {
+	if err == nil && v == state.Claimable {
 		rec, v, err = c.begin(ctx)
 	}
 	c.watch.finds(rec)
+	if v == state.InFlight {
+		return c.patiently(ctx, rec)
+	}
 	return rec, v, err
 }
 
 // begin begins a new operation if the request may, and if the quota allows it. If the key
 // has a record, the record decides instead: the operation is not new.
 func (c *claiming) begin(ctx context.Context) (*store.Record, state.Verdict, error) {
-	if rec, v, err := c.admit(ctx); err != nil || v != state.Again {
+	if rec, v, err := c.admit(ctx); err != nil || v != state.Claimable {
 		return rec, v, err
 	}
 	rec, v, err := c.claim(ctx)
@@ -57,7 +62,7 @@ func (c *claiming) begin(ctx context.Context) (*store.Record, state.Verdict, err
 }
 
 // admit decides whether the request may begin a new operation. If there is a quota, admit
-// takes a seat. The verdict Again allows the claim. Any other verdict is about a record of
+// takes a seat. The verdict Claimable allows the claim. Any other verdict is about a record of
 // the key: the operation is not new. Operations within an operation need no seat of their
 // own.
 func (c *claiming) admit(ctx context.Context) (*store.Record, state.Verdict, error) {
@@ -65,7 +70,7 @@ func (c *claiming) admit(ctx context.Context) (*store.Record, state.Verdict, err
 		return c.known(ctx, c.barred)
 	}
 	if c.core.opt.Quota == nil || nested(ctx) {
-		return nil, state.Again, nil
+		return nil, state.Claimable, nil
 	}
 	until := c.until()
 	sctx, cancel := c.times.within(ctx, until)
@@ -73,7 +78,7 @@ func (c *claiming) admit(ctx context.Context) (*store.Record, state.Verdict, err
 	refusal := c.takeSeat(sctx, until)
 	switch {
 	case refusal == nil:
-		return nil, state.Again, nil
+		return nil, state.Claimable, nil
 	case c.foundFree:
 		return nil, 0, refusal
 	}
@@ -94,7 +99,7 @@ func (c *claiming) known(ctx context.Context, refusal *Error) (*store.Record, st
 	defer cancel()
 	var rec *store.Record
 	var v state.Verdict
-	var err error = fail(refusal.Op, home, ErrUnavailable)
+	var err error = recordError(refusal.Op, home, ErrUnavailable)
 	if time.Now().Before(until) {
 		lctx, sp := c.watch.step(ctx, trace.Read, "")
 		if rec, v, err = c.judgeAt(lctx, refusal.Op, home, until); err == nil {
@@ -103,18 +108,18 @@ func (c *claiming) known(ctx context.Context, refusal *Error) (*store.Record, st
 		sp.done(err)
 	}
 	switch {
-	case err == nil && v == state.Again:
+	case err == nil && v == state.Claimable:
 		return nil, 0, refusal
 	case short != nil && errors.Is(err, ErrUnavailable):
-		c.barred = fail("start", home, &recordUnread{short})
+		c.barred = recordError("start", home, &recordUnread{short})
 		return nil, 0, c.barred
 	}
 	return rec, v, err
 }
 
 // readFirst reads the record, and judges it or takes it over as if the record had just
-// refused a claim; so the read is consistent. The verdict Again leaves the decision to the
-// claim. The verdict is also Again if the read failed, or if the record would not refuse a
+// refused a claim; so the read is consistent. The verdict Claimable leaves the decision to the
+// claim. The verdict is also Claimable if the read failed, or if the record would not refuse a
 // claim. But after a record was seen, ModeOpen runs nothing.
 func (c *claiming) readFirst(ctx context.Context) (held *store.Record, v state.Verdict, err error) {
 	until := c.until()
@@ -125,18 +130,18 @@ func (c *claiming) readFirst(ctx context.Context) (held *store.Record, v state.V
 	if rec == nil {
 		c.foundFree = err == nil
 		sp.done(err)
-		return nil, state.Again, nil
+		return nil, state.Claimable, nil
 	}
 	defer func() { sp.done(err) }()
 	held, v, away, err := c.resolve(ctx, rec, until)
-	if err != nil || v != state.Again {
+	if err != nil || v != state.Claimable {
 		return held, v, err
 	}
 	c.foundFree = away || c.ask.other == nil
 	if !away && held != nil && state.Freed(held) {
 		c.freed = held
 	}
-	return nil, state.Again, nil
+	return nil, state.Claimable, nil
 }
 
 // glance reads the record in at most half of the time, which leaves time for the claim. A

@@ -169,14 +169,14 @@ func (s *safe) Error() string { return s.err.Error() }
 
 func (s *safe) Unwrap() error { return s.err }
 
-// fail returns an error of the step op that names the record pk.
-func fail(op, pk string, err error) *Error {
+// recordError returns an error of the step op that names the record pk.
+func recordError(op, pk string, err error) *Error {
 	return &Error{Op: op, Record: redact.Record(pk), Err: err}
 }
 
 // phaseError returns an error that a handler may return.
 func phaseError(op, pk string, err error) *Error {
-	e := fail(op, pk, err)
+	e := recordError(op, pk, err)
 	e.phase = true
 	return e
 }
@@ -184,7 +184,7 @@ func phaseError(op, pk string, err error) *Error {
 // unavailable wraps a store's error that prevents the handler from running.
 func unavailable(op, pk string, err error) error {
 	if errors.Is(err, ErrCorrupt) {
-		return fail(op, pk, err)
+		return recordError(op, pk, err)
 	}
-	return fail(op, pk, fmt.Errorf("%w: %w", ErrUnavailable, err))
+	return recordError(op, pk, fmt.Errorf("%w: %w", ErrUnavailable, err))
 }

@@ -98,18 +98,18 @@ func (r *run) stage(ctx context.Context, jobs []Job) error {
 		if !r.progress.stage(mine) {
 			return nil // the recorded phase that follows already has the jobs
 		}
-		return r.stages(ctx, nil)
+		return r.stageable(ctx, nil)
 	})
 }
 
-// stages returns an error if jobs can't be committed together with all that waits for the
+// stageable returns an error if jobs can't be committed together with all that waits for the
 // next commit.
-func (r *run) stages(ctx context.Context, jobs []Job) error {
+func (r *run) stageable(ctx context.Context, jobs []Job) error {
 	mine, err := r.watch.checked(ctx, jobs)
 	if err != nil {
 		return err
 	}
-	all, err := r.progress.staged(ctx, mine, r.ask.core.due, r.writer.jobs)
+	all, err := r.progress.staged(ctx, mine, r.ask.core.due, r.writer.countJobs)
 	sizer, sizes := r.ask.core.store.(store.Sizer)
 	if err != nil || !sizes {
 		return err

@@ -213,7 +213,7 @@ func (p *phaseRun) found(ctx context.Context, d state.Doubtful, note *store.Aske
 	_, err := p.run.write(ctx, trace.Commit, func(base *store.Record) *store.Record {
 		base, now := state.Noted(base, note), p.run.ask.core.opt.Now()
 		if d.Begun(base) {
-			return state.IntentReplaced(base, now, phases, nil, calls)
+			return state.IntentReplaced(base, now, phases, calls)
 		}
 		return state.Advanced(base, now, phases, nil, calls)
 	}, nil)
@@ -255,7 +255,7 @@ func (p *phaseRun) asksLater(ctx context.Context, d state.Doubtful, l *state.Loo
 	rec := r.record()
 	cause := errors.New(why)
 	held, landed, err := r.release(ctx, b, cause)
-	end := &ended{seen: ErrAnswered}
+	end := &ended{toPhase: ErrAnswered}
 	switch {
 	case landed == state.Fenced:
 		end.res, end.err = r.answers().overtaken(ctx, rec.PK, held)

@@ -87,5 +87,5 @@ var ErrReplay = errors.New("would have been replayed")
 // outcomes maps each verdict to the error that the request would have got in ModeEnforce.
 var outcomes = [...]error{
 	state.Mismatch: ErrMismatch, state.Replay: ErrReplay, state.Stuck: ErrStuck, state.InFlight: ErrInFlight, state.TooSoon: ErrUnfinished,
-	state.Again: ErrInFlight,
+	state.Claimable: ErrInFlight,
 }

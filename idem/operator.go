@@ -154,11 +154,11 @@ func (e *core) decide(ctx context.Context, op, pk string, seen *jobs.Ticket, nex
 	rec, err := a.readsClosed(ctx, a.times.end)
 	for round := 1; err == nil; round++ {
 		if seen != nil && (rec == nil || rec.Owner != seen.Owner || rec.Ver != seen.Ver) {
-			return fail(op, pk, fmt.Errorf("%w: somebody has written it since it was read", jobs.ErrMoved))
+			return recordError(op, pk, fmt.Errorf("%w: somebody has written it since it was read", jobs.ErrMoved))
 		}
 		to, nerr := next(rec, e.opt.Now())
 		if nerr != nil {
-			return fail(op, pk, nerr)
+			return recordError(op, pk, nerr)
 		}
 		to.Settled[len(to.Settled)-1].ID = a.ask.owner // the decision is found again by this id
 		// This attempt's owner fences a late write of the attempt that holds the record.
@@ -173,9 +173,9 @@ func (e *core) decide(ctx context.Context, op, pk string, seen *jobs.Ticket, nex
 		case made:
 			return nil
 		case moved && known:
-			return fail(op, pk, fmt.Errorf("%w: somebody has written it since it was read", jobs.ErrMoved))
+			return recordError(op, pk, fmt.Errorf("%w: somebody has written it since it was read", jobs.ErrMoved))
 		case moved:
-			return fail(op, pk, fmt.Errorf("%w: the record can't tell any more whether this was decided", store.ErrUnknown))
+			return recordError(op, pk, fmt.Errorf("%w: the record can't tell any more whether this was decided", store.ErrUnknown))
 		case !errors.Is(werr, ErrConflict) || round == maxRounds || !a.times.pause(ctx, round, a.times.end):
 			return unavailable(op, pk, werr)
 		}
@@ -243,7 +243,7 @@ func (a *attempt) takeTicket(ctx context.Context, rec *store.Record) (*store.Rec
 	case err != nil:
 		return nil, unavailable("take-over", a.ask.home.pk, err)
 	case l != state.Landed:
-		return nil, fail("resume", a.ask.home.pk, jobs.ErrMoved)
+		return nil, recordError("resume", a.ask.home.pk, jobs.ErrMoved)
 	}
 	return got, nil
 }

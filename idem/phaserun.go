@@ -38,7 +38,7 @@ func (r *run) do(ctx context.Context, s step, fn func(context.Context, *Tx) ([]b
 		}
 		end, over := errors.AsType[*ended](err)
 		if over {
-			err = end.seen
+			err = end.toPhase
 		}
 		sp.done(err)
 		r.gate.leave(end, err)
@@ -237,7 +237,7 @@ func (p *phaseRun) alive(ctx context.Context) error {
 // tx returns an empty Tx for a run of the phase.
 func (p *phaseRun) tx(ctx context.Context) *Tx {
 	tx := p.run.progress.tx()
-	tx.stages = func(jobs []Job) error { return p.run.stages(ctx, jobs) }
+	tx.stageable = func(jobs []Job) error { return p.run.stageable(ctx, jobs) }
 	if p.step.kind == foreign {
 		tx.called, tx.others = p.run.calls.ask, p.madeByAnother
 	}
@@ -302,10 +302,10 @@ func (p *phaseRun) respond(ctx context.Context, resp Response, writes []Write, j
 	switch {
 	case err != nil:
 		return commitFailed(p.run.gate.pk, p.step.name, err)
-	case end.seen == nil:
-		end.seen = answer
+	case end.toPhase == nil:
+		end.toPhase = answer
 	default:
-		end.seen = commitFailed(p.run.gate.pk, p.step.name, end.seen)
+		end.toPhase = commitFailed(p.run.gate.pk, p.step.name, end.toPhase)
 	}
 	return end
 }
@@ -334,7 +334,7 @@ func (p *phaseRun) endIntent(ctx context.Context, tx *Tx, raw []byte, err error)
 	case err != nil && !responds || txErr != nil:
 		return nil, p.run.markStuck(ctx, fmt.Sprintf("the outcome of phase %q is unknown: %s", p.step.name, redact.Error(errors.Join(err, txErr))))
 	case responds:
-		p.run.progress.pass() // the phase's outcome is the answer
+		p.run.progress.advance() // the phase's outcome is the answer
 		return nil, p.respond(ctx, resp, nil, nil, err)
 	}
 	if err := p.run.replaceIntent(ctx, append(got.calls, state.Marks(p.step.name)...), store.Phase{Name: p.step.name, Result: raw}); err != nil {

@@ -90,6 +90,14 @@ func (n *naming) other(ctx context.Context, r *Request, home string) (*place, er
 // away reports whether pk is the key's other place.
 func (q *ask) away(pk string) bool { return q.other != nil && pk == q.other.pk }
 
+// beside returns the pk of the key's other place; "" if the key has one place.
+func (q *ask) beside() string {
+	if q.other == nil {
+		return ""
+	}
+	return q.other.pk
+}
+
 // placeOf returns the place of a record of the key.
 func (q *ask) placeOf(rec *store.Record) *place {
 	if q.away(rec.PK) {

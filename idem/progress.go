@@ -14,10 +14,10 @@ import (
 // progress records how far an attempt has come: its record, and the jobs for the next
 // commit.
 type progress struct {
-	mu     sync.Mutex
-	rec    *store.Record // as this attempt last wrote or saw it
-	passed int           // phases completed in this run
-	loose  []Job         // jobs staged since the last phase, for the next commit
+	mu        sync.Mutex
+	rec       *store.Record // as this attempt last wrote or saw it
+	completed int           // phases completed in this run
+	loose     []Job         // jobs staged since the last phase, for the next commit
 
 	started time.Time // begin of the phase that runs
 }
@@ -40,10 +40,10 @@ func (p *progress) recall(s step) (raw []byte, recorded bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.started = time.Now()
-	if p.passed >= len(p.rec.Phases) {
+	if p.completed >= len(p.rec.Phases) {
 		return nil, false, nil
 	}
-	was := p.rec.Phases[p.passed]
+	was := p.rec.Phases[p.completed]
 	if was.Name != s.name { // a finish has no name
 		return nil, false, fmt.Errorf("%w: %q is next, but %q is recorded there", ErrPhaseOrder, s.name, was.Name)
 	}
@@ -53,7 +53,7 @@ func (p *progress) recall(s step) (raw []byte, recorded bool, err error) {
 	if was.Intent {
 		return nil, false, nil // an earlier attempt began the call and recorded no outcome: foreign decides
 	}
-	p.passes() // committed with the phase
+	p.advances() // committed with the phase
 	return slices.Clone(was.Result), true, nil
 }
 
@@ -64,8 +64,8 @@ func (p *progress) leftover(made *calls) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
-	case p.passed < len(p.rec.Phases):
-		return fmt.Errorf("%w: the handler ended without %q, which is recorded", ErrPhaseOrder, p.rec.Phases[p.passed].Name)
+	case p.completed < len(p.rec.Phases):
+		return fmt.Errorf("%w: the handler ended without %q, which is recorded", ErrPhaseOrder, p.rec.Phases[p.completed].Name)
 	case len(p.rec.Doubts) > 0:
 		return made.unrepeated(p.rec.Doubts, "the handler ended")
 	}
@@ -76,7 +76,7 @@ func (p *progress) leftover(made *calls) error {
 func (p *progress) begun() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.passed < len(p.rec.Phases)
+	return p.completed < len(p.rec.Phases)
 }
 
 // tx returns an empty Tx for a run of a phase.
@@ -100,7 +100,7 @@ func (p *progress) stage(jobs []Job) (news bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.loose = append(p.loose, jobs...)
-	return p.passed >= len(p.rec.Phases)
+	return p.completed >= len(p.rec.Phases)
 }
 
 // staged returns all jobs of the next commit. A job's name in the record is the position of
@@ -120,7 +120,7 @@ func (p *progress) staged(ctx context.Context, jobs []Job, due func(Job) (Job, e
 		if err != nil {
 			return nil, err
 		}
-		all[strconv.Itoa(p.passed)+"."+strconv.Itoa(i)] = j
+		all[strconv.Itoa(p.completed)+"."+strconv.Itoa(i)] = j
 	}
 	n := len(all)
 	if n+len(p.rec.Jobs) > maxJobs { // otherwise there are few enough jobs, even if none is delivered
@@ -139,16 +139,16 @@ func (p *progress) hasLoose() bool {
 	return len(p.loose) > 0
 }
 
-// pass records that the running phase is committed.
-func (p *progress) pass() {
+// advance records that the running phase is committed.
+func (p *progress) advance() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.passes()
+	p.advances()
 }
 
-// passes is pass for a locked p. The loose jobs are committed with the phase.
-func (p *progress) passes() {
-	p.passed++
+// advances is advance for a locked p. The loose jobs are committed with the phase.
+func (p *progress) advances() {
+	p.completed++
 	p.loose = nil
 }
 

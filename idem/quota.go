@@ -64,9 +64,9 @@ func (c *claiming) takeSeat(ctx context.Context, until time.Time) *Error {
 	})
 	switch {
 	case err != nil:
-		return fail("quota", home.pk, fmt.Errorf("%w: quota: %w", ErrUnavailable, err))
+		return recordError("quota", home.pk, fmt.Errorf("%w: quota: %w", ErrUnavailable, err))
 	case wait > 0:
-		refusal := fail("quota", home.pk, ErrQuota)
+		refusal := recordError("quota", home.pk, ErrQuota)
 		refusal.RetryAfter = wait
 		return refusal
 	}
@@ -86,7 +86,7 @@ type seat struct {
 // so the seat is free at once.
 func (s *seat) settle(v state.Verdict, err error) {
 	switch {
-	case err != nil || v == state.Again:
+	case err != nil || v == state.Claimable:
 	case v == state.Own:
 		s.mu.Lock()
 		defer s.mu.Unlock()

@@ -78,7 +78,7 @@ func (e *core) unattended(ctx context.Context, pk string) (*attempt, error) {
 	a := e.attempt()
 	a.ask.home.pk, a.ask.unattended, a.ask.owner = pk, true, rand.Text()
 	if !strings.HasPrefix(pk, e.names.prefix) {
-		return a, fail("resume", pk, fmt.Errorf("%w: the record is not of the namespace %q", jobs.ErrMoved, e.opt.Namespace))
+		return a, recordError("resume", pk, fmt.Errorf("%w: the record is not of the namespace %q", jobs.ErrMoved, e.opt.Namespace))
 	}
 	a.times.arrives(ctx)
 	return a, a.times.enough(pk)
@@ -109,14 +109,14 @@ func (a *attempt) takeUp(ctx context.Context, ticket jobs.Ticket, handlers []sto
 	case missing != nil && !errors.Is(missing, ErrNotKept):
 		return nil, nil, unavailable("resume", a.ask.home.pk, missing)
 	case missing != nil && a.core.opt.Now().Before(state.LeftUntil(rec)):
-		return nil, nil, fail("resume", a.ask.home.pk, fmt.Errorf("%w: the stored request is not there; it is left to its client, who has it", missing))
+		return nil, nil, recordError("resume", a.ask.home.pk, fmt.Errorf("%w: the stored request is not there; it is left to its client, who has it", missing))
 	}
 	got, l, err := a.writer().write(ctx, change{prev: rec, next: next}, a.times.unbegun, maxRounds)
 	switch {
 	case err != nil:
 		return nil, nil, unavailable("take-over", a.ask.home.pk, err)
 	case l != state.Landed:
-		return nil, nil, fail("resume", a.ask.home.pk, jobs.ErrMoved)
+		return nil, nil, recordError("resume", a.ask.home.pk, jobs.ErrMoved)
 	}
 	if got != next && got.Input != nil && next.Input != nil {
 		got.Input.Body = next.Input.Body // loaded before the take-over
@@ -168,17 +168,17 @@ func (a *attempt) took(rec *store.Record) *store.Record {
 func (a *attempt) unfit(rec *store.Record, why state.Refusal) error {
 	switch why {
 	case state.Held:
-		e := fail("resume", a.ask.home.pk, ErrInFlight)
+		e := recordError("resume", a.ask.home.pk, ErrInFlight)
 		e.RetryAfter = rec.Lease.Sub(a.core.opt.Now())
 		return e
 	case state.OtherHandler:
-		return fail("resume", a.ask.home.pk, fmt.Errorf("%w: it is of the %v", jobs.ErrNotMine, rec.Handler))
+		return recordError("resume", a.ask.home.pk, fmt.Errorf("%w: it is of the %v", jobs.ErrNotMine, rec.Handler))
 	case state.OtherTenant:
-		return fail("resume", a.ask.home.pk, fmt.Errorf("%w: it was invoked for another tenant", jobs.ErrNotMine))
+		return recordError("resume", a.ask.home.pk, fmt.Errorf("%w: it was invoked for another tenant", jobs.ErrNotMine))
 	case state.NoRequest:
-		return fail("resume", a.ask.home.pk, fmt.Errorf("%w: the request was not stored with its claim", ErrNotKept))
+		return recordError("resume", a.ask.home.pk, fmt.Errorf("%w: the request was not stored with its claim", ErrNotKept))
 	default:
-		return fail("resume", a.ask.home.pk, jobs.ErrMoved)
+		return recordError("resume", a.ask.home.pk, jobs.ErrMoved)
 	}
 }
 
@@ -220,7 +220,7 @@ func (a *attempt) goOn(ctx context.Context, rec *store.Record, missing error, fn
 		err = fmt.Errorf("idem: resume: the handler failed: %s", redact.Error(h.err))
 	}
 	if err == nil && res.Expires.IsZero() {
-		err = fail("resume", a.ask.home.pk, errors.New(notStored(res.Status)))
+		err = recordError("resume", a.ask.home.pk, errors.New(notStored(res.Status)))
 	}
 	return res, err
 }
@@ -236,11 +236,11 @@ func (a *attempt) endTries(ctx context.Context, r *run, why string) error {
 		if _, _, err := r.release(ctx, b, errors.New(why)); err != nil {
 			return err
 		}
-		return fail("resume", a.ask.home.pk, fmt.Errorf("%w: the key was freed", jobs.ErrMoved))
+		return recordError("resume", a.ask.home.pk, fmt.Errorf("%w: the key was freed", jobs.ErrMoved))
 	}
 	err := r.markStuck(ctx, why)
 	if end, ok := errors.AsType[*ended](err); ok {
-		return end.seen
+		return end.toPhase
 	}
 	return err
 }

@@ -237,11 +237,11 @@ func (c contract) problem(ctx context.Context, r *Request, err error) Response {
 		p.Err = h.err
 		e.log.ErrorContext(ctx, "handler failed", "route", r.Route, "error", h.err)
 	}
-	return c.answers(r, p)
+	return c.render(r, p)
 }
 
-// answers makes the engine's answer to r for a problem.
-func (c contract) answers(r *Request, p Problem) Response {
+// render makes the engine's answer to r for a problem.
+func (c contract) render(r *Request, p Problem) Response {
 	e := c.core
 	p.Title, p.Detail = strings.ReplaceAll(p.Title, KeyHeader, e.opt.KeyHeader), strings.ReplaceAll(p.Detail, KeyHeader, e.opt.KeyHeader)
 	resp := e.opt.Problem(p)

@@ -38,15 +38,15 @@ func (e *Engine) Status(ctx context.Context, r Request) (Result, error) {
 	}
 	a.times.arrives(ctx)
 	rec, v, err := a.status(ctx, &a.ask.home)
-	if err == nil && v == state.Again && a.ask.other != nil {
+	if err == nil && v == state.Claimable && a.ask.other != nil {
 		rec, v, err = a.status(ctx, a.ask.other)
 	}
 	answers := a.answers("")
 	switch {
 	case err != nil:
 		return Result{}, err
-	case v == state.Again:
-		return Result{}, fail("status", a.ask.home.pk, ErrKeyUnknown)
+	case v == state.Claimable:
+		return Result{}, recordError("status", a.ask.home.pk, ErrKeyUnknown)
 	case v == state.InFlight:
 		return answers.accepted(rec), nil
 	case v == state.TooSoon || v == state.TakeOver:
@@ -62,7 +62,7 @@ func (e *Engine) Status(ctx context.Context, r Request) (Result, error) {
 // status reads and judges the record at a place of the key.
 func (a *attempt) status(ctx context.Context, at *place) (*store.Record, state.Verdict, error) {
 	if at.whose.Kind == scope.One && a.core.opt.StatusURL == "" {
-		return nil, state.Again, nil
+		return nil, state.Claimable, nil
 	}
 	rec, err := a.writer().read(ctx, at.pk, a.times.end)
 	if err != nil {

@@ -66,7 +66,7 @@ func (t *times) short() error {
 // enough returns an error if too little time is left to continue with the record pk.
 func (t *times) enough(pk string) error {
 	if err := t.short(); err != nil {
-		return fail("start", pk, err)
+		return recordError("start", pk, err)
 	}
 	return nil
 }

@@ -31,7 +31,7 @@ func (s span) done(err error) {
 // answer is no error.
 func spanOutcome(err error) trace.Outcome {
 	if end, ok := errors.AsType[*ended](err); ok {
-		err = end.seen
+		err = end.toPhase
 	}
 	if _, answer := errors.AsType[*answered](err); err == nil || answer || errors.Is(err, ErrAnswered) {
 		return trace.Outcome{}
@@ -150,7 +150,7 @@ func (w *watch) claimEnds(s span, rec *store.Record, v state.Verdict, err error)
 // results are the names of verdicts in traces.
 var results = [...]string{
 	state.Own: "new", state.TakeOver: "take_over", state.Replay: "replay", state.Mismatch: "mismatch",
-	state.Stuck: "stuck", state.InFlight: "in_flight", state.Again: "in_flight", state.TooSoon: "withheld",
+	state.Stuck: "stuck", state.InFlight: "in_flight", state.Claimable: "in_flight", state.TooSoon: "withheld",
 }
 
 // contextOf returns the trace context of the span in ctx, in the form to store.

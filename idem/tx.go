@@ -23,14 +23,14 @@ type Write = store.Write
 // until the phase's function returns. After that, calls are ignored, except that Key
 // panics.
 type Tx struct {
-	id      string                  // the operation's id
-	made    map[string]int          // calls of earlier phases
-	repeats bool                    // an earlier attempt may have made this phase's calls
-	called  func(string)            // gets the name of each call; nil in a phase without calls
-	stages  func([]Job) error       // returns why all jobs of this run can't be committed; nil if they can
-	refuse  context.CancelCauseFunc // ends the context of a Foreign; nil in another phase
-	others  func(call string) error // returns an error if another phase may have made the call; nil in a phase without calls
-	only    string                  // the one call of a phase with a look-up; "" in another phase
+	id        string                  // the operation's id
+	made      map[string]int          // calls of earlier phases
+	repeats   bool                    // an earlier attempt may have made this phase's calls
+	called    func(string)            // gets the name of each call; nil in a phase without calls
+	stageable func([]Job) error       // returns why all jobs of this run can't be committed; nil if they can
+	refuse    context.CancelCauseFunc // ends the context of a Foreign; nil in another phase
+	others    func(call string) error // returns an error if another phase may have made the call; nil in a phase without calls
+	only      string                  // the one call of a phase with a look-up; "" in another phase
 
 	mu     sync.Mutex
 	closed bool
@@ -78,7 +78,7 @@ func (tx *Tx) Stage(jobs ...Job) {
 	if tx.err != nil {
 		return
 	}
-	if err := tx.stages(tx.jobs); err != nil {
+	if err := tx.stageable(tx.jobs); err != nil {
 		tx.fail(err)
 	}
 }

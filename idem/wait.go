@@ -56,7 +56,7 @@ func (c *claiming) wait(ctx context.Context, held *store.Record, end time.Time, 
 		}
 		rec, err := c.writer.read(ctx, held.PK, end)
 		if errors.Is(err, ErrCorrupt) {
-			return held, 0, fail("wait", held.PK, err)
+			return held, 0, recordError("wait", held.PK, err)
 		}
 		if err != nil {
 			continue // the store may recover; the holder is still working
@@ -88,13 +88,13 @@ func (c *claiming) patiently(ctx context.Context, held *store.Record) (*store.Re
 		if v == state.InFlight {
 			break
 		}
-		if (v == state.TakeOver || v == state.Again) && time.Until(deadline) < enough {
+		if (v == state.TakeOver || v == state.Claimable) && time.Until(deadline) < enough {
 			return held, state.InFlight, nil
 		}
 		if err == nil && v == state.TakeOver { // the holder died
 			held, v, err = c.judgeOrTakeOver(ctx, held, c.until())
 		}
-		if err == nil && v == state.Again { // the holder has freed the key: this is a new operation
+		if err == nil && v == state.Claimable { // the holder has freed the key: this is a new operation
 			held, v, err = c.begin(ctx)
 		}
 	}

@@ -94,9 +94,9 @@ func (w writer) read(ctx context.Context, pk string, until time.Time) (*store.Re
 	return w.times.core.store.Load(ctx, pk)
 }
 
-// jobs returns how many jobs the stored record has now: jobs that were delivered since rec
+// countJobs returns how many jobs the stored record has now: jobs that were delivered since rec
 // was read don't count. If the record can't be read, all jobs of rec count.
-func (w writer) jobs(ctx context.Context, rec *store.Record) int {
+func (w writer) countJobs(ctx context.Context, rec *store.Record) int {
 	if now, err := w.read(ctx, rec.PK, w.times.until(rec)); err == nil && now != nil {
 		return len(now.Jobs)
 	}

@@ -88,7 +88,7 @@ var moves = map[string]move{
 		if n := len(r.Phases); n == 0 || !r.Phases[n-1].Intent {
 			return nil
 		}
-		return []*store.Record{IntentReplaced(r, now, nil, nil, nil), IntentReplaced(r, now, phasesOf[0], nil, nil)}
+		return []*store.Record{IntentReplaced(r, now, nil, nil), IntentReplaced(r, now, phasesOf[0], nil)}
 	}),
 	"Renewed": byHolder(func(r *store.Record, now time.Time) []*store.Record {
 		return []*store.Record{Renewed(r, now, now.Add(aLease))}

@@ -6,19 +6,20 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// Verdict is an attempt's decision about the record that is stored under its key.
+// Verdict is an attempt's decision about the record that is stored under its key. The zero
+// Verdict is none: the attempt could not decide.
 type Verdict int
 
 // The verdicts.
 const (
-	Again    Verdict = iota // the record is gone, or was freed: claim again
-	Own                     // this attempt's own claim, whose acknowledgement was lost
-	Mismatch                // the key was used with another request
-	Replay                  // finished: give the stored answer
-	Stuck                   // waiting for an operator
-	InFlight                // held by another attempt
-	TooSoon                 // open, and the last attempt's answer was withheld a moment ago
-	TakeOver                // open, and no attempt holds the record
+	Claimable Verdict = 1 + iota // the record is gone, or was freed: the key can be claimed
+	Own                          // this attempt has claimed the record; perhaps the acknowledgement was lost
+	Mismatch                     // the key was used with another request
+	Replay                       // finished: give the stored answer
+	Stuck                        // waiting for an operator
+	InFlight                     // held by another attempt
+	TooSoon                      // open, and the last attempt's answer was withheld a moment ago
+	TakeOver                     // open, and no attempt holds the record
 )
 
 // Judge decides about the record that refused a claim. The claim, the take-over and the
@@ -34,11 +35,11 @@ const (
 func Judge(held *store.Record, me string, same bool, now time.Time) Verdict {
 	switch {
 	case held == nil || held.State == store.None:
-		return Again
+		return Claimable
 	case held.Owner == me && held.Ver == 1 && held.State != store.Stuck:
 		return Own
 	case Free(held, now):
-		return Again
+		return Claimable
 	case !same:
 		return Mismatch
 	case held.State == store.Done:

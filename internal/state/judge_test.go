@@ -37,7 +37,7 @@ func TestJudgeExhaustively(t *testing.T) {
 			}
 		}
 	}
-	if Judge(nil, "me", true, now) != Again {
+	if Judge(nil, "me", true, now) != Claimable {
 		t.Error("no record at all isn't claimed again")
 	}
 	t.Logf("%d combinations", n)
@@ -51,7 +51,7 @@ func violation(r *store.Record, v Verdict, same bool, now time.Time) string {
 	switch {
 	case ours != (v == Own):
 		return "own is exactly our own first write"
-	case gone != (v == Again):
+	case gone != (v == Claimable):
 		return "claim again exactly over nothing or an expired record of somebody else"
 	case ours || gone:
 		return ""

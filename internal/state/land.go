@@ -6,15 +6,16 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// Landing is the outcome of an attempt's conditional write.
+// Landing is the outcome of an attempt's conditional write. The zero Landing is none: the
+// outcome is unknown.
 type Landing int
 
 // The landings.
 const (
-	Fenced  Landing = iota // another attempt holds the record, or the record is gone: stop, write nothing
-	Landed                 // the record shows exactly this write
-	NotYet                 // the record is unchanged
-	Crossed                // the attempt holds the record, but a later write followed this one: decide from the record
+	Fenced  Landing = 1 + iota // another attempt holds the record, or the record is gone: stop, write nothing
+	Landed                     // the record shows exactly this write
+	NotYet                     // the record is unchanged
+	Crossed                    // the attempt holds the record, but a later write followed this one: decide from the record
 )
 
 // Land decides from the current record whether a write that should turn prev into

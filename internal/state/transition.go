@@ -79,13 +79,13 @@ func Advanced(held *store.Record, now time.Time, phases []store.Phase, jobs map[
 
 // IntentReplaced returns held with its last phase, an intent, replaced by phases: none or one
 // phase. Without a phase the call counts as not begun, and nothing else changes.
-func IntentReplaced(held *store.Record, now time.Time, phases []store.Phase, jobs map[string]store.Job, calls []string) *store.Record {
+func IntentReplaced(held *store.Record, now time.Time, phases []store.Phase, calls []string) *store.Record {
 	r := *held
 	r.Phases = held.Phases[:len(held.Phases)-1]
 	if len(phases) == 0 {
 		return &r
 	}
-	return Advanced(&r, now, phases, jobs, calls)
+	return Advanced(&r, now, phases, nil, calls)
 }
 
 // Renewed returns held with a later end of the lease, for a holder that still works. Renewed

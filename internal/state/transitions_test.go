@@ -111,7 +111,7 @@ func TestWhatChanges(t *testing.T) {
 	}
 	replace := func(phases ...store.Phase) transition {
 		return plain(func(r *store.Record) *store.Record {
-			return IntentReplaced(r, clock, phases, mail, []string{"fax#1"})
+			return IntentReplaced(r, clock, phases, []string{"fax#1"})
 		})
 	}
 	finish := plain(func(r *store.Record) *store.Record { return Finished(r, ok, clock) })
@@ -200,7 +200,7 @@ func TestWhatChanges(t *testing.T) {
 		"an intent is replaced": {intent, replace(one...), func(r *store.Record) {
 			noDoubt(r)
 			r.Phases[1] = store.Phase{Name: "one", Result: []byte("1"), At: 10 * time.Second}
-			r.Jobs, r.Calls = map[string]store.Job{"0.0": {Kind: "mail"}, "1.0": {Kind: "fax"}}, map[string]int{"pay#": 1, "fax#": 1}
+			r.Calls = map[string]int{"pay#": 1, "fax#": 1}
 		}},
 
 		"it finishes": {func(r *store.Record) {
