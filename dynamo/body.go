@@ -122,9 +122,9 @@ func (s *Store) readBody(ctx context.Context, r *store.Record, o *store.Overflow
 
 const (
 	unit     = 1024 // bytes of a write unit
-	packFrom = 400  // bytes from which compression is tried: the rest of a record has about 600
+	packFrom = 400  // body size from which compression is tried: the rest of a record has about 600 bytes
 
-	bodyMore   = 2   // bytes of a body's name and entry
+	bodyMore   = 2   // bytes that a body adds to its item beside its contents
 	zippedMore = 3   // bytes of the mark of a compressed body
 	sealedMore = 256 // the most bytes that encryption adds
 )
@@ -156,7 +156,7 @@ func units(size int) int { return (size + unit - 1) / unit }
 
 // around returns the size of r's item before encryption, without the body.
 func (s *Store) around(r *store.Record, name string, head func(*item.Values) item.Value) int {
-	var v item.Values // without a box: the size doesn't justify encryption
+	var v item.Values // no box: encryption would cost too much just to learn the size
 	it := v.Encode(r, nil)
 	it[name] = head(&v)
 	return itemsize.Of(it)

@@ -65,7 +65,7 @@ func (k BodyKey) Comparing(pointers ...string) BodyKey {
 			if v, err = canonical(p.Text, v); err != nil {
 				return nil, err
 			}
-			all = append(append(all, v...), '\n') // a newline, which no canonical form has
+			all = append(append(all, v...), '\n') // separates the values, since canonical JSON contains no newline
 		}
 		return all, nil
 	}

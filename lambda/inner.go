@@ -87,7 +87,7 @@ func attributeKey(attributes iter.Seq2[string, string]) (key string, keyed bool,
 // openBody opens the envelopes of a message. ok is false if there is no envelope.
 func openBody(body string) (in inner, ok bool, err error) {
 	if !marked(body) {
-		return inner{}, false, nil // the usual case costs a few passes over the body
+		return inner{}, false, nil // in the usual case without an envelope, openBody only scans the body a few times
 	}
 	in, ok, err = openObject([]byte(body))
 	if err != nil {

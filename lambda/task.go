@@ -110,7 +110,7 @@ type task struct {
 
 	limit   time.Duration // limit of the handler; 0: only the lane's limit
 	lane    time.Time     // end of the lane's time; zero: no end
-	until   time.Time     // end of the handler's context, set when it begins; zero: ends with the engine's
+	until   time.Time     // end of the handler's context, set when the handler begins; zero: the context ends with the engine's
 	begun   chan struct{} // closed when until is known
 	done    chan struct{} // closed when all work for the task is finished; nil: not begun
 	came    error         // the task's result, valid once done is closed

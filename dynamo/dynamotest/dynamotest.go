@@ -69,8 +69,8 @@ func Find(ctx context.Context) (*DB, error) {
 }
 
 // Client returns a client of the database, with static test credentials and the region us-east-1.
-// The client makes no retries, so that a test sees every answer. It repeats only reads whose
-// connection broke: DynamoDB Local breaks connections when it is busy. The client reads nothing
+// The client makes no retries, so that a test sees every answer. Only reads whose connection broke
+// are repeated, since DynamoDB Local breaks connections when it is busy. The client reads nothing
 // from the environment or from configuration files. optFns run after these settings and may change
 // any of them.
 //
