@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	chunkSize = 390 << 10 // DynamoDB's limit for an item is 400 KB, with its attributes' names
+	chunkSize = 390 << 10 // an item may have at most 400 KB, including the names of attributes
 
 	// companionsOutlive is how long companions remain after their record has expired. TTL deletes
 	// records and companions late, and in any order.
@@ -124,8 +124,8 @@ const (
 	unit     = 1024 // bytes of a write unit
 	packFrom = 400  // body size from which compression is tried: the rest of a record has about 600 bytes
 
-	bodyMore   = 2   // bytes that a body adds to its item beside its contents
-	zippedMore = 3   // bytes of the mark of a compressed body
+	bodyMore   = 2   // bytes of a body's entry in the item, without the body
+	zippedMore = 3   // bytes that mark a body as compressed
 	sealedMore = 256 // the most bytes that encryption adds
 )
 
@@ -136,7 +136,7 @@ func (s *Store) pack(body []byte, r *store.Record, box *item.Box, name string, h
 	if len(body) < packFrom {
 		return body, false
 	}
-	size, more := 0, 0 // a companion holds only its part of the body
+	size, more := 0, 0 // 0 for companions, which contain nothing but a part of the body
 	if len(body) <= s.inline {
 		size = bodyMore + s.around(r, name, head)
 		if units(size+len(body)) <= 1 {

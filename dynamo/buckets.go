@@ -39,13 +39,13 @@ const (
 	attrFull     = "full_us"
 	attrAt       = "at_us"
 
-	// atCondition: no process sets the bucket's own time back. That would add the same tokens
-	// twice.
+	// atCondition: no process sets the bucket's own time back. Setting it back would add the same
+	// tokens twice.
 	atCondition = " AND (attribute_not_exists(at_us) OR at_us <= :now)"
 	// fullCondition: if two processes find a full bucket, only one takes the first lot.
 	fullCondition = "(attribute_not_exists(pk) OR full_us <= :now)" + atCondition
-	// usedCondition: concurrent processes can each take a lot, but together at most the tokens that
-	// the bucket contains.
+	// usedCondition: concurrent leases can all succeed, but their sum is at most the tokens in the
+	// bucket.
 	usedCondition = "full_us BETWEEN :now AND :most" + atCondition
 	// wrongCondition: if two processes repair a bucket, only one succeeds.
 	wrongCondition = "full_us = :seen"

@@ -9,7 +9,7 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// nothing is the empty record to which a claim is compared.
+// The record nothing is empty: it is passed as the record before a claim.
 var nothing store.Record
 
 // headers is the room for the headers of an answer.

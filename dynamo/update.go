@@ -25,8 +25,8 @@ type update struct {
 
 	in       dynamodb.UpdateItemInput // allocated together with the update
 	expr     string                   // the expression
-	assigned [5]assignment            // the memory of set
-	removed  [5]string                // the memory of remove
+	assigned [5]assignment            // backing array of set
+	removed  [5]string                // backing array of remove
 }
 
 // assignment sets the attribute at path to the value of an expression.
@@ -154,7 +154,7 @@ func (u *update) wait(prev, next *store.Record) {
 	} else {
 		u.put(item.AttrWait, ":wait", u.Str(item.WaitKey(is.Reason, next.PK)))
 		u.put(item.AttrWaitIn, ":wait_in", u.WaitIn(is))
-		u.set = append(u.set, assignment{item.AttrSince, item.FirstSince}) // unless a job was parked since prev was read
+		u.set = append(u.set, assignment{item.AttrSince, item.FirstSince}) // keeps the earlier time if a job was parked since prev was read
 		u.args[":since"] = u.Millis(next.WaitSince)
 	}
 	if is.OfJobs() {

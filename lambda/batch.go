@@ -45,11 +45,11 @@ type Batch[Ev, Rec, Re any] struct {
 	// nil: the source takes no report, so each failure fails the whole invocation.
 	Reply func(failed []string) Re
 
-	// Name separates several handlers of one function for records of one source. The name is part
-	// of the scope: a change of the name makes all earlier keys new, and the work is done again.
-	// So don't change a handler's name. If you add a second handler beside an unnamed handler,
-	// name only the second. At most 256 bytes. Default: none. Only one handler for each kind of
-	// record may have no name.
+	// Name distinguishes the handlers of one function that take records of one source. The name is
+	// part of the scope: a change of the name makes all earlier keys new, and the work is done
+	// again. So don't change a handler's name. If you add a second handler beside an unnamed
+	// handler, name only the second. At most 256 bytes. Default: none. Only one handler for each
+	// kind of record may have no name.
 	Name string
 
 	// Scope replaces the source as the scope of the keys. For example, a handler of a dead-letter

@@ -164,7 +164,7 @@ func keyOf(key string, err error) (string, error) {
 // ([idem.Options.Key]). An engine that is disabled or only observes still runs the handler.
 const unreadable = "\x00"
 
-// textKey makes a key of texts. A single text that is a valid key is the key.
+// textKey makes a key of texts. A single text is the key itself if it is valid as a key.
 func textKey(parts ...string) string {
 	if len(parts) == 1 && plainKey(parts[0]) {
 		return parts[0]

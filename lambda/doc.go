@@ -118,12 +118,13 @@
 // # One request in four forms
 //
 // A retry may come through another kind of event. It is the same request if the source verifies
-// the same identity. Header names match in any case. The engine compares the decoded bytes of
-// bodies. It compares paths without the stage and in one percent-encoding, and queries without
-// the order of names. Two differences get lost: an HTTP API hides whether a slash or a percent
-// sign in the path was escaped, and a load balancer without multi-value headers hides all but the
-// last value of a header or parameter. The route ([idem.Request.Route]) is a pattern for an API
-// and in a [Router]. It is "POST /*" for function URLs, load balancers and the route $default.
+// the same identity. Header names may be in upper or lower case. The engine compares the decoded
+// bytes of bodies. It compares paths without the stage and in one percent-encoding, and queries
+// without the order of names. Two differences get lost: an HTTP API hides whether a slash or a
+// percent sign in the path was escaped, and a load balancer without multi-value headers hides all
+// but the last value of a header or parameter. The route ([idem.Request.Route]) is a pattern for
+// an API and in a [Router]. It is "POST /*" for function URLs, load balancers and the route
+// $default.
 //
 // # Events made from records
 //

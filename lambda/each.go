@@ -46,8 +46,8 @@ import (
 // is nevertheless done, return [idem.Respond].
 //
 // h gets the record unchanged. WrapEach panics if a required value is nil. It also panics if an
-// engine gets a second handler of one kind of record with the same [Batch.Name], or with no name
-// as well: each handler would skip work that only the other handler has done. If the store counts
+// engine gets two handlers of one kind of record that have the same [Batch.Name] or both have no
+// name: each handler would skip work that only the other handler has done. If the store counts
 // handlers, this holds for all engines on one store and namespace. Both panics show mistakes in
 // the program at cold start.
 func WrapEach[Ev, Rec, Re any](e *idem.Engine, b Batch[Ev, Rec, Re], h func(context.Context, Rec) error) *EachHandler[Ev, Rec, Re] {

@@ -25,8 +25,8 @@ const httpAPIKind = "an HTTP API event (payload format 2.0)"
 //
 //   - with a JWT authorizer, the token's iss and sub;
 //   - with IAM, the Cognito identity, or else the user ARN;
-//   - with a Lambda authorizer, principalId, or else sub, of the authorizer's context, within the
-//     API. A whole number of at most 2^53-1 is read as the text of its digits.
+//   - with a Lambda authorizer, the API, and principalId or else sub in the authorizer's context.
+//     A whole number of at most 2^53-1 is read as the text of its digits.
 //
 // If a Lambda authorizer names no caller, the request is refused ([idem.ErrScope]), unless
 // [idem.Options.Scope] finds the scope. A role's session ([RoleScope], [SessionScope]) and a

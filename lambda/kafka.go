@@ -35,10 +35,11 @@ const kafkaKind = "a Kafka event"
 // if the mapping has a failure destination, and the partition waits all that time. Set a failure
 // destination and MaximumRetryAttempts.
 //
-// The key of a record is the text of its header [KeyAttribute], whose name is read in any case,
-// or else topic, partition, offset and timestamp. (The timestamp is part of the key because a
-// topic that is deleted and made again counts offsets from 0.) If a producer sends again, or uses
-// a retry topic, the result is another record with another key; see [Batch.WithKey].
+// The key of a record is the text of its header [KeyAttribute], or else topic, partition, offset
+// and timestamp. (The timestamp is part of the key because a topic that is deleted and made again
+// counts offsets from 0.) The header's name may be in upper or lower case. If a producer sends
+// again, or uses a retry topic, the result is another record with another key; see
+// [Batch.WithKey].
 //
 // The scope is the cluster, the topic and the function. The bootstrap servers name a cluster of
 // your own: if they change, use [Batch.WithScope]. Under one key the record's key, value and

@@ -23,7 +23,7 @@ const restKind = "a REST API event (payload format 1.0)"
 //
 //   - with a Cognito authorizer, the iss and sub of the claims, as with an HTTP API's JWT
 //     authorizer;
-//   - with a Lambda authorizer, the principalId, within the API;
+//   - with a Lambda authorizer, the API and the principalId;
 //   - with IAM, the Cognito identity, or else the user ARN.
 //
 // If an authorizer returns the principalId "user" for all callers, all callers share one scope. A

@@ -60,7 +60,7 @@ const (
 
 // lambdaIdentity returns the caller that a Lambda authorizer names. A name is unique only within
 // one authorizer, and no event identifies the authorizer. So the identity includes the API. The
-// whole context can't replace the name, because the context may hold data that changes with each
+// whole context can't be used instead of the name, because it may hold data that changes with each
 // token.
 func lambdaIdentity(api string, authorizer map[string]any) idem.Identity {
 	id := idem.Identity{Kind: "lambda"}

@@ -20,7 +20,7 @@ const snsKind = "an SNS event"
 //
 // The key of a message is the first of these that exists:
 //
-//   - the attribute [KeyAttribute], whose name is read in any case;
+//   - the attribute [KeyAttribute], with its name in upper or lower case;
 //   - the id of the [JobEvent] or EventBridge event, if the message is one;
 //   - the message id.
 //

@@ -23,7 +23,7 @@ const sqsKind = "an SQS event"
 //
 // The key of a message is the first of these that exists:
 //
-//   - the text of its attribute [KeyAttribute], whose name is read in any case;
+//   - the text of its attribute [KeyAttribute], with its name in upper or lower case;
 //   - the key in the envelope of SNS (without raw message delivery) or EventBridge: the attribute
 //     [KeyAttribute], the id of a [JobEvent], or the id of the notification or event;
 //   - the message id.

@@ -97,8 +97,8 @@ func (o *HandlerOptions) operation() string {
 	return cmp.Or(o.Operation, o.Name)
 }
 
-// wrap makes a Handler that runs h. If h is nil, the Handler calls of for each event, and runs the
-// function that of returns.
+// wrap makes a Handler that runs h. If h is nil, the Handler calls of(request, error) for each
+// event, and runs the returned function.
 func wrap[Ev, Re any](e *idem.Engine, a Adapter[Ev, Re], h func(context.Context, Ev) (Re, error), of reader[Ev, Re], opt HandlerOptions) *Handler[Ev, Re] {
 	switch {
 	case e == nil:

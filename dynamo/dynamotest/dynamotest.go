@@ -42,7 +42,7 @@ type DB struct {
 	Endpoint string
 
 	handle servers.Handle
-	// of is the database whose process and connections this database uses; nil: its own.
+	// The database whose process and connections this database uses; nil: its own.
 	of *DB
 	// key is the clients' access key, which selects a separate database; "": the shared
 	// database.

@@ -66,7 +66,8 @@ func (m *Metrics) observed(_ context.Context, ev idem.Event) {
 	m.write(l)
 }
 
-// would names the outcome that a request would have had, if the engine only observes.
+// For an engine that only observes, would returns the name of the outcome that the request would
+// otherwise have had.
 func would(err error) string {
 	for _, one := range []struct {
 		err  error

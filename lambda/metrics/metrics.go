@@ -132,8 +132,8 @@ func (m *Metrics) add(ctx context.Context, record string, fill func(*line), prop
 	}
 }
 
-// take adds to the line. It returns false if the line is already written, because a
-// goroutine has outlived its invocation.
+// take calls fill with the line, and adds the record. It returns false if the line is already
+// written, because a goroutine has outlived its invocation.
 func (i *invocation) take(record string, fill func(*line)) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
