@@ -195,7 +195,7 @@ func (r *Router[Ev, Re]) resume(ctx context.Context, t jobs.Ticket) error {
 			continue
 		}
 		asked[e] = true
-		switch err := resume(ctx, e, t, r.names(e), r.again); {
+		switch err := resume(ctx, e, t, r.names(e), r.runStored); {
 		case errors.Is(err, jobs.ErrNotMine):
 			result = err // the operation exists, and may belong to another engine
 		case !errors.Is(err, jobs.ErrMoved):
@@ -217,8 +217,8 @@ func (r *Router[Ev, Re]) names(e *idem.Engine) (all []store.HandlerID) {
 	return all
 }
 
-// again runs the handler that a stored request names.
-func (r *Router[Ev, Re]) again(ctx context.Context, req *idem.Request) (idem.Response, error) {
+// runStored runs the handler that a stored request names.
+func (r *Router[Ev, Re]) runStored(ctx context.Context, req *idem.Request) (idem.Response, error) {
 	t := r.named(req.Handler)
 	if t == nil {
 		t = r.named(store.HandlerID{Name: req.Handler.Name}) // this function's routes are named without a function
@@ -230,5 +230,5 @@ func (r *Router[Ev, Re]) again(ctx context.Context, req *idem.Request) (idem.Res
 	if err != nil {
 		return idem.Response{}, err
 	}
-	return t.handler.again(ctx, req)
+	return t.handler.runStored(ctx, req)
 }

@@ -291,7 +291,7 @@ func (h *Handler[Ev, Re]) resume(ctx context.Context, t jobs.Ticket) error {
 	if h.adapter.Event == nil {
 		return errNoInverse
 	}
-	return resume(ctx, h.engine, t, h.names(), h.again)
+	return resume(ctx, h.engine, t, h.names(), h.runStored)
 }
 
 // errNoInverse is the error of a ticket for an adapter without Event.
@@ -299,13 +299,13 @@ var errNoInverse = errors.New("lambda: the adapter has no Event function: its re
 
 // resume completes the operation of ticket t. A panic counts as a failed try: the engine has
 // released the record, and no client waits, so the process needn't end.
-func resume(ctx context.Context, e *idem.Engine, t jobs.Ticket, names []store.HandlerID, again func(context.Context, *idem.Request) (idem.Response, error)) (err error) {
+func resume(ctx context.Context, e *idem.Engine, t jobs.Ticket, names []store.HandlerID, run func(context.Context, *idem.Request) (idem.Response, error)) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = panicked(v)
 		}
 	}()
-	_, err = e.Resume(ctx, t, again, func(o *idem.ResumeOptions) { o.Handlers, o.Tenant = names, tenantOf(ctx) })
+	_, err = e.Resume(ctx, t, run, func(o *idem.ResumeOptions) { o.Handlers, o.Tenant = names, tenantOf(ctx) })
 	return err
 }
 
@@ -314,8 +314,8 @@ func (h *Handler[Ev, Re]) names() []store.HandlerID {
 	return append([]store.HandlerID{{Name: h.opt.Name}}, h.opt.Accepts...)
 }
 
-// again runs the handler with an event made from a stored request.
-func (h *Handler[Ev, Re]) again(ctx context.Context, req *idem.Request) (idem.Response, error) {
+// runStored runs the handler with an event made from a stored request.
+func (h *Handler[Ev, Re]) runStored(ctx context.Context, req *idem.Request) (idem.Response, error) {
 	req.Answer = h.adapter.answer
 	ev, err := h.adapter.Event(*req)
 	if err != nil {
