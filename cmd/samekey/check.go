@@ -25,7 +25,7 @@ More flags allow more checks: --other-body, --refused-body, --other-path, --othe
 --other-caller-env and --origin. With --contract acp or ucp, the request creates a checkout
 session, and check also updates, completes and cancels sessions. See docs/use/check.md.`
 
-// checkOptions are the flags.
+// checkOptions holds the flags of samekey check.
 type checkOptions struct {
 	template         check.Template
 	options          check.Options
@@ -35,7 +35,8 @@ type checkOptions struct {
 	callerEnv        []named
 }
 
-// text is the value of a flag, or the file that a second flag names.
+// text holds the values of two flags: one gives a text, the other a file that contains
+// the text.
 type text struct{ value, file string }
 
 func (t *text) register(fs *pflag.FlagSet, name, usage string) {
@@ -110,7 +111,7 @@ func (o *checkOptions) run(ctx context.Context, env environment) error {
 
 func agreed(env environment) bool {
 	fmt.Fprint(env.stderr, "Go on? [y/N] ")
-	answer, _ := bufio.NewReader(env.stdin).ReadString('\n') // an error or an empty answer is a no
+	answer, _ := bufio.NewReader(env.stdin).ReadString('\n') // an error or an empty answer means no
 	answer = strings.ToLower(strings.TrimSpace(answer))
 	return answer == "y" || answer == "yes"
 }

@@ -6,15 +6,15 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// doubleDashed puts a second dash before flag names with a single dash, which Go's
-// flag package accepts. Except for -h, samekey has no flags of one letter.
+// doubleDashed turns -flag into --flag: programs with Go's flag package accept both.
+// Except for -h, samekey has no flags of one letter.
 func doubleDashed(root *cobra.Command, args []string) []string {
-	out := append([]string{}, args...) // not nil: cobra would take the process's own
+	out := append([]string{}, args...) // not nil: for nil, cobra uses os.Args
 	if len(args) == 0 || strings.HasPrefix(args[0], "__") {
-		return out // a call of the shell's completion
+		return out // a call by the shell's completion
 	}
 	cmd, _, _ := root.Find(args) // root, if there is no such command
-	value := false               // whether the flag before takes this argument as its value
+	value := false               // whether this argument is the value of the flag before it
 	for i, a := range out {
 		bare := strings.TrimLeft(a, "-")
 		switch {

@@ -30,14 +30,14 @@ type decider struct {
 	find *finder
 	c    *change
 
-	rec *store.Record // as it was shown
+	rec *store.Record // the record as the person saw it
 }
 
-// decision holds what differs between these commands: the wish and the check of the flags.
+// decision holds the parts of a decider that differ from command to command.
 type decision struct {
 	check func() error
 	wish  func() records.Wish
-	hint  func(*store.Record) string // the flags to use after a refusal; may be nil
+	hint  func(*store.Record) string // returns the flags to use after a refusal; may be nil
 }
 
 func newDecider(env environment, cmd *cobra.Command, names bool, d *decision) *decider {
@@ -116,7 +116,7 @@ func (p *decider) run(ctx context.Context, ref []string, d *decision) (err error
 	return p.env.say("%s", done)
 }
 
-// dismiss takes a message that was no ticket off the list.
+// dismiss removes a message that isn't a ticket from the list.
 func (p *decider) dismiss(ctx context.Context, pk string) error {
 	if yes, err := p.c.agreed(p.env, p.op.place, "The message is removed from the list. The queue of tickets no longer has it, and no operation is lost."); !yes {
 		return err
@@ -133,7 +133,7 @@ func (p *decider) dismiss(ctx context.Context, pk string) error {
 	return p.env.say("dismissed")
 }
 
-// changed is what a command prints with --json.
+// changed is the output of a decider with --json.
 type changed struct {
 	Record    string `json:"record"`
 	Operation string `json:"operation"`
@@ -142,7 +142,7 @@ type changed struct {
 	Done      string `json:"done"`
 }
 
-// changeExits are the exit codes of commands that change a record.
+// changeExits sets the exit codes of a command that changes a record.
 func changeExits(cmd *cobra.Command) *cobra.Command {
 	return exitCodes(cmd, map[int]string{
 		exitDone: "done, or shown with --dry-run", exitFailed: "failed, not confirmed, or refused since the record has changed", exitFound: "no record matches",
@@ -191,7 +191,7 @@ func newForget(env environment) *cobra.Command {
 	return changeExits(cmd)
 }
 
-// settling are the flags of settle.
+// settling holds the flags of samekey settle.
 type settling struct {
 	status                      int
 	body, bodyFile, contentType string

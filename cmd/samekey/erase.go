@@ -35,7 +35,7 @@ type erased struct {
 	// Unreadable is the number of records that this version can't read.
 	Sealed     int `json:"sealed"`
 	Unreadable int `json:"unreadable,omitempty"`
-	// Callers are the scopes that were found, each with its number of records.
+	// Callers maps each scope that was found to the number of its records.
 	Callers map[string]int `json:"callers"`
 }
 
@@ -129,7 +129,8 @@ func (e *eraser) run(ctx context.Context, env environment) error {
 	return e.print(env, rep)
 }
 
-// search finds the caller's records. A sealed caller is read with the record's own key.
+// search finds the caller's records. Sealed callers are opened if the program of
+// --keys-from has the data keys.
 func (e *eraser) search(ctx context.Context) (err error) {
 	about := e.op.tellScan(e.s.opt.PagesPerSecond)
 	e.found, err = e.s.of(ctx, e.op, about, records.Customer{Scope: e.caller})

@@ -35,7 +35,7 @@ var examples = map[string][]string{
 	"samekey doctor":  {"samekey doctor --stack orders"},
 }
 
-// meant maps words that people try to the commands that they mean.
+// meant maps wrong names that people type to the right commands.
 var meant = map[string]string{
 	"answer": "settle", "decide": "settle", "delete": "forget", "dev": "local", "find": "get", "inspect": "get", "ls": "list", "new": "init", "page": "ui", "ps": "list",
 	"remove": "forget", "run": "local", "search": "get", "show": "get", "start": "local", "status": "list", "unlock": "release", "version": "--version", "web": "ui",

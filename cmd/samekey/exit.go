@@ -12,7 +12,7 @@ import (
 	"github.com/samekey/samekey/cmd/samekey/internal/plain"
 )
 
-// Exit codes. A command declares other meanings by exitCodes.
+// Exit codes. A command can change their meanings with exitCodes.
 const (
 	exitDone   = 0
 	exitFailed = 1
@@ -42,7 +42,7 @@ func (e *exitError) Unwrap() error { return e.err }
 // exitWith ends a command with a code; a nil err prints nothing.
 func exitWith(code int, err error) error { return &exitError{code, err} }
 
-// wrongCall says that the command was called the wrong way.
+// wrongCall returns a usage error, with the exit code exitWrong.
 func wrongCall(err error) error { return exitWith(exitWrong, err) }
 
 func wrongCallf(format string, args ...any) error { return wrongCall(fmt.Errorf(format, args...)) }
@@ -62,7 +62,8 @@ func tellExit(env environment, cmd *cobra.Command, err error) int {
 	return code
 }
 
-// annotationExits is the annotation with a command's exit codes, one a line.
+// annotationExits is the name of an annotation. The value is a command's exit codes, one
+// per line.
 const annotationExits = "exit codes"
 
 const exitCodesUsage = `{{with index .Annotations "` + annotationExits + `"}}
@@ -70,8 +71,8 @@ Exit codes:
 {{.}}
 {{end}}`
 
-// exitCodes adds the exit codes to a command's help and to docs/use/cli.md.
-// own adds codes to those of exitMeanings, or replaces them.
+// exitCodes adds the exit codes to a command's help and to docs/use/cli.md. own adds
+// codes to exitMeanings, or changes their meanings.
 func exitCodes(cmd *cobra.Command, own map[int]string) *cobra.Command {
 	all := exitMeanings()
 	maps.Copy(all, own)

@@ -55,7 +55,7 @@ func newFinder(op *operator, fs *pflag.FlagSet) *finder {
 	return f
 }
 
-// check finds mistakes of the call before anything is sent.
+// check finds usage errors before any request is sent.
 func (f *finder) check(args []string) error {
 	switch {
 	case f.key == "" && f.scope != "":
@@ -73,8 +73,8 @@ func (f *finder) check(args []string) error {
 // notFound ends with exit code 3: all records were compared, and none matches.
 func notFound(what string) error { return exitWith(exitFound, errors.New(what)) }
 
-// find returns the record that the arguments and flags name. If there is none, find
-// ends with exit code 3; if some records could not be compared, with 1.
+// find returns the record that the arguments and flags name. The exit code is 3 if no
+// record matches, and 1 if some records could not be compared.
 func (f *finder) find(ctx context.Context, args []string) (*store.Record, error) {
 	by := &records.Finder{
 		Client: f.op.client, Store: f.op.store, Services: f.services, NoScan: f.noScan, Nothing: f.op.ours,
@@ -111,7 +111,8 @@ func (f *finder) by(ctx context.Context, by *records.Finder, args []string) (*st
 	return by.Key(ctx, c)
 }
 
-// scanning prints the cost of a scan of the whole table. For a key it asks first.
+// scanning prints the cost of a scan of the whole table. In a search by key it also asks
+// whether to scan.
 func (f *finder) scanning(of records.Customer) (items int64, _ error) {
 	if of.Key != "" {
 		f.op.env.note("no record found for this key under any known caller; searching the table")
@@ -124,8 +125,8 @@ func (f *finder) scanning(of records.Customer) (items int64, _ error) {
 	return items, nil
 }
 
-// tellScan prints the cost of a scan, by the table's description, which may be six
-// hours old. It returns the number of items; 0 if unknown.
+// tellScan prints the cost of a scan and returns the number of items; 0 if unknown. The
+// cost and the number are from the table's description, which may be six hours old.
 func (op *operator) tellScan(pages float64) int64 {
 	items, bytes := op.size()
 	if op.about == nil {
@@ -139,7 +140,7 @@ func (op *operator) tellScan(pages float64) int64 {
 	return items
 }
 
-// customer returns the customer that the flags name.
+// customer makes a records.Customer from the flags.
 func (f *finder) customer() (c records.Customer, err error) {
 	c = records.Customer{Namespace: f.op.namespace, Only: f.op.limited(), Key: f.key, Scope: f.scope, Route: f.route}
 	if f.key == "-" {

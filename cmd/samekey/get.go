@@ -55,7 +55,7 @@ func newGet(env environment) *cobra.Command {
 	return exitCodes(cmd, map[int]string{exitFound: "no record matches"})
 }
 
-// readLine reads one line, without its end.
+// readLine reads one line, and returns it without the newline.
 func readLine(r io.Reader) (string, error) {
 	line, err := bufio.NewReader(r).ReadString('\n')
 	if line = strings.TrimRight(line, "\r\n"); line != "" {

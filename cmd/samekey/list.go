@@ -22,7 +22,7 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// lister has the flags of list.
+// lister holds the flags of samekey list.
 type lister struct {
 	op       *operator
 	progress *progress
@@ -257,8 +257,8 @@ func (l *lister) add(rep *listed, e stream.Entry) {
 	}
 }
 
-// age returns how long an entry has waited for people, or has been abandoned; 0 if
-// unknown, or if another clock is ahead.
+// age returns how long an entry has waited for a person or has been abandoned. It is 0 if
+// unknown, or if the clock of the writer is ahead.
 func (l *lister) age(e stream.Entry) time.Duration {
 	switch {
 	case !e.Since.IsZero():
@@ -307,14 +307,14 @@ func (l *lister) print(rep *listed) error {
 	return nil
 }
 
-// place is the place and the reason of an entry.
+// place is where the operation or job of an entry waits, and why.
 type place struct {
 	why                state.Reason
 	route, phase, kind string
-	err                string // the error of an entry beside a record; such an entry has no place
+	err                string // the last error, only for an entry without an operation: it has no route, phase or kind
 }
 
-// outage groups the entries of one place, which usually have the same cause.
+// outage groups the entries of one place: usually they have one cause.
 type outage struct {
 	oldest stream.Entry
 	count  int

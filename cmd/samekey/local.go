@@ -30,7 +30,7 @@ Environment, all optional:
   AWS_ENDPOINT_URL_SQS                                               use these queues
 See docs/use/local.md.`
 
-// defaultTemplate is in the present folder.
+// defaultTemplate is the default of --template, in the current folder.
 const defaultTemplate = "template.yaml"
 
 func newLocal(env environment) *cobra.Command {
@@ -97,8 +97,8 @@ func runLocal(ctx context.Context, env environment, opts stack.Options, uiPort i
 	return errors.Join(<-served, running.Close())
 }
 
-// localPage returns the page about the stack's main table; nil if the stack has no
-// table, or a table with another key than records.
+// localPage returns the page about the stack's main table. It returns nil if there is no
+// table, or if the table's key isn't the key of records.
 func localPage(ctx context.Context, env environment, running *stack.Stack, port int) (*ui.Server, error) {
 	ready := running.Ready()
 	if !ready.Records {
@@ -124,14 +124,13 @@ func noStream(err error) error {
 	return err
 }
 
-// localFlags are the flags of samekey local. Their defaults come from the
-// environment.
+// localFlags holds the flags of samekey local. Their defaults come from the environment.
 type localFlags struct {
 	opts            stack.Options
-	follow          bool // end with the program that started this one
+	follow          bool // end when the parent process ends
 	uiPort          int
 	processes, urls []named
-	bad             error // an error in the environment
+	bad             error // an error in the environment variables
 }
 
 func newLocalFlags(env environment) *localFlags {

@@ -21,11 +21,11 @@ import (
 type environment struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer // run wraps them: see safe
-	screen         io.Writer // stderr without the barrier: for the program's own cursor, and for logs of functions
+	screen         io.Writer // stderr as it was before safe: for control characters of progress, and for logs of functions
 	getenv         func(string) string
 	terminal       bool             // stderr is a terminal
 	now            func() time.Time // nil is time.Now
-	http           aws.HTTPClient   // client for requests to AWS; nil is the SDK's own
+	http           aws.HTTPClient   // client for requests to AWS; nil is the SDK's default
 }
 
 func main() {
@@ -123,8 +123,8 @@ func libraryVersion() string {
 	return libraryIn(info)
 }
 
-// libraryIn returns the version of the library, the root module, in a program. A checkout replaces
-// the module by a folder.
+// libraryIn returns the version of the library, the root module, in a program. In a build
+// from a checkout, go.mod replaces the module by a folder.
 func libraryIn(info *debug.BuildInfo) string {
 	if info != nil {
 		for _, m := range info.Deps {
@@ -136,7 +136,7 @@ func libraryIn(info *debug.BuildInfo) string {
 	return "(unknown)"
 }
 
-// plainUse leaves the usage lines as they are written.
+// plainUse keeps cobra from adding "[flags]" to usage lines.
 func plainUse(cmd *cobra.Command) {
 	cmd.DisableFlagsInUseLine = true
 	for _, sub := range cmd.Commands() {
@@ -149,6 +149,6 @@ func noCommand(cmd *cobra.Command, args []string) error {
 		return wrongCallf("unknown command %s%s; samekey help lists the commands", args[0], didYouMean(cmd, args[0]))
 	}
 	cmd.SetOut(cmd.ErrOrStderr())
-	_ = cmd.Usage() // nobody could be told of an error on this stream
+	_ = cmd.Usage() // an error of stderr can't be reported
 	return wrongCall(nil)
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/samekey/samekey/cmd/samekey/internal/vet/lock"
 )
 
-// vetOpen compares the phases and calls of open operations with the build of a lock file.
+// vetOpen compares the phases and calls of open operations with the build that a lock
+// file describes.
 func vetOpen(ctx context.Context, env environment, op *operator, s *scan, file string) error {
 	if file == "" {
 		return wrongCallf("no lock file: give --lock FILE (samekey vet --lock FILE --update ./... writes it)")

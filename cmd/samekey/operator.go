@@ -39,8 +39,8 @@ func (a *account) registerPlace(fs *pflag.FlagSet) {
 	fs.StringVar(&a.profile, "profile", "", "`PROFILE` of the AWS config files (default: AWS_PROFILE)")
 }
 
-// open finds Region and credentials in the environment, in profiles (with SSO, roles
-// and programs), or by the machine's role. If there are none, the error is a usage
+// open finds Region and credentials in the environment, in profiles (with SSO, roles or
+// credential_process), or by the machine's role. If there are none, the error is a usage
 // error that says what to set.
 func (a *account) open(ctx context.Context) error {
 	// empty values and nil have no effect
@@ -60,23 +60,23 @@ func (a *account) open(ctx context.Context) error {
 	return nil
 }
 
-// pageTimeout limits the time of an answer: people load pages of 1 MB over slower lines than
-// functions.
+// pageTimeout limits the time of an answer. It is long: a page has 1 MB, and a person's
+// line is slower than a function's.
 const pageTimeout = time.Minute
 
-// dynamodb returns a client of an open account.
+// dynamodb returns a DynamoDB client. Call open first.
 func (a *account) dynamodb() *dynamodb.Client {
 	return dynamodb.NewFromConfig(a.sdk, dynamo.Tune, func(o *dynamodb.Options) {
 		o.BaseEndpoint = cmp.Or(a.optionalEndpoint, o.BaseEndpoint)
 		if client, ok := o.HTTPClient.(*awshttp.BuildableClient); ok {
 			o.HTTPClient = client.WithTimeout(pageTimeout)
 		}
-		o.Logger = logging.Nop{} // output of the SDK would hide the command's own
+		o.Logger = logging.Nop{} // log lines of the SDK would hide the command's output
 	})
 }
 
-// operator holds the flags of commands on a table and, once it is open, client and
-// store.
+// operator holds the flags of commands on a table. After open it also holds the client
+// and the store.
 type operator struct {
 	account
 	table, namespace string
@@ -89,7 +89,7 @@ type operator struct {
 	client *dynamodb.Client
 	store  *dynamo.Store
 	about  *types.TableDescription // nil: no permission to describe the table
-	place  string                  // the table's name and place
+	place  string                  // the table's name, Region and account, or endpoint
 	unfit  string                  // the reason why the table can't have records; "" if it can
 }
 
@@ -109,7 +109,7 @@ func newOperator(env environment, fs *pflag.FlagSet) *operator {
 // namespace.
 func (op *operator) limited() bool { return op.flags != nil && op.flags.Changed("namespace") }
 
-// open connects to the table, and prints the table's place.
+// open connects to the table, and prints the name and place of the table.
 func (op *operator) open(ctx context.Context) error {
 	if err := op.connect(ctx); err != nil {
 		return err
@@ -120,7 +120,7 @@ func (op *operator) open(ctx context.Context) error {
 	return errors.New(op.unfit)
 }
 
-// connect makes the clients, without a call.
+// connect makes the clients. It sends no request.
 func (op *operator) connect(ctx context.Context) error {
 	if op.table == "" {
 		return wrongCallf("no table: set --table or IDEM_TABLE")
@@ -140,7 +140,7 @@ func (op *operator) connect(ctx context.Context) error {
 	return nil
 }
 
-// change are the flags of commands that change something.
+// change holds the flags of commands that change something.
 type change struct {
 	dryRun, yes bool
 	by          string
@@ -156,8 +156,8 @@ func newChange(env environment, fs *pflag.FlagSet) *change {
 
 var errUnconfirmed = errors.New("not confirmed: nothing was changed (--yes skips the question)")
 
-// agreed shows a change and asks about it. It returns false for a dry run, and an
-// error unless somebody types yes, or --yes was given.
+// agreed shows a change, and asks whether to make it. It returns true for a yes or with
+// --yes, false with --dry-run, and otherwise an error.
 func (c *change) agreed(env environment, place string, what ...string) (bool, error) {
 	for _, line := range append(what, "The change is in "+place+".") {
 		env.note("%s", line)

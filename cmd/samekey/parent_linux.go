@@ -10,16 +10,15 @@ import (
 	"syscall"
 )
 
-// interrupted reports whether a process is dying of a signal: make, in its
-// handler, has put the default action back and waits with the signal blocked.
-// A process that blocks its signals for other reasons still catches them.
+// interrupted reports whether a process is dying of a signal. When make is dying, it has
+// restored the signal's default action, and waits with the signal blocked. A process that
+// blocks signals for another reason still has handlers for them.
 func interrupted(pid int) bool {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	return err == nil && dying(status)
 }
 
-// dying reports whether a termination signal is blocked, and neither caught nor
-// ignored.
+// dying reports whether a termination signal is blocked and has the default action.
 func dying(status []byte) bool {
 	masks := make(map[string]uint64)
 	for lines := bufio.NewScanner(bytes.NewReader(status)); lines.Scan(); {

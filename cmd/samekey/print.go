@@ -9,10 +9,10 @@ import (
 	"github.com/samekey/samekey/cmd/samekey/internal/plain"
 )
 
-// Output may contain texts from a table, which may come from anyone. Commands print by
-// say, note, printTable and printJSON, and the outputs replace hidden characters.
+// Output may contain texts that anyone has written to the table. Commands print with say,
+// note, printTable and printJSON. The outputs replace hidden characters.
 
-// safe returns e with the last barrier before its outputs.
+// safe returns e with outputs that replace hidden characters.
 func (e environment) safe() environment {
 	e.screen = e.stderr
 	e.stdout, e.stderr = &plain.Writer{W: e.stdout}, &plain.Writer{W: e.stderr}

@@ -11,8 +11,9 @@ import (
 // progressEvery is the least time between two lines of progress.
 const progressEvery = time.Second
 
-// progress shows how far a long command is, on a terminal or with --progress, on the
-// standard error. The zero value shows nothing.
+// progress shows on standard error how far a long command is. It is on by default if
+// standard error is a terminal, and otherwise with --progress. The zero value shows
+// nothing.
 type progress struct {
 	wanted bool
 	w      io.Writer

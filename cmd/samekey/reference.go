@@ -7,7 +7,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// newReference prints the commands of docs/use/cli.md. A test of the page runs it.
+// newReference makes the hidden command that prints the commands for docs/use/cli.md. A
+// test of the page runs it.
 func newReference(env environment) *cobra.Command {
 	return &cobra.Command{
 		Use:    "reference",
@@ -15,13 +16,14 @@ func newReference(env environment) *cobra.Command {
 		Hidden: true,
 		Args:   takes(0, 0),
 		RunE: func(*cobra.Command, []string) error {
-			refer(env.stdout, newRoot(env)) // a tree that doesn't run has no help and completion commands
+			refer(env.stdout, newRoot(env)) // this tree never runs, so cobra adds no help and completion commands to it
 			return nil
 		},
 	}
 }
 
-// refer prints the commands below cmd. Help has their flags and exit codes.
+// refer prints the commands below cmd. Each command's help lists its flags and exit
+// codes.
 func refer(w io.Writer, cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		if sub.Hidden {

@@ -52,7 +52,8 @@ func (s *scan) of(ctx context.Context, op *operator, about int64, c records.Cust
 	return records.Search(ctx, op.client, op.store, s.opt, c, time.Time{})
 }
 
-// size is the number of items and bytes of the table, up to six hours old; 0 if unknown.
+// size returns the numbers of items and bytes of the table. They may be six hours old,
+// and are 0 if unknown.
 func (op *operator) size() (items, bytes int64) {
 	if op.about == nil {
 		return 0, 0

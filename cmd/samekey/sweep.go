@@ -52,7 +52,7 @@ waits until the run ends. To look without changing anything, use samekey list --
 			return err
 		case out.FunctionError != nil:
 			var told struct{ ErrorMessage string }
-			_ = json.Unmarshal(out.Payload, &told) // after an error only the kind of error is known
+			_ = json.Unmarshal(out.Payload, &told) // if it can't be decoded, only the kind of error is shown
 			return fmt.Errorf("the sweep failed: %s: %s; the next run tries the rest first", *out.FunctionError, told.ErrorMessage)
 		}
 		var rep stream.Report

@@ -66,8 +66,8 @@ func servePage(ctx context.Context, env environment, port, newest int, source ui
 	return server.Serve(ctx)
 }
 
-// loopbackPort returns the port of an address on 127.0.0.1, and refuses any other
-// address, which would show the table to a network.
+// loopbackPort returns the port of an address on 127.0.0.1. It refuses any other address,
+// because the table would be visible on a network.
 func loopbackPort(addr string) (int, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil || host != "127.0.0.1" {

@@ -41,7 +41,7 @@ As a tool of go vet, with its cache and without the lock file:
 Rules:
 `
 
-// vetOptions are the command's flags.
+// vetOptions holds the flags of samekey vet.
 type vetOptions struct {
 	lock, tags string
 	update     bool
@@ -125,7 +125,7 @@ func vetPackages(ctx context.Context, env environment, opt vetOptions) (int, err
 			env.note("%v: %s", fromHere(d.at), d.Message)
 			continue
 		}
-		_ = env.say("%v: %s", fromHere(d.at), d.Message) // the exit code says the same
+		_ = env.say("%v: %s", fromHere(d.at), d.Message) // if printing fails, the exit code still reports the mistake
 		mistakes++
 	}
 	if opt.lock == "" {
@@ -142,7 +142,7 @@ type diagnostic struct {
 
 // fromHere makes the name of a file relative to the current folder.
 func fromHere(p token.Position) token.Position {
-	here, _ := os.Getwd() // an error leaves here empty: the name stays whole
+	here, _ := os.Getwd() // after an error here is empty, and the name stays absolute
 	if rel, err := filepath.Rel(here, p.Filename); err == nil && !strings.HasPrefix(rel, "..") {
 		p.Filename = rel
 	}
@@ -172,7 +172,7 @@ func loadPackages(ctx context.Context, tags string, patterns []string) ([]*packa
 	return pkgs, errors.Join(all...)
 }
 
-// vetLock compares the program with the lock file, or writes it.
+// vetLock compares the program with the lock file or, with --update, writes the file.
 func vetLock(ctx context.Context, env environment, opt vetOptions, pkgs []*packages.Package, program lock.Program) (int, error) {
 	file, err := lock.Read(opt.lock)
 	if err != nil {
@@ -181,7 +181,7 @@ func vetLock(ctx context.Context, env environment, opt vetOptions, pkgs []*packa
 	loaded := func(path string) bool {
 		return slices.ContainsFunc(pkgs, func(p *packages.Package) bool { return p.PkgPath == path })
 	}
-	gone := make(map[string]bool) // packages that were not loaded: there are few, if any
+	gone := make(map[string]bool) // for each package of the file that is not loaded: whether it no longer exists
 	for _, path := range slices.AppendSeq(slices.Collect(maps.Keys(file.Packages)), maps.Keys(file.Engines)) {
 		if _, asked := gone[path]; asked || loaded(path) {
 			continue
@@ -190,7 +190,7 @@ func vetLock(ctx context.Context, env environment, opt vetOptions, pkgs []*packa
 		if ctx.Err() != nil {
 			return 0, err
 		}
-		// a package that doesn't compile still exists
+		// a package that doesn't compile has files, so it exists
 		gone[path] = !slices.ContainsFunc(found, func(p *packages.Package) bool { return len(p.GoFiles)+len(p.IgnoredFiles) > 0 })
 	}
 	isGone := func(path string) bool { return gone[path] }

@@ -46,12 +46,12 @@ func (op *operator) tell(ctx context.Context) error {
 	return nil
 }
 
-// sampled is how many items ours reads to find one of Samekey.
+// sampled is the number of items that ours searches for a Samekey record.
 const sampled = 1000
 
-// ours returns an error if none of the table's first items is Samekey's, before a
-// command reports that it found nothing. Items that a sweep writes about itself don't
-// count: the sweep may have been on the wrong table, too.
+// ours returns an error if none of the table's first items is a Samekey record. Commands
+// call it before they report that they found nothing. It ignores items that a sweep
+// writes about itself: the sweep may have run on the wrong table, too.
 func (op *operator) ours(ctx context.Context) error {
 	out, err := op.client.Scan(ctx, &dynamodb.ScanInput{TableName: &op.table, Limit: aws.Int32(sampled), ProjectionExpression: aws.String("pk, v")})
 	if err != nil {
@@ -74,7 +74,7 @@ func (op *operator) ours(ctx context.Context) error {
 	return nil
 }
 
-// reason returns the code of an error of the service.
+// reason returns the code of an AWS error; "" for other errors.
 func reason(err error) string {
 	if e, ok := errors.AsType[smithy.APIError](err); ok {
 		return e.ErrorCode()

@@ -30,7 +30,8 @@ func (plugin) BuildAnalyzers() ([]*analysis.Analyzer, error) {
 // GetLoadMode says that the rules need types.
 func (plugin) GetLoadMode() string { return register.LoadModeTypesInfo }
 
-// withoutPrefix takes the rule's name from its messages, as golangci-lint adds it.
+// withoutPrefix removes the rule's name from the messages, because golangci-lint adds the
+// name.
 func withoutPrefix(rule *analysis.Analyzer) *analysis.Analyzer {
 	a := *rule
 	a.Run = func(pass *analysis.Pass) (any, error) {

@@ -26,7 +26,7 @@ func (e *examination) replay(ctx context.Context) (err error) {
 	switch {
 	case !e.exact:
 		e.breaks("replay-differs", fmt.Sprintf("first %s, then %s that differ", was(first), was(again)))
-		if !e.firm { // a second run has other headers and no mark
+		if !e.firm { // the answer is from a second run: it has other headers and no mark
 			return nil
 		}
 	case again.status != first.status:
@@ -90,8 +90,8 @@ func date(a *answer) time.Time {
 	return at
 }
 
-// quoted sends the first key in its other form. A server may accept a known key in any
-// form; begin has already seen whether it accepts a new key without quotes.
+// quoted sends the first key in the other form, with or without quotes. A server may
+// accept a known key in both forms. begin has already tried a new key without quotes.
 func (e *examination) quoted(ctx context.Context) error {
 	if !e.firm {
 		return errInfirm
@@ -114,7 +114,7 @@ func (e *examination) quoted(ctx context.Context) error {
 	return nil
 }
 
-// kept sends the first request again, after other requests with its key.
+// kept sends the first request again, after other requests with the same key.
 func (e *examination) kept(ctx context.Context) error {
 	if !e.firm {
 		return errInfirm

@@ -20,7 +20,8 @@ import (
 func isCommerce(contract string) bool { return contract == ACP || contract == UCP }
 
 // Checkout holds the paths and bodies of a merchant's operations. The zero value has the
-// protocols' paths, below the template's URL, which creates sessions.
+// protocols' paths below the template's URL. A request to the URL itself creates a
+// session.
 type Checkout struct {
 	ID       string // JSON Pointer to a session's id in the answer to a creation; "" is /id
 	Update   Operation
@@ -30,7 +31,7 @@ type Checkout struct {
 
 // Operation is a request about a session.
 type Operation struct {
-	Path string // with {id}; relative to the template's URL unless it begins with a slash
+	Path string // contains {id}; relative to the template's URL unless it begins with a slash
 	Body []byte // the body of a request that succeeds
 }
 
@@ -40,8 +41,7 @@ type named struct {
 	Operation
 }
 
-// operations returns the operations of a session, in the order in which a session has
-// them.
+// operations returns the operations of a session, in the order of a checkout.
 func (c *Checkout) operations() []named {
 	return []named{{"update", c.Update}, {"complete", c.Complete}, {"cancel", c.Cancel}}
 }
@@ -209,7 +209,7 @@ func (e *examination) about(op named, id string) call {
 	return c
 }
 
-// operation sends an operation on a new session twice, and with another body.
+// operation sends an operation on a new session twice, then once with another body.
 func (e *examination) operation(ctx context.Context, op named) error {
 	name := op.name
 	id, err := e.session(ctx, name+"-session")
@@ -247,12 +247,13 @@ func (e *examination) operation(ctx context.Context, op named) error {
 	return nil
 }
 
-// equality sends bodies that have the same meaning, or nearly.
+// equality sends bodies with the same meaning, and bodies that differ a little.
 func (e *examination) equality(ctx context.Context) error {
 	if !e.firm {
 		return errInfirm
 	}
-	// null can come first or second: here the first body has the null
+	// two orders are tried: here the first body has the null, below the second body has
+	// it
 	key, body := "equality", withMember(e.template.Body, `{"absent":null,"list":[1,2]}`)
 	first, err := e.spelling(ctx, key, body)
 	if err != nil {
@@ -299,7 +300,7 @@ func (e *examination) equality(ctx context.Context) error {
 	return nil
 }
 
-// bytes sends the first key with the same JSON in other bytes.
+// bytes sends the first key with the same JSON in another spelling.
 func (e *examination) bytes(ctx context.Context) error {
 	if !e.firm {
 		return errInfirm
@@ -315,14 +316,15 @@ func (e *examination) bytes(ctx context.Context) error {
 	return nil
 }
 
-// spelling sends a creation with this body.
+// spelling creates a session with this body.
 func (e *examination) spelling(ctx context.Context, key string, body []byte) (*answer, error) {
 	c := e.keyed(e.key(key))
 	c.body = body
 	return e.send(ctx, c)
 }
 
-// requestID sends a replay and a refusal that have a Request-Id.
+// requestID sends a request that is replayed and a request that is refused, each with a
+// Request-Id.
 func (e *examination) requestID(ctx context.Context) error {
 	for _, c := range []call{e.keyed(e.key("first")), {}} {
 		c.header = http.Header{"Request-Id": {e.key("request")}}
@@ -338,7 +340,7 @@ func (e *examination) requestID(ctx context.Context) error {
 }
 
 // paths uses one key for a creation and for all operations of two sessions. Since a
-// cancellation ends its session, it cancels two other sessions.
+// cancellation ends a session, paths creates two other sessions to cancel.
 func (e *examination) paths(ctx context.Context) error {
 	var earlier []*answer
 	send := func(c call) error {
@@ -442,7 +444,7 @@ func (e *examination) flatErrors(context.Context) error {
 	}
 	for _, a := range e.blamed {
 		var body struct{ Type, Code, Message, Content string }
-		_ = json.Unmarshal(a.body, &body) // after an error the missing fields are judged
+		_ = json.Unmarshal(a.body, &body) // if the body is not JSON, its fields count as missing
 		kinds := []string{"invalid_request", "processing_error", "service_unavailable"}
 		flat := body.Code != "" && body.Message != "" && slices.Contains(kinds, body.Type)
 		if e.opt.Contract == UCP {
@@ -482,7 +484,7 @@ func respelled(body []byte) []byte {
 func decoded(body []byte) (v any) {
 	dec := json.NewDecoder(bytes.NewReader(body))
 	dec.UseNumber()
-	_ = dec.Decode(&v) // it is an object: commerce has checked that
+	_ = dec.Decode(&v) // commerce has checked that it is an object
 	return v
 }
 
@@ -547,7 +549,7 @@ func dropNull(v any) bool {
 	return false
 }
 
-// turn reverses the first array in v with two different elements.
+// turn reverses the first array in v that has two different elements.
 func turn(v any) bool {
 	switch v := v.(type) {
 	case map[string]any:

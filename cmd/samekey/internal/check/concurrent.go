@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// settles is how often race asks for the final answer.
+// settles is the maximum number of requests for the final answer of race.
 const settles = 10
 
 // concurrent sends a request with a new key several times at once.
@@ -20,8 +20,8 @@ func (e *examination) concurrent(ctx context.Context) error {
 	return err
 }
 
-// race sends c several times at once, then again until there is an answer, and returns
-// that answer. rule is the prefix of the rules' names. counts reports whether a different
+// race sends c several times at once, then repeats c until there is a final answer, and
+// returns it. rule is the prefix of the rules' names. counts reports whether a different
 // body proves a second run.
 func (e *examination) race(ctx context.Context, c call, rule string, counts func(*answer) bool) (*answer, error) {
 	answers, errs := make([]*answer, e.opt.Racers), make([]error, e.opt.Racers)
@@ -43,7 +43,7 @@ func (e *examination) race(ctx context.Context, c call, rule string, counts func
 	for i, a := range answers {
 		switch {
 		case errs[i] != nil:
-			lost++ // a client may lose an answer, too: the final answer counts
+			lost++ // an answer may be lost, as for real clients
 		case a.status == http.StatusConflict:
 			overlapped = true
 			e.blame(a, "idempotency_in_flight")

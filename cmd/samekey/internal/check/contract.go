@@ -41,8 +41,8 @@ type Rule struct {
 	Name  string
 	Check string // the check that examines the rule
 	Says  string // the demand
-	// Sections maps a contract to its section with the rule. For Default the section is
-	// the anchor of a heading in docs/use/http.md.
+	// Sections maps a contract to the section that contains the rule. For Default the
+	// section is the anchor of a heading in docs/use/http.md.
 	Sections map[string]string
 }
 
@@ -57,7 +57,8 @@ func in(ours, stripe, draft string) map[string]string {
 	return all
 }
 
-// Rules returns the rules of the contracts for any API, in the order of their checks.
+// Rules returns the rules of all contracts except the commerce contracts, in the order of
+// their checks.
 func Rules() []Rule {
 	return []Rule{
 		{"replay-differs", "replay", "The same request again gets the first answer's body and doesn't run again.", in("what-is-kept", stripeRequests, "2.6")},

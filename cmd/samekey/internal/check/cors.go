@@ -40,7 +40,7 @@ func (e *examination) cors(ctx context.Context) error {
 	return nil
 }
 
-// preflight is sent without the template's headers, as browsers do.
+// preflight sends a preflight request without the template's headers, as browsers do.
 func (e *examination) preflight(ctx context.Context) (*answer, error) {
 	return e.send(ctx, call{method: http.MethodOptions, bare: true, header: http.Header{
 		"Access-Control-Request-Method":  {e.template.Method},
@@ -54,7 +54,7 @@ func (e *examination) allows(a *answer) bool {
 	return got == "*" || got == e.template.Origin
 }
 
-// listed reports whether a list of a CORS header has a name, or all names.
+// listed reports whether the list in a CORS header contains a name or "*".
 func listed(list, name string) bool {
 	return slices.ContainsFunc(strings.Split(list, ","), func(s string) bool {
 		s = strings.TrimSpace(s)

@@ -4,5 +4,5 @@
 // which rules of three contracts the API breaks: this toolkit's default, Stripe's,
 // and the IETF draft's.
 //
-// A report contains no sent header, no body, and not the URL's query.
+// A report never contains the sent headers, a body or the query of the URL.
 package check

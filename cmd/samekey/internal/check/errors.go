@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// blame adds a refusal about a key. code is the refusal's code in the commerce
-// contracts.
+// blame adds an answer that refuses a key. code is the code that the commerce contracts
+// demand for the refusal.
 func (e *examination) blame(a *answer, code string) {
 	a.code = code
 	e.blamed = append(e.blamed, a)
@@ -26,7 +26,7 @@ func (e *examination) errors(context.Context) error {
 			Type, Title, Code string
 			Error             struct{ Type string }
 		}
-		_ = json.Unmarshal(a.body, &body) // after an error the missing fields are judged
+		_ = json.Unmarshal(a.body, &body) // if the body is not JSON, its fields count as missing
 		seen := fmt.Sprintf("a %d has the Content-Type %q", a.status, mediaType)
 		if !problem || body.Code == "" || body.Type == "" || body.Title == "" {
 			e.breaks("error-body", seen, Default)

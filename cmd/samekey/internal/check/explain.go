@@ -15,8 +15,8 @@ import (
 
 var errSlow = errors.New("the API is too slow")
 
-// explain returns the reason why there is no answer, without the URL, whose query may
-// be secret.
+// explain returns the reason why there is no answer. It omits the URL, because the query
+// may be secret.
 func (e *examination) explain(ctx context.Context, err error) error {
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err

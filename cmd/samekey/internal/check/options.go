@@ -21,9 +21,9 @@ const (
 
 // Options limit an examination. The zero value has the defaults.
 type Options struct {
-	Contract string        // the contract that [Report.Faults] counts by; "" is Default
+	Contract string        // the contract whose broken rules [Report.Faults] counts; "" is Default
 	Prefix   string        // prefix of all keys; "" is DefaultPrefix
-	Name     string        // name of the run, after the prefix of all keys; "" is random
+	Name     string        // name of the run, which follows the prefix in all keys; "" is random
 	Racers   int           // requests at the same time; 0 is DefaultRacers
 	Timeout  time.Duration // time limit of a request; 0 is DefaultTimeout
 	Total    time.Duration // time limit of the examination; 0 is DefaultTotal
@@ -33,7 +33,7 @@ type Options struct {
 	Transport http.RoundTripper // nil: a transport that reuses no connections
 }
 
-// prepared returns o with defaults, validated.
+// prepared validates o, and returns it with defaults.
 func (o Options) prepared() (Options, error) {
 	setDefault(&o.Contract, Default)
 	setDefault(&o.Prefix, DefaultPrefix)

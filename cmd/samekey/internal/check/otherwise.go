@@ -36,7 +36,8 @@ func (e *examination) mismatch(ctx context.Context) error {
 	return nil
 }
 
-// mismatchStatus is the status with which a contract refuses a key with another body.
+// mismatchStatus returns the status with which a contract refuses a key with another
+// body.
 func mismatchStatus(contract string) int {
 	switch contract {
 	case Stripe:
@@ -92,8 +93,8 @@ func (e *examination) caller(ctx context.Context) error {
 	return nil
 }
 
-// refusal sends a request that is refused for its input, and then the corrected
-// one with the same key.
+// refusal sends a request that is refused for its input, and then the corrected request
+// with the same key.
 func (e *examination) refusal(ctx context.Context) error {
 	c := e.keyed(e.key("refusal"))
 	c.body = e.template.RefusedBody

@@ -10,9 +10,9 @@ type Plan struct {
 	URL    string // without its query
 	Method string
 	Keys   string // prefix of all keys
-	// Requests is the maximum number of requests. Effects is how many of them a correct
-	// API carries out, by the default contract, and Most how many a wrong API may carry
-	// out.
+	// Requests is the maximum number of requests. Effects is the number that an API
+	// carries out if it keeps the default contract. Most is the number that a faulty API
+	// may carry out.
 	Requests, Effects, Most int
 
 	template Template
@@ -24,13 +24,13 @@ type Plan struct {
 // examined is a check of a plan.
 type examined struct {
 	name, title string
-	// lacks names what the template lacks for the check; "" if nothing.
+	// lacks names the fields that the check needs and the template lacks; "" if none.
 	lacks                   string
 	requests, effects, most int
 	run                     func(*examination, context.Context) error
 }
 
-// Check is a kind of examination, for documentation.
+// Check describes a check, for documentation.
 type Check struct {
 	Name, Title string
 	Needs       string // what the check needs in the template, "" if nothing

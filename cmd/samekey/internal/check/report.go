@@ -10,13 +10,12 @@ const (
 	NotKnown = "not seen" // the check was not made, or showed nothing
 )
 
-// Report is the result of an examination. As JSON it is what samekey check --json
-// prints.
+// Report is the result of an examination. samekey check --json prints it as JSON.
 type Report struct {
 	URL      string `json:"url"` // without its query
 	Method   string `json:"method"`
 	Keys     string `json:"keys"`     // prefix of the keys
-	Contract string `json:"contract"` // the contract that Faults counts by
+	Contract string `json:"contract"` // the contract whose broken rules Faults counts
 	Requests int    `json:"requests"` // number of requests sent
 	// Trouble is the reason why the examination ended early; "" if it didn't.
 	Trouble string    `json:"trouble,omitempty"`
@@ -39,7 +38,7 @@ type Outcome struct {
 type Finding struct {
 	Rule string `json:"rule"`
 	Seen string `json:"seen"` // what showed the fault
-	// Breaks maps each contract that is broken to its section with the rule.
+	// Breaks maps each broken contract to the section that contains the rule.
 	Breaks map[string]string `json:"breaks"`
 }
 

@@ -13,8 +13,8 @@ import (
 
 var errTotal = errors.New("the check takes too long")
 
-// examination is a run. Its checks follow one another; only the requests of one
-// check may overlap.
+// examination is one run of a plan. The checks run one after another; only requests of
+// the same check may overlap.
 type examination struct {
 	template Template
 	url      *url.URL
@@ -85,7 +85,7 @@ func (p *Plan) examination() *examination {
 	}
 }
 
-// unseen is the reason why a check that was made showed nothing.
+// unseen is the error of a check that ran and showed nothing. Its text is the reason.
 type unseen string
 
 func (u unseen) Error() string { return string(u) }
@@ -118,9 +118,9 @@ func (e *examination) begin(ctx context.Context) (err error) {
 	return e.unusable(e.first)
 }
 
-// breaks notes that the API breaks a rule of contracts, or of all contracts that have
-// the rule if none is named. If a rule is broken several times, the first time is
-// reported.
+// breaks notes that the API breaks a rule of contracts. If contracts is empty, the rule
+// is broken under all contracts that have it. If a rule is broken several times, the
+// first time is reported.
 func (e *examination) breaks(rule, seen string, contracts ...string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

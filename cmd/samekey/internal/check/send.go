@@ -23,7 +23,7 @@ const (
 // call is a request of an examination: the template's request, except for the fields
 // that are set.
 type call struct {
-	keys   []string // values of the header; none: no header
+	keys   []string // values of Idempotency-Key; none: the request has no key
 	body   []byte   // nil: the template's body
 	path   string
 	method string
@@ -52,8 +52,8 @@ func (a *answer) busy() bool {
 // is reports whether a equals b.
 func (a *answer) is(b *answer) bool { return a.status == b.status && bytes.Equal(a.body, b.body) }
 
-// ran reports whether a looks like the answer to a new run: it differs
-// from first, the answer to an earlier request with the key.
+// ran reports whether a is the answer of a new run: a differs from first, the answer to
+// an earlier request with the same key.
 func (a *answer) ran(first *answer) bool { return a.ok() && !bytes.Equal(a.body, first.body) }
 
 // replays reports whether a equals first, or is marked as a replay.
@@ -110,7 +110,7 @@ func (e *examination) request(ctx context.Context, c call) (*http.Request, error
 	if err != nil {
 		return nil, err
 	}
-	req.GetBody = nil // net/http would send it again
+	req.GetBody = nil // with GetBody, net/http could send the request again
 	req.Header = header
 	if host := req.Header.Get("Host"); host != "" {
 		req.Host = host
@@ -128,7 +128,7 @@ func (e *examination) request(ctx context.Context, c call) (*http.Request, error
 	return req, nil
 }
 
-// send sends c by once, and again while the API answers 429 or 503.
+// send sends c up to three times, as long as the API answers 429 or 503.
 func (e *examination) send(ctx context.Context, c call) (*answer, error) {
 	const tries = 3
 	for i := 1; ; i++ {
@@ -195,8 +195,8 @@ func (e *examination) spelled(key string) string {
 // keyed returns the template's request with a key.
 func (e *examination) keyed(key string) call { return call{keys: []string{e.spelled(key)}} }
 
-// shown returns a text of the API or the network so that it may be shown: without
-// secrets and control characters, and cut at 160 characters.
+// shown makes a text of the API or the network fit for a report: without secrets and
+// control characters, and cut at 160 characters.
 func (e *examination) shown(s string) string {
 	for _, secret := range e.secrets {
 		for _, form := range []string{secret, url.QueryEscape(secret), url.PathEscape(secret)} {

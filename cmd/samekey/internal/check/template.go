@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Template is the request that an examination sends again and again. URL and Body
-// are required; a check whose field is empty is left out.
+// Template is the request that an examination sends again and again. URL and Body are
+// required; a check is left out if a field that it needs is empty.
 type Template struct {
 	URL    string      // http or https, without a user
 	Method string      // "" is POST
@@ -28,12 +28,12 @@ type Template struct {
 	Checkout    Checkout    // for a commerce contract
 }
 
-// prepared returns t with defaults, validated.
+// prepared validates t, and returns it with defaults.
 func (t Template) prepared(contract string) (Template, *url.URL, error) {
 	u, err := url.Parse(t.URL)
 	switch {
 	case err != nil:
-		return t, nil, errors.New("invalid URL") // the error would show the URL
+		return t, nil, errors.New("invalid URL") // url.Parse's error would show the URL
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
 		return t, nil, errors.New("the URL must begin with http:// or https:// and have a host")
 	case u.User != nil:

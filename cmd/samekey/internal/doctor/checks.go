@@ -25,7 +25,7 @@ type wrong struct {
 	causes, mend string
 }
 
-// All returns the checks in the order of the page.
+// All returns the checks in the order of docs/operate/doctor.md.
 func All() []Check {
 	all := append(tableChecks(), streamChecks()...)
 	all = append(all, queueChecks()...)

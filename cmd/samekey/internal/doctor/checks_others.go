@@ -115,7 +115,7 @@ func alarmsHeard(f *Facts) ([]wrong, string) {
 	return found(wrong{where: "alarms of App " + apps[0], what: "these notify nobody: " + who(silent)})
 }
 
-// ofHooks returns the alarms on metrics that functions write.
+// ofHooks returns the names of the alarms on metrics that functions write.
 func ofHooks() (all []string) {
 	for _, m := range metrictable.All() {
 		if m.Alarm.Name != "" && (m.Source == "request" || m.Source == "store") {
@@ -125,7 +125,8 @@ func ofHooks() (all []string) {
 	return all
 }
 
-// listedFrom and listedTo bound the ages of requests whose metrics CloudWatch lists.
+// listedFrom and listedTo are limits of age: between them, CloudWatch lists the metrics
+// of a request.
 const (
 	listedFrom = time.Hour
 	listedTo   = 13 * 24 * time.Hour

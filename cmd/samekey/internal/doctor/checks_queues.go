@@ -252,7 +252,7 @@ func queueKept(f *Facts) ([]wrong, string) {
 	return f.consumed(func(q *Queue, _ reader) []wrong {
 		p, ok := q.redrive()
 		n, err := p.Receives.Int64()
-		if !ok || err != nil || q == f.tickets() { // tickets may wait for any time
+		if !ok || err != nil || q == f.tickets() { // tickets are exempt: they may wait for any time
 			return nil
 		}
 		if whole := time.Duration(n) * q.seconds("VisibilityTimeout"); q.kept() < whole {

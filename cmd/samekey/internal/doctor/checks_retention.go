@@ -46,9 +46,9 @@ func windowChecks() []Check {
 // hidden is the longest time for which SQS hides a ticket.
 const hidden = 15 * time.Minute
 
-// retentions measures how long each function's answers are kept, by the sample: a
-// finished record has the start of its last attempt and the end of its replay. The
-// result is too long by the duration of the attempt.
+// retentions estimates from the sample how long each function's answers are kept: from
+// the start of the last attempt to the end of the replay. The estimate is too long by the
+// duration of the attempt.
 func (f *Facts) retentions() map[string]time.Duration {
 	all := make(map[string]time.Duration)
 	for _, r := range f.Sample {

@@ -147,7 +147,7 @@ func (f *Facts) eachReader(look func(reader) []wrong) (all []wrong, why string) 
 	return all, ""
 }
 
-// probes are stream records that the worker needs, in Lambda's form; NS is their
+// probes are stream records that the worker needs, in Lambda's form; NS stands for the
 // namespace.
 var probes = []struct{ what, record string }{
 	{"an open record", `{"eventName":"INSERT","dynamodb":{"NewImage":{"pk":{"S":"v1#NS#x"},"st":{"S":"open"}}}}`},
@@ -159,8 +159,8 @@ var probes = []struct{ what, record string }{
 	{"a finished record with jobs that was removed", `{"eventName":"REMOVE","userIdentity":{"type":"Service","principalId":"dynamodb.amazonaws.com"},"dynamodb":{"Keys":{"pk":{"S":"v1#NS#x"}},"OldImage":{"pk":{"S":"v1#NS#x"},"st":{"S":"done"},"keep":{"S":"jobs"}}}}`},
 }
 
-// streamFilters tries each probe on all mappings: separate drain and completer need
-// different records.
+// streamFilters tries each probe on all mappings together: a separate drain and a
+// separate completer need different records.
 func streamFilters(f *Facts) ([]wrong, string) {
 	readers := f.readers()
 	if len(readers) == 0 {

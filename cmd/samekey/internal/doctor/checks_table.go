@@ -196,7 +196,7 @@ func tableIndexes(f *Facts) ([]wrong, string) {
 			all = append(all, f.atTable("the key of the index %s is %s, and should be %s", name, keys(got.KeySchema), keys(w.KeySchema)))
 		case projected(got.Projection) != projected(w.Projection):
 			all = append(all, f.atTable("the index %s holds %s, and should hold %s", name, projected(got.Projection), projected(w.Projection)))
-		case got.IndexStatus != types.IndexStatusActive && got.IndexStatus != "": // some emulators have no status
+		case got.IndexStatus != types.IndexStatusActive && got.IndexStatus != "": // some emulators return no status
 			all = append(all, f.atTable("the index %s is %s", name, got.IndexStatus))
 		}
 	}

@@ -54,15 +54,16 @@ type Options struct {
 	Stack string
 	// Functions are more functions to examine.
 	Functions []string
-	// As is the role whose permissions on the table the caller is checked for: "",
-	// "function", "worker" or "operator". A missing permission is a finding.
+	// As is a role: "function", "worker" or "operator". If it is set, the caller must
+	// have the permissions of this role on the table; a missing permission is a finding.
 	As string
 	// ClientRetries is the longest time over which a client retries; 0 = unknown.
 	ClientRetries time.Duration
 	// ProviderRemembers is how long the payment provider remembers a key. Default 24
 	// hours, as with Stripe's API v1.
 	ProviderRemembers time.Duration
-	// Version is the version of the library in this command; "" leaves the command out.
+	// Version is the version of the library in this command; "" leaves the command out of
+	// the comparison of versions.
 	Version string
 	// Sample is how many items are examined. Default 200.
 	Sample int
@@ -81,7 +82,7 @@ type Facts struct {
 	TTL       *ddbtypes.TimeToLiveDescription
 	Recovery  bool // point-in-time recovery is on
 	Sample    []*store.Record
-	Unread    []string          // why items of the sample are not understood
+	Unread    []string          // why items of the sample can't be read
 	Refused   map[Source]string // calls that were refused to the caller
 	Skew      time.Duration     // how far the local clock is ahead of the table's
 	Functions []*Function
@@ -92,7 +93,7 @@ type Facts struct {
 	Role      *Role      // role of the schedules for later jobs; may be nil
 	Schedules []Schedule // schedules of the worker
 	Alarms    []cwtypes.MetricAlarm
-	Counted   []string // applications (the dimension App) whose functions have counted requests in the last two weeks
+	Counted   []string // values of the dimension App that have the metric Requests in the last two weeks
 
 	unread map[Source]string // why a source has no answer
 }
@@ -106,7 +107,7 @@ type Function struct {
 	Env       map[string]string
 	Reserved  *int32                          // concurrency; nil = none
 	Events    *Events                         // asynchronous invocations; nil if none are known
-	Loops     bool                            // Lambda doesn't end its recursive loops; asked of the worker only
+	Loops     bool                            // Lambda doesn't stop recursive loops with this function; known for the worker only
 	LogLevel  lambdatypes.ApplicationLogLevel // the level from which Lambda keeps lines; "" keeps all
 	Mappings  []lambdatypes.EventSourceMappingConfiguration
 	Gateways  []Gateway

@@ -101,8 +101,8 @@ func (f *Facts) function(name string) *Function {
 	return f.Functions[i]
 }
 
-// listFunctions adds the deployed functions whose IDEM_TABLE has the table's name.
-// envTable reports a table in another Region or account.
+// listFunctions adds the deployed functions whose IDEM_TABLE has the table's name. The
+// check envTable reports functions whose table is in another Region or account.
 func (f *Facts) listFunctions(ctx context.Context, api Lambda) {
 	pages := lambda.NewListFunctionsPaginator(api, &lambda.ListFunctionsInput{})
 	for pages.HasMorePages() {
@@ -134,9 +134,9 @@ func (f *Facts) sameTable(fn *Function, name string) bool {
 	return name == aws.ToString(f.Table.TableArn)
 }
 
-// askDeployed adds the deployed forms of a function: the aliases and $LATEST that a
-// mapping or a policy names or, if none is named, all aliases, or $LATEST if there is no
-// alias.
+// askDeployed adds the deployed forms of a function: the aliases and $LATEST, if a
+// mapping or a policy names them. If none is named, it adds all aliases. If there is no
+// alias, it adds $LATEST.
 func (f *Facts) askDeployed(ctx context.Context, api Lambda, function string) {
 	if _, _, alias := parts(function); alias != "" {
 		f.askFunction(ctx, api, function, nil)

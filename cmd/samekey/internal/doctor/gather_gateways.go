@@ -13,7 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/apigatewayv2"
 )
 
-// Timeouts of gateways whose integration sets none.
+// Default timeouts of the integrations of gateways.
 const (
 	httpAPITimeout = 30 * time.Second
 	restAPITimeout = 29 * time.Second

@@ -11,7 +11,7 @@ import (
 )
 
 // named returns the functions of the options and of the stack. If the options name no
-// table, named takes the stack's table.
+// table, named sets the option to the stack's table.
 func (f *Facts) named(ctx context.Context, c Clients) ([]string, error) {
 	names := f.Options.Functions
 	if f.Options.Stack != "" {

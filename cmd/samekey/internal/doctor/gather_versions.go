@@ -56,8 +56,8 @@ func (f *Facts) askVersions(ctx context.Context, c Clients) {
 	}
 }
 
-// download gets a function's zip file. An error doesn't show the URL: for ten minutes,
-// whoever knows it can read the file.
+// download gets a function's zip file. An error doesn't show the URL, with which anyone
+// can read the file for ten minutes.
 func download(ctx context.Context, client aws.HTTPClient, from string) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, from, http.NoBody)
 	if err != nil {
@@ -81,8 +81,8 @@ func download(ctx context.Context, client aws.HTTPClient, from string) ([]byte, 
 	return file, nil
 }
 
-// programVersion returns the library's version in the bootstrap of a zip file. An error is
-// the reason why it is unknown.
+// programVersion returns the library's version in the bootstrap of a zip file. An error
+// is the reason why the version is unknown.
 func programVersion(file []byte) (string, error) {
 	z, err := zip.NewReader(bytes.NewReader(file), int64(len(file)))
 	if err != nil {

@@ -83,13 +83,13 @@ func assumedBy(policy, service string) (bool, error) {
 	return false, nil
 }
 
-// texts is a JSON text, or a list of them.
+// texts decodes a JSON string, or a list of strings.
 func texts(raw json.RawMessage) (all []string) {
 	var one string
 	if json.Unmarshal(raw, &one) == nil {
 		return []string{one}
 	}
-	_ = json.Unmarshal(raw, &all) // any other value has no texts
+	_ = json.Unmarshal(raw, &all) // any other value gives no strings
 	return all
 }
 

@@ -42,7 +42,7 @@ func (f *Facts) askSchedules(ctx context.Context, api Scheduler) {
 			}
 			var input struct{ Task string }
 			if out.Target != nil {
-				_ = json.Unmarshal([]byte(aws.ToString(out.Target.Input)), &input) // after an error there is no task: the event is the scheduler's own
+				_ = json.Unmarshal([]byte(aws.ToString(out.Target.Input)), &input) // without JSON input there is no task: the scheduler sends its own event
 			}
 			f.Schedules = append(f.Schedules, Schedule{aws.ToString(s.Name), cmp.Or(input.Task, taskSweep), out.State == types.ScheduleStateEnabled})
 		}

@@ -44,7 +44,7 @@ func Read(f *lock.File) *Program {
 	return p
 }
 
-// Handlers is the number of handlers.
+// Handlers returns the number of handlers.
 func (p *Program) Handlers() int { return len(p.handlers) }
 
 // pattern compiles a name in which * stands for a part that isn't constant.
@@ -69,14 +69,14 @@ const (
 	Twice   Danger = "twice"   // a call that may have been made is made under another key
 )
 
-// Judge returns a phase or call of an open operation that the program lacks,
-// and the danger; "" if one handler has all phases and calls. A record
-// doesn't name the handler's Go function, so Judge tries all handlers.
+// Judge returns a phase or call that the open operation r has and the program lacks, and
+// the danger. Both are "" if one handler has all phases and calls of r. A record doesn't
+// name the handler's Go function, so Judge tries all handlers.
 func (p *Program) Judge(r *store.Record) (d Danger, unknown string) {
 	if r.State == store.Done {
 		return "", ""
 	}
-	if len(r.Phases) > 0 { // if there are no handlers
+	if len(r.Phases) > 0 { // the result if the program has no handlers
 		d, unknown = Refused, "phase "+r.Phases[0].Name
 	}
 	most := -1
@@ -106,7 +106,7 @@ func (p *Program) Judge(r *store.Record) (d Danger, unknown string) {
 func (h handler) unknownCall(r *store.Record) string {
 	for _, call := range r.Doubts {
 		if state.IsMark(call) {
-			continue // it may be any call of the handler
+			continue // the mark may be of any call of the handler
 		}
 		name, _, _ := strings.Cut(call, "#")
 		if !knows(h.calls, name) {
@@ -169,7 +169,7 @@ func (rep *Report) Misfits() (n int) {
 	return n
 }
 
-// Sort orders the rows: calls that would be made twice first, then by number.
+// Sort orders the rows by danger, with Twice first, then by count.
 func (rep *Report) Sort() {
 	slices.SortFunc(rep.Rows, func(a, b *Row) int {
 		return cmp.Or(cmp.Compare(b.Danger, a.Danger), cmp.Compare(b.Count, a.Count), cmp.Compare(a.Unknown, b.Unknown), cmp.Compare(a.Route, b.Route), cmp.Compare(a.State, b.State))

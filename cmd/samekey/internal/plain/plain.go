@@ -15,8 +15,8 @@ import (
 	"unicode/utf8"
 )
 
-// hidden reports whether a character ends a line, commands a terminal, turns the
-// direction of a text or can't be seen.
+// hidden reports whether a character ends a line, controls a terminal, changes the
+// direction of a text or is invisible.
 func hidden(c rune) bool {
 	if c < 0x7f {
 		return c < ' '
@@ -24,7 +24,7 @@ func hidden(c rune) bool {
 	return unicode.In(c, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp)
 }
 
-// Line returns s as one line: characters that are hidden become spaces.
+// Line returns s as one line: hidden characters become spaces.
 func Line(s string) string {
 	return strings.Map(func(c rune) rune {
 		if hidden(c) {
@@ -61,8 +61,8 @@ func Lines(s string) string {
 	return strings.Join(all, "\n  ")
 }
 
-// Writer is the last barrier before a terminal: it replaces hidden characters by spaces,
-// except tabs and newlines. It is safe for concurrent use.
+// Writer replaces hidden characters by spaces, except tabs and newlines. It is for output
+// to a terminal. It is safe for concurrent use.
 type Writer struct {
 	W    io.Writer
 	mu   sync.Mutex
@@ -76,7 +76,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	whole := len(all)
 	for i := max(0, whole-utf8.UTFMax+1); i < whole; i++ {
 		if !utf8.FullRune(all[i:]) {
-			whole = i // then the last character is whole
+			whole = i // leave the incomplete character for the next write
 		}
 	}
 	w.rest = append([]byte(nil), all[whole:]...)
@@ -96,8 +96,8 @@ func Text(s string) string {
 	}, s)
 }
 
-// EscapedJSON returns JSON with escapes for hidden characters in its strings: the same
-// values, for programs.
+// EscapedJSON escapes the hidden characters in the strings of JSON. Programs that decode
+// the JSON get the same values.
 func EscapedJSON(raw []byte) []byte {
 	return eachRune(raw, func(out []byte, c rune) []byte {
 		if !hidden(c) || c == '\n' || c == '\t' { // newlines and tabs occur only between values
@@ -110,8 +110,8 @@ func EscapedJSON(raw []byte) []byte {
 	})
 }
 
-// PageJSON returns JSON of encoding/json with spaces for hidden characters in strings,
-// except tabs and newlines, for a page that shows the strings.
+// PageJSON replaces hidden characters in the strings of JSON by spaces, except tabs and
+// newlines. The JSON is from encoding/json, and goes to a page that shows the strings.
 func PageJSON(raw []byte) []byte {
 	escaped := 0 // remaining bytes of an escape
 	return eachRune(raw, func(out []byte, c rune) []byte {
@@ -132,7 +132,7 @@ func PageJSON(raw []byte) []byte {
 	})
 }
 
-// plainEscape replaces the escape at the end of out by a space if it is a hidden
+// plainEscape replaces the escape at the end of out by a space if it encodes a hidden
 // character.
 func plainEscape(out []byte) []byte {
 	at := len(out) - 2
@@ -152,7 +152,8 @@ func plainEscape(out []byte) []byte {
 	return out
 }
 
-// eachRune builds a text of the characters of raw. Bytes that aren't UTF-8 become U+FFFD.
+// eachRune calls add for each character of raw, and returns the resulting text. Bytes
+// that aren't UTF-8 become U+FFFD.
 func eachRune(raw []byte, add func(out []byte, c rune) []byte) []byte {
 	out := make([]byte, 0, len(raw))
 	for _, c := range string(raw) {
@@ -162,7 +163,7 @@ func eachRune(raw []byte, add func(out []byte, c rune) []byte) []byte {
 }
 
 // Command returns a command line for a shell. Words that a shell would interpret are
-// quoted, except words in capitals and flags, which are the program's own.
+// quoted. Words in capitals and flags are never quoted: this program wrote them.
 func Command(words ...string) string {
 	quoted := make([]string, len(words))
 	for i, w := range words {

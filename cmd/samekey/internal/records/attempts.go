@@ -9,7 +9,7 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// The ends of an attempt.
+// How an attempt can end.
 const (
 	endAnswered = "answered"
 	endReleased = "released"
@@ -19,7 +19,8 @@ const (
 	endUnknown  = "unknown"
 )
 
-// attempts lists the runs of the handler, from the claim and the handovers.
+// attempts lists the runs of the handler. It derives them from the claim and the
+// handovers in the record.
 func attempts(r *store.Record, o StoryOptions) []Attempt {
 	first := Attempt{By: "client", Began: r.Created.UTC()}
 	if len(r.Handovers) == 0 {
@@ -32,7 +33,7 @@ func attempts(r *store.Record, o StoryOptions) []Attempt {
 	for _, h := range r.Handovers {
 		last := &all[len(all)-1]
 		if h.Kind == state.HandoverRelease {
-			if last.End != "" { // the take-over was dropped, or an earlier version wrote it
+			if last.End != "" { // the take-over is missing: it was dropped, or an earlier version wrote the record
 				all = append(all, Attempt{By: endUnknown})
 				last = &all[len(all)-1]
 			}
@@ -51,7 +52,7 @@ func attempts(r *store.Record, o StoryOptions) []Attempt {
 	return ended(r, all, o.Now)
 }
 
-// dropped reports whether the record may have had more handovers than it keeps.
+// dropped reports whether the record may have lost its oldest handovers.
 func dropped(r *store.Record) bool { return len(r.Handovers) >= 10 }
 
 // ended sets the end of the last attempt, by the record's state.

@@ -24,8 +24,8 @@ type Call struct {
 	// State is recorded (a committed phase made the call) or in doubt (the call may
 	// have been made, and no phase records it).
 	State string `json:"state"`
-	// Since is the earliest time at which the call may have been sent first. The
-	// provider's memory of the key counts from the first send.
+	// Since is the earliest time at which the call may have been sent. From the first
+	// send on, the provider remembers the key.
 	Since time.Time `json:"since"`
 }
 
@@ -79,7 +79,7 @@ func calls(r *store.Record) (all []Call, note string) {
 	return all, note
 }
 
-// callOf returns the call with a name as idem.Tx.Key makes it.
+// callOf returns the call for a name in the form that idem.Tx.Key makes.
 func callOf(r *store.Record, name, how string, since time.Time) Call {
 	c := Call{Key: state.DerivedKey(r.ID, name), State: how, Since: since.UTC()}
 	if service, number, numbered := strings.Cut(name, "#"); numbered {
@@ -99,9 +99,9 @@ func unescaped(s string) string {
 	return s
 }
 
-// derives reports whether r's operation derived key, for a call that r names or for one
-// of the first calls to services. known is false if the record may lack calls of an
-// abandoned attempt.
+// derives reports whether key is a derived key of r's operation: of a call that r names,
+// or of one of the first calls to services. known is false if the record may lack calls
+// of an abandoned attempt.
 func derives(r *store.Record, key string, services ...string) (is, known bool) {
 	all, _ := calls(r)
 	if slices.ContainsFunc(all, func(c Call) bool { return c.Key == key }) {
@@ -128,5 +128,5 @@ func derives(r *store.Record, key string, services ...string) (is, known bool) {
 	return false, len(services) > 0 || !slices.ContainsFunc(r.Doubts, state.IsMark)
 }
 
-// guesses is how many calls to a service are tried.
+// guesses is the number of calls per service that derives tries.
 const guesses = 20

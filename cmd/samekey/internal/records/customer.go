@@ -30,8 +30,8 @@ type Customer struct {
 	Route     string // "METHOD PATH" of a request under idem.ACP or idem.UCP; else ""
 }
 
-// keys returns the keys that a text may mean: the text itself, and the key in a header
-// with this text.
+// keys returns the keys that a text may mean: the text itself, and the key that a header
+// with this text contains.
 func keys(text string) []string {
 	all := []string{text}
 	if trimmed := strings.Trim(text, " \t"); trimmed != text {
@@ -45,8 +45,8 @@ func keys(text string) []string {
 	return all
 }
 
-// PK returns the partition key of the customer's record, made by an engine, as handlers
-// do. PK returns an error for a key that no handler accepts.
+// PK returns the partition key of the customer's record. Like a handler, it uses an
+// engine to make the key. It returns an error for a key that no handler accepts.
 func (c Customer) PK(ctx context.Context) (string, error) {
 	return newComparer(c).pk(ctx, c.Namespace, c.Key, c.Scope, c.Route)
 }

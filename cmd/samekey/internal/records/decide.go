@@ -36,7 +36,7 @@ const (
 	Release Verb = "release" // end the lease of a dead attempt
 	Forget  Verb = "forget"  // free the key
 	Redrive Verb = "redrive" // deliver parked jobs again
-	Cancel  Verb = "cancel"  // remove jobs with a time before their delivery begins
+	Cancel  Verb = "cancel"  // remove later jobs whose delivery has not begun
 	Erase   Verb = "erase"   // remove caller and answer
 )
 
@@ -44,8 +44,9 @@ const (
 type Wish struct {
 	Do Verb
 	By string // the person's name, stored in the record
-	// Many says that the wish is for several records at once. May then allows Redrive, and
-	// Retry if no call is in doubt; other wishes need a decision about each record.
+	// Many says that the wish is for several records at once. [May] then allows only
+	// Redrive, and Retry if no call is in doubt; other wishes need a decision about each
+	// record.
 	Many bool
 
 	Settlement idem.Settlement // for Settle: one of Answer, Result, NotMade, RiskTwice and Ask
@@ -66,9 +67,9 @@ type Plan struct {
 	jobs []string
 }
 
-// May decides about a wish on a record that was read at now. An error is the reason
-// for a refusal. The engine decides again as it writes, since the record may have
-// changed.
+// May decides about a wish on a record; now is the time at which the record was read. An
+// error is the reason for a refusal. The engine decides again as it writes, since the
+// record may have changed.
 func May(rec *store.Record, now time.Time, w Wish) (*Plan, error) {
 	p := &Plan{wish: w, rec: rec}
 	if w.By == "" {
@@ -114,7 +115,7 @@ func (p *Plan) retry(now time.Time) error {
 	return nil
 }
 
-// Continues describes who takes up an open operation.
+// Continues describes who can continue an open operation.
 func Continues(rec *store.Record) string {
 	if FromSource(rec) {
 		return "only the next delivery of the message continues it: if the message is in the dead-letter queue, redrive that queue now"
@@ -204,13 +205,14 @@ func carried(body []byte) int {
 		return base64.StdEncoding.EncodedLen(len(body))
 	}
 	text, err := json.Marshal(string(body))
-	if err != nil { // a string's encoding doesn't fail
+	if err != nil { // a string can always be encoded
 		return len(body)
 	}
 	return len(text)
 }
 
-// replayed describes until when a finished record's answer is replayed, and what follows.
+// replayed describes until when the answer of a finished record is replayed, and what a
+// later retry does.
 func replayed(r *store.Record) string {
 	says := "The answer is replayed until " + plain.Time(state.Lifetime(r))
 	if len(r.Jobs) > 0 {
@@ -270,8 +272,8 @@ func Losses(rec *store.Record, now time.Time) (names []string) {
 	return names
 }
 
-// redrive finds the jobs. Only these jobs are delivered again: a person has not yet
-// seen the failure of a job that is parked later.
+// redrive chooses the parked jobs to deliver again. It excludes jobs that are parked
+// later, because the person has not seen their failures.
 func (p *Plan) redrive() error {
 	named, err := p.named()
 	if err != nil {

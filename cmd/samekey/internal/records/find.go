@@ -23,7 +23,7 @@ type NotFound string
 
 func (n NotFound) Error() string { return string(n) }
 
-// Unclear is the error of a name that means no record, or several records.
+// Unclear is the error of a name that is invalid or means several records.
 type Unclear string
 
 func (u Unclear) Error() string { return string(u) }
@@ -39,8 +39,8 @@ type Finder struct {
 	// Scanning is called before a scan of the whole table; of is the customer, or zero if
 	// the search is not for a customer's key. An error ends the search.
 	Scanning func(of Customer) error
-	// Nothing is called before Ref or Key returns a NotFound. Its error replaces the
-	// NotFound.
+	// Ref and Key call Nothing if a scan finds no record. An error of Nothing replaces
+	// the NotFound.
 	Nothing func(context.Context) error
 }
 
@@ -99,8 +99,8 @@ func (f *Finder) Key(ctx context.Context, c Customer) (*store.Record, error) {
 	return f.load(ctx, pk, "the record was deleted after the search found it")
 }
 
-// found loads the record that the index or a scan showed for ref. Meanwhile another
-// operation may have taken the key.
+// found loads the record that the index or a scan showed for ref. If another operation
+// has claimed the key in the meantime, found returns a NotFound.
 func (f *Finder) found(ctx context.Context, pk, ref string) (*store.Record, error) {
 	rec, err := f.load(ctx, pk, "the record was deleted after the search found it")
 	if rec == nil {
@@ -113,7 +113,7 @@ func (f *Finder) found(ctx context.Context, pk, ref string) (*store.Record, erro
 	return rec, err
 }
 
-// operationOf returns the operation of a job's id, and any other ref unchanged.
+// operationOf returns the operation's id if ref is the id of a job, and otherwise ref.
 func operationOf(ref string) string {
 	if m := isJob.FindStringSubmatch(ref); m != nil {
 		return m[1]
@@ -121,7 +121,8 @@ func operationOf(ref string) string {
 	return ref
 }
 
-// wanted returns what a scan looks for, and the test of an entry of the index.
+// wanted returns what a scan looks for, and a test for entries of the index. in is nil
+// for a derived key, which entries don't contain.
 func (f *Finder) wanted(ref string) (w wanted, in func(stream.Entry) bool, _ error) {
 	w.Since = f.Since
 	ref = operationOf(ref)
@@ -169,7 +170,7 @@ func only(found []*store.Record) (string, error) {
 	return "", Unclear(strings.Join(says, "\n"))
 }
 
-// scan looks at the whole table.
+// scan searches the whole table.
 func (f *Finder) scan(ctx context.Context, w wanted, c Customer) (string, error) {
 	if f.NoScan {
 		return "", errors.New("not found in the index of waiting operations, and --no-scan prevents a search of the whole table")
@@ -222,8 +223,8 @@ func (f *Finder) load(ctx context.Context, pk, otherwise string) (*store.Record,
 	return rec, err
 }
 
-// noRecord returns the error for a pk that no record has. pk may name a message that is
-// no ticket.
+// noRecord returns the error for a pk that no record has. pk may name a message that
+// isn't a ticket.
 func (f *Finder) noRecord(ctx context.Context, pk, otherwise string) error {
 	if !strings.HasPrefix(pk, state.NoTicket) {
 		return NotFound(otherwise)

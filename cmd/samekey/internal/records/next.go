@@ -131,7 +131,7 @@ func open(r *store.Record, o StoryOptions) (string, []Next) {
 	return strings.TrimSuffix(how, ".") + ".", slices.Concat(all, corrects(r, o.Now), leftOpen(r, o))
 }
 
-// leftOpen returns what follows for an open operation without a retry of the client.
+// leftOpen returns what happens to an open operation if the client doesn't retry.
 func leftOpen(r *store.Record, o StoryOptions) []Next {
 	waits, since := state.FoundBySweep(r, state.Due(r, r.Run, o.Grace).Add(time.Second), o.Grace)
 	var all []Next
@@ -179,7 +179,7 @@ func kept(r *store.Record, now time.Time) (string, []Next) {
 	return summary + ".", all
 }
 
-// jobsNext returns what follows for the jobs.
+// jobsNext returns what happens next to the jobs.
 func jobsNext(r *store.Record, now time.Time) (all []Next) {
 	waiting, parked := 0, []string(nil)
 	for name, j := range r.Jobs {

@@ -23,12 +23,12 @@ type Parked struct {
 	Kind      string        // kind of the job
 	Cause     string        // part of the job's last error
 	Older     time.Duration // how long the record must have waited
-	Namespace string        // namespace of the record, with Only
+	Namespace string        // namespace of the record; ignored without Only
 	Only      bool
 }
 
-// Found returns the waiting records that have such jobs. unread are errors about single
-// records; the other records are returned all the same.
+// Found returns the waiting records with jobs that p selects. unread contains an error
+// for each record that can't be read.
 func (p Parked) Found(ctx context.Context, client *dynamodb.Client, s *dynamo.Store, now time.Time) (found []*store.Record, unread []error, _ error) {
 	for e, err := range stream.NewWaiting(client, s).All(ctx) {
 		if err != nil {
@@ -50,7 +50,7 @@ func (p Parked) Found(ctx context.Context, client *dynamodb.Client, s *dynamo.St
 	return found, unread, nil
 }
 
-// Of returns the names of such jobs of a record; none if the record is gone.
+// Of returns the names of the jobs of rec that p selects. rec may be nil.
 func (p Parked) Of(rec *store.Record) (names []string) {
 	if rec == nil {
 		return nil
@@ -63,7 +63,8 @@ func (p Parked) Of(rec *store.Record) (names []string) {
 	return names
 }
 
-// Redrive redrives such jobs of the records, and returns their number.
+// Redrive redrives the jobs of records that p selects, and returns the number of redriven
+// jobs.
 func (p Parked) Redrive(ctx context.Context, s *dynamo.Store, by string, records []*store.Record) (n int, err error) {
 	for _, rec := range records {
 		one, rerr := stream.Redrive(ctx, s, rec.PK, rec.ID, by, p.Of(rec)...)

@@ -58,7 +58,8 @@ func jobsOf(r *store.Record, now time.Time, data bool) []Job {
 	return all
 }
 
-// position splits the name of a job: the number of its phase, and its index.
+// position splits the name of a job into the number of the phase and the index of the
+// job.
 func position(name string) (phase, index int) {
 	p, i, _ := strings.Cut(name, ".")
 	phase, err := strconv.Atoi(p)
@@ -75,7 +76,7 @@ func byPosition(a, b string) int {
 	return cmp.Or(cmp.Compare(pa, pb), cmp.Compare(ia, ib), cmp.Compare(a, b))
 }
 
-// byPeople reports whether a person gave the answer. Later decisions are about jobs.
+// byPeople reports whether a person gave the answer. A later decision may be about jobs.
 func byPeople(r *store.Record) bool {
 	return slices.ContainsFunc(r.Settled, func(d store.Decision) bool { return strings.HasPrefix(d.What, "answer ") })
 }
@@ -114,11 +115,11 @@ func request(r *store.Record, o StoryOptions) *Request {
 
 // Cost is an operation's cost so far, as far as the record shows it.
 type Cost struct {
-	// Writes is the number of writes by attempts and operators: exact, since each
-	// write counts in the record.
+	// Writes is the number of writes by attempts and operators: it is exact, because the
+	// record counts each write.
 	Writes int64 `json:"writes"`
-	// Bytes is the present size of the record. Units estimates the write units of
-	// Writes: each write with this size, and outside a transaction. Both are estimates.
+	// Bytes estimates the present size of the record. Units estimates the write units of
+	// Writes, as if each write had this size and was outside a transaction.
 	Bytes int   `json:"bytes_estimate"`
 	Units int64 `json:"write_units_estimate"`
 	// Note says what is not counted.

@@ -35,8 +35,8 @@ type ScanOptions struct {
 	wanted *wanted // set by find
 }
 
-// Item is an item of the table. Record is nil if the item is no record, or if it is not
-// understood: Err is the reason.
+// Item is an item of the table. Record is nil if the item isn't a record. If the item is
+// a record that can't be read, Record is nil and Err is the reason.
 type Item struct {
 	Record *store.Record
 	Err    error
@@ -109,8 +109,8 @@ func decodeEach(items []map[string]types.AttributeValue, fn func(Item) error) er
 	return nil
 }
 
-// pageItems limits a page of small items; records fill a page's 1 MB earlier. Without a
-// limit DynamoDB Local reads the rest of the segment for each page.
+// pageItems limits the number of items in a page. Records fill the 1 MB of a page before
+// this limit. Without a limit DynamoDB Local reads the rest of the segment for each page.
 const pageItems = 2000
 
 func input(opt ScanOptions, segment int) *dynamodb.ScanInput {

@@ -44,7 +44,7 @@ type Found struct {
 func (f *Found) Unknown() int { return f.Sealed + f.Missing + f.Unreadable }
 
 // Untold describes the records that could not be compared; "" if all were compared.
-// missing is the reason for records with readable contents.
+// missing is the reason for records that lack what Match compares.
 func (f *Found) Untold(missing string) string {
 	if f.Unknown() == 0 {
 		return ""
@@ -103,8 +103,8 @@ func find(ctx context.Context, api stream.ScanAPI, opt ScanOptions, w wanted) (*
 	return f, f.open(ctx, w, closed)
 }
 
-// open loads the records of closed, opens their contents if it can, and compares
-// them.
+// open loads the records whose keys are in closed, with their sealed contents if
+// possible, and compares them.
 func (f *Found) open(ctx context.Context, w wanted, closed []string) error {
 	for _, pk := range closed {
 		if w.Load == nil {
@@ -135,7 +135,8 @@ func (f *Found) open(ctx context.Context, w wanted, closed []string) error {
 	return nil
 }
 
-// filter adds a filter that leaves out items that can't match. Companions have no st.
+// filter adds a filter that leaves out items that can't match. It also leaves out
+// companions, which have no st.
 func (w *wanted) filter(in *dynamodb.ScanInput) {
 	filter, args := "attribute_exists(st)", map[string]types.AttributeValue{}
 	if w.ID != "" {

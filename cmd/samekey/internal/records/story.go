@@ -56,9 +56,9 @@ type Story struct {
 	Sealed  string    `json:"sealed,omitempty"`  // the reason why scope, request, results, args and answer are missing
 	Blocked bool      `json:"blocked,omitempty"` // the program refuses to continue
 	Lease   time.Time `json:"lease,omitzero"`    // end of the lease
-	Expires time.Time `json:"expires,omitzero"`  // end of the record; without it, the record is kept
+	Expires time.Time `json:"expires,omitzero"`  // time at which the record expires; zero: the record is kept
 	Error   string    `json:"error,omitempty"`   // the last error
-	Listed  []string  `json:"listed,omitempty"`  // further reasons why a person is asked
+	Listed  []string  `json:"listed,omitempty"`  // further reasons why the record waits for a person
 	Version int64     `json:"version"`           // number of writes by holders
 	Owner   string    `json:"owner"`             // nonce of the last holder
 
@@ -80,8 +80,8 @@ type Attempt struct {
 	By       string    `json:"by"`             // client, retry, completer
 	Began    time.Time `json:"began,omitzero"` // zero: unknown
 	Function string    `json:"function,omitempty"`
-	// End is answered, released, died (it never came back), stuck, working, or
-	// unknown. Ended is zero if the time is unknown.
+	// End is answered, released, died (the lease ended without a result), stuck, working,
+	// or unknown. Ended is zero if the time is unknown.
 	End   string    `json:"end"`
 	Ended time.Time `json:"ended,omitzero"`
 	Error string    `json:"error,omitempty"`
@@ -92,7 +92,7 @@ type Attempt struct {
 type Phase struct {
 	Name      string          `json:"name"`
 	Committed time.Time       `json:"committed,omitzero"` // zero: unknown
-	TookMS    int64           `json:"took_ms,omitempty"`  // time since the earlier phase, or the claim; 0: unknown
+	TookMS    int64           `json:"took_ms,omitempty"`  // time since the phase before, or since the claim; 0: unknown
 	Unknown   bool            `json:"outcome_unknown,omitempty"`
 	Result    json.RawMessage `json:"result,omitempty"`
 	Reads     string          `json:"reads,omitempty"` // an example of a result

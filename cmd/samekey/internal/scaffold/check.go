@@ -16,9 +16,9 @@ import (
 var ErrNotInit = errors.New("no " + memoryFile + " in this folder: run samekey init first")
 
 // Check writes to w a diff of what this version of the files would change in dir, and
-// reports whether there is a change. It leaves out files that this version would write as
-// Init wrote them, even if their owner has changed them, and files that their owner has
-// removed.
+// reports whether there is a change. It leaves out files whose text has not changed
+// between the version of Init and this version, even if the user has changed them. It
+// also leaves out files that the user has removed.
 func Check(ctx context.Context, dir string, w io.Writer) (changes bool, err error) {
 	known, err := readMemory(dir)
 	if err != nil {

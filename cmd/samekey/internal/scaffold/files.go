@@ -44,7 +44,7 @@ var examples = map[string]struct {
 	"checkout": {checkout.Files, "webhook"},
 }
 
-// Examples are the names for Options.Example.
+// Examples returns the names for Options.Example.
 func Examples() []string { return slices.Sorted(maps.Keys(examples)) }
 
 // files returns the files for a module, in the order of their paths.

@@ -35,8 +35,8 @@ type Result struct {
 	Created, LeftAlone, Unchanged []string
 	// Required says that go.mod and go.sum were changed.
 	Required bool
-	// Old are required modules of AWS services that compile beside today's
-	// aws-sdk-go-v2, and fail at each call.
+	// Old lists required modules of AWS services that are too old for today's
+	// aws-sdk-go-v2: they compile, but each call fails.
 	Old []string
 }
 
@@ -174,7 +174,7 @@ func (w *writer) create(name, text string) (bool, error) {
 	return true, errors.Join(err, f.Close())
 }
 
-// folder makes a folder and those above it.
+// folder makes a folder and its parent folders.
 func (w *writer) folder(dir string) error {
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -189,7 +189,7 @@ func (w *writer) folder(dir string) error {
 	return nil
 }
 
-// keep remembers files as they are.
+// keep remembers the contents of files, for undo.
 func (w *writer) keep(names ...string) error {
 	if w.kept == nil {
 		w.kept = make(map[string][]byte)

@@ -50,7 +50,7 @@ func readMemory(dir string) (*memory, error) {
 	return m, nil
 }
 
-// remember returns the memory's text for files.
+// remember returns the text of memoryFile for the files that Init wrote.
 func remember(all []file, example string) string {
 	var b strings.Builder
 	b.WriteString(memoryHead)

@@ -16,15 +16,16 @@ import (
 // samekey is the module that has the library and the worker.
 const samekey = "github.com/samekey/samekey"
 
-// worker is a tool of the user's module, so that go.sum has what make needs to build it. It
-// is in the library's module, so both have one version. The user's module doesn't require the
-// command's module: the Makefile runs the command in the library's version.
+// worker becomes a tool of the user's module, so that go.sum has the checksums with which
+// make builds the worker. The worker is in the library's module, so both have the same
+// version. The user's module doesn't require the command's module: the Makefile runs the
+// command in the library's version.
 const worker = samekey + "/cmd/samekey-worker"
 
 // module is the module of a folder.
 type module struct {
 	path  string   // "" without a module
-	uses  bool     // it requires samekey, itself or for another module
+	uses  bool     // go.mod requires samekey, perhaps indirectly
 	tools []string // packages
 }
 
@@ -52,8 +53,8 @@ func goCommand(ctx context.Context, dir string, args ...string) (string, error) 
 	return string(out), nil
 }
 
-// readModule finds the module of dir. A folder inside a module that begins further up
-// is an error: the files belong at its top.
+// readModule finds the module of dir. If a parent folder is the top of the module,
+// readModule returns an error, because the files belong at the top.
 func readModule(ctx context.Context, dir string) (module, error) {
 	out, err := goCommand(ctx, dir, "env", "GOMOD")
 	if err != nil {
@@ -88,8 +89,9 @@ func readModule(ctx context.Context, dir string) (module, error) {
 	return m, nil
 }
 
-// fitting is the date since which service modules of aws-sdk-go-v2 fit today's core. Older
-// modules compile, but each call fails: https://github.com/aws/aws-sdk-go-v2/issues/2370.
+// fitting is the date of the first service modules of aws-sdk-go-v2 that work with
+// today's core. Older modules compile, but each call fails:
+// https://github.com/aws/aws-sdk-go-v2/issues/2370.
 const fitting = "2023-11-15"
 
 // oldServices returns the service modules of dir's build list that are older than fitting.
@@ -113,8 +115,8 @@ func sameFolder(a, b string) bool {
 	return os.SameFile(ia, ib) // false if a folder is missing
 }
 
-// require makes the module in dir depend on samekey, as a library and for the worker.
-// It keeps a version that mod requires already.
+// require makes the module in dir depend on samekey, as a library and for the worker. If
+// mod already requires a version of samekey, that version stays.
 func (o Options) require(ctx context.Context, mod module) error {
 	args := []string{"mod", "edit", "-tool=" + worker}
 	if !mod.uses {

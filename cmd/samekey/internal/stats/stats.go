@@ -49,8 +49,8 @@ type Report struct {
 	OldestOpen       time.Time `json:"oldest_open,omitzero"` // claim of the oldest open operation
 	OldestOpenRecord string    `json:"oldest_open_record,omitempty"`
 
-	// WriteUnits estimates the write units of a month, by the writes of the records
-	// that were claimed in the last day.
+	// WriteUnits estimates the write units of a month from the writes of the records that
+	// were claimed in the last day.
 	WriteUnits int64 `json:"write_units_a_month_about"`
 
 	bytes, units int64

@@ -188,7 +188,7 @@ func wishOf(rec *store.Record, a Action) records.Wish {
 			}
 		}
 		if len(w.Jobs) == 0 {
-			w.Jobs = a.Jobs // all jobs if empty, even if none is in this record
+			w.Jobs = a.Jobs // empty: all jobs; otherwise the record has none of these jobs, and the wish is refused
 		}
 	}
 	return w

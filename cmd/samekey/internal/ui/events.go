@@ -25,7 +25,7 @@ type hub struct {
 type page struct {
 	wake chan struct{}
 	pks  map[string]struct{} // changed since the last event
-	many bool                // too many to name
+	many bool                // more changes than an event can name
 }
 
 func (h *hub) join() *page {
@@ -82,7 +82,8 @@ func (h *hub) take(p *page) (pks []string, many bool) {
 // event is a message to a page.
 type event struct {
 	Scan scanState `json:"scan"`
-	// PKs are the keys of written records. Many replaces them if there are too many.
+	// PKs are the keys of written records. If there are too many, PKs is empty and Many
+	// is true.
 	PKs  []string `json:"pks,omitempty"`
 	Many bool     `json:"many,omitempty"`
 }

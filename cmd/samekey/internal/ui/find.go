@@ -28,7 +28,7 @@ func (t *Table) Find(ctx context.Context, s Search) (*Found, error) {
 	return &Found{PKs: []string{pk}}, nil
 }
 
-// byKey is the search of samekey get --key, or of samekey list --caller.
+// byKey searches like samekey get --key or samekey list --caller.
 func (t *Table) byKey(ctx context.Context, s Search) (*Found, error) {
 	c := records.Customer{Namespace: s.Namespace, Only: s.Namespace != "", Key: s.Key, Scope: s.Scope}
 	if s.Caller && strings.TrimSpace(s.Scope) == "" {

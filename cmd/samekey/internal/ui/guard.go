@@ -15,11 +15,11 @@ import (
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-// TokenHeader carries the second half of a session: pages of other origins can't read
-// the token, and forms and images can't send the header.
+// TokenHeader is the header with the token of a session. Pages of other origins can't
+// read the token, and forms and images can't send the header.
 const TokenHeader = "X-Samekey-Token" //nolint:gosec // a name, no credential
 
-// guard admits requests of this server's own page only. Data and changes need the
+// guard admits only requests of this server's own page. Data and changes need the
 // session: a cookie, which scripts can't read, and a token in a header, which other
 // origins can't know. All ports of a host share cookies, so the cookie alone proves
 // nothing.

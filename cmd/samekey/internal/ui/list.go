@@ -99,7 +99,7 @@ const (
 	maxRoutes    = 100
 )
 
-// list applies f to rows, the newest first.
+// list applies f to rows, which begin with the newest.
 func list(rows []Row, f filter) listing {
 	l := listing{Total: len(rows), Kinds: make(map[string]int), Counted: make(map[string]int), Rows: []Row{}, Page: f.page}
 	routes := make(map[string]int)
@@ -131,7 +131,7 @@ func list(rows []Row, f filter) listing {
 	return l
 }
 
-// chartOf counts rows, the newest first, in equal parts of their time.
+// chartOf counts rows in equal intervals of time. The rows begin with the newest.
 func chartOf(rows []Row) chart {
 	first := slices.IndexFunc(rows, func(r Row) bool { return r.Created > 0 })
 	if first < 0 {

@@ -125,14 +125,15 @@ func (l *loader) changed(ctx context.Context, pks []string) {
 	for _, pk := range pks {
 		row, there, err := l.src.Row(ctx, pk)
 		if err != nil {
-			continue // the next change or scan shows it
+			continue // the next change or scan shows the row
 		}
 		l.view.read(pk, row, there)
 	}
 	l.hub.tell(pks...)
 }
 
-// start begins a scan, unless one runs; it ends with ctx or by stop.
+// start begins a scan if none is running. The scan ends at the latest when ctx ends or
+// stop is called.
 func (l *loader) start(ctx context.Context) {
 	l.wg.Go(func() { l.scan(ctx) })
 }
@@ -160,7 +161,7 @@ func (l *loader) scan(all context.Context) {
 		l.view.meet(rows...)
 		l.set(func(s *scanState) { s.Progress = p })
 	})
-	if alone := l.view.end(err == nil); !l.state().Live { // later changes can't be followed
+	if alone := l.view.end(err == nil); !l.state().Live { // changes are not followed: read these rows again
 		l.changed(all, alone)
 	}
 	l.set(func(s *scanState) {

@@ -22,10 +22,10 @@ import (
 //go:embed static
 var static embed.FS
 
-// DefaultNewest is how many rows the page holds.
+// DefaultNewest is the default number of rows that the page holds.
 const DefaultNewest = 20_000
 
-// maxAnswer is the largest answer that a settlement can carry.
+// maxAnswer is the maximum size of an answer that a person gives on the page, in bytes.
 const maxAnswer = 256 << 10
 
 // Server serves the page. Make a Server with [Listen].
@@ -43,9 +43,9 @@ type Server struct {
 	look   func()        // closes looked
 }
 
-// Listen opens a port of 127.0.0.1 for a page about src; port 0 takes any free port.
-// The view holds the newest records, [DefaultNewest] if newest is 0. Call
-// [Server.Serve], which closes the port.
+// Listen opens a port of 127.0.0.1 for a page about src; port 0 takes any free port. The
+// view holds the newest records, [DefaultNewest] if newest is 0. Call [Server.Serve]
+// next: it closes the port at the end.
 func Listen(ctx context.Context, port, newest int, src Source) (*Server, error) {
 	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
@@ -178,8 +178,8 @@ func (s *Server) record(w http.ResponseWriter, r *http.Request) {
 	s.story(w, r, r.URL.Query().Get("pk"), false)
 }
 
-// data answers with a story and its personal data. The key comes in the body, and
-// answers to a POST aren't cached.
+// data answers with a story and its personal data. The record's key is in the body of a
+// POST, and browsers don't cache the answer.
 func (s *Server) data(w http.ResponseWriter, r *http.Request) {
 	var in struct {
 		PK string `json:"pk"`
@@ -224,7 +224,7 @@ func (s *Server) find(w http.ResponseWriter, r *http.Request) {
 		fail(w, err)
 		return
 	}
-	if in.Caller { // the list shows all requests of a caller
+	if in.Caller { // add the rows to the list, which shows all requests of the caller
 		s.loader.changed(r.Context(), found.PKs)
 	}
 	reply(w, found)

@@ -16,8 +16,8 @@ type Source interface {
 	// Browse reads all records and calls see with each page of them, one
 	// call after another. Browse returns the first error, or ctx's.
 	Browse(ctx context.Context, see func([]Row, Progress)) error
-	// Waiting returns the oldest rows of records that wait for people, limited to most,
-	// or ErrNoQuery if no query can find them.
+	// Waiting returns the rows of records that wait for people. If there are more than
+	// most, it returns the oldest. If no query can find them, it returns ErrNoQuery.
 	Waiting(ctx context.Context, most int) ([]Row, error)
 	// Row reads a record. ok is false if there is none.
 	Row(ctx context.Context, pk string) (row Row, ok bool, err error)
@@ -26,9 +26,9 @@ type Source interface {
 	Follow(ctx context.Context, started func(), changed func(pks []string)) error
 	// Find returns the records that a search names, the newest first.
 	Find(ctx context.Context, s Search) (*Found, error)
-	// Story explains a record. Only with personal does the story have the request, the
-	// answer, results of phases and arguments of jobs. Errors match ErrGone if there is
-	// no record.
+	// Story explains a record. The story has the request, the answer, results of phases
+	// and arguments of jobs only if personal is true. Errors match ErrGone if there is no
+	// record.
 	Story(ctx context.Context, pk string, personal bool) (*Story, error)
 	// Ask returns the sentences that a person has to agree to before Act.
 	Ask(ctx context.Context, a Action) (string, error)
@@ -100,7 +100,7 @@ type Row struct {
 	Lease   int64    `json:"lease,omitempty"`
 }
 
-// Search is a search for one request, by Key or Any, or for all of one caller.
+// Search is a search for one request, by Key or Any, or for all requests of one caller.
 type Search struct {
 	Key       string `json:"key,omitempty"` // the client's key
 	Scope     string `json:"scope,omitempty"`
@@ -129,8 +129,9 @@ type Action struct {
 	Seen string `json:"seen"`
 	By   string `json:"by"`
 
-	// For a retry: the outcome of the call in doubt is Result, or the call was not made,
-	// may be made twice, or is looked up.
+	// For a retry that settles the call in doubt, one of these: Result is the outcome,
+	// NotMade says that the call was not made, RiskTwice allows a second call, and Ask
+	// looks the call up.
 	Result    json.RawMessage `json:"result,omitempty"`
 	NotMade   bool            `json:"not_made,omitempty"`
 	RiskTwice bool            `json:"risk_twice,omitempty"`

@@ -45,7 +45,8 @@ type Offer struct {
 	Label string `json:"label"`
 	Hint  string `json:"hint"` // what the action does
 	// Call is the call in doubt that a retry must settle. Result says that a person may
-	// give a result, and Given that a person gave a result, which may be corrected.
+	// give the result of the call. Given says that a person gave a result and may correct
+	// it.
 	Call   string   `json:"call,omitempty"`
 	Result bool     `json:"result,omitempty"`
 	Given  bool     `json:"given,omitempty"`

@@ -25,8 +25,8 @@ import (
 // TableOptions are the settings of [NewTable].
 type TableOptions struct {
 	By        string // the operator's name that the page offers
-	Place     string // the table's name and place, which a question before a decision contains
-	Namespace string // the default of the page for searches by key
+	Place     string // the table's name and place, for the question before a decision
+	Namespace string // default namespace of the page's searches by key
 	// Seal opens sealed contents. Without Seal, or without permission on the keys, the
 	// page says that contents are sealed.
 	Seal *seal.Sealer
@@ -48,7 +48,7 @@ type Table struct {
 
 var _ Source = (*Table)(nil)
 
-// NewTable returns the table name as a source.
+// NewTable returns the table with this name as a [Source].
 func NewTable(client *dynamodb.Client, name string, opt TableOptions) (*Table, error) {
 	o := client.Options()
 	about := About{Table: name, Region: o.Region, By: opt.By}

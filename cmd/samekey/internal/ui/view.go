@@ -15,7 +15,7 @@ type view struct {
 	mu      sync.Mutex
 	rows    map[string]stamped
 	pass    int             // counts scans
-	alone   map[string]bool // during a pass: rows that were read alone, perhaps later than by the pass
+	alone   map[string]bool // during a pass: rows that were also read alone, perhaps after the pass read them
 	dropped bool            // some rows were dropped
 	version int             // counts changes
 	sorted  []Row
@@ -92,7 +92,7 @@ func (v *view) read(pk string, row Row, there bool) {
 	v.version++
 }
 
-// add sets rows, except those in but. v.mu is held.
+// add sets rows, except rows whose keys are in but. v.mu is held.
 func (v *view) add(rows []Row, but map[string]bool) {
 	for _, r := range rows {
 		if !but[r.PK] {

@@ -7,7 +7,7 @@
 // effect.go knows which calls have an effect. flow.go describes handlers for package
 // lock.
 //
-// The rules look at one package at a time: they follow its functions, its methods and
-// its wrappers of phases, and no call into another package. They skip test files, and
-// files that import testing.
+// The rules look at one package at a time: they follow calls of functions, methods and
+// wrappers of phases in the package, but not calls into other packages. They skip test
+// files, and files that import testing.
 package vet

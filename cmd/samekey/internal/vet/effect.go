@@ -121,8 +121,8 @@ func (c *code) stripeEffect(fn *types.Func) *effect {
 	return nil
 }
 
-// httpEffect recognises requests by their method. A request that is made elsewhere
-// may be a GET.
+// httpEffect recognises requests by their method. If the method is unknown, the request
+// may be a GET, and counts as a read.
 func (c *code) httpEffect(call *ast.CallExpr, fn *types.Func) *effect {
 	what := c.nameOf(fn)
 	switch fn.Name() {

@@ -25,7 +25,7 @@ const (
 	finish  kind = "Finish"
 )
 
-// phase is a call that runs a phase: of package idem, or of a wrapper.
+// phase is a call of package idem, or of a wrapper, that runs a phase.
 type phase struct {
 	kind   kind
 	call   *ast.CallExpr

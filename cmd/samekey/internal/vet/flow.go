@@ -28,9 +28,9 @@ var Program = &analysis.Analyzer{
 	},
 }
 
-// stop is a phase on the way through a function. site is the place of the
-// phase, or of the call that leads to it, in the function's own body.
-// inner is the called function; nil for a phase of the function itself.
+// stop is a phase that a function may run. site is the position of the phase in the
+// function's own body, or of the call that leads to the phase. inner is the way of the
+// called function; nil if the function itself runs the phase.
 type stop struct {
 	phase *phase
 	site  token.Pos

@@ -95,9 +95,10 @@ func (c *code) answersOf(u *unit) (all []answer) {
 	return all
 }
 
-// refusalBy returns the status of a refusal made by a function of the package, from a
-// constant or an argument. The function returns the refusal or, with writes, writes it to
-// an http.ResponseWriter. A function with other answers doesn't count.
+// refusalBy returns the status of the refusal that a call of a function of the package
+// makes. The status is a constant, or an argument of the call. The function returns the
+// refusal or, with writes, writes it to an http.ResponseWriter. If the function also has
+// other answers, ok is false.
 func (c *code) refusalBy(e ast.Expr, writes bool) (status int64, ok bool) {
 	call, isCall := ast.Unparen(e).(*ast.CallExpr)
 	if !isCall {
@@ -194,8 +195,8 @@ func (c *code) committedBefore(u *unit, at ast.Node) bool {
 	})
 }
 
-// failedAt returns the call with phases whose error the innermost if or case around a
-// place tests; nil if there is none.
+// failedAt returns the call that runs phases and whose error an if or case around a place
+// tests; nil if there is none. If several do, the innermost counts.
 func (c *code) failedAt(u *unit, at ast.Node) (failed *ast.CallExpr) {
 	ask := func(cond ast.Expr, from token.Pos) {
 		ast.Inspect(cond, func(n ast.Node) bool {

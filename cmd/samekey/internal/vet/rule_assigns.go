@@ -104,8 +104,8 @@ func (c *code) mentions(e, left ast.Expr) bool {
 	return yes
 }
 
-// assignedByPhase reports whether the phase's own statement assigns to v, as to err.
-// That assignment overwrites an assignment in the phase's function.
+// assignedByPhase reports whether the statement that runs the phase assigns to v, such as
+// err. This assignment overwrites an assignment in the phase's function.
 func (c *code) assignedByPhase(p *phase, v *types.Var) bool { return c.assigns(p.call, v) }
 
 // assigns reports whether the statement of a call assigns to v.
@@ -133,7 +133,7 @@ func (c *code) usedAfter(p *phase, v *types.Var, field string) (yes bool) {
 	for result := range fn.Signature().Results().Variables() {
 		yes = yes || result == v
 	}
-	assigned := make(map[ast.Node]bool) // targets of assignments, which are no reads
+	assigned := make(map[ast.Node]bool) // targets of assignments: they are not read
 	parts := make(map[ast.Node]bool)    // x in x.field counts as x.field
 	ast.Inspect(c.decls[fn], func(n ast.Node) bool {
 		switch n := n.(type) {

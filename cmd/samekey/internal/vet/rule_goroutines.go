@@ -23,8 +23,8 @@ func checkGoroutines(c *code) (all []finding) {
 	return all
 }
 
-// leftRunning finds a statement or call in a body that starts a goroutine and is
-// followed by no wait. via names the called function of this package.
+// leftRunning finds a statement or call in a body that starts a goroutine without a later
+// wait. via names the called function of this package.
 func (c *code) leftRunning(body *ast.BlockStmt, seen map[*types.Func]bool) (at ast.Node, via string) {
 	waits := token.NoPos // the last wait
 	ast.Inspect(body, func(n ast.Node) bool {

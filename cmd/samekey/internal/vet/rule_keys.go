@@ -45,8 +45,8 @@ func (c *code) optionName(opt ast.Expr) string {
 	return fn.Name()
 }
 
-// asksForKey reports whether a body derives a key, reads the operation's id, or
-// passes its Tx or a method of the Tx to code that may.
+// asksForKey reports whether a body derives a key, reads the operation's id, or passes
+// its Tx or a method of the Tx to code that may do so.
 func (c *code) asksForKey(body *ast.BlockStmt) (yes bool) {
 	ast.Inspect(body, func(n ast.Node) bool {
 		switch n := n.(type) {

@@ -9,8 +9,9 @@ import (
 
 var lookups = newRule("lookups", "find look-ups that have an effect or don't fit their phase", checkLookups)
 
-// checkLookups finds look-ups with an effect, which each attempt would repeat; look-ups of
-// another type than the phase; and look-ups without the Sends that names the call.
+// checkLookups finds look-ups with an effect, which each attempt would repeat; look-ups
+// of another type than the phase; and look-ups without an option Sends that names the
+// call.
 func checkLookups(c *code) (all []finding) {
 	for _, p := range c.phases {
 		if p.kind != foreign || p.via {

@@ -9,8 +9,8 @@ import (
 
 var results = newRule("results", "find results of phases, and arguments of jobs, that JSON loses", checkResults)
 
-// checkResults finds types that don't come back from JSON: the engine would refuse
-// such a result at run time, and a job would arrive without the field.
+// checkResults finds types that lose a field in JSON. The engine would refuse such a
+// result at run time, and such a job would arrive without the field.
 func checkResults(c *code) (all []finding) {
 	for _, p := range c.phases {
 		if p.kind == finish || p.result == nil || p.via && !p.open {
@@ -147,7 +147,7 @@ func holdsNothing(t types.Type) bool {
 	return true
 }
 
-// isKey reports whether JSON can write and read maps with such keys.
+// isKey reports whether JSON can write and read maps with keys of this type.
 func isKey(t types.Type) bool {
 	if b, ok := t.Underlying().(*types.Basic); ok && b.Info()&(types.IsString|types.IsInteger) != 0 {
 		return true
@@ -158,7 +158,8 @@ func isKey(t types.Type) bool {
 	return method(t, "MarshalText") != nil && method(t, "UnmarshalText") != nil
 }
 
-// ownForm reports whether a type has its own JSON encoding, and how that loses data.
+// ownForm reports whether a type has its own JSON encoding, and how this encoding loses
+// data.
 func ownForm(t types.Type) (own bool, lossy string) {
 	if _, ok := t.Underlying().(*types.Interface); ok {
 		return false, ""

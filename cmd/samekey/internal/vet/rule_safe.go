@@ -33,8 +33,9 @@ func checkSafe(c *code) (all []finding) {
 	return all
 }
 
-// unquestioned names the call with an effect whose error is marked without a
-// test other than err != nil; "" if the error has another source, or is tested.
+// unquestioned names the call with an effect whose error is marked, if the only test of
+// the error is err != nil. It returns "" if there is another test, or if the error has
+// another source.
 func (c *code) unquestioned(body *ast.BlockStmt, mark *ast.CallExpr) string {
 	arg := ast.Unparen(mark.Args[0])
 	if call, ok := arg.(*ast.CallExpr); ok {
@@ -87,7 +88,7 @@ func (c *code) effectBy(call *ast.CallExpr) string {
 func (c *code) asked(body *ast.BlockStmt, from *ast.AssignStmt, mark *ast.CallExpr) (yes bool) {
 	ast.Inspect(body, func(n ast.Node) bool {
 		if r, ok := n.(*ast.ReturnStmt); ok && within(r, mark.Pos()) {
-			return false // the values other than the error
+			return false // the other values of a return are no test
 		}
 		if b, ok := n.(*ast.BinaryExpr); ok && (b.Op == token.NEQ || b.Op == token.EQL) && (c.info.Types[b.X].IsNil() || c.info.Types[b.Y].IsNil()) {
 			return false

@@ -30,8 +30,8 @@ type event struct {
 	effect *effect
 }
 
-// literals finds the function literals that run in place: a literal that is
-// called, deferred or passed to a call, unless it has phases, as a handler has.
+// literals finds the function literals that run in place: those that are called, deferred
+// or passed to a call. A literal with phases may be a handler, and is not one of them.
 func (c *code) literals() {
 	direct := func(e ast.Expr) *ast.FuncLit {
 		lit, _ := ast.Unparen(e).(*ast.FuncLit)
@@ -100,8 +100,8 @@ func (c *code) findUnits() {
 	})
 }
 
-// events lists the calls of a body that matter, in source order, including literals
-// that run in place, but not phases.
+// events lists the calls of a body that matter, in source order. It looks into literals
+// that run in place, but not into the functions of phases.
 func (c *code) events(body *ast.BlockStmt) (all []event) {
 	ast.Inspect(body, func(n ast.Node) bool {
 		switch n := n.(type) {

@@ -339,7 +339,7 @@ func (w *World) lambda(req *http.Request) (*http.Response, error) {
 	return w.fail(req, http.StatusNotFound, "ResourceNotFoundException")
 }
 
-// whole returns the ARN of a function in the account, with the alias in name.
+// whole returns the ARN for a function's name, which may include an alias.
 func (w *World) whole(name string) string {
 	if strings.HasPrefix(name, "arn:") {
 		return name
@@ -430,7 +430,7 @@ func binaryOf(v any) cbor.Value {
 	}
 }
 
-// formation answers CloudFormation's protocol of forms and XML.
+// formation answers requests to CloudFormation: they are forms, and the answers are XML.
 func (w *World) formation(req *http.Request, body string) (*http.Response, error) {
 	form, err := url.ParseQuery(body)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 //go:embed good.json
 var good []byte
 
-// Object is an object of AWS, as its JSON has it.
+// Object is a JSON object in an answer of AWS.
 type Object = map[string]any
 
 // World is the content of an account. The fields are AWS's answers, without paging.
@@ -42,17 +42,18 @@ type World struct {
 	Schedules           []Object // answers of GetSchedule
 	Stacks              map[string][]Object
 
-	// Refused are the error codes of operations, as "Lambda.ListFunctions".
+	// Refused maps operations, such as "Lambda.ListFunctions", to error codes.
 	Refused map[string]string
 	// Now is the time of the answers.
 	Now time.Time
-	// Pages is how often a scan returns the items, to imitate a large table. 0: once.
+	// Pages is how many times a scan returns all items, to imitate a large table. 0:
+	// once.
 	Pages int
 }
 
 // Role is a role of IAM.
 type Role struct {
-	ARN, Trust string // its trust policy
+	ARN, Trust string // Trust is the role's trust policy
 	// Allowed lists the resources that the role may use, for any action.
 	Allowed []string
 }

@@ -15,15 +15,15 @@ import (
 type Danger int
 
 const (
-	// Refused operations are blocked or stuck until a person acts.
+	// Refused means that operations are blocked or stuck until a person acts.
 	Refused Danger = iota
-	// Twice operations may make a call again under another key, so that the provider
-	// carries it out twice.
+	// Twice means that operations may make a call again under another key, so that the
+	// provider carries it out twice.
 	Twice
-	// Incomparable operations, also finished ones, are refused until the program knows
-	// their fingerprint.
+	// Incomparable means that all operations, even if finished, are refused until the
+	// program knows their fingerprint.
 	Incomparable
-	// New operations are run again from the start, also if they are finished.
+	// New means that operations, even if finished, run again from the start.
 	New
 )
 
@@ -31,11 +31,11 @@ const (
 type Change struct {
 	Danger  Danger
 	Handler string         // handler, or the function that makes the engine
-	Pos     token.Position // position in the program; not valid if it is removed
+	Pos     token.Position // position in the program; not valid if the handler is removed
 	Message string
 }
 
-// guide says how to deploy such changes.
+// guide is the address of the page about the deployment of such changes.
 const guide = "https://github.com/samekey/samekey/blob/main/docs/operate/changes.md#"
 
 // fates describe the consequence of each danger, and how to prevent it.

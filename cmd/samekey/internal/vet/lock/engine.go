@@ -28,7 +28,7 @@ const (
 )
 
 // Means reports whether an option of idem.Options, or of its Fingerprint, is part of a
-// Meaning. Secrets are not: a record names the secret that it needs.
+// Meaning. Secrets are not part of a Meaning: each record names the secret that it needs.
 func Means(option string) bool {
 	return option != "Fingerprint.Secrets" && (option == "Namespace" || ofCaller(option) || ofFingerprint(option))
 }

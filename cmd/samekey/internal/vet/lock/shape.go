@@ -126,7 +126,7 @@ func (s shapes) addFields(all map[string]any, u *types.Struct) {
 }
 
 // lost names a part of a stored value that the new shape lacks, and the reason; "" if
-// none. It compares like the engine when it reads a stored result.
+// none. It compares as the engine does when it reads a stored result.
 func lost(was, is Shape, at string) string {
 	switch {
 	case reflect.DeepEqual(was, is), is == "any", was == "int" && is == "float":
