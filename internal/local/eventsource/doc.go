@@ -15,29 +15,30 @@
 //	}
 //	defer m.Close()
 //
-// [Stream], [Queue] and [Schedule] are plain descriptions; Start checks a
-// description and begins. Fields are named like the properties of a template, and
-// their defaults are Lambda's unless documented otherwise.
+// [Stream], [Queue] and [Schedule] are plain descriptions. Start checks the description
+// and starts the source. Fields are named like the properties of a template, and their
+// defaults are Lambda's unless documented otherwise.
 //
 // # Like Lambda
 //
-// Streams: shards are read in order, parents before children, across rollovers. Filters
-// come before batching; size, window and 6 MB limit a batch. A failed batch is retried from
-// its checkpoint, and bisected if configured, up to the retry limit or the age of its
-// records. Then the batch goes to the destination, and the next batch follows. A throttled
-// invocation uses up no retries.
+// Streams: the records of a shard are read in order, and a child shard after its parent.
+// Records are filtered first, and then batched up to a size, a window and 6 MB. A failed
+// batch is retried from the first failed record, and bisected if configured, up to the
+// retry limit or the age of its records. Then the batch goes to the on-failure
+// destination, and the next batch is delivered. A throttled invocation uses up no
+// retries.
 //
 // Queues: the successful part of a batch is deleted; the rest is left to the
 // visibility timeout and the queue's redrive policy. A FIFO queue keeps the order
 // within a message group.
 //
-// Both deliver at least once. No state is kept across processes: a stream begins at
-// its starting position at each start.
+// Streams and queues deliver at least once. No state is kept across processes: a stream
+// begins at its starting position at each start.
 //
 // # Unlike Lambda
 //
-// Waits are short: an empty shard is read ten times a second, retries wait a second
-// at most. There are no tumbling windows, no parallelization of a shard, no scaling.
-// Records of a bisected batch that are given up are reported batch by batch, while
-// Lambda may put several batches into one document. A scheduled run isn't retried.
+// Waits are short: an empty shard is read ten times a second, retries wait a second at
+// most. There are no tumbling windows, no parallelization of a shard, no scaling. When
+// both halves of a bisected batch are given up, each half is reported in its own
+// document; Lambda may report both in one. A scheduled run isn't retried.
 package eventsource

@@ -13,11 +13,11 @@ const (
 )
 
 // Failure is the message that Lambda sends to the on-failure destination of a stream. It
-// says where to find the records of a batch that was given up. The structs have Lambda's
-// JSON forms; [Failure.Message] and [Failure.Object] make the documents.
+// says where to find the records of a batch that was given up. The structs encode to
+// Lambda's JSON. [Failure.Message] and [Failure.Object] return the documents to send.
 type Failure struct {
 	RequestContext FailureRequest `json:"requestContext"`
-	// ResponseContext is nil for records that became too old before a try.
+	// ResponseContext is nil if the records became too old before the function got them.
 	ResponseContext *FailureResponse `json:"responseContext,omitempty"`
 	Version         string           `json:"version"`
 	Timestamp       string           `json:"timestamp"` // RFC 3339, with milliseconds

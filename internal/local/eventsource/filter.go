@@ -15,7 +15,7 @@ import (
 type filters []pattern
 
 // pattern holds the conditions on an object: all fields must match, and at least one
-// alternative of each of the ors.
+// alternative of each "$or".
 type pattern struct {
 	fields map[string]field
 	ors    [][]pattern
@@ -51,9 +51,9 @@ func parseFilters(sources []string) (filters, error) {
 	return parsed, nil
 }
 
-// Match reports whether a mapping with these patterns in its FilterCriteria delivers a
-// record of its source: a pattern matches, or there are no patterns. The error names the
-// pattern that can't be read, or says that the record can't be read.
+// Match reports whether an event source mapping with these filter patterns delivers the
+// record: a pattern matches, or there are no patterns. The error names the pattern that
+// can't be read, or says that the record can't be read.
 func Match(patterns []string, record []byte) (bool, error) {
 	parsed, err := parseFilters(patterns)
 	if err != nil {
@@ -68,7 +68,7 @@ func Match(patterns []string, record []byte) (bool, error) {
 
 func parsePattern(object map[string]any) (pattern, error) {
 	p := pattern{fields: map[string]field{}}
-	// In order, so that the same pattern always has the same error.
+	// The keys are sorted so that a wrong pattern always has the same error.
 	for _, key := range slices.Sorted(maps.Keys(object)) {
 		var err error
 		switch value := object[key].(type) {
@@ -128,7 +128,7 @@ func (p pattern) match(v any) bool {
 	if list, ok := v.([]any); ok && len(list) > 0 {
 		return slices.ContainsFunc(list, p.match)
 	}
-	object, _ := v.(map[string]any) // nil for other types: all fields are missing
+	object, _ := v.(map[string]any) // nil if v is not an object: all fields are missing
 	for key, field := range p.fields {
 		value, present := object[key]
 		if !field.match(value, present) {

@@ -9,21 +9,21 @@ import (
 	"strings"
 )
 
-// rule is one value or operator of a field. match gets the leaves at the field; no leaves
-// if the field is missing. A rule is fulfilled if one leaf is right.
+// rule is one value or operator of a field. match gets the field's values from leavesOf,
+// and no values if the field is missing. One matching value fulfils the rule.
 type rule interface{ match(leaves []any) bool }
 
 type (
-	// equal is a leaf that is the same string, number as written, true, false or
-	// null.
+	// equal matches the same string, number (as written), true, false or null.
 	equal struct{ want any }
-	// text is a leaf that is a string with some property.
+	// text matches a string for which the function returns true.
 	text func(string) bool
-	// anythingBut is a leaf that equals no value in the list.
+	// anythingBut matches a value that is not in the list.
 	anythingBut []any
-	// numeric is a leaf that is a number within bounds.
+	// numeric matches a number within all bounds.
 	numeric []bound
-	// exists says whether there must be a leaf.
+	// exists matches a field with values if it is true, and a field without values if it
+	// is false.
 	exists bool
 )
 

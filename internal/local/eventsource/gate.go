@@ -8,7 +8,7 @@ import (
 // gate lets invocations begin, unless it is closed. The zero value is open.
 type gate struct {
 	mu     sync.Mutex
-	opened chan struct{} // nil while open, closed by opening
+	opened chan struct{} // nil while the gate is open; open closes the channel
 }
 
 func (g *gate) close() {
@@ -34,7 +34,7 @@ func (g *gate) closed() bool {
 	return g.opened != nil
 }
 
-// wait returns when the gate is open, or ctx's error.
+// wait returns nil when the gate is open, or ctx's error if ctx ends first.
 func (g *gate) wait(ctx context.Context) error {
 	for ctx.Err() == nil {
 		g.mu.Lock()

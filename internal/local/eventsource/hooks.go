@@ -3,7 +3,7 @@ package eventsource
 // Hooks are called as the source works; any hook may be nil. The source's own goroutines
 // call hooks, several at once, and wait until the hooks return.
 type Hooks struct {
-	// Invoked is called after each invocation, with any result.
+	// Invoked is called after each invocation, successful or not.
 	Invoked func(Invocation)
 	// Filtered is called with the number of records that matched no filter and are
 	// never delivered.
@@ -11,8 +11,8 @@ type Hooks struct {
 	// Discarded is called for each batch of a stream that was given up, before
 	// it goes to the destination.
 	Discarded func(Failure)
-	// Error is called with errors outside of the function: the source couldn't be read, a
-	// message not deleted, a destination not reached. These errors don't end the source.
+	// Error is called with the source's own errors: a read failed, a message couldn't be
+	// deleted, or a destination couldn't be reached. These errors don't end the source.
 	Error func(error)
 }
 
@@ -20,9 +20,9 @@ type Hooks struct {
 type Invocation struct {
 	// Records is the number of records or messages; 0 for a schedule.
 	Records int
-	// Failed is how many records or messages come again, or have been given up. If Err is
-	// set, all have failed. Otherwise a stream fails the reported record and all later
-	// records, and a queue fails the reported messages.
+	// Failed is how many records or messages will be delivered again or are given up. If
+	// Err is set, all have failed. Otherwise a stream fails the reported record and all
+	// later records, and a queue fails the reported messages.
 	Failed int
 	// Err is why the invocation as a whole failed; otherwise nil. It is the function's
 	// error, an answer that doesn't name its failed records properly, or the reason why the

@@ -7,17 +7,18 @@ import (
 
 // Mapping is a running event source. It is safe for concurrent use.
 //
-// It ends when the context of Start ends, or by Close. Call Close in either case.
+// It ends when the context of Start ends or Close is called. Call Close in either case.
 type Mapping struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 	gate   gate
 }
 
-// Pause stops the source like a disabled mapping, but at once: after Pause returns, no
-// invocation begins. A running invocation is not interrupted, and its result counts. A
-// paused stream keeps its place. A paused queue gives back its messages, and each counts as
-// received. Pause of a paused source does nothing.
+// Pause stops the source, as disabling a mapping does in Lambda, but at once: after Pause
+// returns, no invocation begins. A running invocation goes on, and its result is used. A
+// paused stream keeps its place in each shard. A paused queue gives back the messages
+// that it had received; their receive counts have risen. Pause of a paused source does
+// nothing.
 func (m *Mapping) Pause() { m.gate.close() }
 
 // Resume continues a paused source where it stopped.

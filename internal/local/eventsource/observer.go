@@ -64,7 +64,7 @@ func (o observer) failed(ctx context.Context, err error) {
 	}
 }
 
-// sleep waits for d and reports whether it did: false if ctx ended first.
+// sleep waits for d and returns true, or returns false if ctx ends first.
 func sleep(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil

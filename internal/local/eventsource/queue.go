@@ -23,7 +23,7 @@ type QueueAPI interface {
 var _ QueueAPI = (*sqs.Client)(nil)
 
 const (
-	receiveLimit   = 10 // of ReceiveMessage, and of the calls with batches
+	receiveLimit   = 10 // the most messages of ReceiveMessage and of a batch call
 	maxConcurrency = 1000
 )
 
@@ -32,12 +32,13 @@ const (
 type Queue struct {
 	// Function is invoked with batches.
 	Function lambdarun.Invoker
-	// FunctionName is the function's name in the lineage of messages. A message that a
-	// chain of the function's invocations has sent 16 times is a loop: the function doesn't
-	// get the message. Without a name, no message is a loop.
+	// FunctionName identifies the function in trace headers. A message's trace header
+	// counts how often the function was invoked in the chain that led to the message.
+	// From 16 on, the message is a loop, and the function doesn't get it. An empty name
+	// turns this check off.
 	FunctionName string
-	// Dropped gets the body of a message that is a loop, before the message is deleted, for
-	// the queue's dead letters. nil is skipped.
+	// Dropped gets the body of a message that is a loop, before the message is deleted.
+	// It may send the body to the dead-letter queue. Dropped may be nil.
 	Dropped func(ctx context.Context, body string) error
 	// API reads the queue.
 	API QueueAPI
@@ -46,24 +47,24 @@ type Queue struct {
 	// ARN is passed to the function. A queue whose ARN ends in ".fifo" is a FIFO queue.
 	ARN string
 
-	// BatchSize is the largest number of messages of an invocation, 1 to 10000. More than
-	// 10 need a window, and a standard queue. Default 10.
+	// BatchSize is the largest number of messages of an invocation, 1 to 10000. A size
+	// above 10 needs a MaximumBatchingWindow and a standard queue. Default 10.
 	BatchSize int
-	// MaximumBatchingWindow is how long to wait for a full batch, from its first
-	// message on, up to 5 min; FIFO queues have none. Default 0: no wait.
+	// MaximumBatchingWindow is how long to wait for a full batch, from its first message
+	// on, up to 5 min. Default 0: no wait. For a FIFO queue it must be 0.
 	MaximumBatchingWindow time.Duration
 	// Filters are the patterns of the filter criteria. A message that matches no pattern is
 	// deleted. Without filters every message is delivered.
 	Filters []string
-	// ReportBatchItemFailures is the function response type of that name.
+	// ReportBatchItemFailures turns on Lambda's function response type of the same name.
 	ReportBatchItemFailures bool
 	// MaximumConcurrency is the largest number of invocations at once, 1 to 1000.
 	// Default 5, Lambda's initial number of pollers.
 	MaximumConcurrency int
 
-	// PollEvery is the pause after a read without messages, and after a failed read. A read
-	// without messages is itself a long poll of a second. After failed reads the pause
-	// grows up to fifty times. Default 100 ms.
+	// PollEvery is the pause after a read without messages, and after a failed read. A
+	// read without messages is itself a long poll of a second. After failed reads the
+	// pause grows to at most fifty times PollEvery. Default 100 ms.
 	PollEvery time.Duration
 	// Hooks are called as the source works.
 	Hooks Hooks
@@ -84,7 +85,7 @@ func (q Queue) Start(ctx context.Context) (*Mapping, error) {
 	return run.mapping, nil
 }
 
-// prepare returns the run of a checked description with its defaults.
+// prepare sets the description's defaults, checks it and returns a queueRun.
 func (q Queue) prepare() (*queueRun, error) {
 	if q.BatchSize == 0 {
 		q.BatchSize = 10

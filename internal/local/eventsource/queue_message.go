@@ -8,12 +8,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-// message is a message of a queue as a batch holds it.
+// message is a queue's message in a batch.
 type message struct {
 	id, handle string
 	body       string
 	trace      string // the trace header of the sender
-	json       []byte // the record as the event has it
+	json       []byte // the message's record in the event
 }
 
 // The order of the fields is that of Lambda's events.
@@ -79,9 +79,9 @@ func (f filters) wants(m message) bool {
 	return slices.ContainsFunc(f, func(p pattern) bool { return p.wants(record, body, plain) })
 }
 
-// wants is match for a message and its body. A pattern for the body that is an object
-// matches JSON bodies only. A pattern that is an array matches plain text only. A pattern
-// without a body matches the other fields only. The same rules apply to each alternative.
+// wants is match for a message with a decoded body. If the pattern's "body" is an object,
+// only a JSON body can match; if it is an array, only plain text can. A pattern without
+// "body" ignores the body. The same rules apply to each alternative of "$or".
 func (p pattern) wants(record map[string]any, body any, plain bool) bool {
 	for key, field := range p.fields {
 		value, present := record[key]

@@ -31,7 +31,7 @@ type queueRun struct {
 
 func (r *queueRun) read(ctx context.Context) {
 	for failures := 0; ; {
-		// Messages that can't be delivered at once stay in the queue.
+		// Without a free slot nothing is received: the messages stay in the queue.
 		select {
 		case r.slots <- struct{}{}:
 		case <-ctx.Done():
@@ -148,8 +148,8 @@ func (r *queueRun) deliver(ctx context.Context, batch []message) {
 	}
 }
 
-// endLoops deletes the messages that are a loop of the function, as Lambda does, and
-// returns the other messages.
+// endLoops deletes messages with 16 invocations of the function in their lineage, as
+// Lambda does, and returns the other messages.
 func (r *queueRun) endLoops(ctx context.Context, batch []message) []message {
 	if r.FunctionName == "" {
 		return batch
@@ -176,7 +176,7 @@ func (r *queueRun) invoke(ctx context.Context, batch []message) (failed []int, r
 	all := make([]int, 0, len(batch))
 	ids := make([]string, 0, len(batch))
 	records := make([][]byte, 0, len(batch))
-	eldest := batch[0].trace // a batch continues the longest chain of its messages
+	eldest := batch[0].trace // the batch is invoked with the trace of the longest lineage
 	for i, m := range batch {
 		all, ids, records = append(all, i), append(ids, m.id), append(records, m.json)
 		if lambdarun.Lineage(m.trace, r.FunctionName) > lambdarun.Lineage(eldest, r.FunctionName) {
@@ -199,7 +199,7 @@ func (r *queueRun) invoke(ctx context.Context, batch []message) (failed []int, r
 	return failed, true, nil
 }
 
-// fitting returns how many messages fit into an event: at least one message.
+// fitting returns how many messages fit into an event, at least 1.
 func fitting(batch []message) int {
 	bytes := 0
 	for n, m := range batch {
@@ -211,7 +211,7 @@ func fitting(batch []message) int {
 	return len(batch)
 }
 
-// remove deletes messages. A message that couldn't be deleted comes again.
+// remove deletes messages. A message that couldn't be deleted is delivered again.
 func (r *queueRun) remove(ctx context.Context, batch []message) {
 	for some := range slices.Chunk(batch, receiveLimit) {
 		in := &sqs.DeleteMessageBatchInput{QueueUrl: aws.String(r.URL)}
@@ -246,7 +246,8 @@ func (r *queueRun) giveBack(ctx context.Context, batch []message) {
 	}
 }
 
-// batchError returns the first of the failures of a call with a batch.
+// batchError returns an error with the first failure of a batch call; nil without
+// failures.
 func batchError(failed []types.BatchResultErrorEntry) error {
 	if len(failed) == 0 {
 		return nil

@@ -7,9 +7,9 @@ import (
 	"slices"
 )
 
-// failedItems reads a function's answer as ReportBatchItemFailures does. It returns the
-// positions in ids of the failed records, in ascending order. It returns no position for an
-// empty answer, null, {}, [], and an empty or missing list.
+// failedItems reads a function's answer as Lambda does with ReportBatchItemFailures. It
+// returns the positions in ids of the failed records, in ascending order. It returns no
+// position for an empty answer, null, {}, [], and an empty or missing list.
 //
 // The error says why the whole batch counts as failed: an answer of another
 // form, or an item that names none of the records.

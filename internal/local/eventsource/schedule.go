@@ -10,22 +10,22 @@ import (
 	"github.com/samekey/samekey/internal/servers/lambdarun"
 )
 
-// Schedule invokes a function by the clock. Function is required, and either Expression or
+// Schedule invokes a function at set times. Function is required, and Expression or
 // Every.
 type Schedule struct {
 	// Function is invoked with Input.
 	Function lambdarun.Invoker
-	// Async, if not nil, replaces Function for runs by the clock, but not for Tick:
-	// it may retry failed runs, as Lambda does with asynchronous events.
+	// Async, if not nil, is invoked by scheduled runs instead of Function. It may retry
+	// failed runs, as Lambda does with asynchronous events. Tick invokes Function.
 	Async lambdarun.Invoker
 	// Name is the schedule's name in the event. Default "schedule".
 	Name string
-	// Expression is rate(…), cron(…) or, except for a rule, at(…), as EventBridge
-	// writes it.
+	// Expression is an expression of EventBridge: rate(…), cron(…), or at(…) if Rule is
+	// false.
 	Expression string
 	// Timezone is the IANA name of the zone of cron and at. Default UTC.
 	Timezone string
-	// Every, if positive, replaces Expression. An Expression must be valid even then.
+	// Every, if positive, replaces Expression, which must still be valid or empty.
 	Every time.Duration
 	// Input is the payload. Default: the event of EventBridge Scheduler or, with
 	// Rule, of an EventBridge rule.
@@ -33,7 +33,7 @@ type Schedule struct {
 	// Rule says that this is an EventBridge rule (SAM's Schedule), not a schedule of
 	// EventBridge Scheduler (SAM's ScheduleV2).
 	Rule bool
-	// Disabled makes a schedule that runs by Tick only.
+	// Disabled turns scheduled runs off. Tick still works.
 	Disabled bool
 
 	// Hooks are called as the source works.
@@ -50,9 +50,9 @@ type Timer struct {
 	observer observer
 }
 
-// Start checks the description and begins. The first run of a rate is one interval
-// from now. Runs may overlap, as EventBridge waits for no function. A time in the
-// past has no run. The source ends when ctx does.
+// Start checks the description and begins. The first run of a rate is one interval from
+// now. Runs may overlap: like EventBridge, a schedule doesn't wait for the function. An
+// at(…) in the past never runs. The source ends when ctx does.
 func (s Schedule) Start(ctx context.Context) (*Timer, error) {
 	if s.Name == "" {
 		s.Name = "schedule"
@@ -73,7 +73,7 @@ func (s Schedule) Start(ctx context.Context) (*Timer, error) {
 	return t, nil
 }
 
-// plan returns a function that finds the next run after a time; false if there is
+// plan returns a function that returns the next run after a time, or false if there is
 // none.
 func (s Schedule) plan() (func(time.Time) (time.Time, bool), error) {
 	switch {
@@ -97,7 +97,7 @@ func (t *Timer) watch(ctx context.Context, next func(time.Time) (time.Time, bool
 		if !more || !sleep(ctx, time.Until(due)) {
 			return
 		}
-		// A machine that slept makes up for one run only.
+		// Of the runs that were missed while the machine slept, only one is made.
 		if after = due; time.Now().After(due) {
 			after = time.Now()
 		}
@@ -112,8 +112,8 @@ func (t *Timer) watch(ctx context.Context, next func(time.Time) (time.Time, bool
 	}
 }
 
-// Tick invokes the function now, even if other runs are active. Tick returns the function's
-// error when the function has answered, or returns when ctx ends.
+// Tick invokes the function now, even if other runs are active. It waits for the
+// function's answer or the end of ctx, and returns the error.
 func (t *Timer) Tick(ctx context.Context) error {
 	if err := t.run(ctx, t.schedule.Function, time.Now()); err != nil {
 		return fmt.Errorf("eventsource: tick %s: %w", t.schedule.Name, err)

@@ -46,8 +46,8 @@ func parseExpression(expression, timezone string, rule bool) (func(time.Time) (t
 	return plan, nil
 }
 
-// parseRate reads a number and a unit. A rule takes 1 minute and 5 minutes only;
-// EventBridge Scheduler takes 1 minutes as well.
+// parseRate reads a number and a unit. A rule accepts "1 minute" and "5 minutes";
+// EventBridge Scheduler also accepts "1 minutes".
 func parseRate(s string, rule bool) (func(time.Time) (time.Time, bool), error) {
 	units := map[string]time.Duration{"minute": time.Minute, "hour": time.Hour, "day": 24 * time.Hour}
 	value, unit, _ := strings.Cut(s, " ")
@@ -92,7 +92,7 @@ func parseCron(s string, zone *time.Location) (func(time.Time) (time.Time, bool)
 		return nil, errors.New("a field is wrong, or has a form that samekey local doesn't know")
 	}
 	return func(after time.Time) (time.Time, bool) {
-		// without a next run it returns an error, or the given time
+		// without a next run, NextTickAfter returns an error or the given time
 		next, err := gronx.NextTickAfter(gronxExpression, after.In(zone), false)
 		return next, err == nil && next.After(after)
 	}, nil

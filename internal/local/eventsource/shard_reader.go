@@ -18,10 +18,10 @@ const readLimit = 1000
 type shardReader struct {
 	api     StreamAPI
 	arn, id string
-	latest  bool      // begin at the shard's end, if last is empty
-	since   time.Time // time of the start for latest, in whole minutes: earlier records of the same minute may be delivered, too
+	latest  bool      // while last is empty, begin at the shard's end
+	since   time.Time // if latest: the minute in which the source started; all records of this minute may be delivered
 
-	iterator string // "": get an iterator first
+	iterator string // "": the next read gets an iterator first
 	last     string // sequence number of the last record read; "" before the first
 	horizon  bool   // get the next iterator at the oldest record
 	rewound  bool   // the iterator was taken at the oldest record, and no new record has been read since
@@ -112,8 +112,8 @@ func (r *shardReader) take(ctx context.Context) error {
 	return nil
 }
 
-// seen reports whether the record was read before, or precedes the reader's start.
-// After a return to the oldest record such records come first.
+// seen reports whether the record was read before, or precedes the reader's start. A read
+// that returns to the oldest record gets such records again.
 func (r *shardReader) seen(record types.Record) bool {
 	change := record.Dynamodb
 	if !r.rewound || change == nil {

@@ -22,7 +22,7 @@ type StreamAPI interface {
 
 var _ StreamAPI = (*dynamodbstreams.Client)(nil)
 
-// Limits and defaults, Lambda's except for the last.
+// Limits and defaults. They are Lambda's, except defaultPoll.
 const (
 	maxBatchSize    = 10_000
 	maxRetries      = 10_000
@@ -61,27 +61,26 @@ type Stream struct {
 	// Filters are the patterns of the filter criteria. A record that matches no pattern is
 	// dropped. Without filters every record is delivered.
 	Filters []string
-	// ReportBatchItemFailures is the function response type of that name.
+	// ReportBatchItemFailures turns on Lambda's function response type of the same name.
 	ReportBatchItemFailures bool
 	// BisectBatchOnFunctionError splits a batch in two when the function fails.
 	// Splitting uses up no retries.
 	BisectBatchOnFunctionError bool
-	// MaximumRetryAttempts is how often a batch is retried, 0 to 10000. With nil, the
-	// default, or -1 a batch is retried until its records expire.
+	// MaximumRetryAttempts is how often a batch is retried, 0 to 10000. Default nil; nil
+	// and -1 retry a batch until its records expire.
 	MaximumRetryAttempts *int
-	// MaximumRecordAge is how old a record may be when the function is invoked.
-	// 0, the default, and negative values mean the stream's 24 h.
+	// MaximumRecordAge is how old a record may be when the function is invoked. Default:
+	// the stream's 24 h, also for a negative value.
 	MaximumRecordAge time.Duration
-	// ParallelizationFactor must be 0 or 1: a shard is worked on by one
-	// invocation at a time.
+	// ParallelizationFactor must be 0 or 1: only one invocation at a time gets records of
+	// a shard.
 	ParallelizationFactor int
-	// OnFailure is the destination of batches that are given up. If it fails,
-	// Hooks.Error gets the error and the batch is lost, as in Lambda. nil: no
-	// destination.
+	// OnFailure is the destination of batches that are given up. If it fails, Hooks.Error
+	// gets the error and the batch is lost, as in Lambda. May be nil.
 	OnFailure func(context.Context, Failure) error
 
 	// PollEvery is the pause after a read without records, and after a failed read. After
-	// failed reads the pause grows up to fifty times. Default 100 ms.
+	// failed reads the pause grows to at most fifty times PollEvery. Default 100 ms.
 	PollEvery time.Duration
 	// Hooks are called as the source works.
 	Hooks Hooks
@@ -91,8 +90,8 @@ type Stream struct {
 }
 
 // Start checks the description, looks up the stream and begins to read the stream. The
-// error names the wrong field, or is the reason why the stream can't be described. Later
-// failures of the endpoint don't end the source. The source ends when ctx does.
+// error names the wrong field, or says why the stream can't be described. Later failures
+// of the endpoint don't end the source. The source ends when ctx does.
 func (s Stream) Start(ctx context.Context) (*Mapping, error) {
 	run, err := s.prepare()
 	if err == nil {
@@ -106,7 +105,7 @@ func (s Stream) Start(ctx context.Context) (*Mapping, error) {
 	return run.mapping, nil
 }
 
-// prepare returns the run of a checked description with its defaults.
+// prepare checks the description, sets its defaults and returns a streamRun.
 func (s Stream) prepare() (*streamRun, error) {
 	if err := s.check(); err != nil {
 		return nil, err

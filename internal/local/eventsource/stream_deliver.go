@@ -13,17 +13,17 @@ import (
 type attempt struct {
 	failedFrom int    // index of the first record that is delivered again; all earlier records are done
 	err        error  // the reason why the whole batch failed
-	ran        bool   // the function ran, rather than being throttled or closed
+	ran        bool   // whether the function ran; false if it was throttled or closed
 	unhandled  bool   // the function returned an error instead of an answer
 	requestID  string // if known
 }
 
-// deliver passes a batch to the function until each record is done or given up. It returns
-// false if ctx ended before.
+// deliver passes a batch to the function until each record is done or given up. It
+// returns false if ctx ends first.
 //
-// A retry has the same records. If the function reports that only some records failed, the
-// rest is a new batch with all its retries. Each half of a bisected batch is also a new
-// batch.
+// A retry has the same records. If the function reports that only some records failed,
+// the rest is a new batch, which may be retried as often as the first. Each half of a
+// bisected batch is also a new batch.
 func (r *streamRun) deliver(ctx context.Context, shard string, records []streamRecord) bool {
 	var last attempt // the last attempt in which the function ran
 	invoked := 0     // how often the function got exactly these records
@@ -109,7 +109,8 @@ func (r *streamRun) expired(records []streamRecord) int {
 	return len(records)
 }
 
-// discard gives up records.
+// discard gives up records: it reports them to the hook and to the on-failure
+// destination.
 func (r *streamRun) discard(ctx context.Context, shard string, records []streamRecord, condition string, invoked int, last attempt) {
 	f := newFailure(r.Stream, shard, records, condition, invoked, last)
 	r.observer.discarded(ctx, f)

@@ -13,11 +13,11 @@ import (
 	"github.com/samekey/samekey/internal/servers/lambdarun"
 )
 
-// streamRecord is a record of a stream as a batch holds it.
+// streamRecord is a stream's record in a batch.
 type streamRecord struct {
 	sequence string
 	created  time.Time // whole seconds
-	json     []byte    // the record as the event has it
+	json     []byte    // the record in the event
 }
 
 // The order of the fields is that of Lambda's events.
@@ -144,8 +144,8 @@ func marshal(v any) []byte {
 const (
 	eventHead = `{"Records":[`
 	eventTail = `]}`
-	// maxEventBytes is the largest total of records in an invocation, whose payload may
-	// have 6 MB.
+	// maxEventBytes is the most bytes of records in an invocation: its payload is limited
+	// to 6 MB.
 	maxEventBytes = lambdarun.MaxRequestBytes - len(eventHead) - len(eventTail)
 )
 

@@ -19,12 +19,12 @@ type streamRun struct {
 	mapping  *Mapping
 	tree     *shardTree
 	shards   []types.Shard           // the last listing; only watch uses it
-	latest   map[string]*shardReader // readers of the shards at the start
+	latest   map[string]*shardReader // for LATEST: readers of the shards that were open at the start
 	ended    chan struct{}           // a shard has ended
 }
 
-// locate lists the shards for the first time. For LATEST it takes the place in each shard,
-// so that records written after Start are read.
+// locate lists the shards for the first time. For LATEST it gets an iterator at the end
+// of each open shard, so that records written after Start are read.
 func (r *streamRun) locate(ctx context.Context) error {
 	var err error
 	if r.shards, err = r.describe(ctx); err != nil {
@@ -33,7 +33,7 @@ func (r *streamRun) locate(ctx context.Context) error {
 	if r.StartingPosition != Latest {
 		return nil
 	}
-	since := time.Now().Truncate(time.Minute) // the precision of times in records of DynamoDB Local
+	since := time.Now().Truncate(time.Minute) // DynamoDB Local gives records' times in whole minutes
 	for _, s := range r.shards {
 		id := aws.ToString(s.ShardId)
 		if s.SequenceNumberRange != nil && s.SequenceNumberRange.EndingSequenceNumber != nil {
@@ -49,7 +49,7 @@ func (r *streamRun) locate(ctx context.Context) error {
 	return nil
 }
 
-// watch starts to read each shard when it appears and its parent is done.
+// watch starts to read each new shard as soon as its parent is done.
 func (r *streamRun) watch(ctx context.Context) {
 	tick := time.NewTicker(describeEvery)
 	defer tick.Stop()

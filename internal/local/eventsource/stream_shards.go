@@ -15,9 +15,9 @@ import (
 // causes a look.
 const describeEvery = time.Second
 
-// shardTree knows the shards of a stream, and decides which may be read. Each shard is read
-// once, and a child only after its parent is read to the end, so that the records of an
-// item stay in order across a split.
+// shardTree holds the shards of a stream, and decides which may be read. Each shard is
+// read once, and a child only after its parent is read to the end, so that the records of
+// an item stay in order across a split.
 type shardTree struct {
 	mu      sync.Mutex
 	parents map[string]string // parents of the shards of the last listing; "" without a parent
@@ -46,9 +46,9 @@ func (t *shardTree) list(shards []types.Shard) []string {
 	return t.ready(shards)
 }
 
-// ready returns the shards that can be started, in the order of the listing, and marks them
-// as started. A shard waits for its parent while the parent is listed. A parent that is no
-// longer listed has no records.
+// ready returns the shards that can be started, in the order of the listing, and marks
+// them as started. A shard waits for its parent while the parent is listed. A parent that
+// is no longer listed has no records left.
 func (t *shardTree) ready(shards []types.Shard) []string {
 	var ids []string
 	for _, s := range shards {
@@ -71,7 +71,7 @@ func (t *shardTree) finish(id string) {
 	t.done[id] = true
 }
 
-// pass marks an unread shard as read.
+// pass marks a shard as read without reading it.
 func (t *shardTree) pass(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
