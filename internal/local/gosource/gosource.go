@@ -11,7 +11,7 @@
 //		// somebody has edited a file since
 //	}
 //
-// Inputs are compared by polling, not by notifications of the system: see
+// Changes are found by polling, not by notifications of the system: see
 // docs/inside/decisions/0011-samekey-local.md.
 package gosource
 
@@ -105,15 +105,15 @@ type listed struct {
 	}
 }
 
-// own reports whether people edit the package: it is in the main module or, by a
-// replace, in a folder.
+// own reports whether people edit the package here: it is in the main module, or a
+// replace directive takes it from a folder.
 func (l listed) own() bool {
 	return !l.Standard && l.Module != nil && (l.Module.Main || l.Module.Replace != nil && l.Module.Replace.Version == "")
 }
 
-// Inputs finds the source files of the program that people edit. They are in the main
-// module, and in modules that a replace takes from a folder. The error says that there is
-// no such program, or quotes the go command.
+// Inputs finds the program's source files that people edit here: files of the main
+// module, and of modules that a replace directive takes from a folder. The error says
+// that there is no such program, or quotes the go command.
 func (p Package) Inputs(ctx context.Context) (Inputs, error) {
 	cmd := exec.CommandContext(ctx, "go", "list", "-deps", "-tags="+lambdarun.Tags,
 		"-json=Dir,Name,ImportPath,DepOnly,Standard,EmbedFiles,Module", p.Path)
@@ -169,7 +169,7 @@ func (in *Inputs) add(l listed) {
 	}
 }
 
-// Stamp is a state of files. Compare stamps with maps.Equal.
+// Stamp describes the state of files. Compare stamps with maps.Equal.
 type Stamp map[string]FileStamp
 
 // FileStamp is the size and the time of the last change of a file.
