@@ -12,13 +12,13 @@ import (
 type API struct {
 	ID    string // logical id
 	REST  bool
-	Stage string // "$default" for an HTTP API without one
+	Stage string // "$default" for an HTTP API without a stage
 	// StageVariables are passed to the functions.
 	StageVariables map[string]string
 	// BinaryMediaTypes are the binary media types of a REST API.
 	BinaryMediaTypes []string
 	Routes           []Route
-	// Notes tell of properties that have no effect here.
+	// Notes name properties of the template that have no effect here.
 	Notes []string
 }
 
@@ -35,9 +35,9 @@ type Authorizer struct {
 	Name     string
 	Function string // logical id; "" for JWT
 	JWT      *JWT
-	// Token: a REST API's authorizer of type TOKEN, not REQUEST.
+	// Token is true for a REST API's authorizer of type TOKEN, and false for REQUEST.
 	Token bool
-	// Simple: an HTTP API's authorizer may answer with isAuthorized instead of
+	// Simple is true if an HTTP API's authorizer may answer with isAuthorized instead of
 	// a policy.
 	Simple bool
 	// Sources are the identity sources that every request must have: "header.Name",
@@ -51,12 +51,12 @@ type Authorizer struct {
 type JWT struct {
 	Issuer    string
 	Audience  []string
-	Scopes    []string // the token must have one of these scopes, if there are any
+	Scopes    []string // if not empty, the token must have one of these scopes
 	HeaderKey string   // the header with the token
 }
 
-// APIs returns the APIs for which functions have routes, the template's own APIs
-// first, in the template's order.
+// APIs returns the APIs that have routes. The APIs that the template declares are first,
+// in the template's order.
 func (t *Template) APIs(functions []Function) ([]API, error) {
 	var out []API
 	var errs []error
@@ -137,7 +137,8 @@ func (t *Template) readAPI(r resource, functions []Function) (API, error) {
 	return api, p.err()
 }
 
-// authorizer reads one of an API's authorizers for the route named by where.
+// authorizer reads the authorizer with this name from an API's auth. where names the
+// route in errors.
 func (t *Template) authorizer(auth *props, where, name string, rest bool) *Authorizer {
 	p := auth.mapping("Authorizers").mapping(name)
 	if p.node == nil {

@@ -7,7 +7,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// named evaluates a condition of the template.
+// named evaluates the template's condition with this name.
 func (t *Template) named(name string) (bool, error) {
 	n := child(child(t.root, "Conditions"), name)
 	if n == nil {
@@ -26,7 +26,7 @@ func (t *Template) named(name string) (bool, error) {
 	return yes, nil
 }
 
-// condition evaluates a condition of the section Conditions.
+// condition evaluates the expression of a condition.
 func (t *Template) condition(n *yaml.Node) (bool, error) {
 	if n.Kind != yaml.MappingNode || len(n.Content) != 2 {
 		return false, errors.New("not a condition")

@@ -8,19 +8,19 @@
 //	…
 //	functions, err := t.Functions()
 //
-// Parameters, mappings, conditions, Globals and the intrinsic functions are
-// resolved, in their long and short forms, but only in the parts that are read: an
-// alarm that imports a value from another stack is ignored. A required value that
-// can't be resolved is an error that names the resource, the property and its line.
+// Parameters, mappings, conditions, Globals and intrinsic functions (in their long and
+// short forms) are resolved. This happens only in the parts that are read: an alarm that
+// imports a value from another stack is ignored. A required value that can't be resolved
+// is an error that names the resource, the property and its line.
 //
 // Names are like CloudFormation's, without the random part: STACK-LOGICALID, unless
 // the template sets a name. [Template.Set] sets values that are known only at run
 // time (the ARN of a stream, the URL of a queue) before the functions are read.
 //
-// A template that is nested by its path, as an AWS::Serverless::Application or an
-// AWS::CloudFormation::Stack, is read, too: the ids of the nested template's
-// resources get the nesting resource's id and a dot as prefix. Functions, event
-// source mappings and schedules of plain CloudFormation are read like those of SAM.
+// If an AWS::Serverless::Application or an AWS::CloudFormation::Stack names a template by
+// its path, this nested template is read, too. The ids of its resources get the nesting
+// resource's id and a dot as prefix. Functions, event source mappings and schedules of
+// plain CloudFormation are read like those of SAM.
 //
-// This package neither runs nor validates the template; cfn-lint validates better.
+// This package doesn't run the template. Validate the template with cfn-lint.
 package sam

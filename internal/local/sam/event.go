@@ -19,7 +19,7 @@ type Event struct {
 
 // RouteEvent is a route of an API.
 type RouteEvent struct {
-	API  string // logical id; the id of the API that SAM makes if the event names no API
+	API  string // logical id; if the event names no API, the id of the API that SAM makes
 	REST bool
 	// Key is the route's key as API Gateway writes it: "POST /rides", "ANY
 	// /{proxy+}" or, for HTTP APIs, "$default".
@@ -62,8 +62,8 @@ type Batching struct {
 
 // ScheduleEvent is a schedule.
 type ScheduleEvent struct {
-	// Rule: an EventBridge rule (SAM's Schedule), not a schedule of EventBridge Scheduler
-	// (ScheduleV2).
+	// Rule is true for an EventBridge rule (SAM's Schedule), and false for EventBridge
+	// Scheduler (ScheduleV2).
 	Rule       bool
 	Name       string
 	Expression string

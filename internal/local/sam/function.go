@@ -33,8 +33,8 @@ type Function struct {
 	// functions.
 	PerProcess int
 	Async      Async
-	// PerTenant: a process works for one tenant only, and each invocation names its
-	// tenant.
+	// PerTenant is true if each invocation names a tenant, and a process works for one
+	// tenant only.
 	PerTenant bool
 	Events    []Event
 	// Notes list properties and events that have no effect here.
@@ -43,7 +43,7 @@ type Function struct {
 
 // Source is the Go package of a function.
 type Source struct {
-	// Package is the package as the go command takes it in the folder Dir.
+	// Package names the package for the go command in the folder Dir.
 	Package, Dir string
 }
 

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// connect adds the events that are separate resources, as in a template without SAM's
-// Events, to the functions of all templates.
+// connect adds events to the functions of all templates: the events that are separate
+// resources, as in plain CloudFormation.
 func (t *Template) connect(functions []Function) error {
 	errs := make([]error, 0, len(t.resources))
 	for _, r := range t.resources {
@@ -62,7 +62,8 @@ func (t *Template) isStream(arn string) bool {
 	return false
 }
 
-// find returns the function with an id; nil, and an error in p, if there is none.
+// find returns the function with an id. If there is none, it returns nil and adds an
+// error to p.
 func find(functions []Function, p *props, id string) *Function {
 	for i := range functions {
 		if functions[i].ID == id {

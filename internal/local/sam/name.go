@@ -38,7 +38,7 @@ func (t *Template) ref(name string) (any, error) {
 	if v, ok := t.known[attributeName{t.full(name), ""}]; ok {
 		return v, nil
 	}
-	// SAM's version or alias of a function
+	// a version or an alias that SAM makes for a function
 	if id, suffix, ok := strings.Cut(name, "."); ok {
 		r, there := t.resource(id)
 		if there && isFunction(r.kind) && (suffix == "Alias" || suffix == "Version") {

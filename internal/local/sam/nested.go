@@ -69,8 +69,8 @@ func (t *Template) checkInputs() error {
 	return nil
 }
 
-// value resolves the resource's value of a parameter, and reports whether the resource has
-// a value.
+// value resolves the value that the nesting resource gives to a parameter. It returns
+// false if the value is AWS::NoValue.
 func (in nesting) value(input *yaml.Node) (string, bool, error) {
 	v, err := in.parent.value(input)
 	if err != nil {
@@ -127,8 +127,8 @@ func (t *Template) each(yield func(*Template) bool) bool {
 	return true
 }
 
-// full returns the id of a resource among all templates: Samekey.Worker is Worker in
-// the template that Samekey nests.
+// full returns a resource's id with the ids of the nesting resources as prefix:
+// Samekey.Worker is Worker in the template that Samekey nests.
 func (t *Template) full(id string) string {
 	if t.in.parent == nil {
 		return id
@@ -137,8 +137,8 @@ func (t *Template) full(id string) string {
 }
 
 // later is called for a value that Set will set. While a condition is evaluated, later
-// returns a placeholder, which is not empty and equals nothing. Otherwise later returns
-// err, since the value is unknown.
+// returns a placeholder, which is not empty and differs from every other value. Otherwise
+// later returns err, since the value is unknown.
 func (t *Template) later(kind, id string, err error) (any, error) {
 	if t.judged > 0 {
 		return kind + ":" + t.full(id), nil

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// checkParameters refuses parameters that the template doesn't have, and values that it
-// doesn't allow. A parameter without a value is an error only at its use.
+// checkParameters refuses parameters that the template doesn't have, and values that the
+// template doesn't allow. A parameter without a value is an error only where it is used.
 func (t *Template) checkParameters() error {
 	declared := child(t.root, "Parameters")
 	for _, name := range sortedKeys(t.opts.Parameters) {

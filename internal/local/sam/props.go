@@ -51,7 +51,7 @@ func (p *props) has(name string) bool {
 	return p.value(name) != nil
 }
 
-// value returns a property resolved, or nil if there is none.
+// value returns the resolved value of a property, or nil if there is none.
 func (p *props) value(name string) any {
 	n := child(p.node, name)
 	if n == nil {
@@ -162,7 +162,7 @@ func (t *Template) isTrue(n *yaml.Node) (bool, error) {
 	return false, fmt.Errorf("%v is neither true nor false", v)
 }
 
-// mapping returns the properties in a property; no properties if the property is missing.
+// mapping returns the properties inside a property; empty if the property is missing.
 func (p *props) mapping(name string) *props {
 	return p.enter(name, child(p.node, name), yaml.MappingNode)
 }
@@ -185,7 +185,7 @@ func (p *props) enter(name string, n *yaml.Node, kind yaml.Kind) *props {
 	return in
 }
 
-// each ranges over the mappings in a mapping, by their names.
+// each ranges over the properties that are mappings themselves, with their names.
 func (p *props) each(yield func(string, *props) bool) {
 	for name, n := range entries(p.node) {
 		in := p.enter(name, n, yaml.MappingNode)

@@ -23,7 +23,8 @@ type Redrive struct {
 	MaxReceiveCount int
 }
 
-// queueAttributes are the properties that are attributes of the same name.
+// queueAttributes are the properties that have the same names as attributes in the SQS
+// API.
 var queueAttributes = []string{
 	"ContentBasedDeduplication", "DeduplicationScope", "DelaySeconds", "FifoThroughputLimit", "MaximumMessageSize",
 	"MessageRetentionPeriod", "ReceiveMessageWaitTimeSeconds", "VisibilityTimeout",

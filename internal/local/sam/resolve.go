@@ -16,8 +16,8 @@ type number string
 // noValue is the value of AWS::NoValue; a list or mapping drops it.
 type noValue struct{}
 
-// resolved is value for a property that this package uses: a dynamic reference is an error,
-// since CloudFormation would read the reference from a service.
+// resolved is like value, but refuses a dynamic reference, which only CloudFormation can
+// read from its service.
 func (t *Template) resolved(n *yaml.Node) (any, error) {
 	v, err := t.value(n)
 	if err != nil {

@@ -25,7 +25,8 @@ func parse(data []byte) (*yaml.Node, error) {
 	return expand(doc.Content[0], 0)
 }
 
-// expand returns a copy of n in the form that parse promises.
+// expand returns a copy of n with long forms of intrinsic functions, and without aliases
+// and merge keys.
 func expand(n *yaml.Node, depth int) (*yaml.Node, error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("line %d: nested too deeply", n.Line)

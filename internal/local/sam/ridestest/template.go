@@ -7,11 +7,11 @@ import (
 	"github.com/samekey/samekey/internal/local/sam"
 )
 
-// world gives the template the parameter that has no default.
+// world sets the only parameter of the template that has no default.
 func world(o *sam.Options) { o.Parameters = map[string]string{"WorldUrl": "https://world"} }
 
-// Functions returns the functions of the template in a file, with placeholders for
-// values of a deployment.
+// Functions returns the functions of the template in a file, with placeholders for values
+// that only a deployment knows.
 func Functions(t *testing.T, file string) []sam.Function {
 	t.Helper()
 	parsed, err := sam.Load(file, world)
