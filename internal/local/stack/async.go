@@ -11,11 +11,11 @@ import (
 	"github.com/samekey/samekey/internal/servers/lambdarun"
 )
 
-// asyncInvoker runs asynchronous invocations like Lambda. It retries a failed invocation as
-// often as the function's configuration says, and then sends the invocation to the
-// OnFailure destination. It retries a throttled invocation until the invocation is too old.
-// The pauses are Lambda's divided by 300: 0.2 s and 0.4 s in place of one minute and two
-// minutes. After the death of a process a pause is longer than the process's lease.
+// asyncInvoker runs asynchronous invocations like Lambda. It retries a failed invocation
+// as often as the function's configuration says, and then sends the invocation to the
+// OnFailure destination. It retries a throttled invocation until the invocation is too
+// old. The pauses are Lambda's divided by 300: 0.2 s and 0.4 s in place of one minute and
+// two minutes. If the process has died, the rest of its lease is added to the pause.
 type asyncInvoker struct {
 	ctx   context.Context //nolint:containedctx // of the stack: it ends what runs in the background
 	pause time.Duration
@@ -29,7 +29,8 @@ type asyncInvoker struct {
 // failFunc sends a function's failed event to its OnFailure destination.
 type failFunc func(ctx context.Context, f *function, destination string, message, object []byte) error
 
-// invoke reports false once the stack is being closed.
+// invoke starts an invocation in the background. It returns false, and starts nothing,
+// once the stack is being closed.
 func (a *asyncInvoker) invoke(f *function, tenant, trace string, payload []byte) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -39,8 +40,8 @@ func (a *asyncInvoker) invoke(f *function, tenant, trace string, payload []byte)
 	return !a.closed
 }
 
-// asyncFunction is a function with asynchronous invocations, for callers that wait
-// for the end.
+// asyncFunction invokes a function with async's retries, for a caller that waits for the
+// last try.
 type asyncFunction struct {
 	async *asyncInvoker
 	f     *function
@@ -53,7 +54,7 @@ func (a asyncFunction) Invoke(ctx context.Context, payload []byte) ([]byte, erro
 	return nil, a.async.run(ctx, a.f, payload)
 }
 
-// close waits for background work, whose context should have ended.
+// close waits for background work. Cancel the context first.
 func (a *asyncInvoker) close() error {
 	a.mu.Lock()
 	a.closed = true
@@ -98,7 +99,8 @@ func (a *asyncInvoker) run(ctx context.Context, f *function, payload []byte) err
 }
 
 // leaseLeft returns how long the lease of a failed invocation still lasts. If the process
-// has died, the lease lasts until the invocation's time limit and a margin.
+// has died, the lease ends a margin after the invocation's time limit; otherwise it is
+// over.
 func leaseLeft(fe *lambdarun.FunctionError, limit, took time.Duration) time.Duration {
 	if fe == nil || fe.Type != lambdarun.TypeExited && fe.Type != lambdarun.TypeTimedOut {
 		return 0

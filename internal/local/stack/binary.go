@@ -9,7 +9,7 @@ import (
 	"runtime"
 )
 
-// lambdaArch names a processor as Lambda and the Makefile do.
+// lambdaArch maps a GOARCH to the name that Lambda and the Makefile use.
 var lambdaArch = map[string]string{"amd64": "x86_64", "arm64": "arm64"}
 
 var elfArch = map[elf.Machine]string{elf.EM_X86_64: "amd64", elf.EM_AARCH64: "arm64"}

@@ -10,7 +10,7 @@ import (
 // FunctionState is the state of a function in the answer of GET /functions.
 type FunctionState struct {
 	Name string `json:"name"` // logical id
-	// PID is the process that got work last and is alive; 0 for none.
+	// PID is the id of the living process that got work last; 0 for none.
 	PID int `json:"pid"`
 	// Invocations is the number of invocations that have begun, from all sources.
 	Invocations int64 `json:"invocations"`

@@ -8,7 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
-// localKey stands for the credentials, which the services here don't check.
+// localKey is the dummy access key and secret: the services here check no credentials.
 const localKey = "samekeylocal"
 
 // identity holds the credentials of the functions and the stack's own clients.
@@ -36,7 +36,7 @@ func (id identity) Retrieve(context.Context) (aws.Credentials, error) {
 	return aws.Credentials{AccessKeyID: id.key, SecretAccessKey: id.secret, SessionToken: id.tok, Source: "samekey local"}, nil
 }
 
-// environ returns the variables of an SDK.
+// environ returns the environment variables from which SDKs read the identity.
 func (id identity) environ() []string {
 	env := []string{"AWS_REGION=" + id.region, "AWS_DEFAULT_REGION=" + id.region, "AWS_ACCESS_KEY_ID=" + id.key, "AWS_SECRET_ACCESS_KEY=" + id.secret}
 	if id.tok != "" {

@@ -139,7 +139,7 @@ func projection(i sam.Index) *types.Projection {
 	return &types.Projection{ProjectionType: types.ProjectionType(i.Projection), NonKeyAttributes: i.NonKey}
 }
 
-// sameTable returns how an existing table differs from the template.
+// sameTable returns an error that says how an existing table differs from the template.
 func sameTable(want sam.Table, got *types.TableDescription) error {
 	key := make([]sam.Key, 0, len(got.KeySchema))
 	for _, k := range got.KeySchema {

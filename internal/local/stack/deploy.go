@@ -33,7 +33,7 @@ func (s *Stack) buildAll(ctx context.Context, t *sam.Template) error {
 	for _, def := range defs {
 		if pkg, ok := sourceOf(def); ok {
 			s.say("building function %s", def.ID)
-			// Only Inputs distinguishes a program from another package.
+			// Build also accepts a package that is not a program; Inputs doesn't.
 			_, err := pkg.Inputs(ctx)
 			if err == nil {
 				_, err = pkg.Build(ctx, def.Bootstrap)
@@ -51,9 +51,9 @@ func sourceOf(def sam.Function) (gosource.Package, bool) {
 	return gosource.Package{Path: def.Source.Package, Dir: def.Source.Dir}, def.Source.Package != ""
 }
 
-// prepare makes the functions and the gateway of a template whose tables and queues
-// exist and whose functions are built. It keeps running functions that the template
-// leaves unchanged.
+// prepare makes the template's functions and gateway. The tables, the queues and the
+// functions' binaries must exist. A running function that the template leaves unchanged
+// is kept.
 func (s *Stack) prepare(ctx context.Context, t *sam.Template) (*deployment, error) {
 	var d deployment
 	var err error
@@ -101,9 +101,8 @@ func (d *deployment) discard() error {
 	return errors.Join(errs...)
 }
 
-// enter makes the deployment the running one. It ends functions that are replaced or
-// removed, and their event sources; the caller starts the event sources of the fresh
-// functions.
+// enter makes d the running deployment. It ends functions that are replaced or removed,
+// and their event sources; the caller starts the event sources of the fresh functions.
 func (s *Stack) enter(ctx context.Context, d *deployment) {
 	old := s.running()
 	s.functions.Store(&d.functions)
@@ -122,7 +121,7 @@ func (s *Stack) enter(ctx context.Context, d *deployment) {
 		}
 	}
 	if len(old) > 0 {
-		return // the ready line was given already
+		return // the ready line was printed already
 	}
 	s.ready.API = s.servers.api.url + d.gateway.main()
 	for _, a := range d.apis {
@@ -131,8 +130,8 @@ func (s *Stack) enter(ctx context.Context, d *deployment) {
 	}
 }
 
-// redeploy replaces the running template by the current template, and returns the current
-// template. After an error the running template stays; new tables and queues stay, too.
+// redeploy reads the template again, runs it instead of the running template, and returns
+// it. After an error, the running template stays, and new tables and queues stay, too.
 func (s *Stack) redeploy(ctx context.Context) (*sam.Template, error) {
 	template, err := s.readTemplate(ctx)
 	if err != nil {

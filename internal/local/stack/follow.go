@@ -23,9 +23,9 @@ func (s *Stack) Database() *dynamodb.Client {
 	return s.db.client
 }
 
-// Follow calls started, and then calls changed with the partition keys of items of
-// [Ready.Table] that are written from then on, until ctx ends. Calls for one shard don't
-// overlap. Follow has no effect on the functions that read the stream.
+// Follow reads the stream of [Ready.Table] until ctx ends. It calls started once, and
+// from then on changed with the partition keys of written items. Calls for one shard
+// don't overlap. Follow has no effect on the functions that read the stream.
 func (s *Stack) Follow(ctx context.Context, started func(), changed func(pks []string)) error {
 	table, err := s.db.client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &s.ready.Table})
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 // gateway serves all APIs of the template on one port.
 type gateway struct{ mounts []mount }
 
-// mount is an API and its path, the stage, as in AWS.
+// mount is an API and the path where it is served: its stage, as in AWS.
 type mount struct {
 	id, path string // path is "" or "/Prod"
 	rest     bool
@@ -37,7 +37,7 @@ func newGateway(apis []sam.API, functions map[string]*function, log *slog.Logger
 		}
 		fr.mounts = append(fr.mounts, m)
 	}
-	// an API at the root would hide its paths below another API's path
+	// routes of an API at the root can't be reached below another API's path
 	for _, api := range apis {
 		if api.Stage != "$default" || fr.at(api.ID) != "" {
 			continue

@@ -17,8 +17,9 @@ import (
 const maxEventBytes = 1 << 20
 
 // invokeAPI is Lambda's Invoke API for the functions of the stack, a part of EventBridge
-// Scheduler's API, and a stand-in for KMS. It answers every other call with an error.
-// SDKs of the functions send calls without a specific endpoint here instead of to AWS.
+// Scheduler's API, and a stand-in for KMS. It answers every other call with an error. A
+// function's SDK sends a call here, instead of to AWS, if no endpoint is set for the
+// call's service.
 type invokeAPI struct {
 	region, account string
 	functions       map[string]*function // functions by logical id

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// kmsAPI stands in for the two calls of AWS KMS that a sealer makes. It keeps no secret: it
+// kmsAPI stands in for the two calls of AWS KMS that a seal.Sealer makes. It keeps no secret: it
 // derives each key from the ARN, so that records of an earlier start can be opened.
 type kmsAPI struct{ next http.Handler }
 
@@ -55,7 +55,7 @@ func (k kmsAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, out)
 }
 
-// wrap returns the cipher of the key, and the encryption context as its additional data.
+// wrap returns the key's cipher, and the encryption context as additional data for it.
 func (in kmsCall) wrap() (cipher.AEAD, []byte) {
 	key := sha256.Sum256([]byte("samekey local: " + in.KeyID))
 	block, err := aes.NewCipher(key[:])
@@ -66,7 +66,7 @@ func (in kmsCall) wrap() (cipher.AEAD, []byte) {
 	if err != nil {
 		panic(err) //nolint:forbidigo // the block has 16 bytes
 	}
-	bound, err := json.Marshal(in.EncryptionContext) // in the order of the names
+	bound, err := json.Marshal(in.EncryptionContext) // sorted by name
 	if err != nil {
 		panic(err) //nolint:forbidigo // texts
 	}

@@ -13,7 +13,7 @@ import (
 type logs struct {
 	mu      sync.Mutex
 	w       io.Writer
-	metrics bool // with the metrics of the functions
+	metrics bool // also write the functions' metrics
 }
 
 func (l *logs) Write(p []byte) (int, error) {
@@ -34,7 +34,8 @@ func (l *logs) logger() *slog.Logger {
 	}))
 }
 
-// says returns a function that writes plain lines besides the logger's lines.
+// says returns a function that writes plain lines: without a level, message key or
+// attributes.
 func (l *logs) says() func(format string, args ...any) {
 	w := l.prefixed("samekey")
 	return func(format string, args ...any) { fmt.Fprintf(w, format+"\n", args...) }

@@ -74,9 +74,10 @@ type Overrides struct {
 	SweepEvery *time.Duration
 }
 
-// ReadOverrides reads LOCAL_CONCURRENCY, a number, and LOCAL_FUNCTION_TIMEOUT,
-// LOCAL_LEASE_MARGIN, LOCAL_GRACE, LOCAL_STREAM_WINDOW and LOCAL_SWEEP_EVERY, Go
-// durations, by getenv. An empty value is not set. The error names every bad value.
+// ReadOverrides reads the overrides from variables. LOCAL_CONCURRENCY is a number.
+// LOCAL_FUNCTION_TIMEOUT, LOCAL_LEASE_MARGIN, LOCAL_GRACE, LOCAL_STREAM_WINDOW and
+// LOCAL_SWEEP_EVERY are Go durations. An empty variable sets nothing. The error names
+// every bad value.
 func ReadOverrides(getenv func(string) string) (Overrides, error) {
 	var o Overrides
 	var errs []error
@@ -118,8 +119,8 @@ func ReadOverrides(getenv func(string) string) (Overrides, error) {
 // reserved are the keys of the ready line that the stack itself uses.
 var reserved = []string{"ready", "api", "apis", "control", "dynamodb", "lambda", "sqs", "table", "ui"}
 
-// withDefaults returns o with defaults for zero fields, chosen ports for the processes, and
-// the processes' URLs in the values.
+// withDefaults returns o with defaults for zero fields. It chooses the processes' ports,
+// and replaces {NAME} in values by the process's URL.
 func (o Options) withDefaults(ctx context.Context) (Options, error) {
 	if o.Template == "" {
 		o.Template = "template.yaml"

@@ -10,7 +10,7 @@ import (
 	"github.com/samekey/samekey/internal/local/sam"
 )
 
-// Variables that programs have to read themselves.
+// Variables that have an effect only in programs that read them.
 const (
 	envLeaseMargin = "SAMEKEY_LEASE_MARGIN"
 	envGrace       = "SAMEKEY_GRACE"
@@ -39,8 +39,8 @@ func (s *Stack) tellOverrides(ctx context.Context, defs []sam.Function) {
 	}
 }
 
-// mentions reports whether a program contains the text, as compiled programs contain
-// the names of variables that they read. It returns true if the program can't be
+// mentions reports whether a program contains the text. A compiled program contains the
+// names of the variables that it reads. mentions returns true if the program can't be
 // read.
 func mentions(path, text string) bool {
 	program, err := os.ReadFile(path)

@@ -19,9 +19,9 @@ import (
 // processGrace is how long a process may take to end when asked.
 const processGrace = 3 * time.Second
 
-// choosePort replaces port 0 of the URL by a free port. It checks that any other port is
-// free: otherwise another process on the port would be mistaken for this process. It holds
-// the port until the process is started, seconds later.
+// choosePort replaces port 0 of the URL by a free port. It refuses any other port that is
+// in use: the process that uses the port would be mistaken for this process. It holds the
+// port until the process is started, seconds later.
 func (p *Process) choosePort(ctx context.Context) error {
 	if p.URL == "" {
 		return nil
@@ -48,7 +48,8 @@ func (p *Process) choosePort(ctx context.Context) error {
 	return nil
 }
 
-// portVariable is the variable that tells the process its port.
+// portVariable returns NAME=PORT, the variable that tells the process its port; ""
+// without a URL.
 func (p *Process) portVariable() string {
 	u, err := url.Parse(p.URL)
 	if p.URL == "" || err != nil {
@@ -106,7 +107,7 @@ func startProcess(p Process, env []string, output io.Writer) (*servers.Process, 
 func awaitProcess(ctx context.Context, p Process, run *servers.Process) error {
 	err := servers.WaitAnswer(ctx, "it", p.URL, run.Done())
 	select {
-	case <-run.Done(): // also if another process answers
+	case <-run.Done(): // checked even if the URL answers: another process may have answered
 		return fmt.Errorf("the process has ended: %w", orExit(run.Err()))
 	default:
 		return err

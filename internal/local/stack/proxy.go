@@ -21,8 +21,8 @@ type proxy struct {
 	next  http.Handler
 }
 
-// environ returns the variables that lead a function's HTTPS to the proxy, and the
-// hosts on this machine that bypass it.
+// environ returns the variables that send a function's HTTPS requests to the proxy,
+// except requests to this machine.
 func (*proxy) environ(url string) []string {
 	const local = "127.0.0.1,localhost,::1"
 	return []string{"HTTPS_PROXY=" + url, "https_proxy=" + url, "NO_PROXY=" + local, "no_proxy=" + local}
@@ -53,7 +53,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if _, err := io.WriteString(in, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
 		return
 	}
-	over := make(chan struct{}, 2) // room for both: closing one connection also ends the copy of the other
+	over := make(chan struct{}, 2) // room for both copies: when one ends, the connections are closed and the other ends, too
 	connect := func(to io.Writer, from io.Reader) {
 		_, _ = io.Copy(to, from)
 		over <- struct{}{}

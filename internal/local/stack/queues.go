@@ -128,9 +128,9 @@ func checkVisibility(queues []sam.Queue, functions []sam.Function) error {
 	return errors.Join(errs...)
 }
 
-// scaleVisibility changes the visibility timeouts of queues in proportion to
-// overridden timeouts of the functions. For a queue with several functions the
-// longest timeout counts.
+// scaleVisibility changes the visibility timeouts of queues in proportion to overridden
+// timeouts of the functions. For a queue with several functions, the longest timeout is
+// used.
 func scaleVisibility(queues []sam.Queue, functions []sam.Function, timeout time.Duration) {
 	for _, q := range queues {
 		var was time.Duration

@@ -17,7 +17,8 @@ type Ready struct {
 	// Table is the name of the first table with TTL and a stream, or else of the first
 	// table with a stream, or else of the first table.
 	Table string
-	// Records says that Table has the key of records: pk, and no sort key.
+	// Records is true if Table has the key that Samekey's records need: pk, and no sort
+	// key.
 	Records bool
 	// UI is the link to the page about the table, with the page's token; "" without a page.
 	UI string

@@ -13,9 +13,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 )
 
-// schedulerAPI stands in for EventBridge Scheduler. It takes schedules that send one
-// message to a queue of the stack: the worker makes such schedules for later jobs. When the
-// stack ends, schedules are lost.
+// schedulerAPI stands in for EventBridge Scheduler. It accepts schedules that send one
+// message to a queue of the stack: the worker makes such schedules for later jobs. When
+// the stack ends, schedules are lost.
 type schedulerAPI struct {
 	ctx context.Context //nolint:containedctx // of the stack: it ends what waits
 	arn string          // ARN of the schedules' group: arn:aws:scheduler:REGION:ACCOUNT:schedule/default

@@ -128,9 +128,10 @@ func (s *Stack) schedule(f *function, def *sam.ScheduleEvent) eventsource.Schedu
 	return schedule
 }
 
-// fail sends a failed event of a function to the OnFailure destination: it adds the
-// event to the list of failures, and to the queue if the destination is a queue. A
-// bucket gets the whole object, other destinations the message without the payload.
+// fail sends a failed event of a function to the OnFailure destination: it adds the event
+// to the list of failures, and to the queue if the destination is a queue. A queue gets
+// the message without the payload. For other destinations the list contains the whole
+// object.
 func (s *Stack) fail(ctx context.Context, f *function, destination string, message, object []byte) error {
 	isQueue, err := s.queues.send(ctx, destination, message)
 	record := object

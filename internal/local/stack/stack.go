@@ -44,9 +44,9 @@ type Stack struct {
 	closeErr  error
 }
 
-// Start reads the template, checks that every function can be run, and starts all parts. It
-// returns when all parts are ready. After an error it ends the started parts. The error
-// names the mistake in the template, the machine or the options.
+// Start reads the template, checks that every function can be run, and starts all parts.
+// It returns when all parts are ready. After an error it ends the started parts. The
+// error says what is wrong with the template, the machine or the options.
 //
 // When ctx ends, functions and event sources end too; Close still has to be
 // called.
@@ -67,8 +67,8 @@ func Start(ctx context.Context, opts Options) (*Stack, error) {
 // Ready returns the addresses of all parts.
 func (s *Stack) Ready() Ready { return s.ready }
 
-// Exports returns lines for a shell that set the main table for samekey's commands; no
-// lines if the table has no records. The lines don't contain the caller's credentials.
+// Exports returns shell commands that set the main table for samekey's commands; nil if
+// Ready.Records is false. The lines don't contain the caller's credentials.
 func (s *Stack) Exports() []string {
 	if s.db == nil || !s.ready.Records {
 		return nil

@@ -11,8 +11,8 @@ import (
 	"github.com/samekey/samekey/internal/local/sam"
 )
 
-// watchEvery is the interval of checks. A change counts when two checks have found
-// the same state: at the first, an editor or go build may still be writing.
+// watchEvery is the interval of checks. The watcher acts on a change when two checks have
+// found the same state: at the first check, an editor or go build may still be writing.
 const watchEvery = 200 * time.Millisecond
 
 // watcher builds and restarts changed parts.
@@ -20,7 +20,7 @@ type watcher struct {
 	s        *Stack
 	files    []string // files of the running template and its nested templates
 	template watched
-	// functions are watched by their logical ids.
+	// functions are the watched functions, keyed by logical id.
 	functions map[string]*watchedFunction
 }
 
@@ -37,7 +37,7 @@ func (w *watched) changed(now gosource.Stamp) bool {
 	return quiet && !maps.Equal(now, w.acted)
 }
 
-// seen records that the watcher acts on the present state.
+// seen records now as the state on which the watcher acts.
 func (w *watched) seen(now gosource.Stamp) { w.acted, w.last = now, now }
 
 type watchedFunction struct {
@@ -149,7 +149,7 @@ func (w *watchedFunction) renew(ctx context.Context) {
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
-		w.seen(w.stamp()) // the stamp has more files now
+		w.seen(w.stamp()) // after a failed build the stamp has more files
 		w.f.log.ErrorContext(ctx, "the function keeps its old program")
 		w.f.tell(err)
 	case changed:
@@ -163,13 +163,14 @@ func (w *watchedFunction) build(ctx context.Context, pkg gosource.Package) (chan
 	if err != nil {
 		return false, err
 	}
-	// later changes cause another build
+	// stamped before the build: a change during the build causes another build
 	w.inputs = inputs
 	w.seen(inputs.Stamp())
 	return pkg.Build(ctx, w.f.def.Bootstrap)
 }
 
-// reload runs the current template. If it has an error, the old template stays.
+// reload reads the template again and runs it. If it has an error, the old template
+// stays.
 func (w *watcher) reload(ctx context.Context) {
 	begin := time.Now()
 	template, err := w.s.redeploy(ctx)
