@@ -24,15 +24,15 @@ var errAuthorizer = errors.New("the authorizer failed")
 // Authorizer decides on requests to an HTTP API: a [RequestAuthorizer] or a
 // [LambdaAuthorizer].
 type Authorizer interface {
-	// authorize returns the function's requestContext.authorizer, nil for none.
-	// event has no body yet.
+	// authorize returns the value of requestContext.authorizer for the route's function,
+	// or nil. event has no body yet.
 	authorize(r *http.Request, api *httpAPI, event *httpEvent) (json.RawMessage, error)
 }
 
-// RequestAuthorizer decides by a Go function. If the function returns an error, the
-// function behind the route does not run and the answer is 401, or 403 if the error matches
-// [ErrForbidden]. nil and no error let the request through without an identity. The
-// authorizer must not read the body.
+// RequestAuthorizer decides by a Go function. An error refuses the request before the
+// route's function runs: the answer is 403 if the error matches [ErrForbidden], and
+// otherwise 401. A nil identity without an error lets the request through. The authorizer
+// must not read the body.
 type RequestAuthorizer func(*http.Request) (*Identity, error)
 
 func (f RequestAuthorizer) authorize(r *http.Request, _ *httpAPI, _ *httpEvent) (json.RawMessage, error) {
@@ -50,14 +50,15 @@ func (f RequestAuthorizer) authorize(r *http.Request, _ *httpAPI, _ *httpEvent) 
 // LambdaAuthorizer decides by a Lambda function with payload format 2.0.
 // Answers are not cached.
 //
-// The answer is 401, without a call of the function, if an identity source is missing. The
-// answer is also 401 if the function fails with "Unauthorized", 403 if the function does
-// not allow the request, and 500 after any other failure or a malformed answer.
+// A refused request is answered with
+//   - 401 if an identity source is missing (the function isn't called), or if the function
+//     fails with "Unauthorized",
+//   - 403 if the function doesn't allow the request,
+//   - 500 after any other failure or a malformed answer.
 type LambdaAuthorizer struct {
 	Function lambdarun.Invoker
-	// IdentitySources name required parts of a request: "header.Name",
-	// "querystring.name" or "stageVariables.name". None: the function is called for
-	// every request.
+	// IdentitySources name required parts of a request: "header.Name", "querystring.name"
+	// or "stageVariables.name". Without any, the function is called for every request.
 	IdentitySources []string
 	// Simple lets the function answer with isAuthorized. The function may answer with an
 	// IAM policy in either case.
@@ -183,7 +184,7 @@ func identitySource(r *http.Request, source string, stageVariables map[string]st
 	}
 }
 
-// executeARN returns the ARN of a request to an API, by which policies allow it.
+// executeARN returns the ARN by which policies name a request to an API.
 func executeARN(account, api, stage, method, path string) string {
 	return "arn:aws:execute-api:" + ids.Region + ":" + account + ":" + api + "/" + stage + "/" + method + path
 }

@@ -1,8 +1,9 @@
-// Package apigateway puts an HTTP front before functions on this machine. [HTTPAPI] makes
-// an [http.Handler] of an invoker: the handler behaves as an API Gateway HTTP API with
-// payload format 2.0. The handler of [RESTAPI] behaves as a REST API. Both match routes,
-// ask authorizers, turn requests into events, and turn results of functions into responses.
+// Package apigateway serves functions on this machine over HTTP, like API Gateway.
+// [HTTPAPI] makes an [http.Handler] of an invoker: the handler behaves as an API Gateway
+// HTTP API with payload format 2.0. The handler of [RESTAPI] behaves as a REST API. Both
+// match routes, ask authorizers, turn requests into events, and turn results of functions
+// into responses.
 //
-// The front has no CORS, no throttling of its own and no limit on headers. It
-// adds the stage to the paths in events, but requests come without it.
+// The handlers have no CORS, no throttling of their own and no limit on headers. The
+// paths of requests don't contain the stage; the handlers add it to the paths in events.
 package apigateway

@@ -14,10 +14,10 @@ const maxHeadBytes = 1 << 20
 
 type headKey struct{}
 
-// KeepHeaderCase makes srv, which must not serve yet, remember the case in which clients
-// write header names. REST APIs pass on the case, while Go's server canonicalizes the
-// names. Serve on the returned listener in place of ln. KeepHeaderCase works for HTTP/1
-// without TLS.
+// KeepHeaderCase makes srv remember the case in which clients write header names. REST
+// APIs pass on the case, while Go's server canonicalizes the names. Call KeepHeaderCase
+// before srv serves, and then serve on the returned listener instead of ln.
+// KeepHeaderCase works for HTTP/1 without TLS.
 func KeepHeaderCase(srv *http.Server, ln net.Listener) net.Listener {
 	connContext, connState := srv.ConnContext, srv.ConnState
 	srv.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
@@ -82,8 +82,8 @@ func (c *headConn) reset() {
 	c.head, c.done = c.head[:0], false
 }
 
-// headerSpelling maps canonical header names of a request to the client's spelling;
-// empty if unknown.
+// headerSpelling maps a request's canonical header names to the client's spelling. The
+// map is empty if the spelling is unknown.
 func headerSpelling(r *http.Request) map[string]string {
 	c, ok := r.Context().Value(headKey{}).(*headConn)
 	if !ok {

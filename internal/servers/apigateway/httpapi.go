@@ -42,12 +42,12 @@ var ErrForbidden = errors.New("forbidden")
 type HTTPAPIOptions struct {
 	// Routes is the route table: keys as in API Gateway, such as "POST /rides", "GET
 	// /rides/{id}", "ANY /{proxy+}" or "$default". The most specific route takes the
-	// request; without a matching route the answer is 404. Default: "$default"
-	// alone, which takes every request. [HTTPAPIRoutes] has a separate parameter.
+	// request; without a matching route the answer is 404. Default: "$default" alone,
+	// which takes every request. [HTTPAPIRoutes] ignores this field.
 	Routes []string
 	// Authorizer decides on each request that has a route; see [RequestAuthorizer].
-	// Default: every request goes through without an identity. [HTTPAPIRoutes] has
-	// an authorizer for each route.
+	// Default: every request goes through without an identity. [HTTPAPIRoutes] ignores
+	// this field.
 	Authorizer func(*http.Request) (*Identity, error)
 	// AccountID and APIID are passed to the function. Defaults "123456789012" and
 	// "local".
@@ -55,16 +55,16 @@ type HTTPAPIOptions struct {
 	// DomainName is passed to the function. Default: the request's Host without the
 	// port.
 	DomainName string
-	// Stage is passed to the function. Requests come without the stage, but the
-	// paths in events begin with it, unless it is "$default", the default.
+	// Stage is passed to the function. The paths of requests don't contain the stage. The
+	// paths in events begin with the stage, unless it is "$default" (the default).
 	Stage string
 	// StageVariables are passed to the function. Default none.
 	StageVariables map[string]string
-	// IntegrationTimeout is how long to wait for the function, which continues after that. Default
-	// 30 s, API Gateway's limit.
+	// IntegrationTimeout is how long to wait for the function. The function continues after the
+	// timeout. Default 30 s, API Gateway's limit.
 	IntegrationTimeout time.Duration
-	// Logger gets the reason of each answer that the function did not give; the
-	// answer itself doesn't contain the reason. Default: discard.
+	// Logger gets the reason for each answer that is API Gateway's own; the client
+	// doesn't get the reason. Default: discard.
 	Logger *slog.Logger
 }
 
@@ -84,14 +84,18 @@ type HTTPRoute struct {
 // invokes inv and makes an HTTP response from the result. It panics if a route or
 // the timeout is not valid.
 //
-// The path is decoded, as HTTP APIs do even in rawPath. A body is passed as text if
-// its Content-Type is text/*, application/json, application/xml or
+// The paths in events are decoded, even rawPath, as in HTTP APIs. A body is passed as
+// text if its Content-Type is text/*, application/json, application/xml or
 // application/javascript. Any other body, form data included, is passed in base64.
 //
-// API Gateway's own answers are JSON: 404 without a route, 401 and 403 from the
-// authorizer, 413 for a body over 10 MB or an event over Lambda's limit, 500 when the
-// function fails or answers nonsense, 503 when it is throttled or the integration
-// timeout passes. If the client disconnects, the function continues.
+// API Gateway's own answers are JSON:
+//   - 404 without a matching route,
+//   - 401, 403 and 500 if the authorizer refuses,
+//   - 413 for a body over 10 MB or an event over Lambda's limit,
+//   - 500 if the function fails or its response is malformed,
+//   - 503 if the function is throttled or the integration timeout passes.
+//
+// If the client disconnects, the function continues.
 func HTTPAPI(inv lambdarun.Invoker, optFns ...func(*HTTPAPIOptions)) http.Handler {
 	opts := newHTTPAPIOptions(optFns)
 	if len(opts.Routes) == 0 {
@@ -111,9 +115,9 @@ func HTTPAPI(inv lambdarun.Invoker, optFns ...func(*HTTPAPIOptions)) http.Handle
 	return newHTTPAPI(routes, opts)
 }
 
-// HTTPAPIRoutes is [HTTPAPI] with a function and an authorizer for each route,
-// by route keys. Without routes every answer is 404. Options.Routes and
-// Options.Authorizer are not used.
+// HTTPAPIRoutes is like [HTTPAPI], with a function and an authorizer for each route.
+// routes is keyed by route key; if it is empty, every answer is 404. The options Routes
+// and Authorizer are not used.
 func HTTPAPIRoutes(routes map[string]HTTPRoute, optFns ...func(*HTTPAPIOptions)) http.Handler {
 	return newHTTPAPI(routes, newHTTPAPIOptions(optFns))
 }
@@ -228,7 +232,7 @@ func (a *httpAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	resp.write(w)
 }
 
-// writeRefusal answers for an authorizer.
+// writeRefusal answers a request that an authorizer refused.
 func writeRefusal(w http.ResponseWriter, err error) {
 	switch {
 	case errors.Is(err, ErrForbidden):

@@ -23,12 +23,12 @@ type httpEvent struct {
 type httpEventContext struct {
 	events.APIGatewayV2HTTPRequestContext
 	Authentication *struct{} `json:"authentication,omitempty"`
-	// Authorizer is JSON: a Lambda authorizer without a context leaves null, which the type
-	// of aws-lambda-go can't hold.
+	// Authorizer is JSON: after a Lambda authorizer without a context it contains null,
+	// which the type of aws-lambda-go can't hold.
 	Authorizer json.RawMessage `json:"authorizer,omitempty"`
 }
 
-// setBody completes an event.
+// setBody adds the body and the header content-length to an event.
 func (e *httpEvent) setBody(contentType string, body []byte) {
 	e.Headers["content-length"] = strconv.Itoa(len(body))
 	e.Body, e.IsBase64Encoded = eventBody(contentType, body)
@@ -78,8 +78,8 @@ func (a *httpAPI) event(r *http.Request, requestID, routeKey, path string, param
 	}
 }
 
-// hopHeaders belong to one connection; API Gateway does not pass them on.
-// Cookies have a field of their own.
+// hopHeaders belong to one connection; API Gateway does not pass them on. Cookies have a
+// field of their own in events.
 var hopHeaders = map[string]bool{
 	"Connection":        true,
 	"Cookie":            true,
@@ -171,8 +171,8 @@ func queryPairs(raw string) iter.Seq2[string, string] {
 	}
 }
 
-// eventBody returns a body as the event carries it. The list of text types comes from
-// others' trials on AWS, since no manual has it. Form data, types such as
+// eventBody returns a body as it is in the event. AWS doesn't document the list of text
+// types; it comes from published trials. Form data, types such as
 // application/problem+json, and bodies without a type become base64.
 func eventBody(contentType string, body []byte) (text string, isBase64 bool) {
 	if len(body) == 0 {

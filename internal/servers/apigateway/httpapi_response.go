@@ -21,7 +21,7 @@ type httpResponse struct {
 	multiValue bool // the function used multiValueHeaders
 }
 
-// gatewayHeaders are set by API Gateway itself, whatever the function says.
+// gatewayHeaders are set by API Gateway itself. A function's values of them are dropped.
 var gatewayHeaders = []string{"Connection", "Content-Length", "Keep-Alive", "Trailer", "Transfer-Encoding", "Upgrade"}
 
 // parseHTTPAPIResponse reads a function's result. A JSON object with a statusCode is a
@@ -47,13 +47,13 @@ func parseHTTPAPIResponse(payload []byte) (*httpResponse, error) {
 	}
 
 	header := make(http.Header)
-	// in order, since two names may differ only in case
+	// sorted, since two names may differ only in case
 	for _, name := range slices.Sorted(maps.Keys(resp.Headers)) {
 		header.Add(name, resp.Headers[name])
 	}
 	for _, name := range slices.Sorted(maps.Keys(resp.MultiValueHeaders)) {
 		for _, v := range resp.MultiValueHeaders[name] {
-			// A function may fill in both maps.
+			// A function may put the same header into both maps.
 			if !slices.Contains(header.Values(name), v) {
 				header.Add(name, v)
 			}

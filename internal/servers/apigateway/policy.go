@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// errImplicitDeny matches the refusal of a policy without a statement about the
-// request. It also matches [ErrForbidden].
+// errImplicitDeny matches the error of a policy that has no statement about the request.
+// It also matches [ErrForbidden].
 var errImplicitDeny = fmt.Errorf("no statement allows it: %w", ErrForbidden)
 
 // policy is the part of an IAM policy that authorizers use.
@@ -93,10 +93,10 @@ func matchesAny(patterns []string, s string, foldCase bool) bool {
 	return false
 }
 
-// wildcard matches s as a whole: * stands for any characters, slashes too, and ? for
-// a single character.
+// wildcard matches s as a whole: * matches any characters, even slashes, and ? matches a
+// single character.
 func wildcard(pattern, s string) bool {
-	// where to continue if the last star must match another character
+	// the last star in pattern, and the place in s up to which it matches
 	star, mark := -1, 0
 	p, i := 0, 0
 	for i < len(s) {

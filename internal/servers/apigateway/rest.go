@@ -39,34 +39,39 @@ type RESTAPIOptions struct {
 	// DomainName is passed to the function. Default: the request's Host without the
 	// port.
 	DomainName string
-	// Stage is passed to the function. Requests come without the stage. Default
-	// "Prod".
+	// Stage is passed to the function. The paths of requests don't contain the stage.
+	// Default "Prod".
 	Stage string
 	// StageVariables are passed to the function. Default none.
 	StageVariables map[string]string
-	// BinaryMediaTypes are the media types that are no text, such as "image/png",
+	// BinaryMediaTypes are the media types that are not text, such as "image/png",
 	// "image/*" or "*/*". Default none: every body is text.
 	BinaryMediaTypes []string
-	// IntegrationTimeout is how long to wait for the function, which continues after that. Default
-	// 29 s.
+	// IntegrationTimeout is how long to wait for the function. The function continues after the
+	// timeout. Default 29 s.
 	IntegrationTimeout time.Duration
-	// Logger gets the reason of each answer that the function did not give. Default:
-	// discard.
+	// Logger gets the reason for each answer that is API Gateway's own. Default: discard.
 	Logger *slog.Logger
 }
 
-// RESTAPI returns a handler that behaves as an API Gateway REST API with Lambda
-// proxy integrations (payload format 1.0), by route keys such as "POST /rides" or
-// "ANY /{proxy+}". It panics if a route or the timeout is not valid.
+// RESTAPI returns a handler that behaves as an API Gateway REST API with Lambda proxy
+// integrations (payload format 1.0). routes is keyed by route key, such as "POST /rides"
+// or "ANY /{proxy+}". It panics if a route or the timeout is not valid.
 //
-// Header names have the client's case if the server was passed to [KeepHeaderCase], otherwise Go's.
-// A request body is base64 if its Content-Type is a binary media type. A response in base64 is
-// decoded only if the first media type of the request's Accept header is binary.
+// Header names have the client's case if the server was passed to [KeepHeaderCase], and otherwise
+// Go's canonical case. A request body is base64 if its Content-Type is a binary media type. A
+// response in base64 is decoded only if the first media type of the request's Accept header is
+// binary.
 //
-// API Gateway's own answers are JSON: 403 without a route, 401, 403 and 500 from the
-// authorizer, 413 for a body over 10 MB or an event over Lambda's limit, 500 when the
-// function is throttled, 502 when it fails or answers nonsense, 504 when the
-// integration timeout passes. If the client disconnects, the function continues.
+// API Gateway's own answers are JSON:
+//   - 403 without a matching route,
+//   - 401, 403 and 500 if the authorizer refuses,
+//   - 413 for a body over 10 MB or an event over Lambda's limit,
+//   - 500 if the function is throttled,
+//   - 502 if the function fails or its response is malformed,
+//   - 504 if the integration timeout passes.
+//
+// If the client disconnects, the function continues.
 func RESTAPI(routes map[string]RESTRoute, optFns ...func(*RESTAPIOptions)) http.Handler {
 	opts := RESTAPIOptions{
 		AccountID: ids.AccountID, APIID: "local", Stage: "Prod",
@@ -145,7 +150,7 @@ func (a *restAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	event.setBody(body, a.isBinary(r.Header.Get("Content-Type")))
 	payload, err := json.Marshal(event)
-	if err != nil { // strings, numbers and maps of strings
+	if err != nil { // can't happen: event consists of strings, numbers and maps of strings
 		log.ErrorContext(r.Context(), "event is not JSON", "error", err)
 		writeIntegrationError(w, http.StatusInternalServerError)
 		return

@@ -13,14 +13,15 @@ import (
 
 // RESTAuthorizer is a Lambda authorizer of a REST API. Answers are not cached.
 //
-// The answer is 401, and the function isn't called, if the token is missing or
-// invalid, or if an identity source is missing. It is also 401 if the function fails
-// with "Unauthorized", 403 if the policy doesn't allow the request, and 500 for any
-// other failure and for a malformed answer.
+// A refused request is answered with
+//   - 401 if an identity source is missing or the token is invalid (the function isn't
+//     called), or if the function fails with "Unauthorized",
+//   - 403 if the policy doesn't allow the request,
+//   - 500 after any other failure or a malformed answer.
 type RESTAuthorizer struct {
 	Function lambdarun.Invoker
-	// Token makes an authorizer of type TOKEN, which gets only the value of the first
-	// identity source. Otherwise the type is REQUEST.
+	// Token is true for the type TOKEN, and false for REQUEST. A TOKEN authorizer gets
+	// only the value of the first identity source.
 	Token bool
 	// IdentitySources name required parts of a request: "header.Name",
 	// "querystring.name" or "stageVariables.name". For TOKEN it is a single header.
@@ -29,7 +30,7 @@ type RESTAuthorizer struct {
 	Validation *regexp.Regexp
 }
 
-// authorize returns the requestContext.authorizer of the function behind the route.
+// authorize returns the value of requestContext.authorizer for the route's function.
 func (a *RESTAuthorizer) authorize(r *http.Request, opts *RESTAPIOptions, ev *restEvent) (map[string]any, error) {
 	token := ""
 	for _, name := range a.IdentitySources {
@@ -57,7 +58,7 @@ func (a *RESTAuthorizer) authorize(r *http.Request, opts *RESTAPIOptions, ev *re
 	}
 	out := map[string]any{"principalId": answer.PrincipalID, "integrationLatency": 0}
 	for name, v := range answer.Context {
-		// Simple values become text, and others aren't allowed.
+		// Numbers and bools become text. Objects and arrays aren't allowed.
 		switch v := v.(type) {
 		case nil, string:
 			out[name] = v
@@ -102,7 +103,8 @@ func (a *RESTAuthorizer) event(ev *restEvent, arn, token string) any {
 	}
 }
 
-// orEmpty returns an object in places where the function's own event has null.
+// orEmpty returns an empty map for nil: an authorizer's event has {} where the function's
+// event has null.
 func orEmpty[V any](m map[string]V) map[string]V {
 	if m == nil {
 		return map[string]V{}

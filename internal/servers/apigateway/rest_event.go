@@ -94,14 +94,14 @@ func (a *restAPI) event(r *http.Request, key string, params map[string]string, r
 		if ev.Query == nil {
 			ev.Query, ev.MultiValueQuery = make(map[string]string), make(map[string][]string)
 		}
-		ev.Query[name] = value // the last one counts
+		ev.Query[name] = value // the last value of a name is used
 		ev.MultiValueQuery[name] = append(ev.MultiValueQuery[name], value)
 	}
 	return ev
 }
 
-// setHeaders fills both maps, in the spelling of the client, and adds what API
-// Gateway adds.
+// setHeaders fills both header maps, with names in the client's spelling. It adds the
+// headers that API Gateway adds.
 func (a *restAPI) setHeaders(ev *restEvent, r *http.Request, sourceIP string) {
 	ev.Headers, ev.MultiValueHeaders = make(map[string]string), make(map[string][]string)
 	set := func(name string, values ...string) {

@@ -49,7 +49,7 @@ func parseRESTResponse(payload []byte, decode bool) (*httpResponse, error) {
 	for _, name := range slices.Sorted(maps.Keys(resp.Headers)) {
 		header[http.CanonicalHeaderKey(name)] = []string{string(resp.Headers[name])}
 	}
-	// these win over Headers
+	// MultiValueHeaders replace Headers of the same name
 	for _, name := range slices.Sorted(maps.Keys(resp.MultiValueHeaders)) {
 		values := make([]string, 0, len(resp.MultiValueHeaders[name]))
 		for _, v := range resp.MultiValueHeaders[name] {
@@ -83,7 +83,7 @@ func parseRESTResponse(payload []byte, decode bool) (*httpResponse, error) {
 	return &httpResponse{status: status, header: header, body: body}, nil
 }
 
-// restHeader is the value of a header, which may be a number or a bool too.
+// restHeader is the value of a header: a text, a number or a bool.
 type restHeader string
 
 func (h *restHeader) UnmarshalJSON(data []byte) error {

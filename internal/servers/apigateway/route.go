@@ -15,8 +15,8 @@ type route struct {
 	segments []string // segments of the path, without the leading slash
 }
 
-// CheckRoute returns the error of a route key, such as "GET /rides/{id}" or
-// "$default".
+// CheckRoute returns an error if a route key is not valid. "GET /rides/{id}" and
+// "$default" are valid.
 func CheckRoute(key string) error {
 	if key == defaultRouteKey {
 		return nil
@@ -56,9 +56,9 @@ func parameter(segment string) (name string, ok bool) {
 
 func isGreedy(segment string) bool { return strings.HasSuffix(segment, "+}") }
 
-// match returns the path parameters if the route takes the request. path is
-// split at its slashes, so a trailing slash makes another, empty segment, which
-// no parameter matches.
+// match returns the path parameters if the route takes the request. path is split at its
+// slashes, so a path that ends with a slash has an empty last segment, which no parameter
+// matches.
 func (r route) match(method string, path []string) (params map[string]string, ok bool) {
 	if r.method != "ANY" && r.method != method {
 		return nil, false
