@@ -12,9 +12,9 @@ import (
 )
 
 // BuildBootstrap builds the main package pkg into the file out, with the flags of a
-// deployed function. pkg is an argument of go build in the current directory. The binary is
-// for this machine's system and architecture, without a version control stamp. The error
-// has the compiler's messages.
+// deployed function. pkg is an argument of go build in the current directory. The binary
+// is for this machine's system and architecture, without a version control stamp. The
+// error contains the compiler's messages.
 func BuildBootstrap(ctx context.Context, pkg, out string) error {
 	return BuildBootstrapIn(ctx, "", pkg, out)
 }

@@ -19,9 +19,9 @@ const (
 	defaultMaxConcurrency = 10
 	defaultMemoryMB       = 128
 
-	// maxPerProcess is Lambda's limit on Managed Instances.
+	// maxPerProcess is Lambda's limit for PerProcess on Managed Instances.
 	maxPerProcess = 1600
-	// maxTimeout is Lambda's limit.
+	// maxTimeout is Lambda's limit for Timeout.
 	maxTimeout = 15 * time.Minute
 	// initTimeout is how long Lambda waits until a process asks for work.
 	initTimeout = 10 * time.Second
@@ -37,25 +37,25 @@ type Config struct {
 	// Dir is the folder with the function's other files: the process's working directory
 	// and LAMBDA_TASK_ROOT. Default: the folder of Binary.
 	Dir string
-	// Env holds more variables for the process, as "NAME=value"; they win over
-	// Lambda's own, except AWS_LAMBDA_RUNTIME_API. The parent's environment is
-	// not passed on. AWS_REGION, default us-east-1, also sets the ARN's region.
+	// Env holds more variables for the process, as "NAME=value". They replace Lambda's
+	// variables, except AWS_LAMBDA_RUNTIME_API. The parent's environment is not passed
+	// on. AWS_REGION, default us-east-1, also sets the ARN's region.
 	Env []string
-	// Timeout is how long an invocation may take; then the sandbox is killed. The
-	// start of a process does not count. Default 3 s, at most 15 min.
+	// Timeout is how long an invocation may take, without the start of the process. After
+	// the timeout the sandbox is killed. Default 3 s, at most 15 min.
 	Timeout time.Duration
 	// Overtime is how long an invocation may continue after its deadline before the
-	// sandbox is killed. Lambda allows none; tests use Overtime to stop a process
-	// and wake it when others believe it dead. Default 0.
+	// sandbox is killed. Lambda allows none; a test can stop a process, and continue it
+	// when other processes take it for dead. Default 0.
 	Overtime time.Duration
 	// MaxConcurrency is the largest number of invocations in flight, and of processes.
 	// Default 10.
 	MaxConcurrency int
 	// PerProcess is how many invocations a process runs at a time. Default 1, as in
 	// Lambda. Lambda Managed Instances have more: the process reads the number from
-	// AWS_LAMBDA_MAX_CONCURRENCY and asks for as many invocations at once. An
-	// invocation that times out fails for its caller, but its process is not killed
-	// and works on, so Overtime has no effect.
+	// AWS_LAMBDA_MAX_CONCURRENCY and asks for as many invocations at once. If the number
+	// is above 1, an invocation that times out fails for its caller, but the process is
+	// not killed, and Overtime has no effect.
 	PerProcess int
 	// PerTenant separates tenants, like Lambda's tenant isolation: each invocation
 	// is for a tenant ([ForTenant]), and a process works only for the tenant of its
@@ -68,7 +68,7 @@ type Config struct {
 	// even if both are the same writer.
 	Stdout, Stderr io.Writer
 
-	after func(time.Duration) <-chan time.Time // ends invocations; time.After, except in tests
+	after func(time.Duration) <-chan time.Time // makes the timers of deadlines; time.After, except in tests
 }
 
 // withDefaults returns c with its zero fields filled in, or an error for an invalid
@@ -173,7 +173,7 @@ func (c Config) environ(runtimeAPI, logStream string) []string {
 		"TZ=:UTC",
 		"_HANDLER=bootstrap",
 	}
-	// The last entry of a name counts.
+	// If a name has several entries, the last one is used.
 	env = append(env, c.Env...)
 	if c.PerProcess > 1 {
 		env = append(env, "AWS_LAMBDA_MAX_CONCURRENCY="+strconv.Itoa(c.PerProcess))

@@ -2,12 +2,12 @@
 // Docker.
 //
 // [Start] takes the path of a custom-runtime binary (provided.al2023, built by
-// [BuildBootstrap] or by the go build of the deployed function) and runs it as Lambda does.
-// Each concurrent invocation has a process, its sandbox, which is reused while it lives. As
-// on Lambda Managed Instances, a process can also run several invocations
-// ([Config.PerProcess]). If the function separates tenants ([Config.PerTenant]), no process
-// works for two tenants. Every sandbox has its own Runtime API on 127.0.0.1. [InProcess]
-// runs a handler of this program instead.
+// [BuildBootstrap] or by the go build of the deployed function) and runs it as Lambda
+// does. Each concurrent invocation runs in a process of its own, called a sandbox. Later
+// invocations reuse the process. As on Lambda Managed Instances, a process can also run
+// several invocations ([Config.PerProcess]). If the function separates tenants
+// ([Config.PerTenant]), no process works for two tenants. Every sandbox has its own
+// Runtime API on 127.0.0.1. [InProcess] runs a handler of this program instead.
 //
 //	fn, err := lambdarun.Start(ctx, lambdarun.Config{Binary: "dist/api/bootstrap"})
 //	if err != nil {

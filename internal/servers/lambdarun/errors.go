@@ -15,8 +15,8 @@ var (
 	// ErrRequestTooLarge matches the error of a payload over [MaxRequestBytes].
 	// The function did not run.
 	ErrRequestTooLarge = errors.New("request payload over 6291456 bytes")
-	// ErrClosed matches the error of an invocation that comes after Close, or that Close
-	// cut short: the function may have run in part.
+	// ErrClosed matches the error of an invocation that was made after Close, or that Close
+	// interrupted: the function may have run in part.
 	ErrClosed = errors.New("function is closed")
 )
 
@@ -25,8 +25,8 @@ const (
 	// TypeTimedOut: the deadline passed and the sandbox was killed, or a sandbox was
 	// not ready within ten seconds of its start.
 	TypeTimedOut = "Sandbox.Timedout"
-	// TypeExited: the process ended before it answered, by itself or killed, during
-	// the invocation or before it asked for the first invocation.
+	// TypeExited: the process exited or was killed before it answered the invocation, or
+	// before it asked for its first invocation.
 	TypeExited = "Runtime.ExitError"
 	// TypeInvalidEntrypoint: the binary could not be started.
 	TypeInvalidEntrypoint = "Runtime.InvalidEntrypoint"
@@ -35,8 +35,8 @@ const (
 	TypeResponseTooLarge = "Function.ResponseSizeTooLarge"
 )
 
-// FunctionError says that an invocation began and failed: the function returned an
-// error or panicked, or its sandbox died. Its effects until then remain.
+// FunctionError says that an invocation began and failed: the function returned an error
+// or panicked, or its sandbox died. The effects of the invocation until then remain.
 type FunctionError struct {
 	// Type is the name of the error's Go type, or one of the Type constants.
 	Type string
@@ -72,7 +72,7 @@ func reportedError(requestID, header string, body []byte) *FunctionError {
 		Message string `json:"errorMessage"`
 	}
 	if err := json.Unmarshal(body, &report); err != nil {
-		// Lambda passes on a body that is not JSON as a text.
+		// Lambda passes on a body that is not JSON as the error's message.
 		if header == "" {
 			header = "Runtime.Unknown"
 		}
@@ -84,7 +84,8 @@ func reportedError(requestID, header string, body []byte) *FunctionError {
 	return &FunctionError{Type: report.Type, Message: report.Message, RequestID: requestID, Payload: body}
 }
 
-// trailerError reads an error sent after the begin of a response; body is base64.
+// trailerError reads an error from the trailer of a response that had begun; body is
+// base64.
 func trailerError(requestID, errType, body string) *FunctionError {
 	report, err := base64.StdEncoding.DecodeString(body)
 	if err != nil {

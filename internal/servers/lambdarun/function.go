@@ -15,7 +15,7 @@ import (
 // is safe for concurrent use.
 type Function struct {
 	cfg  Config
-	stop func() bool // separates the function from Start's context
+	stop func() bool // ends the effect of Start's context on the function
 	// wg counts the invocations and the processes.
 	wg       sync.WaitGroup
 	outputMu sync.Mutex
@@ -24,7 +24,7 @@ type Function struct {
 	closed   bool
 	inFlight int
 	all      map[*sandbox]struct{}
-	idle     []*sandbox // with a free worker; the most recently used last
+	idle     []*sandbox // sandboxes with a free worker; the most recently used is last
 }
 
 var _ Invoker = (*Function)(nil)
@@ -36,12 +36,11 @@ type Sandbox struct {
 	Since     time.Time // when the process got the invocation
 }
 
-// Start checks the configuration and returns a function ready for invocations.
-// Processes start on demand, so a binary that cannot run shows only at the first
+// Start checks the configuration and returns a function ready for invocations. Processes
+// start on demand, so a binary that cannot run causes an error only at the first
 // invocation.
 //
-// When ctx ends, the function's processes are killed. Call [Function.Close]
-// nevertheless.
+// When ctx ends, the function's processes are killed. Call [Function.Close] even then.
 func Start(ctx context.Context, cfg Config) (*Function, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -52,11 +51,10 @@ func Start(ctx context.Context, cfg Config) (*Function, error) {
 	return f, nil
 }
 
-// Invoke runs the function once. It returns when the sandbox is ready for the next
-// invocation or gone, so that consecutive invocations share a process (of the same
-// tenant, if the function separates tenants). Besides a [*FunctionError] and the
-// context's error, errors match [ErrThrottled], [ErrRequestTooLarge], [ErrTenant], [ErrRecursive] or
-// [ErrClosed].
+// Invoke runs the function once. It returns when the sandbox is free for the next invocation, or
+// gone, so that consecutive invocations share a process. If the function separates tenants, only
+// invocations of the same tenant share one. Besides a [*FunctionError] and the context's error,
+// errors match [ErrThrottled], [ErrRequestTooLarge], [ErrTenant], [ErrRecursive] or [ErrClosed].
 func (f *Function) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	wrap := func(err error) error {
 		return fmt.Errorf("lambdarun: invoke %s: %w", f.cfg.Name, err)
@@ -130,9 +128,9 @@ func (f *Function) PIDs() []int {
 	return pids
 }
 
-// PID returns the process that got work last among the processes that run an invocation, or
-// else among the idle processes. PID is 0 if there is no process, as before the first
-// invocation and after the death of the last process.
+// PID returns the id of the process that most recently began its invocation. If no
+// invocation runs, it is the most recently used idle process. PID returns 0 if there is
+// no process.
 func (f *Function) PID() int {
 	if running := f.Running(); len(running) > 0 {
 		return running[len(running)-1].PID
@@ -165,10 +163,10 @@ func (f *Function) Kill(pid int) error {
 	return nil
 }
 
-// Restart kills all processes of the function, for example after a change of its
-// binary, and returns their number when they are gone. Invocations that a process
-// has received end with [TypeExited]; invocations that wait for a process to start,
-// and later ones, get a new process.
+// Restart kills all processes of the function, for example after a change of its binary,
+// and returns their number when they are gone. Invocations that a process has received
+// end with [TypeExited]; invocations that wait for a process to start, and later
+// invocations, get a new process.
 func (f *Function) Restart() int {
 	f.mu.Lock()
 	f.idle = nil
@@ -206,8 +204,9 @@ func (f *Function) shutdown() {
 // starter starts the process of a new sandbox, for the invocation with that id.
 type starter func(requestID string)
 
-// acquire claims a place for an invocation, in a sandbox with a free worker or in a
-// new sandbox, which the caller has to start. The caller must call wg.Done.
+// acquire counts an invocation and takes a worker for it, in an idle sandbox or in a new
+// one. If the starter is not nil, the caller must call it to start the new sandbox. The
+// caller must call wg.Done.
 func (f *Function) acquire(ctx context.Context) (starter, *sandbox, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -260,14 +259,14 @@ func (f *Function) leave(s *sandbox) {
 	}
 }
 
-// run takes inv through a sandbox: s, or a new sandbox if s is dead.
+// run runs inv in s, or in a new sandbox if s is dead.
 func (f *Function) run(ctx context.Context, start starter, s *sandbox, inv *invocation) (out outcome) {
-	var back <-chan struct{} // nil: the worker does not come back
+	var back <-chan struct{} // closed when the worker is free; nil if the worker is gone
 	defer func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		// The place and the worker become free together: the invocation that gets
-		// the place must find the worker.
+		// inFlight falls when the worker becomes free: the next invocation must find the
+		// worker.
 		f.inFlight--
 		delete(s.runs, inv)
 		// Close killed the process, so TypeExited is not the cause.
@@ -292,8 +291,8 @@ func (f *Function) run(ctx context.Context, start starter, s *sandbox, inv *invo
 			f.mu.Unlock()
 			return outcome{err: ErrClosed}
 		}
-		// A sandbox that died idle, or whose start was ended by Restart, has not
-		// seen the invocation.
+		// A new sandbox is used if the old one has not seen the invocation: it died idle,
+		// or Restart ended its start.
 		if start != nil && !s.retired {
 			f.mu.Unlock()
 			if s.upErr != nil {
@@ -317,14 +316,14 @@ func (f *Function) run(ctx context.Context, start starter, s *sandbox, inv *invo
 	return out
 }
 
-// leaveAfter gives a worker of s back when back is closed. leaveAfter doesn't wait: an
+// leaveAfter frees a worker of s when back is closed. leaveAfter doesn't wait: an
 // invocation that timed out may go on for long. The caller holds mu.
 func (f *Function) leaveAfter(back <-chan struct{}, s *sandbox) {
 	select {
 	case <-back:
 		f.leave(s)
 	default:
-		f.wg.Go(func() { // the invocation has not called Done yet
+		f.wg.Go(func() { // wg is not 0: the invocation has not called Done yet
 			<-back
 			f.mu.Lock()
 			defer f.mu.Unlock()
@@ -333,8 +332,8 @@ func (f *Function) leaveAfter(back <-chan struct{}, s *sandbox) {
 	}
 }
 
-// hand gives inv to a sandbox when a worker waits for work; the clock starts then.
-// It returns false if the process is gone.
+// hand gives inv to a worker of s that asks for work, and sets the deadline of inv. It
+// returns false if the process is gone.
 func (f *Function) hand(s *sandbox, inv *invocation) bool {
 	if s.shared() {
 		<-s.up
@@ -358,8 +357,8 @@ func (f *Function) hand(s *sandbox, inv *invocation) bool {
 	return true
 }
 
-// newSandbox returns a sandbox that shutdown can find, with one worker taken, and
-// the function that starts its process. The caller holds mu.
+// newSandbox adds a new sandbox to f.all and takes one of its workers. It returns the
+// sandbox and the function that starts the process. The caller holds mu.
 func (f *Function) newSandbox(ctx context.Context) (starter, *sandbox) {
 	ctx, kill := context.WithCancel(ctx)
 	s := &sandbox{
@@ -373,7 +372,7 @@ func (f *Function) newSandbox(ctx context.Context) (starter, *sandbox) {
 	f.all[s] = struct{}{}
 	f.wg.Add(1)
 	if s.shared() {
-		f.idle = append(f.idle, s) // others may wait for it to start
+		f.idle = append(f.idle, s) // other invocations may wait for its start
 	}
 	f.enter(s)
 	return func(requestID string) {

@@ -27,16 +27,16 @@ type InProcessFunction struct {
 
 var _ Invoker = (*InProcessFunction)(nil)
 
-// InProcess returns an [Invoker] that calls h, for example the result of
-// lambda.NewHandler of aws-lambda-go, to serve the same front without processes. A
-// timeout of 0 is Lambda's default of 3 s.
+// InProcess returns an [Invoker] that calls h in this process. h can be the result of
+// lambda.NewHandler of aws-lambda-go. A timeout of 0 is Lambda's default of 3 s.
 //
 // h gets a context with a deadline, a request id, an ARN and a trace header, as in Lambda. An error
 // or a panic of h becomes a [*FunctionError] as aws-lambda-go would report it. Concurrency has no
 // limit. A handler that lambda.NewHandler makes of a Go function reuses the memory of its answers,
 // so make a new handler for each invocation if several run at once. At the deadline the invocation
-// ends with [TypeTimedOut]. Code in this process cannot be killed: h continues until it heeds its
-// context. A panic in another goroutine of h, or os.Exit, ends this process.
+// ends with [TypeTimedOut]. Code in this process cannot be killed: h continues until it returns,
+// and should return when its context ends. A panic in another goroutine of h, or os.Exit, ends this
+// process.
 //
 // InProcess panics if h is nil or timeout is negative.
 func InProcess(h Invoker, timeout time.Duration) *InProcessFunction {

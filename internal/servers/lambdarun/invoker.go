@@ -14,9 +14,9 @@ const (
 // for concurrent use.
 //
 // ctx bounds how long the caller waits, not how long the function runs. When ctx ends, Invoke
-// returns an error that wraps the context's. An invocation that has begun goes on until it is done
-// or reaches the function's own timeout, as in Lambda. Until then the caller must not change the
-// payload.
+// returns an error that wraps the context's error. An invocation that has begun goes on until it
+// is done or reaches the function's own timeout, as in Lambda. Until then the caller must not
+// change the payload.
 //
 // The error is a [*FunctionError] if the function reported an error or died.
 type Invoker interface {

@@ -16,14 +16,15 @@ import (
 // Lambda ends the chain as a loop.
 const MaxLineage = 16
 
-// ErrRecursive matches the error of an invocation that was ended as a loop. The function did
-// not run.
+// ErrRecursive matches the error of an invocation that was refused as part of a loop. The
+// function did not run.
 var ErrRecursive = errors.New("the function is in a recursive loop")
 
 type traceKey struct{}
 
-// Traced returns a context whose invocations continue the chain of a trace header. A function's
-// SDK sends the header with each request, and a queue keeps it in AWSTraceHeader.
+// Traced returns a context for invocations that continue the chain of a trace header. A
+// function's SDK sends the header with each request, and a queue stores it in a message's
+// AWSTraceHeader.
 func Traced(ctx context.Context, header string) context.Context {
 	return context.WithValue(ctx, traceKey{}, header)
 }
@@ -58,7 +59,7 @@ func lineage(header, function string) (n int, members, others []string) {
 	return n, members, others
 }
 
-// lineageID returns the prefix of a function's lineage.
+// lineageID returns the text before a function's count in a header.
 func lineageID(function string) string {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(function)) // never fails

@@ -22,7 +22,7 @@ type invocation struct {
 	// since and deadline are set when a sandbox takes the invocation.
 	since    time.Time
 	deadline time.Time
-	// answer has room for the answer, so that posting never blocks.
+	// answer is buffered, so that posting an answer never blocks.
 	answer chan outcome
 }
 
@@ -38,8 +38,8 @@ type outcome struct {
 
 // runtimeAPI is the Runtime API of a sandbox: the process asks runtimeAPI for work and
 // posts results to it. runtimeAPI accepts an answer only for an invocation that it holds,
-// and only once. For a process with one worker it holds only the last invocation: after the
-// deadline of an invocation the process can't answer for the next.
+// and only once. For a process with one worker it holds only the last invocation: a late
+// answer to an earlier invocation is refused.
 type runtimeAPI struct {
 	arn     string
 	workers int
@@ -47,14 +47,14 @@ type runtimeAPI struct {
 	// finished its last invocation.
 	polled chan struct{}
 	work   chan *invocation
-	// initFailed has room for the report.
+	// initFailed is buffered, so that the report of a failed start never blocks.
 	initFailed chan *FunctionError
 
 	mu   sync.Mutex
 	held map[string]*invocation
 }
 
-// newRuntimeAPI serves a process with this number of workers. Each worker asks for work.
+// newRuntimeAPI returns the Runtime API for a process with this number of workers.
 func newRuntimeAPI(arn string, workers int) *runtimeAPI {
 	return &runtimeAPI{
 		arn:        arn,
@@ -102,8 +102,7 @@ func (a *runtimeAPI) hold(inv *invocation) {
 	a.held[inv.id] = inv
 }
 
-// take returns the held invocation with the given id, and holds it no longer; nil if there
-// is none.
+// take removes and returns the held invocation with the given id; nil if there is none.
 func (a *runtimeAPI) take(id string) *invocation {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -128,7 +127,7 @@ func (a *runtimeAPI) serveNext(w http.ResponseWriter, r *http.Request) {
 		if inv.tenant != "" {
 			h.Set("Lambda-Runtime-Aws-Tenant-Id", inv.tenant)
 		}
-		// A process that cannot read its work dies or times out.
+		// An error is ignored: a process that cannot read its work dies or times out.
 		_, _ = w.Write(inv.payload)
 	case <-r.Context().Done():
 	}
@@ -137,7 +136,7 @@ func (a *runtimeAPI) serveNext(w http.ResponseWriter, r *http.Request) {
 func (a *runtimeAPI) serveResponse(w http.ResponseWriter, r *http.Request) {
 	body, tooLarge, err := readLimited(r.Body, MaxResponseBytes)
 	if err != nil {
-		// The process broke off: there is no answer, and probably no process.
+		// The body ended early: there is no answer, and the process has probably died.
 		writeRuntimeStatus(w, http.StatusBadRequest, "InvalidRequest", "response body cut short")
 		return
 	}

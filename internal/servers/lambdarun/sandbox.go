@@ -85,8 +85,8 @@ func serveRuntimeAPI(ctx context.Context, api *runtimeAPI) (*apiServer, error) {
 		Handler:           api.handler(),
 		ReadHeaderTimeout: 10 * time.Second,
 		ErrorLog:          log.New(io.Discard, "", 0),
-		// http.Server.Close does not wait for handlers; conns does. Serve itself reports
-		// StateNew, so no Add can follow its return.
+		// http.Server.Close does not wait for handlers; conns does. Serve itself calls
+		// this hook with StateNew, so Add isn't called after Serve has returned.
 		ConnState: func(_ net.Conn, state http.ConnState) {
 			switch state {
 			case http.StateNew:
@@ -112,8 +112,8 @@ func (s *apiServer) close() {
 }
 
 // run starts the process, and returns when the process has ended and all resources of the
-// sandbox are released. run calls started once, with the process's id or with the error of
-// the start. run calls ended before gone is closed. kill cancels ctx.
+// sandbox are released. run calls started once, with the process's id or with the error
+// of the start. run calls ended before s.gone is closed. s.kill must cancel ctx.
 func (s *sandbox) run(ctx context.Context, cfg Config, outputMu *sync.Mutex, started func(pid int, err error), ended func()) {
 	defer close(s.gone)
 	defer ended()
@@ -154,7 +154,7 @@ func (s *sandbox) ready(requestID string) error {
 	select {
 	case <-s.api.polled:
 		if s.shared() {
-			s.api.polled <- struct{}{} // for the first invocation
+			s.api.polled <- struct{}{} // put the token back for the first invocation
 		}
 		return nil
 	case <-s.gone:
@@ -163,7 +163,7 @@ func (s *sandbox) ready(requestID string) error {
 		<-s.gone
 		return timedOutError(requestID, initTimeout)
 	}
-	// The function's own error says more than its death.
+	// The error that the function reported says more than its exit status.
 	select {
 	case err := <-s.api.initFailed:
 		err.RequestID = requestID
@@ -209,7 +209,8 @@ func (s *sandbox) finishShared(inv *invocation, cfg Config) (out outcome, back <
 func (s *sandbox) finish(inv *invocation, cfg Config) (out outcome, reusable bool) {
 	late := cfg.after(time.Until(inv.deadline.Add(cfg.Overtime)))
 
-	// A posted answer counts, whatever else has happened.
+	// A posted answer is the outcome, even if the process has died or the deadline has
+	// passed.
 	answered := func(otherwise error) outcome {
 		select {
 		case out := <-inv.answer:
