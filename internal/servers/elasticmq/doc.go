@@ -11,8 +11,8 @@
 // A test calls [Start], which skips the test if there is no queue, and closes the
 // queue at the end.
 //
-// Make and use queues by the SQS API, with delay, visibility timeout, redrive policy
-// and FIFO order.
+// Make and use queues by the SQS API. Delay, visibility timeout, redrive policy and FIFO
+// order work.
 //
 // # Where the queue comes from
 //
@@ -20,16 +20,18 @@
 //
 //  1. the endpoint in AWS_ENDPOINT_URL_SQS; nothing is started, and a host that
 //     isn't loopback is refused unless QUEUELOCAL_ALLOW_REMOTE=1;
-//  2. Java 17 or newer (JAVA_HOME, then PATH) and jars in the cache;
-//  3. Java and Maven: a pinned pom is resolved into the cache and every file
-//     checked against pinned SHA-256 sums, then as before;
-//  4. nothing: [ErrUnavailable], with a line for each source that was tried.
+//  2. Java 17 or newer (JAVA_HOME, then PATH), and jars that are in the cache already;
+//  3. Java and Maven: Maven downloads the jars of a pinned pom into the cache, and every
+//     file is checked against pinned SHA-256 sums.
+//
+// If none works, the error matches [ErrUnavailable] and has a line for each source.
 //
 // A first run downloads about 37 MB, a later run starts in about two seconds. The cache is
 // the folder samekey in [os.UserCacheDir], or DYNAMOTEST_CACHE, as for dynamotest.
 //
 // The server runs in its own process, without AWS variables of the environment.
-// [Server.Close] ends it; on Linux it also dies if its parent is killed.
+// [Server.Close] ends the process. On Linux the process also ends if its parent is
+// killed.
 //
 // # Differences from SQS
 //

@@ -30,8 +30,8 @@ const (
 // instead of skipping it.
 var ErrUnavailable = errors.New("elasticmq: no SQS available")
 
-// Required reports whether a test must fail instead of being skipped if there is no
-// queue: REQUIRE_QUEUE or REQUIRE_DYNAMODB is set, to anything but "", "0" and
+// Required reports whether a test without a queue must fail instead of being skipped.
+// This is so if REQUIRE_QUEUE or REQUIRE_DYNAMODB has a value other than "", "0" and
 // "false".
 func Required() bool {
 	return servers.Required(envRequire) || servers.Required(envRequireAll)

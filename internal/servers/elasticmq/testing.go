@@ -16,8 +16,8 @@ const startTimeout = 10 * time.Minute
 // test's end. If this machine can't run a queue, Start skips the test, or fails it if
 // a queue is [Required], and names what is missing. Every other error fails the test.
 //
-// Each call starts a separate process, unless AWS_ENDPOINT_URL_SQS names an endpoint,
-// which tests share: give queues unique names.
+// Each call starts a separate process. If AWS_ENDPOINT_URL_SQS names an endpoint, no
+// process is started and tests share the endpoint: give queues unique names.
 func Start(tb testing.TB) *Server {
 	tb.Helper()
 	return startWith(tb, &servers.Missed, Find)
