@@ -19,7 +19,7 @@ import (
 const mavenGoal = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
 
 // Bundle describes an install: jars, and files beside them. The folder of an install
-// has lib/ with the jars, pom.xml, the files, and a marker that is written last.
+// contains lib/ with the jars, pom.xml, the Files, and a marker that is written last.
 type Bundle struct {
 	// Name is the name of the folder, with the version.
 	Name string
@@ -28,7 +28,7 @@ type Bundle struct {
 	// Sums has a line "<sha256 in hex>  <file name>" for each file that Maven must put into
 	// lib, and no other line.
 	Sums []byte
-	// Files are the files beside lib, by name.
+	// Files are the contents of the files beside lib, keyed by name.
 	Files map[string][]byte
 }
 
@@ -37,8 +37,8 @@ func (b Bundle) Dir(root string) string { return filepath.Join(root, b.Name) }
 
 const markerFile = ".ok"
 
-// marker returns the content of the marker file. It depends on the recipe, so that an
-// install of another recipe doesn't count.
+// marker returns the content of the marker file. The content depends on the recipe (POM,
+// Sums and Files), so that an install by another recipe is not used.
 func (b Bundle) marker() []byte {
 	h := sha256.New()
 	add := func(part []byte) {
@@ -54,7 +54,7 @@ func (b Bundle) marker() []byte {
 }
 
 // Cached returns nil if dir holds a finished install of this recipe. Checksums were
-// verified before the marker was written. Cached compares only the names, which is
+// verified before the marker was written. Cached compares only the file names, which is
 // fast and detects a partly emptied folder.
 func (b Bundle) Cached(dir string) error {
 	got, err := os.ReadFile(filepath.Join(dir, markerFile))
@@ -71,9 +71,10 @@ func (b Bundle) Cached(dir string) error {
 	return checkNames(filepath.Join(dir, "lib"), sums)
 }
 
-// Install downloads the jars by Maven into b.Dir(root), unless the jars are there. Install
-// works in a temporary folder that becomes the install by one rename. So no crash leaves,
-// and no other process sees, an incomplete install. The lock only avoids a second download.
+// Install downloads the jars by Maven into b.Dir(root), unless the jars are there.
+// Install works in a temporary folder and renames it once, so that b.Dir(root) never
+// contains an incomplete install, even after a crash. The lock only avoids a second
+// download.
 //
 // The error matches [ErrChecksum] if Maven downloaded files other than the pinned
 // ones.

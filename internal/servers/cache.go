@@ -37,11 +37,10 @@ func makeTmp(dir string) (string, error) {
 	return tmp, nil
 }
 
-// removeOld removes entries of dir that have the prefix and are older than a day:
-// their processes must have been killed, since no install and no test run lasts so
-// long.
+// removeOld removes entries of dir that have the prefix and are older than a day. Their
+// processes were killed: no install and no test run lasts a day.
 func removeOld(dir, prefix string) {
-	entries, _ := os.ReadDir(dir) // leftovers only cost space
+	entries, _ := os.ReadDir(dir) // an error doesn't matter: the entries only cost space
 	for _, e := range entries {
 		info, err := e.Info()
 		if err == nil && strings.HasPrefix(e.Name(), prefix) && time.Since(info.ModTime()) > 24*time.Hour {

@@ -33,12 +33,12 @@ func isLoopback(host string) bool {
 	return err == nil && ip.Unmap().IsLoopback()
 }
 
-// Allowed reports whether an environment variable lifts a safety rule: only the value
-// "1" does.
+// Allowed reports whether an environment variable is "1", the only value that lifts a
+// safety rule.
 func Allowed(variable string) bool { return os.Getenv(variable) == "1" }
 
-// Required reports whether an environment variable is set: to anything except "", "0"
-// and "false".
+// Required reports whether an environment variable has a value other than "", "0" and
+// "false".
 func Required(variable string) bool {
 	switch os.Getenv(variable) {
 	case "", "0", "false":
@@ -47,8 +47,8 @@ func Required(variable string) bool {
 	return true
 }
 
-// Search is an error with the reason why each source of a server failed, a line for
-// each source.
+// Search is an error with a line for each source of a server: the reason why the source
+// failed.
 type Search struct{ tried []string }
 
 // Miss adds a source and the reason why it failed.

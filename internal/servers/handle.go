@@ -27,8 +27,8 @@ func (h *Handle) HTTP() *http.Client {
 		if def, ok := http.DefaultTransport.(*http.Transport); ok {
 			tr = def.Clone()
 		}
-		// Tests let many goroutines race on one host; the default of two idle
-		// connections would open and close one for nearly every request.
+		// Many goroutines of a test call one host. With the default of two idle
+		// connections, nearly every request would open and close a connection.
 		tr.MaxIdleConnsPerHost = 100
 		// shorter than the server's own timeout: a request on a connection that is being
 		// closed would fail, and nothing retries here

@@ -14,7 +14,8 @@ import (
 )
 
 // findJava returns the absolute path of a java command of that version or newer. It tries the
-// command of JAVA_HOME first, then that of PATH. The error says what is wrong with each.
+// command in JAVA_HOME first, and then the command in PATH. The error says what is wrong with
+// each command.
 func findJava(ctx context.Context, version int) (string, error) {
 	var candidates []string
 	var problems error

@@ -126,8 +126,8 @@ func parseProcNet(r io.Reader) ([]listener, error) {
 	return found, sc.Err()
 }
 
-// parseProcAddr reads "0100007F:1F90": the address in words of 32 bits, each
-// printed as the machine would read it from memory, and the port.
+// parseProcAddr reads an address and a port such as "0100007F:1F90". The address consists
+// of 32-bit words in the machine's byte order.
 func parseProcAddr(s string) (netip.AddrPort, error) {
 	host, port, ok := strings.Cut(s, ":")
 	b, err := hex.DecodeString(host)

@@ -4,8 +4,8 @@ package servers
 
 import "context"
 
-// lock does nothing on systems without flock: two first runs at once then both download,
-// and the run that renames first wins.
+// lock does nothing on systems without flock. If two first runs happen at once, both
+// download, and the first rename wins.
 func lock(context.Context, string) (unlock func(), err error) {
 	return func() {}, nil
 }

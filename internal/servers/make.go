@@ -2,8 +2,8 @@ package servers
 
 import "strings"
 
-// OfMake reports whether variable, as NAME=VALUE, is one that make sets for nested makes: its flags
-// or its level. These variables make a nested make print directories.
+// OfMake reports whether make sets variable (NAME=VALUE) for nested makes: its flags or its level.
+// With these variables a nested make prints directories.
 func OfMake(variable string) bool {
 	name, _, _ := strings.Cut(variable, "=")
 	return strings.HasPrefix(name, "MAKE") || name == "MFLAGS"

@@ -12,11 +12,11 @@ import (
 	"testing"
 )
 
-// Missed counts the tests of this process that were skipped without a server.
+// Missed counts the tests of this process that were skipped because there was no server.
 var Missed Skips
 
-// Skips counts tests that were skipped, by the reason. The zero Skips is ready for
-// use, also concurrent.
+// Skips counts tests that were skipped, by the reason. The zero Skips is ready for use,
+// and safe for concurrent use.
 type Skips struct {
 	mu    sync.Mutex
 	count map[string]int

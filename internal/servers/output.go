@@ -36,8 +36,7 @@ func (h *HeadTail) String() string {
 	return string(h.head) + string(h.tail)
 }
 
-// oneLine shortens output of programs for a list of reasons: to one line without
-// stack frames, of limited length.
+// oneLine shortens a program's output to one line of limited length without stack frames.
 func oneLine(s string) string {
 	var kept []string
 	for line := range strings.Lines(s) {

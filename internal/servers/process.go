@@ -61,7 +61,7 @@ func (p *Process) Kill() error {
 
 // End sends SIGTERM, waits at most for grace, and then does what Kill does.
 func (p *Process) End(grace time.Duration) error {
-	if p.cmd.Process.Signal(syscall.SIGTERM) == nil { // not if it has ended, or on a system without signals
+	if p.cmd.Process.Signal(syscall.SIGTERM) == nil { // fails if the process has ended, and on a system without signals
 		select {
 		case <-p.done:
 		case <-time.After(grace):

@@ -4,6 +4,6 @@ package servers
 
 import "syscall"
 
-// childAttr keeps the terminal's interrupts from the child, since the users of a
-// server must end before the server.
+// childAttr keeps the terminal's interrupts from the child, since a server must end after
+// its users.
 func childAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

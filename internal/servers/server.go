@@ -33,15 +33,16 @@ type Server struct {
 	Name string
 	// Dir is a folder for temporary folders.
 	Dir string
-	// Command returns the command for a try. tmp is a separate folder for temporary
-	// files.
+	// Command returns the command for one try to start. tmp is a separate folder for
+	// temporary files.
 	Command func(tmp string, port int) *exec.Cmd
 	// PortTaken lists texts. The server prints one of the texts if the port isn't free.
 	PortTaken []string
 	// AllInterfaces allows the server to listen on other interfaces than loopback.
 	// Otherwise Start checks the server's sockets, on Linux only.
 	AllInterfaces bool
-	// AllInterfacesHint is the part of an error that says how to allow all interfaces.
+	// AllInterfacesHint is appended to errors about interfaces. It says how to allow all
+	// interfaces.
 	AllInterfacesHint string
 }
 

@@ -22,17 +22,17 @@ type Source struct {
 	// Shared names a variable that is set if the endpoint's server was started for this
 	// run.
 	Shared string
-	// Unavailable matches the error of a search that found no server to run.
+	// Unavailable is the error that Find's error matches if no server can be run.
 	Unavailable error
 	// Java is the oldest version that runs the server.
 	Java   int
 	Bundle Bundle
 	// Start runs the server on the command java, from the install in dir.
 	Start func(ctx context.Context, java, dir string) (*Found, error)
-	// Ready, if set, may refuse Java before any download for it.
+	// Ready, if set, is called before the jars are downloaded. An error rules Java out.
 	Ready func() error
-	// Otherwise, if set, is tried after Java. If it can't provide a server, it
-	// returns nil and adds the reason to the search; its error ends the search.
+	// Otherwise, if set, is called if Java provides no server. If Otherwise can't provide
+	// one, it returns nil and adds the reason to s. An error ends the search.
 	Otherwise func(ctx context.Context, s *Search) (*Found, error)
 }
 
@@ -44,8 +44,8 @@ type Found struct {
 	Stop func() error
 }
 
-// Find returns the endpoint of the environment, without a request to it, or else
-// starts a server. ctx limits the search, not the server's life.
+// Find returns the endpoint that the environment names, or else starts a server. It sends
+// the named endpoint no request. ctx limits the search, not the server's life.
 //
 // The error matches Unavailable if no server can be run. Errors of a remote endpoint
 // that is not allowed, of jars that differ from their checksums and of a cancelled
@@ -76,9 +76,9 @@ func (s Source) Find(ctx context.Context) (*Found, error) {
 	return nil, fmt.Errorf("%w; tried:%w", s.Unavailable, search)
 }
 
-// endpoint returns the endpoint of the environment. A server that was started for this run
-// has a new port in each run. endpoint doesn't read that server's variable by os.Getenv,
-// since that would invalidate Go's cached test results.
+// endpoint returns the endpoint that the environment names. A server that was started for
+// this run has a new port in each run. The variable of such a server is not read by
+// os.Getenv: a changed value would invalidate Go's cached test results.
 func (s Source) endpoint() string {
 	if s.Shared != "" && os.Getenv(s.Shared) != "" {
 		endpoint, _ := syscall.Getenv(s.Endpoint)

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Account and region of every function, queue and API, as their ARNs say.
+// The account and the Region in the ARNs of all functions, queues and APIs.
 const (
 	AccountID = "123456789012"
 	Region    = "us-east-1"

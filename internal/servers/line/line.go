@@ -1,5 +1,5 @@
-// Package line has a transport to DynamoDB Local, which sometimes resets connections on a
-// busy machine.
+// Package line has an HTTP transport for DynamoDB Local, which sometimes resets
+// connections on a busy machine.
 package line
 
 import (
@@ -12,9 +12,9 @@ import (
 )
 
 // Transport repeats a read whose connection broke, so that a test sees only answers of DynamoDB
-// Local. It never repeats a write, which may have been applied. A large write of the SDK doesn't
-// break its own connection; dynamo.Tune explains why. A Transport is safe for concurrent use; set
-// the fields before the first request.
+// Local. It never repeats a write, which may have been applied. It also prevents the fault of the
+// SDK that breaks the connection of a large write, as dynamo.Tune does. A Transport is safe for
+// concurrent use; set the fields before the first request.
 type Transport struct {
 	// Base sends the requests; it must not be nil.
 	Base http.RoundTripper
@@ -55,13 +55,14 @@ func (l *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// readOnly returns req with a body without WriteTo: a closed body of the SDK returns
-// io.EOF, which net/http takes for a broken request (aws/aws-sdk-go-v2 issue 2737).
+// readOnly returns req with a body that has no method WriteTo. WriteTo of a closed body
+// of the SDK returns io.EOF, which net/http takes for a broken request (aws/aws-sdk-go-v2
+// issue 2737).
 func readOnly(req *http.Request) *http.Request {
 	if _, ok := req.Body.(io.WriterTo); !ok {
 		return req
 	}
-	req = req.WithContext(req.Context()) // a RoundTripper changes no request
+	req = req.WithContext(req.Context()) // a RoundTripper must not change the request
 	req.Body = struct{ io.ReadCloser }{req.Body}
 	return req
 }

@@ -1,7 +1,7 @@
-// Package mendstream corrects a mistake of DynamoDB Local's Streams API (version 3.3.1; AWS
-// does not make the mistake): DynamoDB Local writes an empty map as {} instead of {"M":{}}.
-// The SDK then takes the value of a random other attribute, so that a reader sees records
-// that nobody wrote.
+// Package mendstream corrects a mistake of DynamoDB Local 3.3.1. Its Streams API, unlike
+// that of AWS, writes an empty map as {} instead of {"M":{}}. The SDK then gives the
+// attribute the value of a random other attribute, so that a reader sees records that
+// nobody wrote.
 package mendstream
 
 import (

@@ -69,8 +69,8 @@ func HelperMain(find func(context.Context) (endpoint string, err error)) bool {
 }
 
 // EndsWithAKilledParent checks that a server ends when the process that started it is killed.
-// endpoint names the environment variable that would give an endpoint, so that no server is
-// started. dir is the folder of the server's install.
+// endpoint is the name of the environment variable with the endpoint; it is emptied so that a
+// server is started. dir is the folder of the server's install.
 func EndsWithAKilledParent(t *testing.T, endpoint, dir string) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -135,9 +135,10 @@ func WaitEnd(t *testing.T, endpoint string) {
 	}
 }
 
-// Loopback returns the addresses, in the kernel's form, on which processes listen at
-// the endpoint's port, and the only allowed address, 127.0.0.1. It reads /proc
-// without the code under test, and skips the test on systems without /proc.
+// Loopback returns addresses in the kernel's form. got are the addresses on which
+// processes listen at the endpoint's port. want is the only allowed address, 127.0.0.1.
+// It reads /proc without the code under test, and skips the test on systems without
+// /proc.
 func Loopback(t *testing.T, endpoint string) (got, want []string) {
 	t.Helper()
 	if runtime.GOOS != "linux" || runtime.GOARCH == "s390x" {
