@@ -1,5 +1,5 @@
 // Package asleep marks a simulated process that sleeps past its deadline, like a frozen
-// sandbox of Lambda: it renews no lease.
+// sandbox of Lambda. Such a process renews no lease.
 package asleep
 
 import "context"

@@ -1,5 +1,5 @@
-// Package awsname names executions and schedules after their work. The same work always has
-// the same name, so that the service refuses a second execution.
+// Package awsname names executions and schedules after the work that they do. The same
+// work always has the same name, so that AWS refuses a second execution.
 package awsname
 
 import (
@@ -9,9 +9,9 @@ import (
 )
 
 // Of returns a name of at most limit characters that every service accepts. The name is id with _
-// for each dot, since the name of a durable execution can't have dots. If id is too long or has
-// other characters (ids of another store may), the name is a hash of id and owner, with 32
-// characters.
+// for each dot, since the name of a durable execution can't have dots. If id is too long or
+// contains a character that names can't have, as ids of other stores may, the name is a hash of
+// id and owner, with 32 characters.
 func Of(id, owner string, limit int) string {
 	odd := func(c rune) bool {
 		return (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && c != '.' && c != '-'

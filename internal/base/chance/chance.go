@@ -9,13 +9,13 @@ import (
 
 type sourceKey struct{}
 
-// With returns a context in which draw(n) draws the numbers from 0 to n-1, for n
-// above zero. Only simulations use it.
+// With returns a context in which [N] and [Perm] take their numbers from draw. draw(n)
+// must return a number from 0 to n-1. Only simulations use With.
 func With(ctx context.Context, draw func(n int64) int64) context.Context {
 	return context.WithValue(ctx, sourceKey{}, draw)
 }
 
-// N returns a number from 0 to n-1. It panics unless n is above zero.
+// N returns a number from 0 to n-1. It panics if n is zero or negative.
 func N[T ~int | ~int64](ctx context.Context, n T) T {
 	if draw, ok := ctx.Value(sourceKey{}).(func(int64) int64); ok {
 		return T(draw(int64(n)))

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// Values of idem.Options, and of idem.Remembers.
+// Defaults and bounds of idem.Options and idem.Remembers.
 const (
 	Retention    = 24 * time.Hour
-	MinRetention = time.Hour // longer than a copy of a claim can be in flight
+	MinRetention = time.Hour // longer than a copy of a claim can be delayed in the network
 
 	Lease          = 30 * time.Second
 	LeaseMargin    = 2 * time.Second
@@ -31,11 +31,11 @@ const (
 	MaxRetryAfter = 5 * time.Second
 
 	Memory = 24 * time.Hour   // how long a provider remembers a key
-	Within = 15 * time.Minute // how long a call may take to arrive, and how far a look-up may lag
+	Within = 15 * time.Minute // how late a call may arrive, and how late a look-up may show the call
 )
 
 // Methods returns the methods that carry keys by default, at the server (package idem)
-// and at the client (package idem/client). Both halves must agree: otherwise the
-// client would repeat requests that the server runs again. PUT and DELETE are
-// idempotent by definition (RFC 9110, 9.2.2), so both halves omit them.
+// and at the client (package idem/client). Server and client must agree: otherwise the
+// client would repeat requests that the server runs again. PUT and DELETE are idempotent
+// by definition (RFC 9110, 9.2.2), so they carry no keys.
 func Methods() []string { return []string{http.MethodPost, http.MethodPatch} }

@@ -3,8 +3,8 @@ package errlist
 
 import "errors"
 
-// Pad completes the errors of a batch of n deliveries or tickets to a list of n. A
-// nil list stands for n successes. A missing entry becomes an error.
+// Pad completes errs to n entries, one for each delivery or ticket of a batch. A nil list
+// means n successes. A missing entry becomes an error.
 func Pad(errs []error, n int) []error {
 	if len(errs) == n {
 		return errs

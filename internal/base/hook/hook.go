@@ -18,7 +18,7 @@ func Both[E any](a, b func(context.Context, E)) func(context.Context, E) {
 	}
 }
 
-// Both2 is [Both] for hooks with an error.
+// Both2 is [Both] for hooks that also get an error.
 func Both2[E any](a, b func(context.Context, E, error)) func(context.Context, E, error) {
 	switch {
 	case a == nil:

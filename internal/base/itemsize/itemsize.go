@@ -7,9 +7,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Of returns the size of an item in bytes, by DynamoDB's rule. Names and texts count as UTF-8. A
-// number counts one byte for two significant digits, plus one byte. A list or map counts 3 bytes,
-// plus one byte for each entry.
+// Of returns the size of an item in bytes, by DynamoDB's rule. The size of a name or text is its
+// length in UTF-8. A number has one byte for every two significant digits, plus one byte. A list
+// or map adds 3 bytes, plus one byte for each entry.
 func Of(it map[string]types.AttributeValue) int {
 	n := 0
 	for name, v := range it {

@@ -64,7 +64,7 @@ func (g Guard) check(r *http.Request) Refusal {
 		return Refusal{http.StatusForbidden, "the request comes from another origin"}
 	case site == "" || site == "same-origin":
 		return Refusal{}
-	// a followed or typed link is a navigation from no site, or from another site
+	// site is "none" for a typed address; a followed link is a navigation
 	case g.Page != nil && g.Page(r) && (site == "none" || r.Header.Get("Sec-Fetch-Mode") == "navigate"):
 		return Refusal{}
 	}

@@ -1,6 +1,6 @@
-// Package rawjson reads JSON more strictly than encoding/json: member names are
-// compared as written, and a duplicate member is an error. If two programs read a key
-// or a ticket differently, they would run two operations.
+// Package rawjson reads JSON more strictly than encoding/json: member names are compared
+// as written, and a duplicate member is an error. Two programs that read a key or a
+// ticket differently would run two operations.
 package rawjson
 
 import (
@@ -11,7 +11,7 @@ import (
 	"io"
 )
 
-// Object reads an object without duplicate members. No data may follow it.
+// Object reads a JSON object. Duplicate members, and data after the object, are errors.
 func Object(raw []byte) (map[string]json.RawMessage, error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	if t, err := dec.Token(); err != nil || t != json.Delim('{') {

@@ -102,7 +102,7 @@ func step(at json.RawMessage, token string) (json.RawMessage, error) {
 	return m[token], nil
 }
 
-// Scalar returns a text, or an integer as it is written. number distinguishes them.
+// Scalar returns a text, or an integer as it is written. number is true for an integer.
 func Scalar(v json.RawMessage) (text string, number bool, err error) {
 	if integer(v) {
 		return string(v), true, nil
@@ -116,13 +116,13 @@ func Scalar(v json.RawMessage) (text string, number bool, err error) {
 	case text == "":
 		return "", false, errors.New("it is empty")
 	case !utf8.Valid(v) || strings.ContainsRune(text, utf8.RuneError):
-		return "", false, errors.New("it isn't Unicode") // two different texts would become equal
+		return "", false, errors.New("it isn't Unicode") // decoded, two different texts would become equal
 	}
 	return text, false, nil
 }
 
-// integer reports whether v is an integer in its only spelling without fraction,
-// exponent or leading zeros.
+// integer reports whether v is an integer without fraction, exponent or leading zeros. So
+// every integer has a single spelling.
 func integer(v []byte) bool {
 	digits := bytes.TrimPrefix(v, []byte("-"))
 	if len(digits) == 0 || digits[0] == '0' {

@@ -7,7 +7,7 @@ import (
 	"net/http"
 )
 
-// Recorder is a ResponseWriter that keeps the answer. It can't flush, hijack or send
+// Recorder is a ResponseWriter that stores the answer. It can't flush, hijack or send
 // trailers.
 type Recorder struct {
 	header http.Header

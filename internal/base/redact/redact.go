@@ -13,8 +13,8 @@ import (
 )
 
 // Error returns err's text for records, answers to other functions and logs. The text is
-// cut to 256 bytes of valid UTF-8. It has no queries of URLs: in errors of net/http,
-// queries may contain keys and card numbers. err must not be nil.
+// cut to 256 bytes of valid UTF-8. Error removes the queries of URLs, since the queries
+// in errors of net/http may contain keys and card numbers. err must not be nil.
 func Error(err error) string {
 	s := err.Error()
 	if u, ok := errors.AsType[*url.Error](err); ok {
@@ -27,8 +27,8 @@ func Error(err error) string {
 }
 
 // Decoding returns an error of encoding/json without the value that could not be decoded. The text
-// of such an error may contain the value: as a number, or in the words of a type's own decoder,
-// such as time.Time's.
+// of such an error may quote the value: encoding/json quotes numbers, and the decoder of a type,
+// such as that of time.Time, may quote any value.
 func Decoding(err error) error {
 	if t, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		kind, _, _ := strings.Cut(t.Value, " ") // from "number 4111111111111111"

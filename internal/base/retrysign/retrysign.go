@@ -18,7 +18,7 @@ type Header struct {
 	Source  string // URL of the documentation
 }
 
-// amzSDKRequest has its count in a parameter: "attempt=2; max=3".
+// amzSDKRequest is the only header whose count is a parameter: "attempt=2; max=3".
 const amzSDKRequest = "Amz-Sdk-Request"
 
 var all = []Header{

@@ -13,9 +13,9 @@ import (
 
 // Kinds of callers that no source of events verifies. Adapters can't use them.
 const (
-	Program = "program" // named by the program: idem.Options.Scope, idem.Request.Scope
+	Program = "program" // callers that the program names: idem.Options.Scope, idem.Request.Scope
 	Source  = "source"  // a source of events: idem.Request.Source
-	One     = "one"     // all callers are one: idem.OneScope
+	One     = "one"     // all callers together: idem.OneScope
 )
 
 const (
@@ -63,7 +63,7 @@ func Parse(text string) (operation, tenant string, caller store.Identity, ok boo
 	return operation, tenant, caller, ok && caller.Kind != ""
 }
 
-// cutPart splits off the part with the name at the start of text, if there is one.
+// cutPart splits off the first part of text if that part has this name.
 func cutPart(text, name string) (value, rest string) {
 	after, ok := strings.CutPrefix(text, name+":")
 	if !ok {
@@ -76,9 +76,9 @@ func cutPart(text, name string) (value, rest string) {
 	return Unescape(value), rest
 }
 
-// Path returns the single spelling of a path: it decodes every segment, if
-// possible, and encodes it again. HTTP APIs decode the path, other sources leave it
-// as the client wrote it, and a retry may spell it in another way.
+// Path returns the single spelling of a path: it decodes every segment, if possible, and
+// encodes it again. This is needed because only HTTP APIs decode the path, and because a
+// retry may spell the path in another way.
 func Path(path string) string {
 	if path == "" {
 		return "/"

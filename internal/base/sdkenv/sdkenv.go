@@ -1,6 +1,6 @@
-// Package sdkenv makes the SDK's settings from the environment of a Lambda function. It
-// doesn't need the SDK's config package, whose files, profiles and roles a function
-// doesn't have.
+// Package sdkenv makes the SDK's settings from the environment of a Lambda function. The
+// SDK's config package isn't needed: a function has no config files and no profiles, and
+// assumes no other role.
 package sdkenv
 
 import (
@@ -12,11 +12,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
-// Config returns the settings for a client's NewFromConfig: Region, credentials, the
-// endpoint of service (AWS_ENDPOINT_URL_ and its name, such as DYNAMODB, or
-// AWS_ENDPOINT_URL), and the kind of endpoint (AWS_USE_FIPS_ENDPOINT,
-// AWS_USE_DUALSTACK_ENDPOINT). Region and credentials are empty if they are not set. The
-// error names the variable whose value is neither true nor false.
+// Config returns the settings for a client's NewFromConfig: Region, credentials, endpoint
+// and kind of endpoint. For the service DYNAMODB the endpoint is
+// AWS_ENDPOINT_URL_DYNAMODB, or else AWS_ENDPOINT_URL. AWS_USE_FIPS_ENDPOINT and
+// AWS_USE_DUALSTACK_ENDPOINT set its kind. Region and credentials are empty if they are
+// not set. The error names the variable whose value is neither true nor false.
 func Config(getenv func(string) string, service string) (aws.Config, error) {
 	creds := aws.Credentials{
 		AccessKeyID:     getenv("AWS_ACCESS_KEY_ID"),

@@ -22,8 +22,7 @@ import (
 	"time"
 )
 
-// Max is the longest shape, in bytes. In a longer shape the deeper parts become
-// anything.
+// Max is the longest shape, in bytes. In a longer shape, null replaces the deeper parts.
 const Max = 512
 
 const (
@@ -110,8 +109,9 @@ func fields(t reflect.Type, depth int, mark string) (all []field) {
 	return all
 }
 
-// object returns the shape with these fields. It is anything if a name has a special
-// meaning in shapes, or occurs twice, since encoding/json then chooses one.
+// object returns the shape with these fields. The shape is null if a name has a special
+// meaning in shapes. It is also null if a name occurs twice, since encoding/json then
+// chooses one of the fields.
 func object(all []field) string {
 	texts, seen := make([]string, len(all)), make(map[string]bool)
 	for i, f := range all {
@@ -177,7 +177,7 @@ func differs(want, got any, at string) string {
 				return wrong
 			}
 		}
-		fits = is || got == nil // null: a nil list in Go
+		fits = is || got == nil // encoding/json writes a nil list as null
 	case json.Number:
 		n, is := got.(json.Number)
 		fits = is && (want != "0" || !strings.ContainsAny(string(n), ".eE"))

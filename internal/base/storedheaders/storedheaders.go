@@ -1,17 +1,17 @@
-// Package storedheaders has the response headers that a record keeps.
+// Package storedheaders lists the response headers that a record stores.
 package storedheaders
 
-// Header is a response header that a record keeps and a replay repeats.
+// Header is a response header that a record stores and a replay repeats.
 type Header struct {
 	Name string
-	// Content says that the header describes the answer's content or place, so samekey
-	// check demands it in a replay unchanged. Gateways and caches may rewrite other
-	// headers.
+	// Content says that the header describes the answer's content or location. samekey
+	// check reports a replay in which such a header has changed. Gateways and caches may
+	// rewrite other headers.
 	Content bool
 }
 
-// All returns the response headers that a record keeps. Other headers may hold a secret, or
-// the gateway makes them anew.
+// All returns the response headers that a record stores. Other headers may contain a
+// secret, or are set by the gateway for each answer.
 func All() []Header {
 	return []Header{
 		{"Access-Control-Allow-Credentials", false}, // a browser needs these three to read the replay

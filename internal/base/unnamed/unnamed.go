@@ -3,9 +3,9 @@ package unnamed
 
 import "sync"
 
-// Handlers is the part of a store that counts handlers without a name over all engines of a
-// process. A ticket or a key must not reach the handler of another engine. The zero value
-// is ready to use, and safe for concurrent use.
+// Handlers is the part of a store that counts the handlers without a name in all engines
+// of a process. With two such handlers, a ticket or a key could reach the wrong handler.
+// The zero value is ready to use, and safe for concurrent use.
 type Handlers struct {
 	mu sync.Mutex
 	n  map[string]int
