@@ -55,7 +55,7 @@ const (
 	kindBody    = "body"
 )
 
-// Box seals and opens the parts of a record, with the record's fields at the time of
+// Box seals and opens the parts of a record. It uses the fields that the record had at
 // NewBox. A nil Box leaves the parts plain.
 type Box struct {
 	key    *seal.Key
@@ -75,12 +75,12 @@ func NewBox(key *seal.Key, r *store.Record) *Box {
 	}
 }
 
-// sealLayout is in the context of each part, so it never changes: a part must open in
-// a record of any layout.
+// sealLayout is in the context of each part. It never changes, so that a part opens in a
+// record of any layout.
 const sealLayout = "1"
 
 // context returns the place to which a part is bound, so that the part doesn't open at any other
-// place. Each component of the place prevents an exchange:
+// place. Each component of the place prevents an exchange of parts:
 //   - pk: with another record;
 //   - id: with an earlier or later operation under the same key;
 //   - kind and part: with another part of the record;
@@ -89,7 +89,7 @@ const sealLayout = "1"
 //   - fingerprint and its scheme: with another request of the caller.
 //
 // The last three lines apply to requests, results and answers. Args are bound to kind,
-// group and tenant. The chunks of a body have their place and hash in a request or an
+// group and tenant. Place and hash of a body's chunks are in the sealed request or
 // answer.
 func (b *Box) context(kind string, part ...string) []byte {
 	place := append(make([]string, 0, 16), "samekey", sealLayout, b.pk, b.id, kind)
@@ -116,12 +116,12 @@ func resultPart(at int, phase string) []string { return []string{strconv.Itoa(at
 // another kind or in another group.
 func argsPart(name string, j store.Job) []string { return []string{name, j.Kind, j.Group} }
 
-// Chunk seals companion i of over.
+// Chunk seals plain, the content of companion i of over.
 func (b *Box) Chunk(plain []byte, over *store.Overflow, i int) []byte {
 	return b.seal(plain, kindBody, chunkPart(over, i)...)
 }
 
-// OpenChunk opens companion i of over.
+// OpenChunk opens the content of companion i of over.
 func (b *Box) OpenChunk(sealed []byte, over *store.Overflow, i int) ([]byte, error) {
 	return b.open(sealed, kindBody, chunkPart(over, i)...)
 }

@@ -23,7 +23,8 @@ func (c *closed) empty() bool {
 	return c.scope == nil && c.request == nil && c.answer == nil && len(c.results)+len(c.args) == 0
 }
 
-// sealing reads the seal attribute, and takes the decoder's closed parts.
+// sealing sets r.Seal from the seal attribute and the sealed parts that the decoder has
+// found.
 func (d *Decoder) sealing(r *store.Record) {
 	m := as[*types.AttributeValueMemberM](d, d.It, AttrSeal, false)
 	if m == nil {
@@ -56,7 +57,7 @@ func (d *Decoder) sealedPart(it Map) []byte {
 	return notNil(b.Value)
 }
 
-// notNil distinguishes an empty part, which is corrupt, from no part.
+// notNil returns an empty slice for nil: an empty part is corrupt, and nil means no part.
 func notNil(b []byte) []byte {
 	if b == nil {
 		return []byte{}

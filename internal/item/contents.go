@@ -10,15 +10,15 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// A sealed request or answer has this plain form: the length of the head, the head as JSON, and the
-// body as it would be stored.
+// A request or an answer is sealed in this form: the length of the head, the head as JSON, and the
+// body as an unsealed record would store it.
 
 // head is everything of a request or an answer except for a body in the record.
 // Unknown fields are ignored, so that later programs may add some.
 type head struct {
 	Status   int                 `json:"s,omitempty"`
 	Method   string              `json:"m,omitempty"`
-	Path     []byte              `json:"p,omitempty"` // not always UTF-8, which a JSON string is
+	Path     []byte              `json:"p,omitempty"` // bytes, since a path need not be UTF-8
 	Query    []byte              `json:"q,omitempty"`
 	Header   map[string][][]byte `json:"h,omitempty"`
 	Identity []string            `json:"i,omitempty"` // kind, subject
@@ -29,7 +29,7 @@ type head struct {
 
 type sealedOverflow struct {
 	Owner  string `json:"o,omitempty"`
-	First  int64  `json:"n"` // never omitted, even if 0, so that the size says nothing about the request
+	First  int64  `json:"n"` // never omitted, even if 0, so that the size of the head reveals nothing about the request
 	Count  int    `json:"c"`
 	Length int    `json:"l"`
 	Zipped bool   `json:"z,omitempty"`
@@ -37,7 +37,7 @@ type sealedOverflow struct {
 }
 
 func (h *head) pack(body []byte) []byte {
-	js, _ := json.Marshal(h) // strings, numbers and bytes only
+	js, _ := json.Marshal(h) // can't fail: the head has strings, numbers and bytes only
 	b := make([]byte, 0, binary.MaxVarintLen32+len(js)+len(body))
 	b = binary.AppendUvarint(b, uint64(len(js)))
 	return append(append(b, js...), body...)
@@ -72,7 +72,7 @@ func requestHead(in *store.Input, over *store.Overflow, zipped bool) *head {
 	return h
 }
 
-// unpackAnswer returns the answer in sealed contents, and the place of the body if the
+// unpackAnswer returns the answer in opened contents, and the place of the body if the
 // body is in companions.
 func unpackAnswer(plain []byte) (*store.Response, *store.Overflow, error) {
 	h, body, err := unpack(plain)

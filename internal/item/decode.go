@@ -20,7 +20,7 @@ const (
 	maxCompanions        = 28 // enough for 10 MB, even if compression makes a body larger
 	minStatus, maxStatus = 100, 999
 
-	// MaxStored is the largest stored body, in bytes. Lambda accepts and returns less.
+	// MaxStored is the largest stored body, in bytes. Lambda's own limits are lower.
 	MaxStored = defaults.MaxStoredRequest
 )
 
@@ -34,10 +34,10 @@ func Decode(it Map) (*store.Record, error) { return decode(Decoder{It: it}) }
 func Glance(it Map) (*store.Record, error) { return decode(Decoder{It: it, bodiless: true}) }
 
 // Read reads an item of the table as a record, for tools that scan the table or read its
-// stream. It returns nil for an item that is no record: a part of a large body, the place
-// of a sweep, or an item of another program. An item that is not understood, such as one of
-// another layout, is an error that matches [store.ErrCorrupt]. Read reads no body, and
-// sealed contents stay closed. The record keeps no reference to the item.
+// stream. It returns nil for an item that is no record: a part of a large body, the
+// position of a sweep, or an item of another program. An item that is not understood,
+// such as one of another layout, is an error that matches [store.ErrCorrupt]. Read reads
+// no body, and sealed contents stay closed. The record keeps no reference to the item.
 func Read(it Map) (*store.Record, error) {
 	_, versioned := it[AttrVersion]
 	_, stated := it[AttrState]
@@ -97,7 +97,8 @@ func (d *Decoder) fail(format string, args ...any) {
 	}
 }
 
-// check checks the rules that every writer keeps. After an earlier error it does nothing.
+// check checks the rules that every writer follows. After an earlier error it does
+// nothing.
 func (d *Decoder) check(r *store.Record) {
 	switch {
 	case r.State != store.Open && r.State != store.Done && r.State != store.Stuck:
@@ -380,7 +381,7 @@ func (d *Decoder) jobs(must bool) map[string]store.Job {
 	return jobs
 }
 
-// response reads the answer. Values of headers go into the room as far as it has
+// response reads the answer. The values of headers are stored in d.room while there is
 // space.
 func (d *Decoder) response(r *store.Record) {
 	m := as[*types.AttributeValueMemberM](d, d.It, AttrResp, false)

@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// level is where the costs meet: the time to save one more byte costs as much as the storage of the
-// byte. The figures are in docs/inside/decisions/0072-deflate.md.
+// level is the level at which the time to save one more byte costs as much as storing that byte.
+// The figures are in docs/inside/decisions/0072-deflate.md.
 const level = 7
 
 // A writer holds about 800 KB, a reader about 40 KB. The garbage collector empties the
@@ -34,7 +34,7 @@ type deflater struct {
 // Deflate returns body compressed (RFC 1951), without the 18 bytes of gzip around it.
 func Deflate(body []byte) []byte {
 	const stored = 64                                                       // overhead of a body that can't be compressed, besides 5 bytes for each block of 64 KB
-	buf := bytes.NewBuffer(make([]byte, 0, len(body)+len(body)>>12+stored)) // large enough: growing would need twice the memory; writes to it don't fail
+	buf := bytes.NewBuffer(make([]byte, 0, len(body)+len(body)>>12+stored)) // large enough, since growing would need twice the memory
 	d := deflaters.Get().(*deflater)
 	d.Buffer = buf
 	d.w.Reset(d)

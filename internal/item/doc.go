@@ -3,5 +3,5 @@
 // of AWS errors, and the wait before a request is sent again.
 //
 // It makes no decisions: package dynamo writes for the holder of a record, and
-// internal/background/stream writes about jobs.
+// internal/background/stream writes what happens to jobs.
 package item

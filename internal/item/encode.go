@@ -65,7 +65,7 @@ func (v *Values) Placeholder(name string) string {
 	return v.Text.String()[begin:]
 }
 
-// Map returns it as a value of an item.
+// Map returns the map it as a value of an item.
 func (v *Values) Map(it Map) Value {
 	m := next(v.m[:], &v.mm)
 	m.Value = it
@@ -79,8 +79,8 @@ func (v *Values) Bin(b []byte) Value {
 	return m
 }
 
-// Hash returns a hash as a value of an item: its bytes if s is lower-case hex, in half
-// the space, otherwise s itself.
+// Hash returns a hash as a value of an item. If s is lower-case hex, the value is the
+// bytes of the hash, in half the space. Otherwise it is s itself.
 func (v *Values) Hash(s string) Value {
 	n := len(s) / 2
 	if n == 0 || len(s)%2 != 0 {
@@ -350,8 +350,8 @@ func (v *Values) field(s string) Value {
 	return v.Str(s)
 }
 
-// Response returns the resp attribute. With over, the body of the answer is in over's companions;
-// otherwise it is body.
+// Response returns the resp attribute. If over isn't nil, the answer's body is in the companions
+// of over. Otherwise the body is body.
 func (v *Values) Response(re *store.Response, over *store.Overflow, body []byte, zipped bool) Value {
 	if v.Box != nil {
 		return v.contents(kindAnswer, answerHead(re, over, zipped), over, body)
@@ -386,8 +386,8 @@ func (v *Values) Input(in *store.Input, over *store.Overflow, body []byte, zippe
 	return &types.AttributeValueMemberM{Value: m}
 }
 
-// contents returns a sealed request or answer. The place of the body is also stored in plain,
-// without length and hash, for conditions and people.
+// contents returns a sealed request or answer. Conditions and people need the place of the
+// body too, so it is also stored unsealed, without length and hash.
 func (v *Values) contents(kind string, h *head, over *store.Overflow, body []byte) Value {
 	if over != nil {
 		body = nil

@@ -31,8 +31,8 @@ func outcomes(code string) (_ outcome, known bool) {
 	case "ItemCollectionSizeLimitExceeded", "ResourceNotFoundException", "ValidationException", "ValidationError":
 		return outcome{store.Invalid, store.ErrRefused}, true
 	case "ProvisionedThroughputExceededException", "ProvisionedThroughputExceeded", "RequestLimitExceeded", "ThrottlingError", "ThrottlingException":
-		// this try wrote nothing, but an earlier try of the client may have been applied, with
-		// its answer lost
+		// this try wrote nothing, but an earlier try of the SDK's client may have written and
+		// lost its answer
 		return outcome{store.Throttled, store.ErrUnknown}, true
 	case "DuplicateItem", "ReplicatedWriteConflictException", "TransactionConflict", "TransactionConflictException":
 		return outcome{store.Conflict, store.ErrConflict}, true
@@ -44,8 +44,8 @@ func outcomes(code string) (_ outcome, known bool) {
 	return outcome{store.Unknown, store.ErrUnknown}, false
 }
 
-// outcomeOf returns the outcome of an error. For a cancelled transaction, the first reason
-// that is not a condition gives the outcome.
+// outcomeOf returns the outcome of an error. The outcome of a cancelled transaction is
+// that of its first reason other than a failed condition.
 func outcomeOf(err error) outcome {
 	if cancelled, ok := errors.AsType[*types.TransactionCanceledException](err); ok && len(cancelled.CancellationReasons) > 0 {
 		for _, r := range cancelled.CancellationReasons {
@@ -80,7 +80,7 @@ func Passes(reason string) error {
 	return nil
 }
 
-// AccessDenied reports whether the role lacks the right to a call.
+// AccessDenied reports whether a call failed because the role lacks a permission.
 func AccessDenied(err error) bool {
 	api, ok := errors.AsType[smithy.APIError](err)
 	return ok && api.ErrorCode() == "AccessDeniedException"
@@ -106,8 +106,8 @@ func TooLarge(message string) bool {
 	return strings.Contains(message, "Item size") && strings.Contains(message, "exceeded")
 }
 
-// WriteError translates the error of a write by outcomes. If a record refused the write, held is
-// that record and the returned error is nil. Otherwise the error isn't nil.
+// WriteError translates the error of a write by the table outcomes. If a record refused the
+// write, held is that record and the returned error is nil. Otherwise the error isn't nil.
 func WriteError(op string, err error) (held *store.Record, _ error) {
 	return writeError(op, err, Decode)
 }
@@ -125,7 +125,7 @@ func writeError(op string, err error, decode func(Map) (*store.Record, error)) (
 		return decode(failed.Item)
 	}
 	told := outcomeOf(err).write
-	if told == nil { // a cancelled transaction whose reasons the caller can't read
+	if told == nil { // failed conditions cancelled the transaction
 		told = store.ErrUnknown
 	}
 	if api, ok := errors.AsType[smithy.APIError](err); ok && Invalid(err) && TooLarge(api.ErrorMessage()) {

@@ -123,7 +123,7 @@ var Fields = [...]Field{ // only literals, which need no work at a cold start
 	{Name: AttrExpires, Kind: "N", seconds: func(r *store.Record) *time.Time { return &r.Expires }},
 	{Name: AttrUntil, Kind: "N", seconds: func(r *store.Record) *time.Time { return &r.Until }},
 	{
-		Name: AttrRetain, Kind: "N", Hidden: true, // absent = the default, or finished
+		Name: AttrRetain, Kind: "N", Hidden: true, // absent: the default, or the record is finished
 		encode: Retained,
 		decode: func(d *Decoder, r *store.Record) {
 			if r.Retention = time.Duration(d.Number(AttrRetain, false)) * time.Second; r.Retention == 0 && r.State != store.Done {
@@ -138,7 +138,7 @@ var Fields = [...]Field{ // only literals, which need no work at a cold start
 			if r.State == store.Done && r.Lease.IsZero() {
 				return nil // nobody takes over an ended operation
 			}
-			return v.Millis(r.Lease) // 0 and not absent: "released" is a fact
+			return v.Millis(r.Lease) // 0, not absent: only a released record has 0
 		},
 		decode: func(d *Decoder, r *store.Record) { r.Lease = d.Milli(AttrLease, r.State != store.Done) },
 		same:   func(prev, next *store.Record) bool { return prev.Lease.Equal(next.Lease) },
@@ -237,7 +237,7 @@ var Fields = [...]Field{ // only literals, which need no work at a cold start
 	{
 		Name: AttrJobs, Kind: "M", Sealed: true, // written with the first job; only a forgotten operation loses the map
 		encode: func(v *Values, r *store.Record) Value {
-			return unless(len(r.Jobs) == 0 && r.Keep != store.KeepJobs, r.Jobs, v.Jobs) // an empty map stays while Keep is KeepJobs: the write that lets the record go checks its size
+			return unless(len(r.Jobs) == 0 && r.Keep != store.KeepJobs, r.Jobs, v.Jobs) // an empty map stays while Keep is KeepJobs: the write that lets the record go checks the map's size
 		},
 		decode: func(d *Decoder, r *store.Record) { r.Jobs = d.jobs(r.Keep == store.KeepJobs) },
 	},
@@ -251,8 +251,8 @@ var Fields = [...]Field{ // only literals, which need no work at a cold start
 		encode: func(v *Values, r *store.Record) Value { return v.optionalText(r.Trace.String()) },
 		decode: func(d *Decoder, r *store.Record) { r.Trace = trace.Parse(d.Text(AttrTrace, false)) },
 	},
-	// Set by a claim, too: a claim may be merged with a commit that gives the operation up for
-	// people.
+	// A claim writes this field too, since a claim may be merged with a commit that leaves the
+	// operation to people.
 	{Name: AttrWait, Kind: "S", Hidden: true, encode: func(v *Values, r *store.Record) Value {
 		return v.waiting(r, func(w state.Wait) Value { return v.Str(WaitKey(w.Reason, r.PK)) })
 	}},

@@ -23,7 +23,7 @@ const (
 	respOverflow = "o" // M
 	overOwner    = "o" // S
 	overFirst    = "n" // N
-	overCount    = "c" // N  0 = not kept
+	overCount    = "c" // N  0: the body isn't stored
 	overLength   = "l" // N
 	overSum      = "d" // B  SHA-256 of the body
 )
@@ -35,12 +35,12 @@ const (
 	jobGroup  = "g"  // S
 	JobTries  = "t"  // N
 	JobFailed = "f"  // S  why the job was parked
-	jobAt     = "at" // N  ms  not to be delivered before; absent: at once
-	JobBegun  = "b"  // N  ms  when its delivery at its time began
+	jobAt     = "at" // N  ms  due time; absent: due at once
+	JobBegun  = "b"  // N  ms  when the delivery of a later job began
 	jobTrace  = "tp" // S  trace context of the phase that staged the job
 )
 
-// The parts of req. The body's parts have the names of resp's.
+// The parts of req. The parts of the body have the same names as in resp.
 const (
 	reqMethod   = "m" // S
 	reqPath     = "p" // S
@@ -86,7 +86,7 @@ const (
 	waitTries  = "t" // N, of a job
 )
 
-// AttrAbout names the unreadable item in a finding about it.
+// AttrAbout is the attribute of a finding that names the unreadable item.
 const AttrAbout = "about" // S
 
 // phaseIntent is the third part of a phase that has only begun. Programs that don't know this mark

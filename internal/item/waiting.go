@@ -25,8 +25,8 @@ const SetSince = AttrSince + " = " + FirstSince
 // FirstSince is the value that SetSince assigns.
 const FirstSince = "if_not_exists(" + AttrSince + ", :since)"
 
-// WaitProjected are the attributes of the index besides its keys: all that a list shows. No
-// attribute holds data of the request.
+// WaitProjected lists the attributes of the index that are not its keys: all that a list
+// shows. No attribute holds data of the request.
 var WaitProjected = []string{
 	AttrWaitIn, AttrAbout, AttrID, AttrFn, AttrHandler, AttrRoute, AttrLastErr, AttrTries, AttrCreated, AttrRun, AttrExpires,
 }
@@ -53,10 +53,10 @@ func WaitKey(cause state.Reason, pk string) string {
 
 func waitKey(cause state.Reason, shard int) string { return string(cause) + "#" + strconv.Itoa(shard) }
 
-// HoldJobs returns a condition, beginning with AND, that fails once another of these jobs is
-// parked, or once a parked job isn't any more. HoldJobs adds placeholders to names. A write needs
-// the condition if it ends a wait, or turns a wait into that of a parked job, since writes about
-// jobs don't raise ver:
+// HoldJobs returns a condition, beginning with AND, that fails if any of these jobs has become
+// parked or is no longer parked. HoldJobs adds placeholders to names. A write needs the condition
+// if it ends a wait or makes a parked job the cause of the wait, since writes about jobs don't
+// raise ver. The condition protects:
 //   - a job that is not parked: if a drain parks it between read and write, the write
 //     would remove the record from the index;
 //   - a parked job: if an operator redrives it meanwhile, the write would leave the
@@ -74,9 +74,10 @@ func HoldJobs(jobs map[string]store.Job, names map[string]string) string {
 	return b.String()
 }
 
-// HoldDecisions returns a condition, beginning with AND, that holds while a record has
-// exactly these decisions; it adds values to args. A write of the whole list needs the
-// condition, so that two operators at once don't overwrite each other's decision.
+// HoldDecisions returns a condition, beginning with AND, that is true while a record has
+// exactly these decisions. HoldDecisions adds values to args. A write of the whole list
+// needs the condition, so that two operators at once don't overwrite each other's
+// decision.
 func HoldDecisions(all []store.Decision, args Map) string {
 	n := len(all)
 	if n == 0 {
@@ -89,11 +90,12 @@ func HoldDecisions(all []store.Decision, args Map) string {
 	if all[n-1].ID == "" {
 		return condition + " AND attribute_not_exists(" + last + ")"
 	}
-	args[":decision"] = v.Str(all[n-1].ID) // a full list keeps its length
+	args[":decision"] = v.Str(all[n-1].ID) // needed because the length of a full list no longer changes
 	return condition + " AND " + last + " = :decision"
 }
 
-// WaitIn returns the place of a wait, for lists.
+// WaitIn returns the value of the attribute wait_in: the phase or job for which w waits.
+// Lists show it.
 func (v *Values) WaitIn(w state.Wait) Value {
 	m := make(Map, 4)
 	for name, s := range map[string]string{waitPhase: w.Phase, waitJob: w.Job, waitKind: w.Kind, waitReason: w.Failed} {
@@ -107,7 +109,8 @@ func (v *Values) WaitIn(w state.Wait) Value {
 	return &types.AttributeValueMemberM{Value: m}
 }
 
-// WaitIn returns the place of an index entry's wait, without the cause.
+// WaitIn reads the attribute wait_in of an index entry. The Wait that it returns has no
+// Reason.
 func (d *Decoder) WaitIn() state.Wait {
 	m := as[*types.AttributeValueMemberM](d, d.It, AttrWaitIn, false)
 	if m == nil {

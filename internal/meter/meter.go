@@ -9,10 +9,10 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// Meter sums the calls of a request. An engine whose hooks need the sum puts a Meter
-// into the context of its calls to the store, and a store that can count adds each
-// call to the context's Meter ([Of]). The zero Meter is ready to use. A Meter is safe
-// for concurrent use.
+// Meter sums the calls of a request. If an engine's hooks need the sum, the engine puts a
+// Meter into the context of its calls to the store. A store that can count adds each call
+// to the context's Meter ([Of]). The zero Meter is ready to use. A Meter is safe for
+// concurrent use.
 type Meter struct {
 	mu   sync.Mutex
 	cost store.Cost
@@ -37,7 +37,7 @@ func (m *Meter) Add(c store.Call) {
 	}
 }
 
-// Cost returns the sum so far. A nil Meter has none.
+// Cost returns the sum so far. The sum of a nil Meter is zero.
 func (m *Meter) Cost() store.Cost {
 	if m == nil {
 		return store.Cost{}

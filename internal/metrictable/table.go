@@ -11,7 +11,7 @@ type Metric struct {
 	Name    string
 	Unit    string // unit in CloudWatch: Count, Milliseconds, Seconds or Percent
 	Source  string // the hooks that emit it: request, store, stream, sweep or count
-	Gauge   bool   // each value replaces the last; otherwise values add up, or are durations
+	Gauge   bool   // each value replaces the one before; otherwise values add up, or are durations
 	Meaning string
 	Alarm   Alarm // alarm in the template of samekey stack; zero for none
 }
@@ -22,13 +22,13 @@ type Alarm struct {
 	Condition string // statistic, threshold, and the number of breaching periods
 }
 
-// The sources.
+// The sources: hooks of metrics.Metrics.
 const (
-	OfRequest = "request" // metrics.Metrics.Hooks, in the line of a request
-	OfStore   = "store"   // the line of a request, and metrics.Metrics.StoreHooks outside of requests
-	OfStream  = "stream"  // metrics.Metrics.StreamHooks
-	OfSweep   = "sweep"   // metrics.Metrics.StreamHooks, once for each run of the sweep, including 0
-	OfCount   = "count"   // metrics.Metrics.StreamHooks, each time a worker counts what waits for people, including 0
+	OfRequest = "request" // Hooks, in the log line of a request
+	OfStore   = "store"   // Hooks, in the log line of a request; StoreHooks outside of requests
+	OfStream  = "stream"  // StreamHooks
+	OfSweep   = "sweep"   // StreamHooks, once for each run of the sweep, even if the value is 0
+	OfCount   = "count"   // StreamHooks, each time a worker counts what waits for people, even if the value is 0
 )
 
 const (
