@@ -23,8 +23,8 @@ func Unfinished(r *store.Record) bool {
 }
 
 // LeftUntil returns the end of the time in which an operation without a stored request is left
-// to its client: one retention after the last attempt. The client's retry brings the request
-// again.
+// to its client: one retention after the last attempt. The client's retry contains the
+// request.
 func LeftUntil(r *store.Record) time.Time { return r.Run.Add(r.Retention) }
 
 // FoundBySweep returns the reason why a sweep reports an operation; NoReason if it doesn't. An open
@@ -71,7 +71,7 @@ func RequestOutlived(r *store.Record, now time.Time) bool {
 }
 
 // Emptied returns held, a stuck record, without its stored request. The facts that people need for
-// a decision stay. A retry of the client brings the request again.
+// a decision stay. A retry of the client contains the request again.
 func Emptied(held *store.Record) *store.Record {
 	r := *held
 	r.Input = nil

@@ -6,19 +6,20 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// Times and numbers of the background's retries. (An operation is also left to its client for
-// DefaultGrace, and is stuck after defaults.MaxTries take-ups.)
+// Times and limits of the background's retries. Two others are DefaultGrace, and
+// defaults.MaxTries, the number of tries after which an operation is stuck.
 const (
 	maxBackOff = time.Hour // see BackOff
 
 	// withheldFor is the pause before the next attempt after a withheld answer.
 	withheldFor = time.Second
 
-	// MaxGrace is the longest grace. Tickets and keys live for days only.
+	// MaxGrace is the longest grace. It must be short, since tickets and keys expire
+	// after some days.
 	MaxGrace = 24 * time.Hour
-	// NoTicket is the prefix of a name. The queue of tickets may contain a message that is no
-	// ticket; the index of waiting records lists such a message under a name with this prefix. No
-	// record has such a partition key.
+	// NoTicket is the prefix of names in the index of waiting records. A name with this prefix
+	// belongs to a message in the queue of tickets that is no ticket. No record's partition key
+	// has the prefix.
 	NoTicket = "samekey#ticket#"
 	// TicketLife is the greatest age of a ticket. A queue deletes messages after 14 days,
 	// without moving them to the dead-letter queue.
@@ -31,11 +32,11 @@ const (
 	// is short, since no client retries a job.
 	JobPause = 10 * time.Second
 	// HeldPause is the pause before the next try of jobs that were only held back behind an earlier
-	// job. The earlier job's ticket delivers the jobs held back as well, unless the ticket came
-	// before their commit. With a second ticket every few seconds, each refusal of the earlier
-	// job would count twice, and that job would be parked early.
+	// job. The earlier job's ticket also delivers the jobs held back, if they were committed before
+	// the ticket is delivered. If the jobs held back had a ticket of their own every few seconds,
+	// each refusal of the earlier job would be counted twice, and that job would be parked early.
 	HeldPause = 2 * time.Minute
-	// MaxRefusals is how many failed deliveries park a job.
+	// MaxRefusals is the number of failed deliveries after which a job is parked.
 	MaxRefusals = 5
 
 	// SweepLate is how late the stream's readers must be before a sweep does their work.
@@ -47,8 +48,9 @@ const (
 // DefaultGrace is how long a completer leaves an operation to its client.
 const DefaultGrace = 5 * time.Minute
 
-// Due returns the time from which an operation, last seen at seen, may be taken up. Due lies
-// after the end of the lease, and after the grace in which the client may still retry.
+// Due returns the time from which an operation, last seen at seen, may be taken up. That
+// time is after the end of the lease, and after the grace in which the client may still
+// retry.
 func Due(r *store.Record, seen time.Time, grace time.Duration) time.Time {
 	if r.Lease.After(seen) {
 		seen = r.Lease
@@ -64,8 +66,8 @@ func ResendWithin(round int) time.Duration {
 }
 
 // BackOff returns grace, doubled with each try up to an hour. A longer grace is not changed.
-// tries are a record's Tries, or the tries after the first. BackOff applies to abandoned
-// operations, waiting jobs and withheld answers.
+// tries is a record's Tries, or the number of tries after the first. BackOff applies to
+// abandoned operations, waiting jobs and withheld answers.
 func BackOff(grace time.Duration, tries int) time.Duration {
 	pause := grace
 	for range min(tries, 42) { // 42 doublings of a nanosecond exceed an hour
@@ -77,7 +79,7 @@ func BackOff(grace time.Duration, tries int) time.Duration {
 // TicketBackOff returns the pause after a failed try of a ticket for jobs: JobPause, doubled with
 // each try up to an hour. No record counts these tries, so TicketBackOff takes the lower of two
 // estimates. The first is receives, although in some receives the ticket only waited. The second is
-// the number of tries that fit, with their pauses, into since: the time since the ticket was due.
+// the number of tries that fit, with their pauses, into the time since the ticket was due.
 func TicketBackOff(since time.Duration, receives int) time.Duration {
 	tries := 0
 	for sum := JobPause; sum <= since && tries < receives-1; sum += BackOff(JobPause, tries) {

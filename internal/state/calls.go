@@ -22,8 +22,8 @@ func MayReach(deliveryKey bool, held *store.Record) bool {
 	return !deliveryKey || held != nil && !held.DeliveryKey
 }
 
-// AnyCall is the entry in a record's Doubts for calls without a name: the calls of the next phase
-// that makes any. The commit of any phase that makes calls removes the entry. So a deploy may
+// AnyCall is the entry in a record's Doubts for calls without a name, which the next phase with
+// calls may have made. The commit of any phase with calls removes the entry. So a deploy may
 // rename that phase, or insert another phase.
 const AnyCall = "?"
 
@@ -43,7 +43,7 @@ func NeverRepeated(r *store.Record, phase string) bool {
 }
 
 // SentByAnother returns another phase that may have sent the call, if the calls of that phase are
-// never repeated; "" if there is none. There is such a phase if the phase was renamed since, or if
+// never repeated; "" if there is none. Such a phase exists if the calling phase was renamed, or if
 // the program took another branch.
 func SentByAnother(r *store.Record, phase, call string) string {
 	if _, sent := r.Sent[call]; !sent {
@@ -57,10 +57,10 @@ func SentByAnother(r *store.Record, phase, call string) string {
 	return ""
 }
 
-// Marks returns the marks that the commit of the phase ends.
+// Marks returns the marks that the commit of the phase removes.
 func Marks(phase string) []string { return []string{AnyCall, AnyCall + phase} }
 
-// OthersMark reports whether call is the mark of another phase, with calls that are never
+// OthersMark reports whether call is the mark of another phase whose calls are never
 // repeated.
 func OthersMark(call, phase string) bool { return IsMark(call) && !slices.Contains(Marks(phase), call) }
 
@@ -82,7 +82,7 @@ func vanished(r, held *store.Record, end time.Time) {
 }
 
 // doubt sets the calls that may have been made, the time from which they may have begun, and the
-// last moment at which one may have been sent. Without calls it clears these fields.
+// last moment at which they may have been sent. Without calls it clears these fields.
 func doubt(r *store.Record, calls []string, since, until time.Time) {
 	if r.Doubts, r.DoubtSince, r.DoubtUntil = calls, since, until; len(calls) == 0 {
 		r.Doubts, r.DoubtSince, r.DoubtUntil, r.Sent = nil, time.Time{}, time.Time{}, nil
@@ -93,7 +93,7 @@ func doubt(r *store.Record, calls []string, since, until time.Time) {
 }
 
 // doubtSince returns the earliest time at which a call of r in doubt can have begun: DoubtSince, or
-// else the begin of the last attempt.
+// else the start of the last attempt.
 func doubtSince(r *store.Record) time.Time {
 	if len(r.Doubts) > 0 {
 		return r.DoubtSince
@@ -125,7 +125,8 @@ func Sending(sent, more map[string]string) map[string]string {
 	return all
 }
 
-// inDoubt returns the part of sent that calls in doubt may have sent.
+// inDoubt returns the entries of sent whose calls may be in doubt: all entries if doubts
+// has a mark.
 func inDoubt(sent map[string]string, doubts []string) map[string]string {
 	if slices.ContainsFunc(doubts, IsMark) {
 		return sent
@@ -140,8 +141,7 @@ func inDoubt(sent map[string]string, doubts []string) map[string]string {
 const Skipped = "*"
 
 // unrecorded returns the calls in doubt: the holder of held may have made them, and no
-// committed phase records them. A call without a name counts only if the record was written for
-// that call.
+// committed phase records them. A call without a name is in doubt only if held has a mark.
 func unrecorded(held *store.Record, calls []string) (doubts []string) {
 	for _, call := range calls {
 		switch {
@@ -198,10 +198,9 @@ func without(calls, some []string) []string {
 	return slices.DeleteFunc(slices.Clone(calls), func(call string) bool { return slices.Contains(some, call) })
 }
 
-// DerivedKey hashes parts into a UUID of version 8 (RFC 9562, 5.8), which every
-// service accepts as an idempotency key: an operation's id and the name of a call, as
-// in [store.Record].Calls with the number of the call. The length in front of each
-// part keeps different lists apart.
+// DerivedKey hashes parts into a UUID of version 8 (RFC 9562, 5.8), which every service
+// accepts as an idempotency key. The parts are an operation's id and the name and number
+// of a call. The length in front of each part keeps different lists apart.
 func DerivedKey(parts ...string) string {
 	h := sha256.New()
 	var length [8]byte

@@ -76,8 +76,8 @@ func SameJobs(a, b *store.Record) bool {
 	return maps.EqualFunc(a.Jobs, b.Jobs, func(a, b store.Job) bool { return (a.Failed == "") == (b.Failed == "") })
 }
 
-// DropsJobs reports whether a commit removes the undelivered jobs of the record. The write that
-// forgets an operation does so.
+// DropsJobs reports whether a commit removes the undelivered jobs of the record. Only a commit
+// that forgets the operation does so.
 func DropsJobs(prev, next *store.Record) bool {
 	return Freed(next) && len(next.Jobs) == 0 && len(prev.Jobs) > 0
 }

@@ -76,7 +76,7 @@ func (a Asking) Word() string {
 // Doubtful is a phase and its call.
 type Doubtful struct {
 	Phase, Call string
-	Keyless     bool          // the call has no key, so it is never repeated under one
+	Keyless     bool          // the call has no key, so the provider can't recognize a repetition
 	Memory      time.Duration // how long the provider remembers the call's key; 0: never repeat the call
 }
 
@@ -86,10 +86,11 @@ func (d Doubtful) Never() bool { return d.Memory <= 0 }
 // Mark returns the mark that the holder leaves if it vanishes in the call.
 func (d Doubtful) Mark() string { return MarkOf(d.Phase, !d.Never() && !d.Keyless) }
 
-// Calls returns the names of the call in Doubts. A commit of the phase ends them.
+// Calls returns the names of the call in Doubts. A commit of the phase removes these
+// names.
 func (d Doubtful) Calls() []string { return append(Marks(d.Phase), d.Call) }
 
-// Begun reports whether the next phase in r is an intent: an earlier attempt's record that the
+// Begun reports whether the next phase in r is an intent: an earlier attempt's note that the
 // call begins.
 func (d Doubtful) Begun(r *store.Record) bool {
 	n := len(r.Phases)
@@ -154,8 +155,8 @@ func Noted(held *store.Record, asked *store.Asked) *store.Record {
 	return &r
 }
 
-// CallingOnce returns held as it is written before a call that a look-up has not found: without the
-// doubt about the call, and with the mark that stays if the attempt vanishes.
+// CallingOnce returns the record to write before a call that a look-up has not found: a copy of
+// held without the doubt about the call, and with the mark that stays if the attempt vanishes.
 func (d Doubtful) CallingOnce(held *store.Record, sent map[string]string) *store.Record {
 	r := *held
 	if d.Begun(held) {
@@ -187,8 +188,8 @@ func (l *LookedUp) on(r *store.Record, taken bool) {
 // LookedUpInVain reports whether r has a call in doubt and the look-up has decided nothing yet.
 func LookedUpInVain(r *store.Record) bool { return r.Asked != nil && !r.Asked.Sent.IsZero() }
 
-// ended returns the note of a look-up in the form for after the doubt, or for the time when another
-// copy of the call may be sent.
+// ended returns the note a with Sent removed, because the doubt has ended or another copy of the
+// call may be sent.
 func ended(a *store.Asked) *store.Asked {
 	if a == nil || a.Sent.IsZero() {
 		return a

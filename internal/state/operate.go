@@ -11,8 +11,8 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// Reasons to refuse an operator's command. A [Loss] that the operator accepts lifts ErrLives,
-// ErrJobs or ErrWork.
+// Reasons to refuse an operator's command. ErrLives, ErrJobs and ErrWork aren't returned if
+// the operator has accepted the [Loss].
 var (
 	ErrLives   = errors.New("an attempt holds the record, and may be at work")
 	ErrJobs    = errors.New("the record has undelivered jobs")
@@ -31,7 +31,7 @@ func LeaseEnded(rec *store.Record, now time.Time, by string) (*store.Record, err
 	}
 	r := *rec
 	r.Lease, r.Run, r.LastErr = time.Time{}, Millis(now), "an operator ended its lease"
-	end := rec.Lease // until then its calls may still go out
+	end := rec.Lease // until then the attempt may still send calls
 	if WrongClock(end, now) {
 		end = now.Add(maxHold)
 	}
@@ -41,7 +41,7 @@ func LeaseEnded(rec *store.Record, now time.Time, by string) (*store.Record, err
 	return &r, nil
 }
 
-// Loss lists the losses that an operator accepts with forgetting an operation.
+// Loss lists the losses that an operator accepts by forgetting an operation.
 type Loss struct {
 	Held bool // an attempt at the operation may be at work
 	Work bool // a finished operation, committed phases, and calls that may have been made
@@ -92,8 +92,8 @@ func ForgottenBy(rec *store.Record) *store.Decision {
 }
 
 // Erased returns rec without its caller, its answer and the texts of its errors. rec must be
-// finished or have a free key, since TTL deletes a record with a free key late. A finished record
-// keeps fingerprint and status, so its key stays taken.
+// finished or freed: a freed record still has data until TTL deletes it. A finished record keeps
+// fingerprint and status, so its key stays taken.
 func Erased(rec *store.Record, now time.Time, by string) (*store.Record, error) {
 	done := rec.State == store.Done
 	switch {
@@ -157,7 +157,7 @@ func Lost(rec *store.Record, now time.Time) (all []string) {
 		kinds, out := make([]string, 0, len(rec.Jobs)), 0
 		for _, j := range rec.Jobs {
 			kinds = append(kinds, j.Kind)
-			if j.Failed == "" && (j.At.IsZero() || !j.Begun.IsZero()) { // the drain delivers no job with a time from the stream
+			if j.Failed == "" && (j.At.IsZero() || !j.Begun.IsZero()) { // a job with a time is not delivered from the stream
 				out++
 			}
 		}

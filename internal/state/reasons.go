@@ -6,43 +6,43 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// Reason says why an operation doesn't go on by itself, or why operators see it in a list.
-// Stores keep the reason in the index of records that wait for people.
+// Reason says why an operation doesn't continue by itself, or why operators see it in a
+// list. Stores keep the reason in the index of records that wait for people.
 type Reason string
 
-// The reasons. If a record has several reasons to wait for people, the first in this order
-// counts. WaitOf and FoundBySweep find the reason of a record.
+// The reasons. If a record has several reasons to wait for people, the first in this
+// order applies. WaitOf and FoundBySweep find the reason of a record.
 const (
 	NoReason         Reason = ""           // finished, freed, or left to its client for now
-	ReasonUnknown    Reason = "unknown"    // stuck, with a call in doubt: people find out whether it was made
-	ReasonStuck      Reason = "stuck"      // nobody goes on with it: people settle it
+	ReasonUnknown    Reason = "unknown"    // stuck, with a call in doubt: people find out whether the call was made
+	ReasonStuck      Reason = "stuck"      // nobody continues the operation: people settle it
 	ReasonBlocked    Reason = "blocked"    // the program refuses to continue: people change the program, or settle it
 	ReasonParked     Reason = "parked"     // a job that can't be delivered: people redrive it
 	ReasonUnreadable Reason = "unreadable" // this program can't understand the record
 
 	ReasonOpen        Reason = "open"        // abandoned, with its request: the completer ends it
 	ReasonNoRequest   Reason = "no_request"  // abandoned, without a stored request: only the client can end it
-	ReasonExpiring    Reason = "expiring"    // abandoned with nothing committed: it will be forgotten
+	ReasonExpiring    Reason = "expiring"    // abandoned with nothing committed: the record will expire
 	ReasonUndelivered Reason = "undelivered" // a job has waited for too long
 	ReasonKept        Reason = "kept"        // finished and its jobs delivered, but still kept
 
 	// No list has the next two: the records are gone, and only hooks report them.
-	ReasonExpiredOpen Reason = "expired_open" // was forgotten, or deleted, unfinished
+	ReasonExpiredOpen Reason = "expired_open" // an unfinished operation was forgotten or deleted
 	ReasonJobLost     Reason = "job_lost"     // a parked job, or a later job before its time, was forgotten or deleted with its record
 )
 
 // Listing describes a reason for lists, metrics and the page.
 type Listing struct {
 	Reason Reason   // in lists, filters and the index
-	Word   string   // on a row of the page
-	Says   string   // the same as a sentence
+	Word   string   // the reason on a row of the page
+	Says   string   // the reason as a sentence
 	Verbs  []string // commands that end the wait; nil if nobody waits for people
 	Metric string   // the metric that counts the reason; "" for none
 	people bool
 }
 
 // Reasons lists all reasons. The reasons to wait for people come first. If a record has several of
-// them, the first in the list counts. Tests compare package internal/background/stream, the page,
+// them, the first in the list applies. Tests compare package internal/background/stream, the page,
 // docs/operate/background.md and docs/operate/runbook.md with the list.
 var Reasons = []Listing{
 	{ReasonUnknown, "stuck", "stuck: a call is in doubt", []string{"settle"}, "WaitingUnknown", true},

@@ -63,9 +63,9 @@ func Released(held *store.Record, now time.Time, b Release) *store.Record {
 // withheld.
 func Kept(r *store.Record) bool { return r.State == store.Open && r.Keep == store.KeepOpen }
 
-// Withheld returns the time from which another attempt at rec may run. After a withheld answer that
-// is a moment later, since the same handler would give the same answer if it ran at once. After a
-// look-up that decided nothing, it is the time of the next look-up. In all other cases Withheld
+// Withheld returns the time from which another attempt at rec may run. After a withheld answer,
+// another attempt waits, since the same handler would give the same answer if it ran at once. After
+// a look-up that decided nothing, it waits for the next look-up. In all other cases Withheld
 // returns the zero time.
 func Withheld(rec *store.Record) (until time.Time) {
 	n := len(rec.Handovers)
@@ -87,8 +87,8 @@ func free(r *store.Record, refused bool) bool {
 	return len(r.Doubts) == 0 && len(r.Phases) == 0 && len(r.Jobs) == 0 && (r.Input == nil || refused)
 }
 
-// freedFor is how long TTL leaves a freed record: longer than a copy of a claim can be on its
-// way. A late copy that found no record would revive the operation.
+// freedFor is how long a freed record stays: longer than a copy of its claim can be delayed.
+// If TTL deleted the record earlier, a late copy would start the operation again.
 const freedFor = 15 * time.Minute
 
 // frees sets the key of r free.

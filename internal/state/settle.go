@@ -43,8 +43,9 @@ func (s *Settlement) again() string {
 	return "not made"
 }
 
-// Settleable reports whether an operator may decide about rec: the operation is
-// stuck or, for an answer, abandoned.
+// Settleable reports whether s may be applied to rec. The operation must be stuck. An
+// answer may also be given to an abandoned operation, and a result to a call that
+// [Decidable] returns.
 func Settleable(rec *store.Record, s Settlement, now time.Time) bool {
 	return rec != nil && (rec.State == store.Stuck || s.Answer != nil && Abandoned(rec, now) || s.Result != nil && Decidable(rec, now) != nil)
 }
@@ -66,7 +67,7 @@ func Decidable(rec *store.Record, now time.Time) *store.Phase {
 		switch {
 		case d.What == resultOf(&rec.Phases[n-1]):
 			return &rec.Phases[n-1]
-		case strings.HasPrefix(d.What, riskOfTwice): // calls in doubt were forgotten
+		case strings.HasPrefix(d.What, riskOfTwice): // this decision has removed calls in doubt
 			return nil
 		}
 	}
@@ -158,8 +159,8 @@ func Decided(rec *store.Record, now time.Time, by, what, to string) []store.Deci
 func Newest(all []store.Decision) []store.Decision { return all[max(0, len(all)-maxSettled):] }
 
 // HasDecision reports whether now, the current record, has the decision id. The decision was made
-// about seen, an earlier version. known is false if the record is gone, if it belongs to another
-// operation, or if newer decisions have displaced the oldest.
+// about seen, an earlier version. known is false if the record is gone or belongs to another
+// operation. It is also false if newer decisions may have displaced this one.
 func HasDecision(now, seen *store.Record, id string) (made, known bool) {
 	if now == nil {
 		return false, false

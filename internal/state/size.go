@@ -7,8 +7,8 @@ import (
 )
 
 // Room is the number of bytes that phases and jobs must leave free in an open record. Take-overs
-// and releases need the room for names, reasons and times. Without it they would be refused, and
-// nobody could finish the operation or give it up.
+// and releases need the room for names, reasons and times. Without this room the store would
+// refuse take-overs and releases, and nobody could finish the operation or give it up.
 const Room = 16 << 10
 
 // number is the size of a small number in an item, with its place in a map.

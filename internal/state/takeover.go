@@ -19,8 +19,8 @@ func Taken(held *store.Record, now, lease time.Time, retention time.Duration) *s
 }
 
 // TakenByClient returns held after a take-over by a client's retry, with the retry's input and
-// handler. The handler's name may have changed since the claim. The tenant stays the claim's,
-// because the tenant is part of the key.
+// handler. The handler's name may have changed since the claim. The tenant of the claim
+// remains, because the tenant is part of the key.
 func TakenByClient(held *store.Record, now, lease time.Time, retention time.Duration, in *store.Input, by store.HandlerID) *store.Record {
 	r := Taken(held, now, lease, retention)
 	r.Input, r.Handler = in, by
@@ -32,8 +32,8 @@ func TakenByClient(held *store.Record, now, lease time.Time, retention time.Dura
 	return r
 }
 
-// TakenUp returns held after a take-over by a completer or an operator. The take-over counts
-// the try, so that a try that dies counts too.
+// TakenUp returns held after a take-over by a completer or an operator. TakenUp adds one to
+// Tries, so that a try is counted even if its process dies.
 func TakenUp(held *store.Record, now, lease time.Time, retention time.Duration) *store.Record {
 	r := Taken(held, now, lease, retention)
 	r.Tries++
@@ -46,7 +46,7 @@ func TakenUp(held *store.Record, now, lease time.Time, retention time.Duration) 
 // The kinds of a [store.Handover].
 const (
 	HandoverRelease   = "release"   // an attempt ended without an answer
-	HandoverWithheld  = "withheld"  // a release after an answer that could not be stored; the operation goes on
+	HandoverWithheld  = "withheld"  // a release after an answer that could not be stored; the operation continues
 	HandoverRetry     = "retry"     // a client's retry took the record over
 	HandoverCompleter = "completer" // a completer took the record over
 )

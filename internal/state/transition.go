@@ -13,9 +13,9 @@ import (
 // Retained returns a program's retention rounded up to whole seconds, as items store it.
 func Retained(d time.Duration) time.Duration { return (d + time.Second - 1).Truncate(time.Second) }
 
-// Stamp makes next the write of owner that follows prev, or the claim if prev is nil. Only
-// Stamp sets Owner and Ver, which fence every write. (A store's Take sets both by an
-// expression.)
+// Stamp sets Owner and Ver of next, the version that owner writes after prev. For a
+// claim, prev is nil. Nothing else sets these two fields, which fence every write. (A
+// store's Take sets both by an expression.)
 func Stamp(next, prev *store.Record, owner string) {
 	next.Owner, next.Ver = owner, 1
 	if prev != nil {
@@ -37,10 +37,10 @@ func Claimed(r store.Record, now time.Time, lease time.Time) *store.Record {
 	return &r
 }
 
-// Calling returns held as it is written before a call of the attempt: kept, with sent, and with the
-// mark that stays if the attempt vanishes. A process that dies in the call writes nothing
-// afterwards. If the key could expire then, the next request would call again under another derived
-// key. If an answer were stored without the call, the answer would hide the call.
+// Calling returns the record to write before a call of the attempt: a copy of held that is kept,
+// with sent, and with the mark that stays if the attempt vanishes. A process that dies in the call
+// writes nothing afterwards. If the key could expire then, the next request would call again under
+// another derived key. If an answer were stored without the call, the answer would hide the call.
 func Calling(held *store.Record, mark string, sent map[string]string) *store.Record {
 	r := *held
 	r.Keep, r.Expires, r.Mark, r.Sent = store.KeepOpen, time.Time{}, mark, Sending(held.Sent, sent)
@@ -50,7 +50,7 @@ func Calling(held *store.Record, mark string, sent map[string]string) *store.Rec
 
 // Advanced returns held with more phases, their jobs and their calls, or held itself if there
 // are no phases and jobs. From the first phase on the record is kept: committed work must not
-// be forgotten. If a phase calls, calls contains the phase's [Marks].
+// be forgotten. If a phase makes calls, calls contains the phase's [Marks].
 func Advanced(held *store.Record, now time.Time, phases []store.Phase, jobs map[string]store.Job, calls []string) *store.Record {
 	if len(phases)+len(jobs) == 0 {
 		return held
@@ -58,7 +58,7 @@ func Advanced(held *store.Record, now time.Time, phases []store.Phase, jobs map[
 	r := *held
 	r.Phases = slices.Concat(held.Phases, phases)
 	for i := len(held.Phases); i < len(r.Phases); i++ {
-		r.Phases[i].At = max(Millis(now).Sub(held.Created), time.Millisecond) // a clock may be behind the claim's
+		r.Phases[i].At = max(Millis(now).Sub(held.Created), time.Millisecond) // this clock may be behind the clock of the claim
 	}
 	r.Jobs = Merged(held.Jobs, jobs)
 	r.Calls = Tally(held.Calls, calls)
@@ -77,8 +77,8 @@ func Advanced(held *store.Record, now time.Time, phases []store.Phase, jobs map[
 	return &r
 }
 
-// IntentReplaced returns held with its last phase, an intent, replaced by phases: none or one
-// phase. Without a phase the call counts as not begun, and nothing else changes.
+// IntentReplaced replaces the last phase of held, an intent, by phases. phases has at most
+// one phase. Without a phase the call counts as not begun, and nothing else changes.
 func IntentReplaced(held *store.Record, now time.Time, phases []store.Phase, calls []string) *store.Record {
 	r := *held
 	r.Phases = held.Phases[:len(held.Phases)-1]
@@ -103,8 +103,9 @@ func renew(r *store.Record, now, lease time.Time) {
 	}
 }
 
-// Finished returns held with the response. The response lasts for the retention of the program
-// that last took held. Phases keep only their names; the input and the lease are removed.
+// Finished returns held with the response. The response is replayed for the retention of the
+// program that last claimed or took over the record. Phases keep only their names; the input
+// and the lease are removed.
 func Finished(held *store.Record, resp store.Response, now time.Time) *store.Record {
 	whole := &struct { // in one block
 		record   store.Record
@@ -138,8 +139,8 @@ func Lifetime(r *store.Record) time.Time {
 }
 
 // Buried returns held, an expired or freed record, with a new owner, so that a former holder
-// can't write it any more. An expired record stays expired also for hosts whose clocks are
-// behind; a freed record is recognized without a clock.
+// can't write it any more. The expiry of an expired record is moved back to a minute ago,
+// for hosts whose clocks are behind. A freed record is recognized without a clock.
 func Buried(held *store.Record, now time.Time) *store.Record {
 	r := *held
 	if end := Seconds(now).Add(-time.Minute); !Freed(held) && end.Before(r.Expires) {
