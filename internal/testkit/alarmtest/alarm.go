@@ -13,11 +13,11 @@ import (
 
 // Alarm is an alarm of a template.
 type Alarm struct {
-	Name        string // its logical id
+	Name        string // logical id in the template
 	Description string
 
-	// Queries are one metric, or metric math. Exactly one query returns data to the
-	// alarm.
+	// Queries has one metric, or the metrics and expressions of metric math. Exactly one
+	// query returns data to the alarm.
 	Queries []Query
 
 	Periods    int // EvaluationPeriods: N in "M of N"
@@ -26,7 +26,8 @@ type Alarm struct {
 	Comparison string
 	Missing    string // TreatMissingData: breaching, notBreaching, ignore or missing
 
-	// Actions is how many receivers hear of the alarm, and OKActions how many hear of its end.
+	// Actions is the number of receivers that are told when the alarm fires. OKActions is the
+	// number that are told when it ends.
 	Actions, OKActions int
 }
 

@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// Course is the expected course of an alarm. The alarm doesn't fire before From, fires at
-// By at the latest, lasts until Mended, and has ended at End. If Mended is zero, the alarm
-// may end by itself.
+// Course is the expected course of an alarm. The alarm doesn't fire before From. It fires
+// from By until Mended, and is OK at End. If Mended is zero, the alarm may end by itself.
 type Course struct {
 	Begun       time.Time // start of the data
 	From, By    time.Time

@@ -16,7 +16,7 @@ type point struct {
 	value float64
 }
 
-// Add adds a value of a metric at a time, like AWS's own services.
+// Add adds a value of a metric at a time, as an AWS service would.
 func (d *Data) Add(m Metric, at time.Time, value float64) {
 	if d.points == nil {
 		d.points = make(map[string][]point)
@@ -37,8 +37,8 @@ func (d *Data) EMF(lines []byte) error {
 	return d.EMFAt(lines, time.Time{})
 }
 
-// EMFAt is EMF for lines of a run in virtual time: all values have the time at, unless at
-// is zero.
+// EMFAt is [Data.EMF] for lines of a run in virtual time. All values get the time at, or
+// their own time if at is zero.
 func (d *Data) EMFAt(lines []byte, at time.Time) error {
 	for line := range bytes.Lines(lines) {
 		var emf struct {

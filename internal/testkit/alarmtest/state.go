@@ -25,7 +25,7 @@ var comparisons = map[string]func(value, threshold float64) bool{
 const beyond = 2
 
 // At returns the alarm's state at a time, if the state before was INSUFFICIENT_DATA.
-// [Alarm.Over] follows the states.
+// [Alarm.Over] evaluates from the real earlier state.
 func (a Alarm) At(d Data, now time.Time) State { return a.next(d, now, Insufficient) }
 
 // Change is a change of an alarm to another state.
@@ -48,7 +48,7 @@ func (a Alarm) Over(d Data, from, to time.Time) []Change {
 }
 
 // next evaluates the periods that end at now. It examines N periods and a few more, and takes the
-// latest N that have data. If fewer have data, the alarm's treatment of missing data fills up to N.
+// latest N that have data. If fewer have data, the alarm's TreatMissingData decides the rest.
 func (a Alarm) next(d Data, now time.Time, last State) State {
 	now = now.Truncate(time.Minute)
 	real, breaching := 0, 0

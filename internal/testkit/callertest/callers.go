@@ -1,5 +1,5 @@
-// Package callertest has options that identify callers, for engines in tests of other
-// subjects.
+// Package callertest has options that identify callers, for tests that are not about
+// callers.
 package callertest
 
 import (
@@ -8,13 +8,14 @@ import (
 	"github.com/samekey/samekey/idem"
 )
 
-// Anybody treats all unverified callers as one, with keys of any length.
+// Anybody makes an engine treat all unverified callers as one caller, and accept keys of
+// any length.
 func Anybody(o *idem.Options) {
 	idem.OneScope(o)
 	o.MinKey, o.CallerFromOp = 1, true
 }
 
-// ByToken makes each value of Authorization a caller.
+// ByToken makes an engine treat each value of the header Authorization as a caller.
 func ByToken(o *idem.Options) {
 	o.Scope = func(_ context.Context, r *idem.Request) (string, error) {
 		return "token:" + r.Header.Get("Authorization"), nil

@@ -8,7 +8,7 @@ type Fault struct {
 	Breaks []string
 }
 
-// Faults returns all faults of a [Server]. At least one fault breaks each rule.
+// Faults returns all faults of a [Server]. Each rule is broken by at least one fault.
 func Faults() []Fault {
 	return []Fault{
 		{"reruns", "runs every request again", []string{"replay-differs"}},
@@ -49,7 +49,7 @@ func Faults() []Fault {
 	}
 }
 
-// Ten returns faults of each kind that don't hide one another.
+// Ten returns ten faults of different kinds. None of them hides the effect of another.
 func Ten() []string {
 	return []string{
 		"respells", "races", "ignores-body", "runs-keyless", "keeps-quotes",

@@ -78,8 +78,8 @@ func MerchantFaults() []merchantFault {
 	}
 }
 
-// Merchant is an API of checkout sessions in memory. It keeps the rules of ACP or UCP,
-// except for its faults. Race.N must be set.
+// Merchant is an API of checkout sessions in memory. It follows the rules of ACP or UCP
+// that its faults don't break. Race.N must be set.
 type Merchant struct {
 	Race
 
@@ -195,7 +195,7 @@ func (m *Merchant) keyed(w http.ResponseWriter, r *http.Request, op, key string,
 		other = false
 	}
 	if m.wrong["one-scope-replays"] && strings.HasPrefix(rec.same, op) && rec.same != same {
-		other = true // this fault compares within a path
+		other = true // this fault compares requests to the same path only
 	}
 	switch {
 	case claimed:
@@ -231,7 +231,7 @@ func (m *Merchant) keyed(w http.ResponseWriter, r *http.Request, op, key string,
 	}
 }
 
-// claim makes the record of a key, or returns the existing record.
+// claim creates the record of a key, or returns the existing record.
 func (m *Merchant) claim(name, op, same string) (*kept, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -268,8 +268,8 @@ func (m *Merchant) without(same string) string {
 	return strings.NewReplacer(`"absent":null,`, "", `,"samekey_check":null`, "").Replace(same)
 }
 
-// meaning returns a body's form without the order of members and the spelling of
-// numbers.
+// meaning returns a form of a body that is the same for any order of members and any
+// spelling of numbers.
 func (m *Merchant) meaning(body []byte) string {
 	dec := json.NewDecoder(bytes.NewReader(body))
 	if m.wrong["numbers"] {

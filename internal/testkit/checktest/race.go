@@ -7,9 +7,9 @@ import (
 	"sync"
 )
 
-// Race makes requests with the same key overlap, if the key ends in "-concurrent", as the
-// keys of the check of that name do. A handler continues when N requests with its key have
-// been answered or wait in a handler.
+// Race makes requests with the same key overlap if the key ends in "-concurrent". The
+// check "concurrent" uses such keys. A handler continues when N requests with its key
+// have been answered or wait in a handler.
 type Race struct {
 	N int
 

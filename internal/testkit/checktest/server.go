@@ -15,9 +15,9 @@ import (
 	"time"
 )
 
-// Server takes orders: POST and PUT on /orders and /refunds. It keeps the default contract, except
-// for its faults, in memory. Don't use its code in a real API: a process that dies loses all
-// records. Race.N must be set.
+// Server takes orders: POST and PUT on /orders and /refunds. It follows those rules of the default
+// contract that its faults don't break. Don't use its code in a real API: records are in memory,
+// so a process that dies loses them. Race.N must be set.
 type Server struct {
 	Race
 
@@ -37,7 +37,8 @@ type record struct {
 	expires string
 }
 
-// Wrong returns a server with these faults, for racers requests at the same time.
+// Wrong returns a server with these faults. racers is the number of requests that the
+// server makes overlap.
 func Wrong(racers int, faults ...string) *Server {
 	s := &Server{Race: Race{N: racers}, wrong: make(map[string]bool), records: make(map[string]*record)}
 	for _, f := range faults {
@@ -200,7 +201,7 @@ func (s *Server) fingerprint(r *http.Request, body []byte) string {
 	return strings.Join(parts, "\n")
 }
 
-// claim makes the record of a key, or returns the existing record.
+// claim creates the record of a key, or returns the existing record.
 func (s *Server) claim(r *http.Request, key string, body []byte) (*record, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -247,7 +248,7 @@ func (s *Server) handle(r *http.Request, body []byte, rec *record) *record {
 	return rec
 }
 
-// send gives the answer in a record.
+// send sends the answer in a record.
 func (s *Server) send(w http.ResponseWriter, rec *record) {
 	maps.Copy(w.Header(), rec.header)
 	switch {

@@ -31,10 +31,11 @@ import (
 // normally. Functions of this package with this signature, such as [LoseAnswer], are
 // faults. Other functions, such as [Delay], make faults. Tests can write their own faults.
 //
-// A Fault keeps the contract of [http.RoundTripper]: for example, it closes the request's
-// body. It may run for several requests at once. The faults below that send a request send
-// all of it and wait for the answer. If the context ends or the connection fails before,
-// they return that error.
+// A Fault follows the contract of [http.RoundTripper]: for example, it closes the
+// request's body. It may run for several requests at once. If a fault of this package
+// sends the request, it sends the whole request and waits for the answer. If the context
+// ends or the connection fails earlier, the fault returns the error of the context or
+// connection.
 type Fault func(base http.RoundTripper, req *http.Request) (*http.Response, error)
 
 // LoseRequest is a refused connection: nothing is sent, so nothing is applied.
@@ -107,10 +108,10 @@ func Conflict(base http.RoundTripper, req *http.Request) (*http.Response, error)
 	return AnswerError(http.StatusBadRequest, "TransactionConflictException", "injected: transaction is ongoing for the item")(base, req)
 }
 
-// CancelTransaction makes a fault that answers with TransactionCanceledException and these
-// reasons, one for each item in the order of the transaction, such as
-// "TransactionConflict", "ThrottlingError" or "ProvisionedThroughputExceeded". "" stands
-// for "None". Nothing is sent.
+// CancelTransaction makes a fault that answers with TransactionCanceledException and
+// these reasons, one for each item in the order of the transaction, such as
+// "TransactionConflict", "ThrottlingError" or "ProvisionedThroughputExceeded". "" means
+// "None". Nothing is sent.
 func CancelTransaction(reasons ...string) Fault {
 	type reason struct {
 		Code    string

@@ -116,7 +116,7 @@ func crashMatrix(s suite) {
 	})
 }
 
-// send sends the path's request from a separate process, whose answer is lost.
+// send sends the path's request from a separate process, and loses the answer.
 func (p crashPath) send(t *testing.T, e *env, a *app, crash idemtest.Plan) (*idemtest.FaultyStore, []string) {
 	t.Helper()
 	if p.before != nil {

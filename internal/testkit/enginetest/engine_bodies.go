@@ -12,7 +12,7 @@ import (
 	"github.com/samekey/samekey/internal/testkit/storetest"
 )
 
-// Answers of any size.
+// engineBodies has scenarios with answers of any size.
 func engineBodies(s suite) {
 	all := func(o *idem.Options) { o.MaxBody = defaults.MaxMaxBody }
 	large := func(a *app, body []byte) handler {
@@ -31,7 +31,7 @@ func engineBodies(s suite) {
 		{"P31", 401 << 10, storetest.Noise},
 		{"A33", 900 << 10, storetest.Noise},
 		{"P31", 1 << 20, storetest.Noise},
-		{"P31", defaults.MaxMaxBody, storetest.Prose}, // idemtest.TestStore stores as much noise
+		{"P31", defaults.MaxMaxBody, storetest.Prose}, // idemtest.TestStore stores noise of this size
 	} {
 		s.run(c.id+": an answer of "+strconv.Itoa(c.size)+" bytes replays as it was", func(t *testing.T, e *env) {
 			var a app

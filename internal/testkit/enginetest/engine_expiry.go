@@ -12,7 +12,7 @@ import (
 	"github.com/samekey/samekey/internal/testkit/storetest"
 )
 
-// A key expires.
+// engineExpiry has scenarios in which a key expires.
 func engineExpiry(s suite) {
 	s.run("past its expiry a key is new though its record is still there", func(t *testing.T, e *env) {
 		var a app
@@ -20,7 +20,7 @@ func engineExpiry(s suite) {
 		first := do(t, eng, order("k", "1"), a.run).first(t)
 		old := e.record(t, order("k", "1"))
 
-		e.clock.Advance(defaults.Retention) // expiry is in whole seconds: the last second still replays
+		e.clock.Advance(defaults.Retention) // expiry is in whole seconds: in the last second the answer is still replayed
 		do(t, eng, order("k", "1"), a.run).replays(t, first)
 		a.ran(t, 1)
 

@@ -13,7 +13,7 @@ import (
 	"github.com/samekey/samekey/internal/testkit/storetest"
 )
 
-// When two requests are the same request.
+// engineFingerprint tests which requests count as the same request.
 func engineFingerprint(s suite) {
 	s.run("another body is a mismatch, in one call, and the first answer stays", func(t *testing.T, e *env) {
 		var a app
@@ -170,8 +170,8 @@ func engineFingerprint(s suite) {
 	}
 }
 
-// changesScheme plays a deployment with a new scheme of fingerprints: requests that the
-// older program has finished or begun are retried at the newer program.
+// changesScheme simulates a deployment that changes the scheme of fingerprints: requests
+// that the older program has finished or begun are retried at the newer program.
 func changesScheme(t *testing.T, e *env, from, to idem.Fingerprint) {
 	t.Helper()
 	var a app
@@ -184,8 +184,8 @@ func changesScheme(t *testing.T, e *env, from, to idem.Fingerprint) {
 	first := do(t, e.engine(by(from)), send("done", `{"amount":1}`), a.run).first(t)
 	e.abandon(t, send("open", `{"amount":1}`), by(from))
 
-	// The newer program doesn't know the scheme. It must not answer the retry with a
-	// mismatch: a mismatch advises a new key, and a new key is a second charge.
+	// The newer program doesn't know the older scheme. It must not answer the retry with
+	// a mismatch: a mismatch advises a new key, and a new key is a second charge.
 	for _, key := range []string{"done", "open"} {
 		r := do(t, e.engine(by(to)), send(key, `{"amount":1}`), a.run).refused(t, idem.ErrIncomparable)
 		if err, ok := errors.AsType[*idem.Error](r.err); !ok || err.RetryAfter < 5*time.Minute {

@@ -40,7 +40,7 @@ func (c rescoped) request(key, body string, old bool) idem.Request {
 	return r
 }
 
-// A change of scope in two releases.
+// engineFormer tests a change of scope in two releases.
 func engineFormer(s suite) {
 	same := func(*idem.Options) {}
 	account := func(context.Context, *idem.Request) (string, error) { return "account 7", nil }

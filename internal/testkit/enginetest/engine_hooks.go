@@ -10,7 +10,7 @@ import (
 	"github.com/samekey/samekey/internal/testkit/storetest"
 )
 
-// Hooks and logs of an engine.
+// engineHooks tests hooks and logs of an engine.
 func engineHooks(s suite) {
 	s.run("the hook of replays runs on replays only and sees the record's life", func(t *testing.T, e *env) {
 		var a app

@@ -8,7 +8,7 @@ import (
 	"github.com/samekey/samekey/idem"
 )
 
-// Source and form of keys.
+// engineKey tests where a key may be and which form it may have.
 func engineKey(s suite) {
 	noKey := order("", "1")
 

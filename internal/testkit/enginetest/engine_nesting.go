@@ -8,7 +8,8 @@ import (
 	"github.com/samekey/samekey/idem"
 )
 
-// Operations within operations, and handlers that change their arguments.
+// engineNesting tests operations within operations, and handlers that change their
+// arguments.
 func engineNesting(s suite) {
 	s.run("an operation inside another keeps its own record", func(t *testing.T, e *env) {
 		var outer, inner app

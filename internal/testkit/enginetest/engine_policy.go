@@ -10,7 +10,7 @@ import (
 	"github.com/samekey/samekey/idem"
 )
 
-// Which answers are kept.
+// enginePolicy tests which answers are stored.
 func enginePolicy(s suite) {
 	s.run("a declined card is the key's answer", func(t *testing.T, e *env) {
 		a := app{status: http.StatusPaymentRequired}

@@ -15,7 +15,7 @@ func (e *env) oneAMinute(o *idem.Options) {
 	o.Quota = quota.New(quota.Limits{PerMinute: 1}, func(o *quota.Options) { o.Now = e.clock.Now })
 }
 
-// The quota of new operations, before the claim.
+// engineQuota tests the quota of new operations, which is checked before the claim.
 func engineQuota(s suite) {
 	s.run("a new key over the quota gets a 429, costs one read, and is not burned", func(t *testing.T, e *env) {
 		var a app
@@ -43,7 +43,7 @@ func engineQuota(s suite) {
 		g.Open()
 		was := (<-first).first(t)
 		do(t, eng, order("new", "1"), a.run).refused(t, idem.ErrQuota)
-		for range 20 { // a storm
+		for range 20 { // a burst of retries
 			e.costs(t, 1, func() { do(t, eng, order("k", "1"), a.run).replays(t, was) })
 		}
 		do(t, eng, order("k", "2"), a.run).refused(t, idem.ErrMismatch)

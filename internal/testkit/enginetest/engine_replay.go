@@ -13,7 +13,7 @@ import (
 	"github.com/samekey/samekey/internal/testkit/storetest"
 )
 
-// The first answer is the key's answer.
+// engineReplay tests that each later request with a key gets the first answer.
 func engineReplay(s suite) {
 	s.run("a first request runs and its answer is stored for the retention", func(t *testing.T, e *env) {
 		var a app

@@ -13,7 +13,7 @@ import (
 	"github.com/samekey/samekey/internal/testkit/storetest"
 )
 
-// The read of a retry before its claim.
+// engineRetry tests that a retry reads the record before it claims the key.
 func engineRetry(s suite) {
 	s.run("a retry is a read, and a lie a read more", func(t *testing.T, e *env) {
 		var a app
@@ -54,7 +54,7 @@ func engineRetry(s suite) {
 		eng := e.engine()
 		e.abandon(t, order("k", "1"))
 		e.clock.Advance(storetest.LeaseOver)
-		e.costs(t, 3, func() { do(t, eng, retried(order("k", "1")), a.run).first(t) }) // with the finish
+		e.costs(t, 3, func() { do(t, eng, retried(order("k", "1")), a.run).first(t) }) // the finish is one of these calls
 		if n := e.store.Calls("Claim"); n != 0 {
 			t.Errorf("%d claims", n)
 		}

@@ -16,7 +16,8 @@ import (
 
 var errDown = errors.New("the store is down")
 
-// The store fails. Lost answers are in lost.go.
+// engineStoreFailure has scenarios in which the store fails. For lost answers see
+// lost.go.
 func engineStoreFailure(s suite) {
 	for name, err := range map[string]error{
 		"down":                   errDown,
@@ -77,7 +78,7 @@ func engineStoreFailure(s suite) {
 		first := do(t, e.engine(), order("k", "1"), a.run).first(t)
 		e.store.Reset(func(_ context.Context, c idemtest.Call) idemtest.Fault {
 			if c.Verb == "Claim" && c.N == 1 {
-				e.clock.Advance(storetest.LeaseOver) // longer than a claim may be on its way
+				e.clock.Advance(storetest.LeaseOver) // longer than a claim can be delayed
 				return idemtest.Fault{Err: idem.ErrConflict}
 			}
 			return idemtest.Fault{}

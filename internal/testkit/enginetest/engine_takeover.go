@@ -13,7 +13,8 @@ import (
 	"github.com/samekey/samekey/internal/testkit/storetest"
 )
 
-// The lease of a request is over, and the holder may still be alive.
+// engineTakeOver has scenarios in which a lease is over and its holder may still be
+// alive.
 func engineTakeOver(s suite) {
 	s.run("a holder that timed out is waited for until its lease is over, then taken over", func(t *testing.T, e *env) {
 		var a app
@@ -216,7 +217,7 @@ func engineTakeOver(s suite) {
 		})
 		first := do(t, e.engine(), order("k", "1"), func(ctx context.Context) (idem.Response, error) {
 			res, err := others.Do(ctx, order("k", "1"), other.run)
-			result{res, err}.refused(t, idem.ErrInFlight) // the lease is held
+			result{res, err}.refused(t, idem.ErrInFlight) // the outer attempt holds the lease
 			return a.run(ctx)
 		}).first(t)
 		do(t, others, order("k", "1"), other.run).replays(t, first)

@@ -36,7 +36,7 @@ func newEnv(t testing.TB, s store.Store) *env {
 	return &env{inner: s, store: idemtest.Faulty(s, nil), clock: idemtest.NewClock(), namespace: rand.Text()}
 }
 
-// engine returns an engine on e.store. The engine stands for a process.
+// engine returns an engine on e.store. Each engine simulates a process.
 func (e *env) engine(optFns ...func(*idem.Options)) *idem.Engine {
 	return e.engineOn(e.store, optFns...)
 }
@@ -254,7 +254,7 @@ func (l *log) Write(b []byte) (int, error) {
 	return l.buf.Write(b)
 }
 
-// count returns in how many places s was logged.
+// count returns how often the log contains s.
 func (l *log) count(s string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

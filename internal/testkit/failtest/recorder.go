@@ -12,8 +12,9 @@ import (
 	"testing"
 )
 
-// Recorder is a testing.TB whose failures are recorded instead of failing a test.
-// Methods that it doesn't have panic. It is safe for concurrent use.
+// Recorder is a testing.TB whose failures are recorded instead of failing a test. A
+// method of testing.TB that Recorder doesn't define panics. A Recorder is safe for
+// concurrent use.
 type Recorder struct {
 	testing.TB // nil
 

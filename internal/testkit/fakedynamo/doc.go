@@ -6,5 +6,5 @@
 // A differential test (agree_test.go) runs the same script on it and on DynamoDB Local. It has the
 // features that packages dynamo and internal/background/stream use: no sets, sort keys, PartiQL or
 // idempotency tokens. An unknown feature is an error. It neither throttles nor loses calls: to test
-// throttling or lost calls, wrap it.
+// these faults, wrap the DB.
 package fakedynamo

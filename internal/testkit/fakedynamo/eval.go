@@ -241,7 +241,8 @@ func order(a, b value) (int, bool) {
 	return 0, false
 }
 
-// apply returns the item after an update. All right sides see the item before the update.
+// apply returns the item after an update. All right sides refer to the item as it was
+// before the update.
 func (s *scope) apply(c *changes) Item {
 	values := make([]value, len(c.set))
 	for i, a := range c.set {
@@ -266,7 +267,8 @@ func (s *scope) apply(c *changes) Item {
 	return next
 }
 
-// put sets or, with nil, removes the value at a path. Maps on the way are copied once.
+// put sets the value at a path, or removes the value there if v is nil. Each map on the
+// path is copied once.
 func (s *scope) put(in Item, copied map[string]bool, prefix string, path []string, v value) {
 	if strings.HasPrefix(path[len(path)-1], "[") {
 		s.fail("this package sets no element of a list")

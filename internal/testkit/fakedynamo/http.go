@@ -17,7 +17,7 @@ import (
 	"github.com/samekey/samekey/internal/testkit/itemjson"
 )
 
-// Server is an HTTP client for the SDK's client: it answers requests from a database, in
+// Server replaces the HTTP client of an SDK client. It answers requests from a DB, in
 // DynamoDB's JSON. It is safe for concurrent use.
 type Server struct {
 	DB DB

@@ -41,7 +41,8 @@ type parsed struct {
 	err  error
 }
 
-// cache has the expressions parsed so far: few texts occur again and again.
+// cache has the expressions parsed so far, since the same few texts are parsed many
+// times.
 var cache sync.Map // string → *parsed
 
 func parseCondition(s string) *parsed {

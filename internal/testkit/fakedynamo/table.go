@@ -128,7 +128,7 @@ type write struct {
 	allOld bool
 }
 
-// plan evaluates a write. refused is the item that the condition refused.
+// plan evaluates a write. refused reports whether the condition refused the write.
 func (db *DB) plan(w write) (pk string, old, next Item, refused bool, err error) {
 	t := db.table(aws.ToString(w.table))
 	from := w.key

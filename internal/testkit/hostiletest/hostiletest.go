@@ -19,8 +19,8 @@ import (
 // forged is at the start of a line in [Text].
 const forged = "FORGED-LINE"
 
-// Text has characters that move the cursor, set a title, hide text, turn text and end a
-// line.
+// Text has characters that move the cursor, set a title, hide text, reverse text and end
+// a line.
 const Text = "\x1b[2J\x1b]0;owned\a\u009b31m\u202e\u2066\u200b\u2028\r\n" + forged + "'; $(id) `id`\t\x7f"
 
 // Claimed writes [Records] to s, and returns them.
@@ -36,7 +36,7 @@ func Claimed(t testing.TB, s store.Store, namespace string, now time.Time) map[s
 }
 
 // Records returns a record of each state, by the state's name. Every text of a record is
-// hostile. now is the time of the claim; the records have their states a minute later.
+// hostile. now is the time of the claim; the records reach their states a minute later.
 func Records(namespace string, now time.Time) map[string]*store.Record {
 	raw, _ := json.Marshal(Text) // a string
 	raw = []byte(strings.ReplaceAll(string(raw), `\u2028`, "\u2028"))
@@ -119,8 +119,8 @@ func CheckJSON(t *testing.T, what string, raw []byte) {
 	check(all)
 }
 
-// Check fails t for each character of got that commands a terminal, or turns or hides
-// text, and for a forged line. what is the name of got.
+// Check fails t for each character of got that controls a terminal, reverses text or
+// hides text. It also fails t for a forged line. what is the name of got.
 func Check(t *testing.T, what, got string) {
 	t.Helper()
 	for i, c := range got {

@@ -14,8 +14,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Planted secrets, which tests put into requests, results and answers, and search
-// everywhere else.
+// Planted secrets. Tests put them into requests, results and answers, and search for them
+// in all other places.
 const (
 	Card  = "4242424242424242"
 	Mail  = "planted.jane@example.com"
@@ -23,7 +23,7 @@ const (
 )
 
 // Texts returns every name, string and binary of items, and all binaries joined, since a
-// secret may cross the border of two items of a body. It also returns the decompressed
+// secret may be split between two items of a body. It also returns the decompressed
 // contents of these texts.
 func Texts(items []map[string]types.AttributeValue) [][]byte {
 	var all [][]byte
@@ -108,7 +108,7 @@ func forms(secret string) map[string][]string {
 	f := map[string][]string{"plain": {secret}, "hex": {digits, strings.ToUpper(digits)}}
 	for offset := range 3 {
 		b := append(make([]byte, offset), secret...)
-		first, end := (offset*8+5)/6, len(b)*8/6 // whole characters of the secret alone
+		first, end := (offset*8+5)/6, len(b)*8/6 // the characters that encode only bytes of the secret
 		f["base64"] = append(f["base64"], base64.RawStdEncoding.EncodeToString(b)[first:end], base64.RawURLEncoding.EncodeToString(b)[first:end])
 	}
 	return f

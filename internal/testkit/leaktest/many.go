@@ -18,7 +18,7 @@ type Contents struct {
 	Count   int
 }
 
-// content is a form of a content; at is the offset of the needle.
+// content is one form of a content. The needle is the beginning of that form.
 type content struct {
 	name, form string
 	rest       []byte // the text after the needle
@@ -65,8 +65,9 @@ func (c *Contents) add(name, form string, text []byte) {
 	}
 }
 
-// Find returns the contents that text has, each followed by its form: plain, hexadecimal or
-// base64, and each of these forms within gzip, DEFLATE or base64, up to three layers deep.
+// Find returns each content that text contains, followed by the form: plain, hexadecimal
+// or base64. It also finds these forms within gzip, DEFLATE or base64, up to three layers
+// deep.
 func (c *Contents) Find(text []byte) []string {
 	found := c.find(text, "", 3)
 	slices.Sort(found)

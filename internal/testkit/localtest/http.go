@@ -16,8 +16,8 @@ type Answer struct {
 	Body   string
 }
 
-// Send sends a request and returns the answer. header has names and values in turn. The
-// test fails if there is no answer.
+// Send sends a request and returns the answer. header has alternating names and values.
+// The test fails if there is no answer.
 func Send(t *testing.T, method, url, body string, header ...string) Answer {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))

@@ -8,9 +8,10 @@ import (
 	"testing"
 )
 
-// Module makes a user's module in a new folder, and returns the folder. The module requires
-// the library, and the dependencies of the repository's module of. root is the repository's
-// root relative to the test, and of is a folder relative to root.
+// Module makes a user's module in a new folder, and returns the folder. root is the
+// repository's root relative to the test. of is the folder, relative to root, of a module
+// of the repository. The new module requires the library and the dependencies of that
+// module.
 func Module(t *testing.T, root, of string) string {
 	t.Helper()
 	root, err := filepath.Abs(root)

@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// Pages returns every Markdown file below root, by its path from there.
+// Pages returns every Markdown file below root, by its path relative to root.
 func Pages(t *testing.T, root string) map[string]string {
 	t.Helper()
 	found := make(map[string]string)
@@ -48,7 +48,7 @@ func Pages(t *testing.T, root string) map[string]string {
 var block = regexp.MustCompile(`(?s)<!-- generated ([a-z-]+) -->\n(.*?)<!-- end ([a-z-]+) -->`)
 
 // Blocks compares each block of the pages below root with the output of the block's
-// generator, or writes the output with update. A block is between
+// generator. If update is set, it writes the output into the block instead. A block is between
 //
 //	<!-- generated NAME -->
 //	<!-- end NAME -->

@@ -67,7 +67,8 @@ func MustClaim(t testing.TB, s store.Store, c store.Claim) *store.Record {
 	return want
 }
 
-// RefusedClaim makes a claim that must be refused, and returns the record in the way.
+// RefusedClaim makes a claim that must be refused, and returns the record that has the
+// key.
 func RefusedClaim(t testing.TB, s store.Store, c store.Claim) *store.Record {
 	t.Helper()
 	held, err := s.Claim(Limited(t), c)
@@ -135,8 +136,8 @@ func Whole(t testing.TB, s store.Store, r *store.Record) *store.Record {
 	return r
 }
 
-// SameRecord fails t unless two records are equal. Stores may treat absent and empty alike,
-// so SameRecord does.
+// SameRecord fails t unless two records are equal. SameRecord treats absent and empty
+// values as equal, since stores may do so.
 func SameRecord(t testing.TB, got, want *store.Record) {
 	t.Helper()
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(store.Record{}, "Seal"), wholeBytes); diff != "" {

@@ -9,7 +9,7 @@ import (
 // Limit is the time limit of a request. The lease ends a little later.
 const Limit = 2 * time.Minute
 
-// LeaseOver is beyond every lease.
+// LeaseOver is longer than every lease.
 const LeaseOver = 2 * Limit
 
 // Limited returns a context with [Limit] left.

@@ -45,8 +45,9 @@ type Table struct {
 	server  *fakedynamo.Server
 }
 
-// New returns a store on a fresh table in memory, which evaluates expressions like DynamoDB
-// (TestStoresAgree in internal/testkit/fakedynamo compares both) and takes no time.
+// New returns a store on a fresh table in memory. The table evaluates expressions like
+// DynamoDB, and takes no time. TestStoresAgree in internal/testkit/fakedynamo compares it
+// with DynamoDB Local.
 func New(t testing.TB, optFns ...func(*dynamo.Options)) *Table {
 	t.Helper()
 	tab := &Table{Name: "t-" + rand.Text(), server: &fakedynamo.Server{}}
@@ -138,12 +139,12 @@ func (tab *Table) Feed() (read func() events.DynamoDBEvent) {
 	}
 }
 
-// Lease is the time of a request whose context has no deadline: on a machine that is
-// busy with other tests, a request can take minutes.
+// Lease is the time limit of a request whose context has no deadline. It is long because
+// a request can take minutes on a machine that is busy with other tests.
 const Lease = 150 * time.Second
 
-// Unhurried gives an engine's requests the time Lease, and lets the engine store requests
-// of any size.
+// Unhurried sets the time limit of an engine's requests to Lease, and lets the engine
+// store requests of any size.
 func Unhurried(o *idem.Options) { o.Lease, o.MaxRequest = Lease, defaults.MaxStoredRequest }
 
 // Engine returns an engine on the table's store, whose requests have a long lease.
@@ -173,8 +174,8 @@ func (tab *Table) Items(t testing.TB) (items []map[string]types.AttributeValue) 
 	return items
 }
 
-// Planted is in the query of every request and in the args of jobs. A table with
-// encrypted records, or a log, must not contain it (make sealed).
+// Planted is in the query of every request and in the args of jobs. Neither a table with
+// encrypted records nor a log may contain Planted. make sealed checks this.
 const Planted = "card=" + leaktest.Card + "&mail=" + leaktest.Mail + "&token=" + leaktest.Token
 
 // Post returns a POST with a key.
@@ -218,8 +219,9 @@ func (tab *Table) Only(t testing.TB) *store.Record {
 	return r
 }
 
-// WithRetries runs test in two ways. Clients that send a request once let the engine find
-// out the result. Clients that retry like those of Tune let the retryer repeat the bytes.
+// WithRetries runs test with two kinds of clients. The first kind sends each request
+// once, so that the engine must find out the result. The second kind retries like the
+// clients of Tune: the SDK's retryer sends the same bytes again.
 func WithRetries(t *testing.T, test func(t *testing.T, tab *Table)) {
 	t.Helper()
 	for name, once := range map[string]bool{"retried by the client": false, "sent once": true} {
@@ -304,7 +306,8 @@ func (DeadAfterClaim) Commit(context.Context, store.Commit) (*store.Record, erro
 	return nil, errors.New("the process is dead")
 }
 
-// App returns the name of a new user's table beside the table of records.
+// App makes a table for a user's data, beside the table of records, and returns the name
+// of the new table.
 func (tab *Table) App(t testing.TB) string {
 	t.Helper()
 	name := tab.Name + "-app"

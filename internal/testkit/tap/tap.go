@@ -14,7 +14,7 @@ import (
 	"sync"
 )
 
-// Side says on which side of a call the call is held.
+// Side says whether a call is held before or after it reaches the service.
 type Side string
 
 // The sides of a call.
@@ -38,7 +38,7 @@ type Call struct {
 	Body string
 }
 
-// Held is a call that is held, or will be.
+// Held is a call that is held or will be held.
 type Held struct {
 	side    Side
 	left    int
@@ -66,8 +66,8 @@ func (h *Held) Reached() <-chan struct{} { return h.reached }
 // packet on its way.
 func (h *Held) GoOn() { h.end(true) }
 
-// Drop cuts the caller's connection. A call that is held before it was passed on never
-// arrives.
+// Drop cuts the caller's connection. A call that is held [Before] never reaches the
+// service.
 func (h *Held) Drop() { h.end(false) }
 
 // at holds the call if h holds calls at side, and reports whether the call continues. h may

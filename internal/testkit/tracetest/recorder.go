@@ -11,8 +11,8 @@ import (
 	"github.com/samekey/samekey/internal/trace"
 )
 
-// Recorder is a tracer that keeps its spans. The zero value is ready to use. It
-// samples all traces.
+// Recorder is a tracer that stores its spans. The zero value is ready to use. It samples
+// all traces.
 type Recorder struct {
 	mu    sync.Mutex
 	begun int
@@ -24,7 +24,7 @@ type Span struct {
 	trace.Step
 	trace.Outcome
 	Parent *Span // the parent in this process
-	Ends   int   // how often it was ended
+	Ends   int   // how often the span was ended
 
 	number int
 	trace  string
