@@ -13,9 +13,9 @@ import (
 // blocks nor panics.
 type Tracer interface {
 	// Start begins the span of a step, as a child of the span in ctx if there is one. It
-	// returns a context with the new span, and the function that ends it, which is called
-	// exactly once. The context and the function are never nil. The context must be
-	// derived from ctx.
+	// returns a context with the new span, and a function that ends the span. Samekey
+	// calls this function exactly once. The context and the function must not be nil. The
+	// context must be derived from ctx.
 	Start(ctx context.Context, s Step) (context.Context, func(Outcome))
 	// Context returns the trace context of the span in ctx, zero without a span.
 	Context(ctx context.Context) Context
@@ -24,12 +24,12 @@ type Tracer interface {
 // Kind is the kind of a step.
 type Kind string
 
-// Kinds of steps. Kind and Name of a step can name a span, since a program has few of
-// both.
+// Kinds of steps. A span can be named by Kind and Name of its step, since a program has
+// few different values of both.
 const (
 	Operation Kind = "operation" // a request with a key, from its claim to its answer
 	Process   Kind = "process"   // a message of a queue, a topic or a bus, from its claim to its answer
-	Resume    Kind = "resume"    // a completer's take-over of an abandoned operation, and the rest of its work
+	Resume    Kind = "resume"    // a completer's take-over of an abandoned operation, and the rest of the operation's work
 	Read      Kind = "read"      // the read before a claim
 	Claim     Kind = "claim"     // the claim or take-over of a record
 	Wait      Kind = "wait"      // the wait for the attempt in flight
@@ -53,10 +53,10 @@ type Step struct {
 	Job       string // the job's id
 	Tries     int    // failed deliveries of the job so far
 
-	// From is the trace context of the client's request, of the message or of the job. It
-	// may be zero, and may be invalid, since the sender chose it. An Operation continues
-	// From if ctx has no span. Process and Deliver always continue From, since the span
-	// in ctx may be that of a whole batch.
+	// From is the trace context of the client's request, of the message or of the job.
+	// From may be zero. It may also be invalid, since the sender chose it. An Operation
+	// continues From if ctx has no span. Process and Deliver always continue From, since
+	// the span in ctx may be that of a whole batch.
 	From Context
 	// Origin is the trace context of the operation's first attempt, for a link from a
 	// Resume; zero if the record has none.
@@ -67,13 +67,14 @@ type Step struct {
 
 // Outcome is the end of a step.
 type Outcome struct {
-	// Err is the step's error. Its text may quote a caller's data: use Code in spans.
+	// Err is the step's error. The error's text may quote a caller's data, so use Code in
+	// spans.
 	Err error
 	// Code is the error's code: a code of docs/use/http.md, or "internal_error" for an
 	// error of the handler; "" without an error.
 	Code string
 
-	Operation string // the operation's id, if known only now
+	Operation string // the operation's id, if it was not known at the start
 	Point     string // name of the last committed phase
 	// Result is the outcome of a claim: new, take_over, replay, mismatch,
 	// stuck, in_flight, withheld. "" otherwise.
@@ -87,8 +88,8 @@ type Outcome struct {
 	Origin Context
 }
 
-// Context identifies a span to other processes, as defined by W3C Trace Context. The
-// zero Context identifies none.
+// Context identifies a span to other processes, as defined by W3C Trace Context. The zero
+// Context identifies no span.
 type Context struct {
 	Parent string // value of the header traceparent
 	State  string // value of the header tracestate; "" for none
@@ -128,8 +129,8 @@ func (c Context) Sound() Context {
 	return c
 }
 
-// Sampled reports whether the trace is recorded, as far as the sender decides. c
-// must be sound; the zero Context is not sampled.
+// Sampled reports whether the sender of c has decided to record the trace. c must be
+// sound; the zero Context is not sampled.
 func (c Context) Sampled() bool {
 	if c.Parent == "" {
 		return false
@@ -138,8 +139,8 @@ func (c Context) Sampled() bool {
 	return strings.IndexByte(odd, c.Parent[len(c.Parent)-1]) >= 0
 }
 
-// String returns c as records hold it: Parent, then a space and State if State is set.
-// [Parse] is the inverse.
+// String returns c in the form that records store: Parent, then a space and State if
+// State is set. [Parse] is the inverse.
 func (c Context) String() string {
 	if c.State == "" {
 		return c.Parent

@@ -34,9 +34,9 @@ func cachedDir(cache, path, version string) (string, error) {
 // errIncompatible is the error for changes that need more than a patch version.
 var errIncompatible = errors.New("the API has incompatible changes")
 
-// compareAPI prints how the exported API of root's module has changed since its last
-// tag. Before 1.0 an incompatible change asks for a minor version, and is an error only if
-// strict; from 1.0 on it is an error.
+// compareAPI prints how the exported API of root's module has changed since its last tag.
+// Before 1.0 an incompatible change needs a new minor version, and is an error only if
+// strict is set. From 1.0 on it is always an error.
 func compareAPI(out io.Writer, root string, strict bool) error {
 	tag, err := lastTag(root)
 	if err != nil {
@@ -104,7 +104,8 @@ func report(out io.Writer, tag string, was, is map[string]*types.Package) (incom
 	return incompatible
 }
 
-// lastTag returns the newest version of the root module among the tags, "" if none.
+// lastTag returns the newest version of the root module among the tags; "" if there is
+// none.
 func lastTag(root string) (string, error) {
 	out, err := git(root, "tag", "--merged", "HEAD")
 	if err != nil {

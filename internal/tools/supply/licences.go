@@ -17,7 +17,8 @@ import (
 	"github.com/google/licensecheck"
 )
 
-// allowed are the licences that demand only their text beside a binary.
+// allowed lists the licences whose only condition is that their text accompanies a
+// binary.
 var allowed = []string{"Apache-2.0", "MIT", "MIT-0", "BSD-2-Clause", "BSD-3-Clause", "ISC"}
 
 // module is a module that one of the repository's programs or packages links.
@@ -32,8 +33,8 @@ const ours = "github.com/samekey/samekey"
 // imported are the folders of the modules that users import or whose programs they run.
 var imported = []string{".", "cmd/samekey", "kms", "otel"}
 
-// linked returns the modules that the packages of the imported modules below root link,
-// without their tests.
+// linked returns the modules that the packages of the imported modules link, without
+// tests. root is the repository's folder.
 func linked(root string) (modules []module, err error) {
 	for _, dir := range imported {
 		more, err := linkedBy(filepath.Join(root, dir))

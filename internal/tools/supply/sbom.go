@@ -17,7 +17,8 @@ import (
 )
 
 // writeBills writes the bill of each binary into dir. If dir ends in .json, it is the file for the
-// bill of a single binary. A bootstrap is named after its folder.
+// bill of a single binary. The bill of a binary called bootstrap has the name of the binary's
+// folder.
 func writeBills(out io.Writer, dir string, binaries []string) error {
 	if len(binaries) == 0 {
 		return errors.New("sbom: name the binaries")
@@ -111,7 +112,8 @@ func settings(info *debug.BuildInfo) string {
 	return strings.Join(all, " ")
 }
 
-// licencesOf returns the licences of a binary's modules that the module cache has.
+// licencesOf returns the licences of those modules of a binary that are in the module
+// cache.
 func licencesOf(info *debug.BuildInfo) (map[string]string, error) {
 	cache, err := moduleCache()
 	if err != nil {
