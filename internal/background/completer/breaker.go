@@ -13,18 +13,19 @@ const (
 	// failures is how many different operations have to fail to open a breaker: a single failure may
 	// be the operation's fault.
 	failures = 3
-	// probePause is the time between two probes; a shorter grace replaces it. The pause is short,
-	// because many probes may fail by their operations' fault before one succeeds.
+	// probePause is the time between two probes, the tries of a function whose breaker is open; a
+	// shorter Options.Grace replaces it. The pause is short: bad operations may make many probes
+	// fail before one succeeds.
 	probePause = time.Minute
-	// mostBreakers is how many functions are remembered. Their names come from the records.
+	// mostBreakers is how many functions are remembered. Records may name any number of functions.
 	mostBreakers = 1000
 	// mostFailed is how many operations, and how many callers, a breaker remembers.
 	mostFailed = 1000
 )
 
-// breakers has the functions that gave this process no answer: throttled, out of reach, timed out
-// or crashed. Any answer proves that the function works. If the answer says that an operation has
-// failed, only that operation backs off, by its tries.
+// breakers remembers the functions that gave this process no answer: they were throttled or out of
+// reach, timed out or crashed. Any answer proves that the function works. If the answer says that
+// an operation has failed, only that operation backs off, longer with each try.
 type breakers struct {
 	pause time.Duration // between two probes
 
@@ -36,22 +37,22 @@ func newBreakers(pause time.Duration) breakers {
 	return breakers{pause: pause, all: lru.New[string, *breaker](mostBreakers)}
 }
 
-// breaker is a function that currently gives no answer. The breaker is open after failures of
-// several different operations: one operation probes, and the others wait.
+// breaker is a function that currently gives no answer. After failures of several different
+// operations the breaker is open: one operation at a time probes the function, and the others wait.
 type breaker struct {
 	failed  *lru.Map[string, bool] // operations without an answer
 	callers *lru.Map[string, bool] // the callers of these operations
 	until   time.Time              // the end of the pause
 	probing string                 // the operation that tries now
-	next    candidate              // the best of those that wait
+	next    candidate              // the waiting operation that probes next
 }
 
-// candidate is an operation that may probe.
+// candidate is an operation that waits to probe its function.
 type candidate struct {
 	operation string
 	rank      int       // see breaker.rank
-	due       time.Time // the longest due goes first
-	comes     time.Time // when its ticket comes again
+	due       time.Time // the earliest goes first
+	comes     time.Time // when its ticket is visible again
 }
 
 // before reports whether c probes before other.
@@ -60,8 +61,8 @@ func (c *candidate) before(other *candidate) bool {
 }
 
 // rank returns 2 for an operation that has failed, 1 if another operation of the same caller has
-// failed, and 0 otherwise. A failure at a lower rank says more about the function. Through the
-// ranks, operations of other callers don't wait behind many bad operations of one caller.
+// failed, and 0 otherwise. Lower ranks probe first: their failures say more about the function, and
+// other callers don't wait behind one caller's many bad operations.
 func (one *breaker) rank(r *store.Record) int {
 	if _, failed := one.failed.Get(r.ID); failed || r.Tries > 0 {
 		return 2
@@ -72,8 +73,8 @@ func (one *breaker) rank(r *store.Record) int {
 	return 0
 }
 
-// enter reports whether an operation that has been due since due may try its function. If not,
-// until is the end of its wait.
+// enter reports whether the operation of r, due at due, may try its function. If not, the operation
+// waits until the returned time.
 func (b *breakers) enter(r *store.Record, due, now time.Time) (until time.Time, may bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -83,7 +84,7 @@ func (b *breakers) enter(r *store.Record, due, now time.Time) (until time.Time, 
 	}
 	c := candidate{operation: r.ID, rank: one.rank(r), due: due}
 	next := &one.next
-	waits := next.operation != "" && !now.After(next.comes.Add(b.pause)) // otherwise another process has the candidate's ticket, or the ticket has ended
+	waits := next.operation != "" && !now.After(next.comes.Add(b.pause)) // the ticket of a late candidate is in another process, or has ended
 	other := waits && next.operation != r.ID
 	c.comes = one.until
 	if early := now.Before(c.comes); !early && one.probing == "" && (!other || !next.before(&c)) {

@@ -20,15 +20,17 @@ import (
 
 // Handler takes tickets from their queue. A ticket is one message, which waits in the queue until
 // its operation has ended. A waiting message is made invisible again and reported as failed. It is
-// never sent anew, since Lambda would take repeated sends for a loop and end the loop. A Handler
-// reads the record of a due ticket, once, and gives the ticket to the [Resumer]. The ticket waits
-// on if the operation is in flight, or if the try failed. After any other outcome the message is
-// deleted. In three more cases the message is deleted, and the sweep makes another ticket: the
-// handler isn't found ([TicketNotMine]); the operation has been due for 3 hours and an older ticket
-// waits; or 60,000 messages wait. (At 120,000 SQS delivers no more.)
+// never sent as a new message, since Lambda would take repeated sends for a loop and stop them. A
+// Handler reads the record of a due ticket, once, and gives the ticket to the [Resumer]. The ticket
+// waits on if the operation is in flight, or if the try failed. After any other outcome the message
+// is deleted. In three cases a message is deleted and the sweep makes another ticket:
+//   - The handler isn't found ([TicketNotMine]).
+//   - The operation has been due for 3 hours, and an older ticket waits.
+//   - 60,000 messages wait. (SQS stops delivery at 120,000.)
 //
-// While a function gives no answer, one ticket in a process tries the function. The others wait,
-// and their operations keep their tries. A Handler is safe for concurrent use.
+// While a function gives no answer, one ticket in a process tries the function. The other tickets
+// wait, and the wait doesn't count as a try of their operations. A Handler is safe for concurrent
+// use.
 //
 // The function's event source mapping must have ReportBatchItemFailures, and the queue a
 // redrive policy with a maxReceiveCount of 1000: each wait is a receive.
@@ -55,25 +57,24 @@ type Options struct {
 	// skipped. Calls may be concurrent. Set an alarm on [TicketNotMine]: such an
 	// operation waits for an operator.
 	Resumed func(context.Context, jobs.Ticket, TicketOutcome)
-	// Listed puts an operation on the list of what waits for people ([stream.Refer]), before its
-	// ticket ends without success; after an error the ticket waits on. For an unreadable message,
-	// the ticket has a PK that no record has. nil: nothing is listed.
+	// Listed adds an operation to the list of what waits for people ([stream.Refer]). It is called
+	// before a ticket ends without success; after an error the ticket waits on. For an unreadable
+	// message, the ticket has a PK that no record has. nil: nothing is listed.
 	//
 	// [stream.Refer]: https://pkg.go.dev/github.com/samekey/samekey/internal/background/stream#Refer
 	Listed func(ctx context.Context, t jobs.Ticket, why error) error
-	// Jobs delivers the jobs of a ticket that a drain has delayed
-	// ([jobs.Ticket.Jobs]); after an error the ticket waits on. nil: such a ticket has no
-	// handler ([TicketNotMine]).
+	// Jobs delivers the jobs that a drain has delayed by a ticket ([jobs.Ticket.Jobs]); after an
+	// error the ticket waits on. nil: such a ticket ends with [TicketNotMine].
 	Jobs func(context.Context, jobs.Ticket) error
 	// Now is the clock, for tests. Default: time.Now.
 	Now func() time.Time
 }
 
-const minTime = time.Second // no ticket begins with less time
+const minTime = time.Second // with less time left, no ticket is tried
 
-// New returns a handler of queue's messages, for the operations of records. It panics if one
-// of the three is nil or a number is out of range: mistakes in the program, which show at
-// cold start.
+// New returns a handler of the tickets in queue, whose operations are in records. It panics if
+// records, queue or resumer is nil or an option is out of range: mistakes in the program, which
+// show at cold start.
 func New(records store.Store, queue *Queue, resumer Resumer, optFns ...func(*Options)) *Handler {
 	var opt Options
 	for _, fn := range optFns {
@@ -125,8 +126,8 @@ func (h *Handler) handle(ctx context.Context, ev events.SQSEvent) events.SQSEven
 	return re
 }
 
-// Invoke is Handle for the runtime: payload and result are JSON. An event of
-// another source is an error.
+// Invoke is Handle for the runtime: payload and result are JSON. An event from another source than
+// SQS is an error.
 func (h *Handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	var ev events.SQSEvent
 	if err := json.Unmarshal(payload, &ev); err != nil {
@@ -143,7 +144,7 @@ func (h *Handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	return json.Marshal(h.handle(ctx, ev))
 }
 
-// received is a message, and when its batch came.
+// received is a message, and the time at which its batch arrived.
 type received struct {
 	*events.SQSMessage
 	at time.Time
@@ -168,7 +169,7 @@ func (h *Handler) message(ctx context.Context, m *received) (waits bool) {
 		return h.ended(ctx, m, t, err)
 	case t.Due.After(now):
 		return h.hide(ctx, m, t.Due)
-	case sent > 0 && min(now.Sub(time.UnixMilli(sent)), now.Sub(t.Due)) > state.TicketLife: // the ticket of a later job may have waited for the job's time
+	case sent > 0 && min(now.Sub(time.UnixMilli(sent)), now.Sub(t.Due)) > state.TicketLife: // the ticket of a later job may be sent long before Due
 		return h.ended(ctx, m, t, errors.New("its ticket was tried for ten days"))
 	}
 	deadline, ok := ctx.Deadline()
@@ -191,7 +192,7 @@ func (h *Handler) operation(ctx context.Context, m *received, t jobs.Ticket) (wa
 	switch {
 	case errors.Is(err, store.ErrCorrupt):
 		return h.after(ctx, m, t, h.told(ctx, t, TicketOutcome{Kind: TicketUnreadable, Error: redact.Error(err)}), 0)
-	case err != nil && (rec == nil || !errors.Is(err, store.ErrSealed)): // only the function needs the contents
+	case err != nil && (rec == nil || !errors.Is(err, store.ErrSealed)): // only the function must be able to open sealed contents
 		return h.after(ctx, m, t, h.told(ctx, t, failed("read: "+redact.Error(err))), h.opt.Grace)
 	}
 	now := h.opt.Now()
@@ -225,7 +226,7 @@ func (h *Handler) operation(ctx context.Context, m *received, t jobs.Ticket) (wa
 	return h.after(ctx, m, t, o, state.BackOff(h.opt.Grace, tries)) // if the try was counted, the next read of the record shows it
 }
 
-// leave ends a ticket that a sweep has made for an operation whose earlier ticket waits.
+// leave ends a ticket that a sweep has made, because an earlier ticket of the operation waits.
 func (h *Handler) leave(ctx context.Context, t jobs.Ticket, why string) (waits bool) {
 	h.opt.Logger.WarnContext(ctx, "ticket ended: another one of its operation waits", "record", t.Record(), "function", t.Function, "error", why)
 	return false
@@ -261,7 +262,7 @@ func (h *Handler) after(ctx context.Context, m *received, t jobs.Ticket, o Ticke
 	return false
 }
 
-// ended lists the operation of a ticket that ends without success. If that fails, the
+// ended lists the operation of a ticket that ends without success. If the listing fails, the
 // message waits on.
 func (h *Handler) ended(ctx context.Context, m *received, t jobs.Ticket, why error) (waits bool) {
 	h.opt.Logger.ErrorContext(ctx, "ticket ended: people are asked", "record", t.Record(), "message", m.MessageId, "error", why)
@@ -275,8 +276,8 @@ func (h *Handler) ended(ctx context.Context, m *received, t jobs.Ticket, why err
 	return false
 }
 
-// hide makes a message invisible until due. If that fails, the message waits for the queue's own
-// visibility timeout. If too many messages wait, the message is deleted.
+// hide makes a message invisible until due. If the call fails, the queue's own visibility timeout
+// applies. If too many messages wait, the message is deleted.
 func (h *Handler) hide(ctx context.Context, m *received, due time.Time) (waits bool) {
 	now := h.opt.Now()
 	if h.queue.crowded(ctx) {

@@ -12,8 +12,8 @@ type TicketOutcome struct {
 	RetryAfter time.Duration // of TicketInFlight: the rest of the lease, 0 if unknown
 	Error      string        // of TicketFailed, TicketNotMine, TicketStuck and TicketUnreadable, for logs
 
-	// Unanswered says with TicketFailed that the function gave no answer: it is throttled or out of
-	// reach, or it timed out or crashed. If that happens to several operations at their first try,
+	// Unanswered is set with TicketFailed if the function gave no answer: it is throttled or out of
+	// reach, or it timed out or crashed. If this happens to several operations at their first try,
 	// the function's other operations wait. Without Unanswered the failure is the operation's own.
 	Unanswered bool
 }

@@ -12,8 +12,8 @@ import (
 // mostOverdue is how many operations are remembered.
 const mostOverdue = 10_000
 
-// overdue remembers the oldest ticket that this process saw of each operation that has long been
-// due and can't be tried. Each sweep makes another ticket for such an operation.
+// overdue remembers operations that have long been due and can't be tried: for each, the oldest
+// ticket that this process saw. Each sweep makes another ticket for such an operation.
 type overdue struct {
 	mu  sync.Mutex
 	all *lru.Map[string, seen] // by operation

@@ -34,17 +34,17 @@ var _ QueueAPI = (*sqs.Client)(nil)
 // minutes that SQS allows. If a ticket comes too early, [Handler] hides it again. The queue must be
 // a standard queue, since FIFO queues don't delay single messages.
 //
-// With [QueueOptions.Schedule] a ticket for a job's time more than 15 minutes ahead becomes a
+// With [QueueOptions.Schedule] a ticket for a job that is due in more than 15 minutes becomes a
 // schedule of EventBridge Scheduler. The schedule sends the ticket at that time, once, and deletes
-// itself. Its name is made of the operation and the time, so a ticket that is put again makes no
-// second schedule. If Scheduler takes no schedule, the queue takes the ticket.
+// itself. Its name is made of the operation and the time, so putting a ticket again makes no second
+// schedule. If the schedule can't be made, the ticket goes to the queue.
 type Queue struct {
 	api QueueAPI
 	url string
 	opt QueueOptions
 	now func() time.Time
 
-	arn atomic.Pointer[string] // the ARN that the queue gave
+	arn atomic.Pointer[string] // the queue's ARN; nil until it is needed
 
 	mu    sync.Mutex
 	asked time.Time // when the queue was last asked how many messages wait
@@ -53,9 +53,9 @@ type Queue struct {
 
 // QueueOptions vary [NewQueue].
 type QueueOptions struct {
-	// Schedule is the method CreateSchedule of a *scheduler.Client. It keeps the tickets of jobs for
-	// more than 15 minutes. nil: the queue keeps these tickets, for at most its retention, and they
-	// count among the messages in flight. A sweep does the work of tickets that are gone.
+	// Schedule is the method CreateSchedule of a *scheduler.Client. Tickets of jobs that are due in
+	// more than 15 minutes become schedules. nil: these tickets wait in the queue, as messages in
+	// flight, until its retention ends. A sweep does the work of tickets that have expired.
 	Schedule func(context.Context, *scheduler.CreateScheduleInput, ...func(*scheduler.Options)) (*scheduler.CreateScheduleOutput, error)
 	// Role is the ARN of the role by which a schedule sends to the queue. Required with Schedule.
 	Role string
@@ -83,11 +83,10 @@ const (
 	maxDelay   = 15 * time.Minute
 	maxEntries = 10
 
-	// maxHidden is the longest time for which a message is hidden. SQS allows 12 hours, counted from
-	// the receive, and Lambda has held the message for a part of them.
+	// maxHidden is the longest time for which a message is hidden. SQS allows 12 hours from the
+	// receive, and Lambda may use a part of them before it calls the handler.
 	maxHidden = 11*time.Hour + 30*time.Minute
-	// maxWaiting is half of the number of messages in flight at which a standard queue delivers no
-	// more.
+	// maxWaiting is half of the messages in flight that SQS allows in a standard queue.
 	maxWaiting = 60_000
 	askEvery   = time.Minute
 )
@@ -108,9 +107,9 @@ func body(t jobs.Ticket) string {
 	return string(b)
 }
 
-// Put implements stream.TicketQueue, ten tickets a call. After a call that fails as
-// a whole the rest isn't tried ([jobs.ErrHeldBack]): tickets are small and alike, so
-// the queue is the cause.
+// Put implements stream.TicketQueue. It sends ten tickets a call. After a call that fails as a
+// whole the remaining tickets aren't tried ([jobs.ErrHeldBack]): tickets are small and alike, so
+// the fault must be the queue's.
 func (q *Queue) Put(ctx context.Context, tickets []jobs.Ticket) []error {
 	scheduled := q.schedule(ctx, tickets)
 	left := make([]jobs.Ticket, 0, len(tickets))
@@ -195,7 +194,7 @@ func (q *Queue) hide(ctx context.Context, receipt string, d time.Duration) error
 }
 
 // crowded reports whether too many messages wait. If the queue doesn't answer, its last answer
-// counts.
+// applies.
 func (q *Queue) crowded(ctx context.Context) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -19,9 +19,9 @@ type Resumer interface {
 	Resume(ctx context.Context, t jobs.Ticket) TicketOutcome
 }
 
-// InProcess is a Resumer that runs the operation in this process: resume is [idem.Engine.Resume]
-// with the handler's code. The engine acts for the function that its options, or
-// [idem.ResumeOptions], name. The records must name the same function.
+// InProcess is a Resumer that runs the operation in this process: it calls [idem.Engine.Resume]
+// with the handler's code. The function named in the engine's options, or in [idem.ResumeOptions],
+// must be the function that the records name.
 type InProcess func(ctx context.Context, t jobs.Ticket) error
 
 // Resume implements [Resumer].
@@ -30,11 +30,11 @@ func (resume InProcess) Resume(ctx context.Context, t jobs.Ticket) TicketOutcome
 }
 
 // Functions is a Resumer that gives a ticket to the function that its record names. A completer
-// calls only the functions in the map. The name "" stands for code without idem.Options.Function,
-// outside of Lambda.
+// calls only the functions in the map. The name "" is for records that were made outside of Lambda
+// without idem.Options.Function.
 //
-// Reach a renamed function under both names; the function itself decides which names
-// it accepts ([lambda.HandlerOptions]):
+// Add a renamed function under both names. The function itself decides which names it accepts
+// ([lambda.HandlerOptions]):
 //
 //	functions := completer.Invoke(client, "payments:live", "refunds")
 //	functions["charges"] = functions["payments"]
@@ -56,18 +56,18 @@ type FunctionAPI interface {
 
 var _ FunctionAPI = (*awslambda.Client)(nil)
 
-// Invoke returns a map of these functions. Each is a name or an ARN, which may have
-// a qualifier: a record names its function without a qualifier, and the qualifier
-// selects the alias or version that completes the operation.
+// Invoke returns a map of these functions. Each argument is a name or an ARN. It may have a
+// qualifier, the alias or version that completes the operations. Records name their function
+// without a qualifier.
 //
 // The Resumer invokes the function and waits for its answer. If the record has a tenant, the call
-// is for that tenant. The function takes the request and the caller from its own table, and runs
-// the same code as for a client; its handler must be made by [lambda.Wrap] or [lambda.NewRouter].
-// The function gets only the ticket.
+// is for that tenant. The function gets only the ticket. It reads the request and the caller from
+// its own table, and runs the same code as for a client. Its handler must be made by [lambda.Wrap]
+// or [lambda.NewRouter].
 //
-// The client's HTTP timeout must be longer than the functions'. Invoke panics if api
-// is nil, if there is no function or a function without a name, or if two have the
-// same name: mistakes in the program, which show at cold start.
+// The HTTP timeout of api must be longer than the timeouts of the functions. Invoke panics if api
+// is nil, if there is no function or a function without a name, or if two have the same name:
+// mistakes in the program, which show at cold start.
 func Invoke(api FunctionAPI, functions ...string) Functions {
 	if api == nil || len(functions) == 0 {
 		panic("completer: Invoke: api is nil, or there is no function") //nolint:forbidigo // a mistake in the program
@@ -103,7 +103,7 @@ func (f *function) Resume(ctx context.Context, t jobs.Ticket) TicketOutcome {
 		return unanswered(fmt.Sprintf("invoke %s: %v", f.name, err))
 	}
 	if out.FunctionError != nil {
-		// Crashed or timed out: the record keeps its lease.
+		// The function crashed or timed out: the record keeps its lease.
 		return unanswered(fmt.Sprintf("invoke %s: %s: %.200s", f.name, *out.FunctionError, out.Payload))
 	}
 	o, err := envelope.ParseOutcome(out.Payload)

@@ -17,21 +17,21 @@ import (
 	"github.com/samekey/samekey/internal/base/awsname"
 )
 
-// scheduling is how many schedules are made at once: a batch of the stream may ask for many, and has
+// scheduling is how many schedules are made at once: a batch of the stream may need many within
 // seconds.
 const scheduling = 8
 
-// schedulerTime is how long the schedules of a call may take.
+// schedulerTime is how long one call of Put may wait for Scheduler.
 const schedulerTime = 10 * time.Second
 
-// schedule makes schedules for the tickets that the queue can't delay for long enough, and
-// reports which have one.
+// schedule makes schedules for the tickets of jobs that the queue can't delay for long enough, and
+// reports which tickets have a schedule.
 func (q *Queue) schedule(ctx context.Context, tickets []jobs.Ticket) []bool {
 	made := make([]bool, len(tickets))
 	if q.opt.Schedule == nil {
 		return made
 	}
-	// A Scheduler that hangs leaves the queue half of the time.
+	// Even if Scheduler hangs, half of the time remains for the queue.
 	limit := schedulerTime
 	if deadline, ok := ctx.Deadline(); ok {
 		limit = min(limit, time.Until(deadline)/2)
@@ -57,8 +57,8 @@ func (q *Queue) schedule(ctx context.Context, tickets []jobs.Ticket) []bool {
 	return made
 }
 
-// create makes the schedule of a ticket. If the name is taken, the existing schedule is of the same
-// ticket, since the name is made of the ticket's contents.
+// create makes the schedule of a ticket. A schedule that exists already is of the same ticket,
+// since the name is made of the ticket's contents.
 func (q *Queue) create(ctx context.Context, t jobs.Ticket) error {
 	arn, err := q.target(ctx)
 	if err != nil {
@@ -66,7 +66,7 @@ func (q *Queue) create(ctx context.Context, t jobs.Ticket) error {
 	}
 	at := t.Due.UTC()
 	if whole := at.Truncate(time.Second); whole.Before(at) {
-		at = whole.Add(time.Second) // a ticket that comes too early waits for another round
+		at = whole.Add(time.Second) // a ticket that arrives too early must wait again
 	}
 	_, err = q.opt.Schedule(ctx, &scheduler.CreateScheduleInput{
 		Name:                  aws.String(scheduleName(t)),

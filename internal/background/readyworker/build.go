@@ -40,7 +40,7 @@ type Settings struct {
 	Telemetry     Telemetry
 }
 
-// Telemetry makes traces and counts, besides the lines of package metrics.
+// Telemetry makes traces and counts in addition to the log lines of package metrics.
 type Telemetry interface {
 	Tracer() trace.Tracer
 	StreamHooks() stream.Hooks
@@ -48,8 +48,8 @@ type Telemetry interface {
 }
 
 // Main runs the worker that the environment variables describe. Without keys, or without
-// SAMEKEY_KMS_KEYS, jobs with sealed args wait. optFns are for proofs, whose clock is not the
-// machine's.
+// SAMEKEY_KMS_KEYS, jobs with sealed args wait. optFns are for test programs that set another
+// clock.
 func Main(keys Keys, optFns ...func(*worker.Options)) {
 	w, err := New(os.Environ(), keys, Settings{}, optFns...)
 	if err != nil {
@@ -59,8 +59,7 @@ func Main(keys Keys, optFns ...func(*worker.Options)) {
 	lambda.Start(w)
 }
 
-// New returns the worker of an environment. The error has a line for each variable that is
-// wrong.
+// New returns the worker that environ describes. The error has a line for each wrong variable.
 func New(environ []string, keys Keys, own Settings, optFns ...func(*worker.Options)) (metrics.Handler, error) {
 	w, err := build(environ, keys, own, optFns...)
 	if err != nil {
@@ -120,8 +119,8 @@ func build(environ []string, keys Keys, own Settings, optFns ...func(*worker.Opt
 	return counts.Wrap(worker.New(db, store, c.tickets(queue, role, logger), append([]func(*worker.Options){settings}, optFns...)...)), nil
 }
 
-// tickets returns the queue of tickets. With a role, tickets of jobs for more than 15 minutes
-// become schedules.
+// tickets returns the queue of tickets. With a role, the tickets of jobs that are due in more than
+// 15 minutes become schedules.
 func (c clients) tickets(url, role string, logger *slog.Logger) *completer.Queue {
 	return completer.NewQueue(c.sqs(), url, func(o *completer.QueueOptions) {
 		if o.Logger = logger; role != "" {

@@ -27,7 +27,7 @@ type clients struct {
 
 const (
 	dialTimeout    = time.Second
-	attemptTimeout = 3 * time.Second // the SDK's own client waits for an answer for ever
+	attemptTimeout = 3 * time.Second // the SDK's default client waits forever for an answer
 )
 
 // quick returns a client for calls that take milliseconds.

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// variables are the worker's variables, which the programs' comments list.
+// variables are the environment variables of the worker. The programs' comments list them.
 var variables = []string{
 	"SAMEKEY_APP", "SAMEKEY_EVENT_SOURCE", "SAMEKEY_FUNCTIONS", "SAMEKEY_GRACE", "SAMEKEY_KMS_CONTEXT", "SAMEKEY_KMS_KEYS",
 	"SAMEKEY_NAMESPACES", "SAMEKEY_SCHEDULE_ROLE", "SAMEKEY_SINKS", "SAMEKEY_SWEEP_LATE", "SAMEKEY_SWEEP_PAGES", "SAMEKEY_TICKETS_URL",
 }
 
-// others begin with SAMEKEY_ too, and belong to other programs of the same stack.
+// others are variables with the prefix SAMEKEY_ of other programs in the same stack.
 var others = []string{"SAMEKEY_LEASE_MARGIN"}
 
 // environment reads settings, and remembers what is wrong with them.
@@ -46,7 +46,7 @@ func (e *environment) err() error { return errors.Join(e.errs...) }
 // text returns a setting that may be missing.
 func (e *environment) text(name string) string { return e.values[name] }
 
-// required returns a setting that must be there. example is a value of it.
+// required returns a setting that must be there. example says what to write.
 func (e *environment) required(name, example string) string {
 	v := e.values[name]
 	if v == "" {

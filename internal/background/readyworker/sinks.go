@@ -12,17 +12,17 @@ import (
 	"github.com/samekey/samekey/internal/base/functionname"
 )
 
-// target is a type of sink. The setting for the jobs of a kind is KIND=NAME:ADDRESS.
+// target is a type of sink. KIND=NAME:ADDRESS in SAMEKEY_SINKS sets the sink for jobs of a kind.
 type target struct {
 	name    string
 	address string // a word for the address
-	actions string // the actions that SinksPolicy of samekey.yaml allows, as a test checks
+	actions string // the actions that SinksPolicy in samekey.yaml allows; a test compares them
 	valid   func(address string) bool
 	write   string // what to write if the address is not valid
 	sink    func(c clients, address string, o choice) jobs.Sink
 }
 
-// choice is what a program with its own main sets for a sink.
+// choice holds the settings of a sink that need a program with its own main.
 type choice struct {
 	fairBy        func(jobs.Delivery) string
 	withoutTenant bool
@@ -92,7 +92,7 @@ func isTopic(address string) bool {
 
 func anything(string) bool { return true }
 
-// sinksExample lists what a person can write in place of an unknown target.
+// sinksExample lists the valid forms of an entry, for errors.
 var sinksExample = func() string {
 	forms := make([]string, len(targets))
 	for i, t := range targets {

@@ -31,13 +31,13 @@ func (b *batcher) deliver(ctx context.Context, all []jobs.Delivery) []error {
 		now, left = b.next(all, left)
 		b.send(ctx, all, b.free(all, now, failed, r.errs), r)
 		for _, i := range now {
-			failed[all[i].Group] = r.errs[i] != nil // a job that is held back has an error
+			failed[all[i].Group] = r.errs[i] != nil // a job that is held back has an error too
 		}
 	}
 	return r.verdicts()
 }
 
-// next takes the deliveries of the next call from left.
+// next splits left into the deliveries of the next call and the deliveries of later calls.
 func (b *batcher) next(all []jobs.Delivery, left []int) (now, later []int) {
 	bytes := 0
 	groups := make(map[string]bool)

@@ -27,25 +27,25 @@ type BusAPI interface {
 
 var _ BusAPI = (*eventbridge.Client)(nil)
 
-// Bus puts jobs on an EventBridge bus. An event's detail-type is the job's kind, and
-// its detail a lambda.JobEvent, whose key is the job's id, because the event's own
-// id differs for each delivery.
+// Bus puts jobs on an EventBridge bus. An event's detail-type is the job's kind. Its detail is a
+// lambda.JobEvent with the job's id as its key, because the event's own id differs for each
+// delivery.
 //
-// PutEvents answers success for a bus that doesn't exist, so a process asks for the bus
-// (events:DescribeEventBus) before its first delivery. Until the bus exists the sink is
-// unavailable. Without the right to ask, the sink sends jobs anyway.
+// PutEvents answers success for a bus that doesn't exist, so a process checks before its first
+// delivery that the bus exists (events:DescribeEventBus). Until the bus exists, the sink is
+// unavailable. Without the permission to check, the sink sends jobs anyway.
 type Bus struct {
 	batcher
 	api  BusAPI
 	name string
 
 	mu    sync.Mutex
-	known bool // the bus exists, or the process may not ask
+	known bool // the bus exists, or the process has no permission to ask
 }
 
-// NewBus returns a sink to the bus of that name or ARN ("default" exists in every
-// account). source is the source of its events. NewBus panics if api is nil or a
-// name is empty: mistakes in the program, which show at cold start.
+// NewBus returns a sink to the bus with that name or ARN ("default" exists in every account).
+// source is the source of its events. NewBus panics if api is nil or a name is empty: mistakes in
+// the program, which show at cold start.
 func NewBus(api BusAPI, bus, source string) *Bus {
 	if api == nil || bus == "" || source == "" {
 		panic("sink: NewBus: api is nil, or bus or source is empty") //nolint:forbidigo // a mistake in the program
@@ -74,7 +74,7 @@ func NewBus(api BusAPI, bus, source string) *Bus {
 	}}}
 }
 
-// Deliver implements [jobs.Sink], ten jobs a call.
+// Deliver implements [jobs.Sink] with up to ten jobs a call.
 func (b *Bus) Deliver(ctx context.Context, batch []jobs.Delivery) []error {
 	if err := b.exists(ctx); err != nil {
 		return slices.Repeat([]error{fmt.Errorf("%s: %w: bus %s: %w", b.service.name, jobs.ErrSinkDown, b.name, err)}, len(batch))
@@ -82,7 +82,7 @@ func (b *Bus) Deliver(ctx context.Context, batch []jobs.Delivery) []error {
 	return b.deliver(ctx, batch)
 }
 
-// exists returns an error unless the bus exists or the process may not ask.
+// exists returns nil if the bus exists, or if the process has no permission to ask.
 func (b *Bus) exists(ctx context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

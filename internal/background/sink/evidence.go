@@ -8,14 +8,14 @@ import (
 const (
 	// trust is how long an accepted job counts as evidence that the sink is set up.
 	trust = time.Minute
-	// suspicion is how long a sink that accepts nothing has a single suspect: longer
-	// than the pause between two tries of a job.
+	// suspicion is how long a job stays the only suspect after a refusal, while the sink accepts
+	// nothing. It is longer than the pause between two tries of a job.
 	suspicion = 3 * time.Minute
 )
 
-// evidence is the knowledge about a sink from earlier rounds of this process. A ticket
-// brings the jobs of one operation, so a single round can't tell a bad job from a sink
-// that refuses everything. The zero value knows nothing. It is safe for concurrent use.
+// evidence is what earlier rounds in this process have shown about a sink. A ticket delivers the
+// jobs of one operation only, so a single round can't distinguish a bad job from a sink that
+// refuses everything. The zero value is no evidence. evidence is safe for concurrent use.
 type evidence struct {
 	mu       sync.Mutex
 	accepted time.Time // the last accepted job

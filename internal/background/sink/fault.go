@@ -15,12 +15,12 @@ import (
 type blame int
 
 const (
-	// ofSink: the service, the connection, or the sender's rights; not the job.
+	// ofSink: the service, the connection or the sender's rights are the cause.
 	ofSink blame = iota
-	// ofJob: the content that was sent.
+	// ofJob: the content of the job is the cause.
 	ofJob
-	// inDoubt: a refusal that the job's content or the sink's setup may have caused.
-	// A [round] decides by the results of the other jobs.
+	// inDoubt: the job's content or the sink's setup is the cause of the refusal. A [round] decides
+	// by the results of the other jobs.
 	inDoubt
 )
 
@@ -30,8 +30,9 @@ type fault struct {
 	err   error
 }
 
-// judged maps the error codes that the services document for these calls to causes. It has only
-// codes that say more than their class. Codes of SQS lack their prefix AWS.SimpleQueueService.
+// judged has the causes of the error codes that the services document for these calls. It leaves
+// out codes that say no more than their HTTP status. SQS codes are without their prefix
+// AWS.SimpleQueueService.
 var judged = func() codes {
 	all := make(codes)
 	for _, s := range slices.Concat(services, []service{anyService}) {
@@ -56,8 +57,8 @@ func (c codes) of(code string) (blame, bool) {
 	return ofSink, throttled
 }
 
-// callFault finds the cause of a whole call's error: by its code, else by its class. A refusal of
-// an unknown kind is in doubt; an error without an answer is the sink's fault.
+// callFault finds the cause of the error of a whole call by the error's code, or else by the HTTP
+// status. A refusal of an unknown kind is in doubt; an error without an answer is the sink's fault.
 func callFault(err error) *fault {
 	if api, ok := errors.AsType[smithy.APIError](err); ok {
 		if b, known := judged.of(api.ErrorCode()); known {
@@ -86,8 +87,8 @@ func classes(status int) blame {
 	return ofSink
 }
 
-// entryFault finds the cause of an entry's error in a batch. sender says that the
-// service blames the request.
+// entryFault finds the cause of an entry's error in a batch. sender is true if the service blames
+// the request.
 func entryFault(code, message string, sender bool) *fault {
 	f := &fault{ofSink, errors.New(code + ": " + message)}
 	if b, known := judged.of(code); known {

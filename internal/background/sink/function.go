@@ -19,13 +19,12 @@ type FunctionAPI interface {
 
 var _ FunctionAPI = (*awslambda.Client)(nil)
 
-// Function invokes a function asynchronously for each job: Lambda has accepted the
-// job when it has queued the event. The payload is a lambda.JobEvent, whose key is
-// the job's id. Jobs of a group are queued in order, but Lambda doesn't keep the
-// order.
+// Function invokes a function asynchronously for each job. A job is delivered when Lambda has
+// queued the event. The payload is a lambda.JobEvent, whose key is the job's id. Jobs of a group
+// are queued in order, but Lambda doesn't keep the order.
 //
-// A job of an operation that was invoked for a tenant is sent for that tenant.
-// Lambda accepts that only for a function with tenant isolation.
+// If an operation was invoked for a tenant, its jobs are sent for that tenant. Lambda accepts a
+// tenant only for a function with tenant isolation.
 type Function struct {
 	oneByOne
 	api  FunctionAPI
@@ -35,19 +34,20 @@ type Function struct {
 
 // FunctionOptions vary [NewFunction].
 type FunctionOptions struct {
-	// WithoutTenant invokes a function without tenant isolation. The job's Args must
-	// then name the tenant, if the function needs it.
+	// WithoutTenant sends jobs without their tenant, for a function without tenant isolation. If
+	// the function needs the tenant, the job's Args must name it.
 	WithoutTenant bool
-	// Durable starts a durable execution whose name is made of the job's id. A job that is delivered
-	// again starts nothing, as long as Lambda keeps the execution's history. If an execution with
-	// another payload has the name, the error counts against the job. Lambda invokes a durable
-	// function by a version or an alias only, so the function's name needs one of them.
+	// Durable starts a durable execution whose name is made of the job's id. A job that is
+	// delivered again starts nothing, as long as Lambda keeps the execution's history. If an
+	// execution with another payload has the name, the error counts against the job. Lambda invokes
+	// a durable function by a version or an alias only, so the function's name must end with a
+	// version or an alias.
 	Durable bool
 }
 
-// NewFunction returns a sink to the function of that name or ARN, which may have a
-// qualifier. It panics if api is nil, name is empty, or a durable function has no
-// qualifier: mistakes in the program, which show at cold start.
+// NewFunction returns a sink to the function with that name or ARN, which may have a qualifier. It
+// panics if api is nil, name is empty, or a durable function has no qualifier: mistakes in the
+// program, which show at cold start.
 func NewFunction(api FunctionAPI, name string, optFns ...func(*FunctionOptions)) *Function {
 	f := &Function{api: api, name: name}
 	for _, fn := range optFns {
@@ -66,7 +66,7 @@ func qualified(name string) bool {
 	return qualifier != ""
 }
 
-// Deliver implements [jobs.Sink], a call for each job.
+// Deliver implements [jobs.Sink] with a call for each job.
 func (f *Function) Deliver(ctx context.Context, batch []jobs.Delivery) []error {
 	return f.deliver(ctx, batch)
 }

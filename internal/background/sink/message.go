@@ -16,7 +16,7 @@ import (
 	"github.com/samekey/samekey/lambda"
 )
 
-// unsendable replaces the characters of JSON that SQS accepts only if escaped.
+// unsendable escapes the characters of JSON that SQS refuses unescaped.
 var unsendable = strings.NewReplacer("\uFFFE", `\ufffe`, "\uFFFF", `\uffff`)
 
 func text(args json.RawMessage) string { return unsendable.Replace(string(args)) }
@@ -48,9 +48,9 @@ type message struct {
 	trace               trace.Context
 }
 
-// messages returns the common part of [Queue] and [Topic]: it converts jobs to
-// messages, and send makes a call for each batch of them. In a FIFO queue or topic
-// the group of a message is for order, otherwise for a fair share.
+// messages returns the common part of [Queue] and [Topic]: it converts jobs to messages, and send
+// makes a call for each batch of them. In a FIFO queue or topic the group of a message keeps the
+// order. In a standard one fairBy sets the group, for fair queues.
 func messages(of service, fifo bool, fairBy func(jobs.Delivery) string, send func(context.Context, []message) (results, error)) batcher {
 	return batcher{service: of, ordered: fifo, size: messageSize, call: func(ctx context.Context, batch []jobs.Delivery) (results, error) {
 		all := make([]message, len(batch))
@@ -79,8 +79,8 @@ func attributes[V any](m message, text func(dataType, value *string) V) map[stri
 	return all
 }
 
-// group returns a message group id for a job's group: the group itself if the
-// service accepts it.
+// group returns a message group id for a job's group: the group itself if the service accepts it,
+// otherwise a hash.
 func group(g string) string {
 	const limit = 128
 	bad := func(c rune) bool { return c <= ' ' || c > '~' }

@@ -18,13 +18,12 @@ type QueueAPI interface {
 
 var _ QueueAPI = (*sqs.Client)(nil)
 
-// Queue sends jobs to an SQS queue. A message's body is the job's Args; its
-// attributes are lambda.KeyAttribute, with the job's id, lambda.KindAttribute, and
-// traceparent and tracestate if the job has a trace context.
+// Queue sends jobs to an SQS queue. A message's body is the job's Args. Its attributes are
+// lambda.KeyAttribute (the job's id), lambda.KindAttribute, and traceparent and tracestate if the
+// job has a trace context.
 //
-// In a FIFO queue (its URL ends in ".fifo") the job's id is also the deduplication
-// id, and the job's group is the message group: after a failure the rest of the
-// group is held back.
+// In a FIFO queue (its URL ends in ".fifo") the job's id is also the deduplication id, and the
+// job's group is the message group. After a failure the rest of the group is held back.
 type Queue struct {
 	batcher
 	api QueueAPI
@@ -33,10 +32,9 @@ type Queue struct {
 
 // QueueOptions vary [NewQueue].
 type QueueOptions struct {
-	// FairBy returns the tenant of a job, or another unit that must not delay others
-	// when it is busy: SQS delivers the other units' messages in a standard queue
-	// first (fair queues). "" means no unit. nil: no job has a unit. A FIFO queue
-	// uses the job's group instead.
+	// FairBy returns the unit of a job, such as a tenant. If a unit is busy, a standard queue
+	// delivers the messages of other units first (fair queues). "" means no unit. nil: no job has a
+	// unit. A FIFO queue uses the job's group instead.
 	FairBy func(jobs.Delivery) string
 }
 
@@ -57,12 +55,12 @@ func NewQueue(api QueueAPI, url string, optFns ...func(*QueueOptions)) *Queue {
 	return q
 }
 
-// Deliver implements [jobs.Sink], ten jobs a call.
+// Deliver implements [jobs.Sink] with up to ten jobs a call.
 func (q *Queue) Deliver(ctx context.Context, batch []jobs.Delivery) []error {
 	return q.deliver(ctx, batch)
 }
 
-// sendMessages sends some messages by one call.
+// sendMessages sends messages in one call.
 func (q *Queue) sendMessages(ctx context.Context, batch []message) (results, error) {
 	attribute := func(dataType, value *string) types.MessageAttributeValue {
 		return types.MessageAttributeValue{DataType: dataType, StringValue: value}

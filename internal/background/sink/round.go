@@ -11,7 +11,7 @@ import (
 	"github.com/samekey/samekey/idem/jobs"
 )
 
-// maxDoubts is the number of refusals of unknown cause that end a round without an accepted job.
+// maxDoubts is after how many refusals of unknown cause a round ends, if the sink accepted no job.
 const maxDoubts = 10
 
 // round is a call of Deliver: the results so far, and their evidence about the sink.
@@ -50,8 +50,8 @@ var (
 	errNoSink   = fmt.Errorf("%w: the sink is unavailable to an earlier one", jobs.ErrHeldBack)
 )
 
-// stops reports whether the round tries no more deliveries. If so, it records these deliveries as
-// not tried. A sink that is down costs one call, not a call for each job.
+// stops reports whether the round must stop. If so, it records the deliveries in these as not
+// tried. A sink that is down costs one call, not a call for each job.
 func (r *round) stops(ctx context.Context, these ...int) bool {
 	var err error
 	switch {
@@ -89,7 +89,7 @@ func (r *round) verdicts() []error {
 // results are the results of a call's entries, nil for accepted entries.
 type results []*fault
 
-// set records the result of the entry with an id, which is the entry's number.
+// set records the result of an entry. id is the entry's number.
 func (r results) set(id *string, f *fault) {
 	if i, err := strconv.Atoi(aws.ToString(id)); err == nil && i >= 0 && i < len(r) {
 		r[i] = f
@@ -98,7 +98,7 @@ func (r results) set(id *string, f *fault) {
 
 var errUntold = errors.New("the answer doesn't tell")
 
-// missing returns results of n entries that the service has not reported yet.
+// missing returns n results, each for an entry that the service's answer doesn't mention.
 func missing(n int) results {
 	all := make(results, n)
 	for i := range all {

@@ -1,19 +1,18 @@
 package sink
 
-// service is a service that takes jobs.
+// service is an AWS service that accepts jobs.
 type service struct {
 	name string // in errors
 	limits
-	codes // the causes of errors, for codes that say more than their class
+	codes // the causes of error codes that say more than their HTTP status
 }
 
 // limits are a service's limits for a call.
 type limits struct {
 	entries int
-	// bytes is the limit for all entries together, counted as the service counts
-	// them. An entry over the limit is sent alone, and the service decides: its
-	// limit may be set differently, such as a queue's or topic's MaximumMessageSize,
-	// and limits grow.
+	// bytes is the limit for all entries together, counted as the service counts them. An entry
+	// over the limit is sent alone, and the service decides. A queue's or topic's
+	// MaximumMessageSize may differ, and AWS raises limits.
 	bytes int
 }
 
@@ -24,7 +23,7 @@ var services = []service{queues, topics, buses, functions, machines}
 // service's SDK client.
 var (
 	// SendMessageBatch: 1 MiB for a message, and for all messages of a call (256 KiB until August
-	// 2025). A message counts its body, and its attributes' names, types and values.
+	// 2025). The size of a message is that of its body and its attributes' names, types and values.
 	queues = service{"sqs", limits{entries: 10, bytes: 1 << 20}, codes{
 		ofJob: {"BatchRequestTooLong", "InvalidMessageContents"},
 		ofSink: {
@@ -32,9 +31,8 @@ var (
 			"KmsAccessDenied", "KmsDisabled", "KmsInvalidKeyUsage", "KmsInvalidState", "KmsNotFound", "KmsOptInRequired", "KmsThrottled",
 		},
 	}}
-	// PublishBatch: the topic's MaximumMessageSize for a message, and for all
-	// messages of a call: 256 KiB by default, at most 1 MiB. Body and attributes
-	// count.
+	// PublishBatch: the topic's MaximumMessageSize limits each message, and all messages of a call
+	// together. It is 256 KiB by default, at most 1 MiB. Body and attributes count.
 	topics = service{"sns", limits{entries: 10, bytes: 256 << 10}, codes{
 		ofJob: {"BatchRequestTooLong", "InvalidMessageContents"},
 		ofSink: {
@@ -42,17 +40,17 @@ var (
 			"KMSAccessDenied", "KMSDisabled", "KMSInvalidState", "KMSNotFound", "KMSOptInRequired", "KMSThrottling",
 		},
 	}}
-	// PutEvents: all entries together are less than "1MB" (256 KB until January 2026). "1MB" is read
-	// here as the smaller of its meanings. An entry counts its source, detail-type and detail.
+	// PutEvents: all entries together must be less than "1MB" (256 KB until January 2026), read
+	// here as 1,000,000 bytes. The size of an entry is that of its source, detail-type and detail.
 	buses = service{"eventbridge", limits{entries: 10, bytes: 1_000_000 - 1}, codes{
 		ofJob:  {"MalformedDetail"},
 		ofSink: {"InvalidAccountIdException", "NotAuthorizedForDetailTypeException", "NotAuthorizedForSourceException", "OperationDisabledException"},
 	}}
-	// Invoke takes one event a call: 1 MB if it is asynchronous (256 KB until October 2025). An
-	// event can't be split, so Lambda decides.
+	// Invoke takes one event a call, of at most 1 MB if asynchronous (256 KB until October 2025).
+	// An event can't be split, so Lambda decides whether it is too large.
 	functions = service{"lambda", limits{}, codes{
 		ofJob: {
-			// the name of a durable execution is taken by another payload
+			// another payload has the name of the durable execution
 			"DurableExecutionAlreadyStartedException",
 			"InvalidRequestContentException", "RequestTooLargeException", "SerializedRequestEntityTooLargeException",
 		},
@@ -61,7 +59,7 @@ var (
 			"KMSAccessDeniedException", "KMSDisabledException", "KMSInvalidStateException", "KMSNotFoundException",
 		},
 	}}
-	// StartExecution takes one input a call, of 262,144 bytes. ExecutionLimitExceeded is
+	// StartExecution takes one input a call, of at most 262,144 bytes. ExecutionLimitExceeded is
 	// the account's limit of open executions.
 	machines = service{"states", limits{bytes: 256 << 10}, codes{
 		ofJob: {"InvalidExecutionInput", "InvalidName"},

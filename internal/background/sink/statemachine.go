@@ -36,21 +36,21 @@ var _ StateMachineAPI = (*sfn.Client)(nil)
 // delivered again starts nothing: Step Functions keeps a name for 90 days after the execution's
 // end. If an execution with another input has the name, the error counts against the job.
 //
-// Only standard workflows keep names. Before its first delivery a process asks for the
-// type (states:DescribeStateMachine); until the answer is STANDARD, the sink is
-// unavailable, and nothing is started. If a name is taken, the sink asks for the execution's
-// input (states:DescribeExecution).
+// Only standard workflows keep names. Before its first delivery a process asks for the state
+// machine's type (states:DescribeStateMachine). Until the answer is STANDARD, the sink is
+// unavailable and starts nothing. If a name is taken, the sink asks for the execution's input
+// (states:DescribeExecution).
 type StateMachine struct {
 	oneByOne
 	api StateMachineAPI
 	arn machineARN
 
-	standard atomic.Bool // the state machine has said so
+	standard atomic.Bool // states:DescribeStateMachine returned STANDARD
 }
 
-// NewStateMachine returns a sink to the state machine of that ARN, which may name a version or
-// an alias. It panics if api is nil or arn isn't a state machine's: mistakes in the
-// program, which show at cold start.
+// NewStateMachine returns a sink to the state machine with that ARN, which may name a version or an
+// alias. It panics if api is nil or arn isn't a state machine's: mistakes in the program, which
+// show at cold start.
 func NewStateMachine(api StateMachineAPI, arn string) *StateMachine {
 	parsed, ok := parseMachine(arn)
 	if api == nil || !ok {
@@ -61,7 +61,7 @@ func NewStateMachine(api StateMachineAPI, arn string) *StateMachine {
 	return m
 }
 
-// Deliver implements [jobs.Sink], a call for each job.
+// Deliver implements [jobs.Sink] with a call for each job.
 func (m *StateMachine) Deliver(ctx context.Context, batch []jobs.Delivery) []error {
 	if len(batch) == 0 {
 		return nil
@@ -72,9 +72,8 @@ func (m *StateMachine) Deliver(ctx context.Context, batch []jobs.Delivery) []err
 	return m.deliver(ctx, batch)
 }
 
-// keepsNames returns an error unless the state machine is a standard workflow. An express
-// workflow accepts a name as often as it comes, so a job that is delivered again would be
-// done again.
+// keepsNames returns an error unless the state machine is a standard workflow. An express workflow
+// accepts the same name again, so a job that is delivered again would be done again.
 func (m *StateMachine) keepsNames(ctx context.Context) error {
 	if m.standard.Load() {
 		return nil
@@ -119,10 +118,9 @@ func (m *StateMachine) start(ctx context.Context, d jobs.Delivery) *fault {
 	return f
 }
 
-// compare finds out whether the execution name is the job's own. Step Functions gives the same
-// answer for an ended execution with the same input and for an execution with another input.
-// compare takes the job as it would be sent, since the input's encoding changes the text of the
-// args.
+// compare finds out whether the existing execution is the job's own. Step Functions returns the
+// same error for an ended execution with the same input and for an execution with another input.
+// input is the encoded job, since the encoding changes the text of the args.
 func (m *StateMachine) compare(ctx context.Context, input []byte, name string) *fault {
 	out, err := m.api.DescribeExecution(ctx, &sfn.DescribeExecutionInput{ExecutionArn: aws.String(m.arn.execution(name))})
 	if err != nil {

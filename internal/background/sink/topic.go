@@ -33,8 +33,8 @@ type TopicOptions struct {
 	FairBy func(jobs.Delivery) string
 }
 
-// NewTopic returns a sink to the topic arn. It panics if api is nil, arn is empty,
-// or a FIFO topic has FairBy: mistakes in the program, which show at cold start.
+// NewTopic returns a sink to the topic with that ARN. It panics if api is nil, arn is empty, or a
+// FIFO topic has FairBy: mistakes in the program, which show at cold start.
 func NewTopic(api TopicAPI, arn string, optFns ...func(*TopicOptions)) *Topic {
 	var opt TopicOptions
 	for _, fn := range optFns {
@@ -49,12 +49,12 @@ func NewTopic(api TopicAPI, arn string, optFns ...func(*TopicOptions)) *Topic {
 	return t
 }
 
-// Deliver implements [jobs.Sink], ten jobs a call.
+// Deliver implements [jobs.Sink] with up to ten jobs a call.
 func (t *Topic) Deliver(ctx context.Context, batch []jobs.Delivery) []error {
 	return t.deliver(ctx, batch)
 }
 
-// publish publishes some messages by one call.
+// publish publishes messages in one call.
 func (t *Topic) publish(ctx context.Context, batch []message) (results, error) {
 	attribute := func(dataType, value *string) types.MessageAttributeValue {
 		return types.MessageAttributeValue{DataType: dataType, StringValue: value}

@@ -8,7 +8,7 @@ import (
 type batch struct {
 	n    int
 	at   func(i int) (*events.DynamoDBEventRecord, error) // the record i
-	size func(i int) int                                  // the bytes of record i; 0 if its values are in memory
+	size func(i int) int                                  // the size of record i in bytes; 0 if it is decoded already
 }
 
 func batchOf(ev events.DynamoDBEvent) batch {
@@ -21,7 +21,8 @@ func batchOf(ev events.DynamoDBEvent) batch {
 // a whole, its images would take 100 MB.
 const mostAtOnce = 1 << 20
 
-// part returns the end of the part of a batch that begins with the record from.
+// part returns the index after the last record of a part. The part begins with record from, and is
+// decoded at once.
 func (b batch) part(from int) (to int) {
 	size := b.size(from)
 	for to = from + 1; to < b.n; to++ {

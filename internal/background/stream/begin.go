@@ -7,9 +7,9 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// begin notes in the record that a delivery of t's jobs with a time begins: from then on nobody can
-// cancel these jobs. begin removes from t the jobs that were cancelled, or that another drain has
-// delivered. If the write fails, t's jobs with a time are not delivered, and t comes again.
+// begin notes in the record that the delivery of t's jobs with a time begins. From then on nobody
+// can cancel these jobs. begin removes jobs that were cancelled, or that another drain has
+// delivered, from t. If the write fails, t's jobs with a time are not delivered, and t is retried.
 func (d *Drain) begin(ctx context.Context, t *todo) {
 	var names []string
 	for _, j := range t.jobs {

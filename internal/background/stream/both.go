@@ -6,20 +6,19 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// Both is a drain and a completer in one function. A stream allows two readers; Both is one of
-// them, and leaves the other free. A batching window then delays jobs too. Both fields are
-// required.
+// Both is a drain and a completer in one function. A stream allows two readers; Both needs one. The
+// batching window that a completer needs then delays jobs too. Drain and Completer are required.
 //
-// Drain and Completer work on each batch concurrently. If Drain or Completer fails a record, both
-// see the rest of the batch again. With [DrainOptions.Delayed] and [CompleterOptions.LeaveToSweep]
-// neither delays the other.
+// Drain and Completer work on each batch concurrently. If Drain or Completer fails to handle a
+// record, both get the batch again from that record on. With [DrainOptions.Delayed] and
+// [CompleterOptions.LeaveToSweep] neither delays the other.
 type Both struct {
 	Drain     *Drain
 	Completer *Completer
 }
 
 // Handle works on a batch of the stream. The report names the first record that Drain or Completer
-// has to see again. The error is always nil.
+// must retry. The error is always nil.
 func (s Both) Handle(ctx context.Context, ev events.DynamoDBEvent) (events.DynamoDBEventResponse, error) {
 	return s.handle(ctx, batchOf(ev))
 }
@@ -33,8 +32,8 @@ func (s Both) handle(ctx context.Context, b batch) (events.DynamoDBEventResponse
 	})
 }
 
-// Invoke is Handle for the runtime: payload and result are JSON. An event of
-// another source is an error.
+// Invoke is Handle for the runtime: payload and result are JSON. An event from another source than
+// DynamoDB is an error.
 func (s Both) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	return invokeStream(ctx, payload, s.handle)
 }

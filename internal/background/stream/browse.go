@@ -23,7 +23,7 @@ type Glimpse struct {
 	PK     string
 	Name   string        // the record's short name in logs
 	Record *store.Record // nil if Err is set
-	// Entries are the record's lines in the list for operators.
+	// Entries are the lines about the record in the list for operators.
 	Entries []Entry
 	Err     error // why the record can't be read
 }
@@ -34,10 +34,10 @@ type Browsed struct {
 	Units          float64 // read units, if the database counts them
 }
 
-// Browse scans the whole table in parallel, one goroutine for each of
-// [SweepOptions.Segments], and calls see with the records of each page. Calls of see
-// don't overlap. Companions and foreign items are left out. Browse changes nothing and
-// is no pass of the sweep. It ends with ctx's error, or with the first error of a read.
+// Browse scans the whole table in parallel, one goroutine for each of [SweepOptions.Segments], and
+// calls see with the records of each page. Calls of see don't overlap. Companions and foreign items
+// are left out. Browse changes nothing and doesn't count as a pass of the sweep. It ends with ctx's
+// error, or with the first error of a read.
 func (s *Sweep) Browse(ctx context.Context, see func([]Glimpse, Browsed)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -78,7 +78,7 @@ func (s *Sweep) Browse(ctx context.Context, see func([]Glimpse, Browsed)) error 
 }
 
 func (s *Sweep) browseInput(segment int) *dynamodb.ScanInput {
-	// Every part has a placeholder: some names are reserved words.
+	// Every part of a path has a placeholder, since some names are reserved words.
 	names := make(map[string]string)
 	listed := item.Listed()
 	paths := make([]string, 0, len(listed))

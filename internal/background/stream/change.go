@@ -12,9 +12,9 @@ import (
 	"github.com/samekey/samekey/internal/item"
 )
 
-// change is a stream record about a record of this package.
+// change is a stream record about the record of an operation.
 type change struct {
-	at       int // its place in the batch
+	at       int // the index of the stream record in the batch
 	time     time.Time
 	old, new *store.Record // nil: the item didn't exist before, or doesn't after
 }
@@ -22,8 +22,7 @@ type change struct {
 // replaced reports whether old is gone: deleted, or replaced by a new claim.
 func (c *change) replaced() bool { return c.old != nil && (c.new == nil || c.new.ID != c.old.ID) }
 
-// before returns the same operation's record before the change; nil if the record is
-// new.
+// before returns the operation's record before the change; nil if the operation is new.
 func (c *change) before() *store.Record {
 	if c.replaced() {
 		return nil
@@ -31,8 +30,8 @@ func (c *change) before() *store.Record {
 	return c.old
 }
 
-// leaseEnded reports whether a person has ended the lease of an attempt. A person's write adds a
-// decision; an attempt that releases its record adds none.
+// leaseEnded reports whether a person has ended the lease of an attempt. The write of a person adds
+// a decision to the record; an attempt that releases its record adds none.
 func (c *change) leaseEnded() bool {
 	before := c.before()
 	if before == nil || before.Lease.IsZero() || !c.new.Lease.IsZero() || len(c.new.Settled) == 0 {
@@ -49,8 +48,8 @@ func readChange(rec *events.DynamoDBStreamRecord, event string) (c change, why S
 		if c.new, why, err = readImage(rec.NewImage); why != "" {
 			return c, why, err
 		}
-		// If the old image is unreadable, everything in the new image counts as new:
-		// delivered once more rather than never.
+		// If the old image is unreadable, all jobs in the new image are treated as new: a second
+		// delivery is better than none.
 		c.old, _, _ = readImage(rec.OldImage)
 		return c, "", nil
 	}
@@ -58,8 +57,8 @@ func readChange(rec *events.DynamoDBStreamRecord, event string) (c change, why S
 	return c, why, err
 }
 
-// readImage reads an item by the same rules as the store, without bodies. why is empty
-// for a record of this package.
+// readImage reads an item by the same rules as the store, without bodies. why is empty if the item
+// is an operation's record.
 func readImage(image map[string]events.DynamoDBAttributeValue) (rec *store.Record, why Skip, err error) {
 	if len(image) == 0 {
 		return nil, SkipNoImage, nil
@@ -125,7 +124,7 @@ func plainValue(v events.DynamoDBAttributeValue) item.Value {
 		return &types.AttributeValueMemberSS{Value: v.StringSet()}
 	case events.DataTypeNumberSet:
 		return &types.AttributeValueMemberNS{Value: v.NumberSet()}
-	default: // the only type that is left
+	default: // a binary set, the only type that is left
 		return &types.AttributeValueMemberBS{Value: v.BinarySet()}
 	}
 }

@@ -22,16 +22,16 @@ import (
 // A queue may return a ticket more than once, late, or a little early: using a
 // ticket twice is safe, and the receiver checks Due.
 type TicketQueue interface {
-	// Put adds tickets. Put returns nil if all were added, else one error for each
-	// ticket, nil for each added ticket.
+	// Put adds tickets. Put returns nil if all were added, otherwise one value for each ticket: nil
+	// if it was added, or its error.
 	Put(ctx context.Context, tickets []jobs.Ticket) []error
 }
 
 // Completer watches the table's stream for unfinished operations, and puts a ticket for each into a
-// queue, which delivers it after the operation's lease and a grace. Operations that finish within a
-// batch cost nothing, so the event source mapping should have a batching window of up to a minute.
-// A Completer is safe for concurrent use, and may run twice, late or never: the receiver of a
-// ticket reads the record, and a client's retry needs no ticket.
+// queue. The queue delivers the ticket after the operation's lease and a grace. Operations that
+// finish within a batch need no ticket, so the event source mapping should have a batching window
+// of up to a minute. A Completer is safe for concurrent use, and may run twice, late or never: the
+// receiver of a ticket reads the record, and a client's retry needs no ticket.
 //
 // A Completer makes one ticket for each operation whose request is stored
 // ([idem.Options.Resumable]): only such an operation can be completed. The ticket waits until the
@@ -39,7 +39,7 @@ type TicketQueue interface {
 // only after a person ends the lease of an attempt, or has a stuck operation tried again. The sweep
 // handles the rest.
 //
-// Completer also reports operations whose records went away unfinished
+// Completer also reports unfinished operations whose records were deleted or replaced
 // ([Hooks.ExpiredOpen]), each at least once.
 type Completer struct {
 	reader
@@ -49,13 +49,12 @@ type Completer struct {
 
 // CompleterOptions are a completer's settings; the zero value is the default.
 type CompleterOptions struct {
-	// Grace is how long an operation is left to its client after its lease has
-	// ended, or after it was released. Grace doubles with every try of the
-	// completer, up to an hour. Default: [state.DefaultGrace].
+	// Grace is how long the completer leaves an operation to its client after the lease has ended
+	// or was released. Grace doubles with every try of the completer, up to an hour. Default:
+	// [state.DefaultGrace].
 	Grace time.Duration
-	// LeaveToSweep continues after an operation whose ticket can't be queued: the
-	// sweep makes another ticket. Default: the batch comes again from that record
-	// on.
+	// LeaveToSweep continues the batch if a ticket can't be queued: the sweep makes another ticket.
+	// Default: the batch is retried from that record on.
 	LeaveToSweep bool
 	// Logger gets warnings and errors. Default: slog.Default().
 	Logger *slog.Logger
@@ -84,8 +83,8 @@ func NewCompleter(queue TicketQueue, optFns ...func(*CompleterOptions)) *Complet
 	return c
 }
 
-// Handle works on a batch of the stream. The report names the first record that
-// has to come again; the error is always nil.
+// Handle works on a batch of the stream. The report names the first record that must be retried;
+// the error is always nil.
 func (c *Completer) Handle(ctx context.Context, ev events.DynamoDBEvent) (events.DynamoDBEventResponse, error) {
 	return c.handle(ctx, batchOf(ev))
 }
@@ -94,16 +93,16 @@ func (c *Completer) handle(ctx context.Context, b batch) (events.DynamoDBEventRe
 	return c.inParts(ctx, b, func(changes []change) int { return c.run(ctx, changes) })
 }
 
-// Invoke is Handle for the runtime: payload and result are JSON. An event of
-// another source is an error.
+// Invoke is Handle for the runtime: payload and result are JSON. An event from another source than
+// DynamoDB is an error.
 func (c *Completer) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	return invokeStream(ctx, payload, c.handle)
 }
 
-// run works on changes, and returns the first record that has to come again.
+// run works on changes, and returns the first record that must be retried.
 func (c *Completer) run(ctx context.Context, changes []change) (first int) {
 	newest := make(map[string]*change)
-	ticketed := make(map[string]bool) // records of an operation whose ticket was made before this batch
+	ticketed := make(map[string]bool) // by record: whether the operation's ticket was made before this batch
 	for i := range changes {
 		ch := &changes[i]
 		if ch.replaced() && state.Unfinished(ch.old) {
@@ -135,7 +134,7 @@ func (c *Completer) run(ctx context.Context, changes []change) (first int) {
 	return c.put(ctx, tickets, at)
 }
 
-// put puts tickets into the queue; at has the stream record of each.
+// put puts tickets into the queue. at has the index of each ticket's stream record.
 func (c *Completer) put(ctx context.Context, tickets []jobs.Ticket, at []int) (first int) {
 	first = none
 	if len(tickets) == 0 {

@@ -10,8 +10,8 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// conclude writes the results of an operation. It returns the first record that has
-// to come again, and how many jobs were delivered.
+// conclude writes the results of an operation. It returns the first record that must be retried,
+// and how many jobs were delivered.
 func (d *Drain) conclude(ctx context.Context, t *todo, outcomes map[string]error) (first, delivered int) {
 	first = t.heldBackFrom()
 	again := func(at int) { first = min(first, at) }
@@ -22,7 +22,7 @@ func (d *Drain) conclude(ctx context.Context, t *todo, outcomes map[string]error
 		case known && err == nil:
 			names = append(names, j.name)
 		case !known, t.gone, errors.Is(err, jobs.ErrSinkDown), errors.Is(err, jobs.ErrHeldBack):
-			again(j.at) // no failure is counted: a deleted record has no place for the count, and the other cases aren't the job's fault
+			again(j.at) // no failure is counted: a deleted record can't store the count, and in the other cases the job isn't at fault
 			if isDown(err) {
 				if t.down == nil {
 					t.down = make(map[string]error)
@@ -64,14 +64,14 @@ func (d *Drain) conclude(ctx context.Context, t *todo, outcomes map[string]error
 	return first, len(names)
 }
 
-// isDown reports whether err shows that a sink was asked and takes no job. It returns false if the
-// time was up, or if the sink was not asked.
+// isDown reports whether err shows that a sink was called and accepts no job. It returns false if
+// the time was up, or if the sink was not called.
 func isDown(err error) bool {
 	return errors.Is(err, jobs.ErrSinkDown) && !errors.Is(err, jobs.ErrHeldBack) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled)
 }
 
-// failed reports whether a write has to be tried again. Another try can't help a record that has
-// become unreadable; the sweep lists the record.
+// failed reports whether a write must be retried. A write to an unreadable record isn't retried;
+// the sweep lists the record.
 func (d *Drain) failed(ctx context.Context, t *todo, what string, err error) bool {
 	if err == nil {
 		return false

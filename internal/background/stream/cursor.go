@@ -16,27 +16,28 @@ import (
 )
 
 // A cursor is the progress of a sweep's pass over the whole table. It lets a run that is out of
-// time leave the rest of the table to the next run. A cursor is stored as an item without st, so no
-// reader takes it for a record.
+// time leave the rest of the table to the next run. A cursor is stored as an item without the
+// attribute st, so no reader takes it for a record.
 type cursor struct {
 	ver    int64     // counts its writes
-	began  time.Time // begin of the pass under way; zero between two passes
+	began  time.Time // start of the pass under way; zero between two passes
 	passed time.Time // end of the last whole pass; zero before the first
-	busy   time.Time // until when a run is at work; zero for none, or unknown
+	busy   time.Time // latest end of the run at work; zero: no run, or unknown
 	last   tally     // what the last whole pass has found
-	at     []place   // by segment, of the pass under way
-	again  []failure // to be tried by the next run
+	at     []place   // the places of the pass under way, by segment
+	again  []failure // records for the next run to try
 }
 
 // place is the progress in a segment.
 type place struct {
-	after string // partition key of the last item that was seen; "" at the begin
-	seen  int64  // items up to there
+	after string // partition key of the last item that was seen; "" at the start
+	seen  int64  // number of items up to that key
 	found tally  // in these items
 	done  bool
 }
 
-// begin begins a pass if no pass is under way. A pass with another number of segments starts again.
+// begin begins a pass if no pass is under way. If the number of segments has changed, the pass
+// starts again.
 func (c *cursor) begin(segments int, now time.Time) {
 	if c.began.IsZero() {
 		c.began = now.Truncate(time.Millisecond)
@@ -81,8 +82,8 @@ func (c *cursor) found() tally {
 	return sum.atLeast(c.last)
 }
 
-// next returns the cursor to store after c. If the pass is complete, the result has no pass under
-// way.
+// next returns the cursor to store after c. If the pass is complete, the next cursor has no pass
+// under way.
 func (c *cursor) next(now time.Time) cursor {
 	n := *c
 	n.ver++
@@ -115,7 +116,7 @@ func further(a, b place) place {
 	return b
 }
 
-// overdue reports whether no pass has been completed for longer than within.
+// overdue reports whether the last complete pass ended longer ago than within.
 func (c *cursor) overdue(now time.Time, within time.Duration) bool {
 	since := c.passed
 	if since.IsZero() {
@@ -131,17 +132,17 @@ type pass struct {
 	name  string
 	now   func() time.Time
 	acts  bool // false: the pass only lists
-	fresh bool // no pass was under way
+	fresh bool // no pass was under way before
 
-	mu      sync.Mutex       // the fields below, and the cursor
-	tried   map[string]int64 // by partition key, in this run: the number of earlier failed runs
+	mu      sync.Mutex       // guards the fields below and the cursor
+	tried   map[string]int64 // records tried in this run, by partition key: the number of earlier failed runs
 	unsaved int              // pages
 	lost    bool             // another sweep has ended the pass
 	err     error
 }
 
-// savePages is the number of pages after which a place is stored. After a kill the pages since the
-// stored place are read again.
+// savePages is the number of pages after which a place is stored. If the process is killed, the
+// next run reads the pages after the stored place again.
 const savePages = 50
 
 // place returns the place in a segment, or the segment's end if the pass is lost.
@@ -190,7 +191,7 @@ func (p *pass) save(ctx context.Context) {
 		again := p.joinAgain(held.again)
 		p.lost = !p.join(*held) || p.lost
 		if p.again = again; p.lost && slices.Equal(again, held.again) {
-			return // the stored cursor has everything
+			return // the stored cursor has all failures already
 		}
 	}
 	p.err = errors.Join(p.err, errors.New("dynamo: sweep: its place can't be stored: other writes come in between"))
@@ -198,7 +199,7 @@ func (p *pass) save(ctx context.Context) {
 
 // The attributes of a cursor, besides pk, v and ver.
 const (
-	cursorBegan  = "began_ms"   // N  0 = none is under way
+	cursorBegan  = "began_ms"   // N  0 = no pass is under way
 	cursorPassed = "passed_ms"  // N  0 = never
 	cursorBusy   = "busy_ms"    // N  0 = no run is at work
 	cursorLast   = "last_found" // L  a tally of the last whole pass
@@ -214,8 +215,8 @@ const (
 	failureRuns  = "n"          // N
 )
 
-// cursorPK returns the partition key of a sweep's cursor. No record has it: keys of records begin
-// with v1#.
+// cursorPK returns the partition key of a sweep's cursor. No record has this key, since keys of
+// records begin with v1#.
 func cursorPK(name string) string { return "samekey#sweep#" + name }
 
 func getCursor(ctx context.Context, table item.Table, name string) (cursor, error) {
@@ -226,8 +227,8 @@ func getCursor(ctx context.Context, table item.Table, name string) (cursor, erro
 	return cursorOf(out.Item), nil
 }
 
-// putCursor stores c in place of the cursor with the version before. If the stored cursor has
-// another version, putCursor returns the stored cursor and changes nothing.
+// putCursor replaces the stored cursor by c if the stored version is the one before c's. Otherwise
+// putCursor returns the stored cursor and changes nothing.
 func putCursor(ctx context.Context, table item.Table, name string, c cursor) (held *cursor, err error) {
 	var v item.Values
 	at := make([]item.Value, len(c.at))
@@ -238,8 +239,8 @@ func putCursor(ctx context.Context, table item.Table, name string, c cursor) (he
 	for i, f := range c.again {
 		again[i] = &types.AttributeValueMemberM{Value: item.Map{failurePK: v.Str(f.pk), failureRuns: v.Num(f.runs)}}
 	}
-	// Two sweeps at once: the second sweep merges its places with the first's,
-	// instead of resetting segments that are done.
+	// If two sweeps run at once, the second merges its places with the places of the first, instead
+	// of resetting segments that are done.
 	condition := "ver = :prev"
 	if c.ver == 1 {
 		condition += " OR attribute_not_exists(ver)"
@@ -267,8 +268,8 @@ func putCursor(ctx context.Context, table item.Table, name string, c cursor) (he
 	return nil, nil
 }
 
-// cursorOf reads a cursor. An unreadable cursor starts a new pass: a place only
-// saves the time to read its segment again.
+// cursorOf reads a cursor. An unreadable cursor starts a new pass, which only costs the time to
+// read the segments again.
 func cursorOf(it item.Map) cursor {
 	d := item.Decoder{It: it}
 	c := cursor{ver: d.Number(item.AttrVer, false), began: d.Milli(cursorBegan, false), passed: d.Milli(cursorPassed, false), busy: d.Milli(cursorBusy, false)}

@@ -15,9 +15,9 @@ const (
 	delayTime = 5 * time.Second
 )
 
-// delay queues a ticket for each operation that has to come again, and a ticket for each time that
-// jobs wait for. It returns the first stream record that has to come again. Only stream records of
-// deleted records do, since nothing else has the jobs of a deleted record.
+// delay queues a ticket for each operation that must be retried, and a ticket for each time that
+// jobs wait for. It returns the first stream record that must be retried. Such a stream record is
+// always of a deleted record, since nothing else has the jobs of a deleted record.
 func (d *Drain) delay(ctx context.Context, todos []*todo) (first int) {
 	first = none
 	var tickets, timed []jobs.Ticket

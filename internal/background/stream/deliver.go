@@ -12,7 +12,7 @@ import (
 )
 
 // deliver passes jobs to the sink and returns the outcome of each job by name: nil for a delivered
-// job, else its error.
+// job, otherwise an error.
 func (d *Drain) deliver(ctx context.Context, all []delivery) map[*todo]map[string]error {
 	outcomes := make(map[*todo]map[string]error)
 	note := func(j delivery, err error) {
@@ -60,8 +60,8 @@ func (d *Drain) deliver(ctx context.Context, all []delivery) map[*todo]map[strin
 	return outcomes
 }
 
-// traced begins the span of each delivery, and returns the function that ends it. The sink gets the
-// context of the batch, since the sink delivers many jobs in one call.
+// traced begins a span for each delivery, and returns a function that ends the span of one. The
+// sink gets the context of the batch, since the sink delivers many jobs in one call.
 func (d *Drain) traced(ctx context.Context, all []delivery) (ends func(i int, err error)) {
 	if d.opt.Tracer == nil {
 		return func(int, error) {}
@@ -96,8 +96,8 @@ func (d *Drain) undelivered(ctx context.Context, j delivery, err error) {
 	}
 }
 
-// withReserve ends the context early, by a tenth of its time and at least a second.
-// Acknowledgements have the rest of the time: a job that isn't acknowledged is delivered again.
+// withReserve ends the context early: a tenth of the time, but at least a second, is left for
+// acknowledgements. A job that isn't acknowledged is delivered again.
 func withReserve(ctx context.Context) (context.Context, context.CancelFunc) {
 	deadline, ok := ctx.Deadline()
 	if !ok {

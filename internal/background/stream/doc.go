@@ -8,7 +8,8 @@
 //
 // [Redrive] is for operators: it delivers parked jobs again.
 //
-// Package worker joins them to one function. docs/inside/performance.md#the-calls-of-the-worker has their costs.
+// Package worker joins them in one Lambda function.
+// docs/inside/performance.md#the-calls-of-the-worker lists their costs.
 //
 // # Guarantees
 //

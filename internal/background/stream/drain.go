@@ -15,8 +15,8 @@ import (
 	"github.com/samekey/samekey/internal/trace"
 )
 
-// The course of a batch, in call order: work, then recheck, holdBack and run; in run begin, open,
-// deliver and conclude; at last delay.
+// [Drain.work] handles a batch by these calls, in order: recheck, holdBack, run, delay. run calls
+// begin, open, deliver and conclude.
 
 // Drain delivers staged jobs as their commits appear in the table's stream, and
 // acknowledges delivered jobs: one update for each operation, however many jobs it
@@ -24,15 +24,14 @@ import (
 // stays in its record until it is acknowledged.
 //
 // Delivery is at least once, in the order of the stream, under stable ids. A job whose delivery
-// fails holds up its batch: the report names the first failed record ([Drain.Handle]), and the
-// source delivers all records from there again. A job is parked after [DrainOptions.MaxTries]
-// failures that count against the job; later jobs then go on. Failures of the whole sink
-// ([jobs.ErrSinkDown]) park nothing. With [DrainOptions.Delayed] a failed job holds up only the
-// later jobs of the same operation.
+// fails holds up its batch: the report names the first failed record ([Drain.Handle]), and Lambda
+// delivers the batch again from that record on. A job is parked after [DrainOptions.MaxTries]
+// failures that count against the job; the jobs after it are then delivered. Failures of the whole
+// sink ([jobs.ErrSinkDown]) park nothing. With [DrainOptions.Delayed] a failed job holds up only
+// the jobs after it of the same operation.
 //
-// The function's event source mapping needs the stream with both images, from
-// TRIM_HORIZON, ReportBatchItemFailures, and at least as many retries as
-// MaxTries.
+// The stream must have old and new images. The function's event source mapping must start at
+// TRIM_HORIZON and have ReportBatchItemFailures and at least MaxTries retries.
 type Drain struct {
 	reader
 	jobs jobWriter
@@ -47,16 +46,16 @@ type DrainOptions struct {
 	MaxTries int
 	// Concurrency is how many records are acknowledged at once. Default: 8.
 	Concurrency int
-	// Delayed takes a ticket for each operation with a job that could not be
-	// delivered, and the batch goes on: [Drain.Retry] delivers from the record when
-	// the ticket is due. The sweep handles an operation whose ticket can't be
-	// queued. nil: the batch comes again from the failed record on.
+	// Delayed gets a ticket for each operation with a job that could not be delivered, and the
+	// batch goes on. When the ticket is due, [Drain.Retry] delivers the jobs in the record. The
+	// sweep handles an operation whose ticket can't be queued. nil: the batch is retried from the
+	// failed record on.
 	//
 	// A job with a time ([store.Job].At) gets a ticket for that time. If Delayed is nil, a sweep
 	// delivers the job.
 	//
-	// The jobs of an operation keep their order. If a Group has jobs of several
-	// operations, a failed job doesn't hold up those of other operations.
+	// The jobs of an operation keep their order. If a Group has jobs of several operations, a
+	// failed job doesn't hold up the jobs of other operations.
 	Delayed TicketQueue
 	// Logger gets warnings and errors, never a job's Args. Default: slog.Default().
 	Logger *slog.Logger
@@ -67,8 +66,8 @@ type DrainOptions struct {
 	Tracer trace.Tracer
 }
 
-// NewDrain returns a drain of store's table into sink. It panics if store or sink is
-// nil or a number is negative: mistakes in the program, which show at cold start.
+// NewDrain returns a drain that delivers the jobs in store's table to sink. It panics if store or
+// sink is nil or a number is negative: mistakes in the program, which show at cold start.
 func NewDrain(store *dynamo.Store, sink jobs.Sink, optFns ...func(*DrainOptions)) *Drain {
 	var opt DrainOptions
 	for _, fn := range optFns {
@@ -85,8 +84,8 @@ func NewDrain(store *dynamo.Store, sink jobs.Sink, optFns ...func(*DrainOptions)
 	return d
 }
 
-// Handle works on a batch of the stream. The report names the first record that
-// has to come again; the error is always nil.
+// Handle works on a batch of the stream. The report names the first record that must be retried;
+// the error is always nil.
 func (d *Drain) Handle(ctx context.Context, ev events.DynamoDBEvent) (events.DynamoDBEventResponse, error) {
 	return d.handle(ctx, batchOf(ev))
 }
@@ -95,14 +94,13 @@ func (d *Drain) handle(ctx context.Context, b batch) (events.DynamoDBEventRespon
 	return d.inParts(ctx, b, func(changes []change) int { return d.work(ctx, changes) })
 }
 
-// Invoke is Handle for the runtime: payload and result are JSON. An event of
-// another source is an error.
+// Invoke is Handle for the runtime: payload and result are JSON. An event from another source than
+// DynamoDB is an error.
 func (d *Drain) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	return invokeStream(ctx, payload, d.handle)
 }
 
-// work works on the changes of a batch. It returns the first stream record that has
-// to come again.
+// work works on the changes of a batch. It returns the first stream record that must be retried.
 func (d *Drain) work(ctx context.Context, changes []change) (first int) {
 	todos := netted(changes)
 	for _, t := range todos {
@@ -120,7 +118,7 @@ func (d *Drain) work(ctx context.Context, changes []change) (first int) {
 	return d.delay(ctx, todos)
 }
 
-// inParallel calls fn for each of todos, for some at once.
+// inParallel calls fn for each of todos, for [DrainOptions.Concurrency] of them at once.
 func (d *Drain) inParallel(todos []*todo, fn func(*todo)) {
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, d.opt.Concurrency)
@@ -134,11 +132,11 @@ func (d *Drain) inParallel(todos []*todo, fn func(*todo)) {
 	wg.Wait()
 }
 
-// none is beyond every batch.
+// none is an index beyond every batch: no record must be retried.
 const none = int(^uint(0) >> 1)
 
-// run works on todos. It returns the first stream record that has to come again,
-// and how many jobs were delivered.
+// run works on todos. It returns the first stream record that must be retried, and how many jobs
+// were delivered.
 func (d *Drain) run(ctx context.Context, todos []*todo) (first, delivered int) {
 	for _, t := range todos {
 		t.ready(time.Now())

@@ -12,8 +12,8 @@ import (
 // the caller.
 type Entry struct {
 	Reason state.Reason `json:"reason"`
-	PK     string       `json:"pk"`     // names the record to [Redrive] and to the engine's Settle
-	Record string       `json:"record"` // its short name in logs
+	PK     string       `json:"pk"`     // identifies the record for [Redrive] and for the engine's Settle
+	Record string       `json:"record"` // the record's short name in logs
 	ID     string       `json:"id,omitempty"`
 
 	Function string `json:"function,omitempty"` // function that completes the operation
@@ -25,9 +25,9 @@ type Entry struct {
 	LastErr string    `json:"last_err,omitempty"`
 	Created time.Time `json:"created,omitzero"`
 	Run     time.Time `json:"run,omitzero"`   // when the last attempt began
-	Since   time.Time `json:"since,omitzero"` // since when it has waited for people; zero if unknown
+	Since   time.Time `json:"since,omitzero"` // when the wait for people began; zero if unknown
 
-	Job  string `json:"job,omitempty"`  // its name in the record
+	Job  string `json:"job,omitempty"`  // the job's name in the record
 	Kind string `json:"kind,omitempty"` // the job's
 }
 

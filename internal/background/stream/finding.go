@@ -23,15 +23,15 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// finding adds the item pk to the index of what waits for people when the item's own state doesn't:
-// the item is unreadable, or nobody continues its operation or its jobs. A finding is a separate
-// item without st, so no reader takes it for a record.
+// finding puts the item pk into the index of what waits for people, if the item's own state doesn't
+// put it there: the item is unreadable, or nobody continues its operation or its jobs. A finding is
+// a separate item without the attribute st, so no reader takes it for a record.
 type finding struct {
 	pk     string // the item's key; if the finding is about several items, the key of one
 	key    string // the finding's key; "" means findingPK(pk)
-	kind   string // of jobs that wait for a sink; "" otherwise
+	kind   string // the kind of the jobs that wait for a sink; "" otherwise
 	why    error
-	reason state.Reason // state.ReasonUnreadable, or state.ReasonBlocked if nobody continues; "" if people aren't asked yet
+	reason state.Reason // state.ReasonUnreadable, or state.ReasonBlocked if nobody continues; "" if not listed yet
 	since  time.Time    // as it was read
 	ends   time.Time    // the finding's expiry, as it was read
 }
@@ -58,8 +58,8 @@ func hashed(prefix, name string) string {
 	return prefix + base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// noTicket reports whether the finding is about a message that was no ticket. The table has no item
-// for that message.
+// noTicket reports whether the finding is about a message in the ticket queue that was no ticket.
+// The table has no item for that message.
 func (f finding) noTicket() bool { return strings.HasPrefix(f.pk, state.NoTicket) }
 
 // itsPK returns the partition key of the finding itself.
@@ -76,9 +76,9 @@ func findingOf(it item.Map) (f finding, ok bool) {
 }
 
 // Refer puts an operation that nobody continues on the list of what waits for people. The option
-// Listed of package internal/background/completer uses Refer, and so does a decision about an
-// operation whose message has to come again. The sweep takes the operation off the list once
-// somebody continues it.
+// Listed of package internal/background/completer uses Refer. So does a person's decision about an
+// operation that needs its message again. The sweep takes the operation off the list once somebody
+// continues it.
 func Refer(ctx context.Context, table *dynamo.Store, t jobs.Ticket, why error) error {
 	reason := state.ReasonBlocked
 	if t.Operation == "" {
@@ -87,9 +87,9 @@ func Refer(ctx context.Context, table *dynamo.Store, t jobs.Ticket, why error) e
 	return jobWriter{table.Table()}.list(ctx, finding{pk: t.PK, why: why, reason: reason}, time.Now())
 }
 
-// Listed returns the entries that sweeps and drains have put on the list of what waits for people
-// about a record, its namespace or the kinds of its jobs. The record's own entry is not among them.
-// Listed uses only r.PK and r.Jobs. It makes two reads, and one more read for each kind.
+// Listed returns the findings about a record, its namespace and the kinds of its jobs, as entries
+// of the list of what waits for people. It leaves out the entry that the record itself has. Listed
+// uses only r.PK and r.Jobs. It makes two reads, and one more read for each kind.
 func Listed(ctx context.Context, table *dynamo.Store, r *store.Record) (all []Entry, _ error) {
 	keys := []string{findingPK(r.PK), namespacePK(state.Namespace(r.PK))}
 	for _, name := range slices.SortedFunc(maps.Keys(r.Jobs), byPosition) {
@@ -113,8 +113,8 @@ func Listed(ctx context.Context, table *dynamo.Store, r *store.Record) (all []En
 // doesn't count.
 func (f finding) listed(now time.Time) bool { return f.reason != "" && f.ends.After(now) }
 
-// Dismiss takes a message that was no ticket off the list of what waits for people. pk is the PK of
-// the message's entry. Dismiss returns false if no message that was no ticket is listed under pk.
+// Dismiss removes a message that was no ticket from the list of what waits for people. pk is the PK
+// of the message's entry. Dismiss returns false if the list has no such entry.
 func Dismiss(ctx context.Context, table *dynamo.Store, pk string) (bool, error) {
 	w := jobWriter{table.Table()}
 	it, err := w.found(ctx, findingPK(pk))
@@ -163,9 +163,9 @@ func (w jobWriter) list(ctx context.Context, f finding, now time.Time) error {
 	return nil
 }
 
-// suspect lists jobs of a kind if their sink has taken no job of the kind for the time patience.
-// The first failure is only noted, and nobody is told. If the time memory passes without a failure,
-// the next failure counts as the first again.
+// suspect lists jobs of a kind if their sink has accepted no job of the kind for the time patience.
+// The first failure is stored, but not listed. After the time memory without a failure, the next
+// failure is a first failure again.
 func (w jobWriter) suspect(ctx context.Context, f finding, now time.Time, memory time.Duration) error {
 	it, err := w.found(ctx, f.key)
 	if err != nil {
@@ -186,7 +186,7 @@ func (w jobWriter) suspect(ctx context.Context, f finding, now time.Time, memory
 	_, err = w.table.Access.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: &w.table.Name,
 		Key:       item.Key(f.key),
-		// Another sweep of the same table may have listed the kind since: its entry stays.
+		// If another sweep has listed the kind since, that entry stays.
 		ConditionExpression: aws.String("attribute_not_exists(" + item.AttrWait + ") OR " + item.AttrExpires + " < :now"),
 		UpdateExpression: aws.String("SET v = :v, " + item.AttrAbout + " = :about, " + item.AttrSince + " = :since, " +
 			item.AttrExpires + " = :end REMOVE " + item.AttrWait),
@@ -208,7 +208,7 @@ func (w jobWriter) review(ctx context.Context, f finding, now time.Time, grace t
 		return err
 	}
 	switch rec, why, err := readItem(it); {
-	case why == SkipUnreadable && f.key != findingPK(f.pk): // another item of the kind or the namespace is listed anew
+	case why == SkipUnreadable && f.key != findingPK(f.pk): // the next sweep lists the kind or the namespace by another item
 	case why == SkipUnreadable:
 		return w.list(ctx, finding{pk: f.pk, why: err, reason: state.ReasonUnreadable}, now)
 	case f.reason == state.ReasonBlocked && why == "" && f.lasts(rec, now, grace):
@@ -223,7 +223,7 @@ func (w jobWriter) strikeOff(ctx context.Context, f finding, now time.Time) erro
 	_, err := w.table.Access.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: &w.table.Name,
 		Key:       item.Key(f.itsPK()),
-		// A drain that has seen the item unreadable since has renewed the finding.
+		// If a drain has renewed the finding since it was read, the finding stays.
 		ConditionExpression:       aws.String(item.AttrExpires + " = :seen"),
 		UpdateExpression:          aws.String("SET " + item.AttrExpires + " = :past REMOVE " + item.AttrWait + ", " + item.AttrSince),
 		ExpressionAttributeValues: item.Map{":seen": v.Secs(f.ends), ":past": v.Secs(now.Add(-time.Minute))},
@@ -235,9 +235,9 @@ func (w jobWriter) strikeOff(ctx context.Context, f finding, now time.Time) erro
 }
 
 // lasts reports whether a finding still holds: nobody has continued its operation or delivered its
-// jobs. A finding about a kind holds while jobs of that kind in r wait; the next sweep lists the
-// kind anew by other jobs. An operation without a stored request waits for its client or a message.
-// Once the client or a message has come, r's last try is later than the finding.
+// jobs. A finding about a kind holds while r has waiting jobs of that kind; for other records, the
+// next sweep lists the kind again. An operation without a stored request waits for its client or a
+// message. Once the client or a message has arrived, r's last attempt is later than the finding.
 func (f finding) lasts(r *store.Record, now time.Time, grace time.Duration) bool {
 	for name, j := range r.Jobs {
 		if (f.kind == "" || f.kind == j.Kind) && state.Pending(r, name) && !state.Later(j, now) {
