@@ -4,10 +4,9 @@
 //	{"samekey":{"resume":{"pk":"v1#…","owner":"…","ver":3}}}   and "released":true, if it was released
 //	{"samekey":{"outcome":"in_flight","retry_after_ms":1500}}
 //
-// The envelope names a record and contains nothing of the request, so that a
-// principal who may invoke the function can't choose caller or request. No event
-// source produces an envelope, because client data is never an event's only top-level
-// member.
+// The envelope names a record and contains nothing of the request, so that a principal who may
+// invoke the function can't choose caller or request. No event source produces an event that looks
+// like an envelope, because client data is never an event's only top-level member.
 package envelope
 
 import (

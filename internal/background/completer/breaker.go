@@ -13,9 +13,9 @@ const (
 	// failures is how many different operations have to fail to open a breaker: a single failure may
 	// be the operation's fault.
 	failures = 3
-	// probePause is the time between two probes, the tries of a function whose breaker is open; a
-	// shorter Options.Grace replaces it. The pause is short: bad operations may make many probes
-	// fail before one succeeds.
+	// probePause is the time between two probes of a function whose breaker is open. A shorter
+	// Options.Grace replaces it. The pause is short: many bad operations may fail as probes before
+	// a good one succeeds.
 	probePause = time.Minute
 	// mostBreakers is how many functions are remembered. Records may name any number of functions.
 	mostBreakers = 1000
@@ -73,8 +73,8 @@ func (one *breaker) rank(r *store.Record) int {
 	return 0
 }
 
-// enter reports whether the operation of r, due at due, may try its function. If not, the operation
-// waits until the returned time.
+// enter reports whether the operation of r may try its function. due is when the operation became
+// due. If the operation may not try, it waits until the returned time.
 func (b *breakers) enter(r *store.Record, due, now time.Time) (until time.Time, may bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -84,7 +84,7 @@ func (b *breakers) enter(r *store.Record, due, now time.Time) (until time.Time, 
 	}
 	c := candidate{operation: r.ID, rank: one.rank(r), due: due}
 	next := &one.next
-	waits := next.operation != "" && !now.After(next.comes.Add(b.pause)) // the ticket of a late candidate is in another process, or has ended
+	waits := next.operation != "" && !now.After(next.comes.Add(b.pause)) // nobody waits for a late candidate: its ticket is in another process, or has ended
 	other := waits && next.operation != r.ID
 	c.comes = one.until
 	if early := now.Before(c.comes); !early && one.probing == "" && (!other || !next.before(&c)) {

@@ -54,8 +54,9 @@ type Queue struct {
 // QueueOptions vary [NewQueue].
 type QueueOptions struct {
 	// Schedule is the method CreateSchedule of a *scheduler.Client. Tickets of jobs that are due in
-	// more than 15 minutes become schedules. nil: these tickets wait in the queue, as messages in
-	// flight, until its retention ends. A sweep does the work of tickets that have expired.
+	// more than 15 minutes become schedules. nil: these tickets wait in the queue as messages in
+	// flight, at most for the queue's retention. A sweep does the work of tickets that have
+	// expired.
 	Schedule func(context.Context, *scheduler.CreateScheduleInput, ...func(*scheduler.Options)) (*scheduler.CreateScheduleOutput, error)
 	// Role is the ARN of the role by which a schedule sends to the queue. Required with Schedule.
 	Role string

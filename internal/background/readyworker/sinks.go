@@ -22,7 +22,7 @@ type target struct {
 	sink    func(c clients, address string, o choice) jobs.Sink
 }
 
-// choice holds the settings of a sink that need a program with its own main.
+// choice holds the settings of a sink that only a program with its own main can make.
 type choice struct {
 	fairBy        func(jobs.Delivery) string
 	withoutTenant bool

@@ -7,8 +7,8 @@
 //
 // # Errors
 //
-// A sink decides whether an error is the fault of the job or of the service. It goes by the error
-// code if the service documents the code, otherwise by the HTTP status.
+// A sink decides whether an error is the fault of the job or of the service. The sink decides by
+// the error code if the service documents the code, otherwise by the HTTP status.
 //
 //   - A job that is too large, or has content that the service refuses, is at fault. The error
 //     counts against the job. After several errors that count, the job is parked.

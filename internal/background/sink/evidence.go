@@ -15,7 +15,7 @@ const (
 
 // evidence is what earlier rounds in this process have shown about a sink. A ticket delivers the
 // jobs of one operation only, so a single round can't distinguish a bad job from a sink that
-// refuses everything. The zero value is no evidence. evidence is safe for concurrent use.
+// refuses everything. The zero value means no evidence. evidence is safe for concurrent use.
 type evidence struct {
 	mu       sync.Mutex
 	accepted time.Time // the last accepted job

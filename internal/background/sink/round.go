@@ -11,7 +11,7 @@ import (
 	"github.com/samekey/samekey/idem/jobs"
 )
 
-// maxDoubts is after how many refusals of unknown cause a round ends, if the sink accepted no job.
+// maxDoubts is how many refusals of unknown cause end a round in which the sink accepted no job.
 const maxDoubts = 10
 
 // round is a call of Deliver: the results so far, and their evidence about the sink.

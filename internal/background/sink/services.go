@@ -32,7 +32,7 @@ var (
 		},
 	}}
 	// PublishBatch: the topic's MaximumMessageSize limits each message, and all messages of a call
-	// together. It is 256 KiB by default, at most 1 MiB. Body and attributes count.
+	// together. The default is 256 KiB, the maximum 1 MiB. Body and attributes count.
 	topics = service{"sns", limits{entries: 10, bytes: 256 << 10}, codes{
 		ofJob: {"BatchRequestTooLong", "InvalidMessageContents"},
 		ofSink: {
@@ -50,7 +50,7 @@ var (
 	// An event can't be split, so Lambda decides whether it is too large.
 	functions = service{"lambda", limits{}, codes{
 		ofJob: {
-			// another payload has the name of the durable execution
+			// an execution with another payload has the name
 			"DurableExecutionAlreadyStartedException",
 			"InvalidRequestContentException", "RequestTooLargeException", "SerializedRequestEntityTooLargeException",
 		},

@@ -8,8 +8,8 @@ import (
 )
 
 // begin notes in the record that the delivery of t's jobs with a time begins. From then on nobody
-// can cancel these jobs. begin removes jobs that were cancelled, or that another drain has
-// delivered, from t. If the write fails, t's jobs with a time are not delivered, and t is retried.
+// can cancel these jobs. Jobs that were cancelled, or that another drain has delivered, are removed
+// from t. If the write fails, t's jobs with a time are not delivered, and t is retried.
 func (d *Drain) begin(ctx context.Context, t *todo) {
 	var names []string
 	for _, j := range t.jobs {

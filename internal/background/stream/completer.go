@@ -22,8 +22,8 @@ import (
 // A queue may return a ticket more than once, late, or a little early: using a
 // ticket twice is safe, and the receiver checks Due.
 type TicketQueue interface {
-	// Put adds tickets. Put returns nil if all were added, otherwise one value for each ticket: nil
-	// if it was added, or its error.
+	// Put adds tickets. Put returns nil if all were added, otherwise one error for each ticket,
+	// which is nil for an added ticket.
 	Put(ctx context.Context, tickets []jobs.Ticket) []error
 }
 

@@ -22,7 +22,7 @@ type cursor struct {
 	ver    int64     // counts its writes
 	began  time.Time // start of the pass under way; zero between two passes
 	passed time.Time // end of the last whole pass; zero before the first
-	busy   time.Time // latest end of the run at work; zero: no run, or unknown
+	busy   time.Time // when the run at work ends at the latest; zero: no run, or unknown
 	last   tally     // what the last whole pass has found
 	at     []place   // the places of the pass under way, by segment
 	again  []failure // records for the next run to try
@@ -203,14 +203,14 @@ const (
 	cursorPassed = "passed_ms"  // N  0 = never
 	cursorBusy   = "busy_ms"    // N  0 = no run is at work
 	cursorLast   = "last_found" // L  a tally of the last whole pass
-	cursorOpen   = "open_ms"    // N  its oldest open operation
+	cursorOpen   = "open_ms"    // N  the claim time of the oldest open operation
 	cursorAt     = "segs"       // L
 	cursorAgain  = "again"      // L
 	placeAfter   = "k"          // S
 	placeSeen    = "n"          // N
 	placeDone    = "d"          // BOOL
 	placeFound   = "f"          // L  a tally
-	placeOpen    = "o"          // N  its oldest open operation
+	placeOpen    = "o"          // N  the claim time of the oldest open operation
 	failurePK    = "k"          // S
 	failureRuns  = "n"          // N
 )

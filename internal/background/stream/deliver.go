@@ -60,8 +60,9 @@ func (d *Drain) deliver(ctx context.Context, all []delivery) map[*todo]map[strin
 	return outcomes
 }
 
-// traced begins a span for each delivery, and returns a function that ends the span of one. The
-// sink gets the context of the batch, since the sink delivers many jobs in one call.
+// traced begins a span for each delivery, and returns the function ends, which ends the span of
+// delivery i. The sink gets the context of the batch, since the sink delivers many jobs in one
+// call.
 func (d *Drain) traced(ctx context.Context, all []delivery) (ends func(i int, err error)) {
 	if d.opt.Tracer == nil {
 		return func(int, error) {}

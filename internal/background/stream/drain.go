@@ -15,7 +15,7 @@ import (
 	"github.com/samekey/samekey/internal/trace"
 )
 
-// [Drain.work] handles a batch by these calls, in order: recheck, holdBack, run, delay. run calls
+// Drain.work handles a batch by these calls, in order: recheck, holdBack, run, delay. run calls
 // begin, open, deliver and conclude.
 
 // Drain delivers staged jobs as their commits appear in the table's stream, and
@@ -28,7 +28,7 @@ import (
 // delivers the batch again from that record on. A job is parked after [DrainOptions.MaxTries]
 // failures that count against the job; the jobs after it are then delivered. Failures of the whole
 // sink ([jobs.ErrSinkDown]) park nothing. With [DrainOptions.Delayed] a failed job holds up only
-// the jobs after it of the same operation.
+// the following jobs of its operation.
 //
 // The stream must have old and new images. The function's event source mapping must start at
 // TRIM_HORIZON and have ReportBatchItemFailures and at least MaxTries retries.

@@ -23,9 +23,9 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// finding puts the item pk into the index of what waits for people, if the item's own state doesn't
-// put it there: the item is unreadable, or nobody continues its operation or its jobs. A finding is
-// a separate item without the attribute st, so no reader takes it for a record.
+// finding is an entry in the index of what waits for people, for an item whose own state makes no
+// entry: the item is unreadable, or nobody continues its operation or its jobs. A finding is a
+// separate item without the attribute st, so no reader takes it for a record.
 type finding struct {
 	pk     string // the item's key; if the finding is about several items, the key of one
 	key    string // the finding's key; "" means findingPK(pk)
@@ -164,8 +164,8 @@ func (w jobWriter) list(ctx context.Context, f finding, now time.Time) error {
 }
 
 // suspect lists jobs of a kind if their sink has accepted no job of the kind for the time patience.
-// The first failure is stored, but not listed. After the time memory without a failure, the next
-// failure is a first failure again.
+// The first failure is stored, but not listed. If no failure follows within the time memory, the
+// next failure is a first failure again.
 func (w jobWriter) suspect(ctx context.Context, f finding, now time.Time, memory time.Duration) error {
 	it, err := w.found(ctx, f.key)
 	if err != nil {

@@ -13,10 +13,10 @@ import (
 )
 
 // holdBack removes from t the jobs that would overtake a delayed earlier job of their group. The
-// ticket of the earlier job includes them.
+// ticket of the earlier job delivers the removed jobs too.
 func (d *Drain) holdBack(ctx context.Context, t *todo) {
 	load := sync.OnceValues(func() (*store.Record, error) {
-		// The image is older than the acknowledgements of its jobs.
+		// The image may have jobs that were acknowledged since.
 		now, err := d.jobs.table.Glance(ctx, t.image.PK)
 		if err != nil && !errors.Is(err, store.ErrCorrupt) {
 			d.log.WarnContext(ctx, "can't look for earlier jobs", "record", redact.Record(t.image.PK), "error", err)
@@ -26,7 +26,8 @@ func (d *Drain) holdBack(ctx context.Context, t *todo) {
 	pending := func(name string) bool {
 		now, err := load()
 		if err != nil {
-			// No program can read the jobs of a corrupt record, but the image has this job.
+			// Nobody can deliver the jobs of a corrupt record, so they hold back no job of the
+			// image.
 			return !errors.Is(err, store.ErrCorrupt)
 		}
 		return now != nil && now.ID == t.image.ID && state.Pending(now, name)
@@ -42,9 +43,9 @@ func (d *Drain) holdBack(ctx context.Context, t *todo) {
 	t.jobs = left
 }
 
-// ahead returns the jobs of t's image that come before the named job in its group, are not in t,
-// and have not been delivered as far as this process knows. A job with a time doesn't count: its
-// ticket delivers it at that time.
+// ahead returns the jobs of t's image that precede the named job in its group and are not in t. It
+// leaves out jobs that this process has delivered, and jobs with a time, since their tickets
+// deliver them.
 func (d *Drain) ahead(t *todo, name string) (earlier []string) {
 	later := t.delivery(name)
 	for _, other := range slices.SortedFunc(maps.Keys(t.image.Jobs), byPosition) {

@@ -11,28 +11,29 @@ import (
 // Calls may be concurrent; hooks must neither block nor panic. A retry calls them
 // again. [Join] combines several Hooks.
 type Hooks struct {
-	// Skipped is called for a skipped record. The reason SkipCompanion is ordinary; look into any
+	// Skipped is called for a skipped record. The reason SkipCompanion is normal; investigate any
 	// other reason.
 	Skipped func(context.Context, Skipped)
 
 	Delivered func(context.Context, jobs.Delivery)        // a job was delivered
 	Failed    func(context.Context, jobs.Delivery, error) // a delivery failed, and may be retried
-	Parked    func(context.Context, Entry)                // a job won't be delivered without an operator
+	Parked    func(context.Context, Entry)                // a job was parked: only an operator can have it delivered
 
-	// Delayed is called for a ticket for jobs that could not be delivered
+	// Delayed is called for each ticket of jobs that could not be delivered
 	// ([DrainOptions.Delayed]).
 	Delayed func(context.Context, jobs.Ticket)
 
-	Queued    func(context.Context, jobs.Ticket) // an operation was put into the completer's queue
+	Queued    func(context.Context, jobs.Ticket) // an operation's ticket was put into the completer's queue
 	MadeStuck func(context.Context, Entry)       // an operation that can't be completed is stuck now
 
-	// ExpiredOpen is called for an operation whose record is gone unfinished. There
-	// is no other trace of the operation: use the entry for an alarm and for
-	// repairing unfinished work.
+	// ExpiredOpen is called for an unfinished operation whose record was deleted or replaced. There
+	// is no other trace of the operation: use the entry for an alarm and for repairing unfinished
+	// work.
 	ExpiredOpen func(context.Context, Entry)
 
-	// JobLost is called for a job that was parked or waited for its time when its record went away:
-	// nobody can deliver the job any more. The record's other undelivered jobs are delivered.
+	// JobLost is called for a job that was parked or waited for its time when its record was
+	// deleted or replaced: nobody can deliver the job any more. The record's other undelivered jobs
+	// are delivered.
 	JobLost func(context.Context, Entry)
 
 	// Tried is called by a worker for each ticket that was due: a completer has tried
@@ -52,7 +53,7 @@ type Hooks struct {
 type Try struct {
 	Ticket  jobs.Ticket
 	Outcome string // a completer.TicketOutcomeKind: "done", "moved", "in_flight", "stuck", "failed", "not_mine" or "unreadable"
-	Err     string // the outcome's error text; "" without one
+	Err     string // the error text of the outcome; "" if none
 }
 
 // Join returns Hooks that call all of the given hooks, in order. A hook that is nil in all of them
@@ -84,13 +85,13 @@ const (
 	SkipCompanion  Skip = "companion"  // holds a body of another record, or a sweep's cursor
 	SkipForeign    Skip = "foreign"    // not an item of this package
 	SkipNoImage    Skip = "no image"   // the stream must have new and old images
-	SkipUnreadable Skip = "unreadable" // of another layout, state or form: see docs/operate/item.md
+	SkipUnreadable Skip = "unreadable" // the layout, state or form is unknown: see docs/operate/item.md
 )
 
 // Skipped is a record that was skipped.
 type Skipped struct {
 	Reason   Skip
 	Record   string // short name in logs; "" if it has none
-	Sequence string // of the stream record; "" for an item of the table
+	Sequence string // sequence number of the stream record; "" for an item of the table
 	Err      error  // why the record is unreadable; nil for other reasons
 }

@@ -13,14 +13,16 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// asSeen is the condition of writes about jobs that also set the record's wait:
-//   - owner, ver: a holder's write may have begun or ended a wait since the record was
-//     read, or staged a job that has been parked;
-//   - the other jobs (appended): [item.HoldJobs].
+// asSeen is the condition of writes about jobs that also set the record's wait. The record must be
+// as it was read:
+//   - owner, ver: since the read, a holder's write may have begun or ended a wait, or staged a job
+//     that was parked;
+//   - the other jobs: [item.HoldJobs] appends this condition.
 const asSeen = " AND #owner = :owner AND ver = :ver"
 
-// withWait returns the write that turns now into after. It removes paths, the paths of the jobs
-// names, and updates the record's entry in the index of what waits for people.
+// withWait returns the write that turns now into after. The write removes paths, which are
+// attributes of the jobs in names, and updates the record's entry in the index of what waits for
+// people.
 func (w jobWriter) withWait(now, after *store.Record, names []string, condition string, paths []string, placeholders map[string]string) *dynamodb.UpdateItemInput {
 	var v item.Values
 	args := item.Map{":id": v.Str(now.ID), ":owner": v.Str(now.Owner), ":ver": v.Num(now.Ver)}
@@ -31,7 +33,7 @@ func (w jobWriter) withWait(now, after *store.Record, names []string, condition 
 		maps.DeleteFunc(others, func(name string, _ store.Job) bool { return slices.Contains(names, name) })
 		condition += item.HoldJobs(others, placeholders)
 	}
-	// If an earlier version of Samekey left the record waiting, its wait began with the last
+	// Earlier versions of Samekey stored no start of the wait: then use the start of the last
 	// attempt.
 	if state.WaitFrom(after, after.Run); is.Reason == state.NoReason {
 		paths = append(slices.Clone(paths), item.AttrWait, item.AttrSince, item.AttrWaitIn)
@@ -47,8 +49,8 @@ func (w jobWriter) withWait(now, after *store.Record, names []string, condition 
 	return in
 }
 
-// misplaced reports whether the index entry of a record differs from the record's wait, as after a
-// write of an earlier version of Samekey.
+// misplaced reports whether the index entry of a record differs from the record's wait, for example
+// after a write of an earlier version of Samekey.
 func misplaced(it item.Map, r *store.Record) bool {
 	want, d := "", item.Decoder{It: it}
 	if cause := state.WaitOf(r).Reason; cause != state.NoReason {
@@ -57,13 +59,13 @@ func misplaced(it item.Map, r *store.Record) bool {
 	return d.Text(item.AttrWait, false) != want || r.WaitSince.IsZero() != (want == "")
 }
 
-// placeCondition is the condition of a correction of the index. Unlike [ackCondition] it demands no
-// jobs: a record that became stuck before its first job has no jobs.
+// placeCondition is the condition of a write that corrects the index. Unlike [ackCondition] it
+// demands no jobs: a record that became stuck before its first job has no jobs.
 //   - id: the key may have been used anew since the record was read.
 const placeCondition = "id = :id"
 
-// place corrects a record's entry in the index. A record that was written after r was read stays
-// unchanged.
+// place corrects a record's entry in the index. If the record was written after r was read, place
+// changes nothing.
 func (w jobWriter) place(ctx context.Context, r *store.Record) error {
 	_, _, err := w.amend(ctx, "place in the index", w.withWait(r, r.Clone(), nil, placeCondition, nil, make(map[string]string)))
 	return err

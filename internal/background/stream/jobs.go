@@ -17,8 +17,8 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// jobWriter writes the results of jobs into records. Its writes don't raise ver, so
-// a holder is not disturbed.
+// jobWriter writes the results of jobs into records. Its writes don't raise the record's version,
+// so they don't disturb the holder.
 type jobWriter struct{ table item.Table }
 
 func (w jobWriter) amendment(pk, condition, update string, args item.Map) *dynamodb.UpdateItemInput {
@@ -33,13 +33,13 @@ func (w jobWriter) amendment(pk, condition, update string, args item.Map) *dynam
 	}
 }
 
-// amendRounds is how often a write about jobs is sent, besides the client's retries. A transaction
-// that blocks the record ends soon.
+// amendRounds is how often a write about jobs is sent, in addition to the SDK's retries. A
+// transaction that blocks the record ends soon.
 const amendRounds = 6
 
-// amend sends a repeatable write until it gets an answer. It returns the current
-// record, and whether that record refused the write. now is never nil without an
-// error; it is a zero Record if there is none.
+// amend sends a repeatable write until it gets an answer. now is the current record, or a zero
+// Record if there is none; now is nil only with an error. refused reports whether the condition of
+// the write failed.
 func (w jobWriter) amend(ctx context.Context, op string, in *dynamodb.UpdateItemInput) (now *store.Record, refused bool, err error) {
 	for round := range amendRounds {
 		if round > 0 && !item.Pause(ctx, round) {
@@ -61,9 +61,9 @@ func (w jobWriter) amend(ctx context.Context, op string, in *dynamodb.UpdateItem
 	return nil, false, err
 }
 
-// eachJob makes a write about those of the named jobs that the function which selects. If another
-// write comes in between, eachJob starts again from the current record. It returns a zero Record if
-// the operation is gone.
+// eachJob selects some of the named jobs by the function which, and makes a write about them. If
+// another write comes in between, eachJob starts again from the current record. It returns a zero
+// Record if the operation is gone.
 func (w jobWriter) eachJob(ctx context.Context, op string, image *store.Record, names []string, which func(*store.Record, string) bool,
 	build func(now *store.Record, names []string) *dynamodb.UpdateItemInput,
 ) (*store.Record, error) {
@@ -115,24 +115,25 @@ const (
 	//   - attribute_exists(jobs): without the map the update's path is invalid.
 	ackCondition = "id = :id AND attribute_exists(jobs)"
 
-	// notWaiting refuses a record that waits for people: another drain may have parked a delivered
-	// job. A separate write then removes the job and ends the wait ([jobWriter.acknowledgeWaiting]).
+	// notWaiting refuses a record that waits for people: another drain may have parked a job that
+	// was delivered. A separate write then removes that job and ends the wait
+	// ([jobWriter.acknowledgeWaiting]).
 	notWaiting = " AND attribute_not_exists(waits)"
 
-	// unbegun is on the two writes that decide about a job with a time: a drain's write before the
-	// delivery, and a person's cancellation. The first write wins.
+	// unbegun is the condition of the two writes that decide about a job with a time: a drain's
+	// write before the delivery, and a person's cancellation. The first write wins.
 	unbegun = " AND attribute_exists(%s) AND attribute_not_exists(%s.#b)"
 
 	// lastCondition is for an acknowledgement that also lets the record go:
-	//   - st = :done: an unfinished operation is kept for its own sake;
+	//   - st = :done: an unfinished operation must be kept;
 	//   - size(jobs) = :n, and each job (appended): a commit after the image may have added a
 	//     job, and that job would expire undelivered;
 	//   - attribute_exists(until_s): exp_s gets the value of until_s.
 	lastCondition = ackCondition + " AND st = :done AND attribute_exists(until_s) AND size(jobs) = :n"
 
-	// letGoCondition lets go a record whose jobs were all delivered before its finish. No
-	// acknowledgement follows that could let the record go:
-	//   - st, size: as above;
+	// letGoCondition is for a record whose jobs were all delivered before its finish, so that no
+	// later acknowledgement lets the record go:
+	//   - st, size: as in lastCondition;
 	//   - keep = :jobs: the record is kept for jobs, so that a second write changes nothing.
 	letGoCondition = "id = :id AND st = :done AND keep = :jobs AND attribute_exists(until_s) AND size(jobs) = :zero"
 
@@ -141,13 +142,13 @@ const (
 	letGoUpdate = "SET exp_s = until_s REMOVE keep, until_s, waits, wait_ms, wait_in"
 )
 
-// acknowledge removes delivered jobs from image's record, by their names in image.Jobs. Jobs that
-// are gone already are no error. If image is finished and these jobs are the last, the same write
-// lets the record go: it expires at the end of its replay. A record that is gone, or belongs to
-// another operation now, has none of these jobs: that is no error either.
+// acknowledge removes delivered jobs from image's record, by their names in image.Jobs. It ignores
+// jobs that are gone already. If image is finished and these jobs are the last, the same write lets
+// the record go: it expires at the end of its replay. It is no error if the record is gone or
+// belongs to another operation now: such a record has none of these jobs.
 //
-// acknowledge is safe to repeat, and sends a write without an answer again: it
-// removes only the named jobs, and lets no record go that has jobs.
+// acknowledge sends a write without an answer again. This is safe: the write removes only the named
+// jobs, and never lets a record with other jobs go.
 func (w jobWriter) acknowledge(ctx context.Context, image *store.Record, names ...string) error {
 	if len(names) == 0 {
 		return nil
@@ -160,7 +161,7 @@ func (w jobWriter) acknowledge(ctx context.Context, image *store.Record, names .
 		case state.KeptForNothing(now):
 			return w.letGo(ctx, now)
 		case !anyOf(now.Jobs, names):
-			return nil // this process's write, whose answer was lost
+			return nil // this process's write succeeded, and its answer was lost
 		}
 	}
 	now, refused, err := w.amend(ctx, "acknowledge", w.ack(image, names, false))
@@ -228,8 +229,8 @@ func (w jobWriter) ack(image *store.Record, names []string, last bool) *dynamodb
 	return in
 }
 
-// begin marks jobs with a time as on their way. It returns the current record, or a zero Record if
-// the operation is gone.
+// begin notes in the record that the delivery of jobs with a time begins. It returns the current
+// record, or a zero Record if the operation is gone.
 func (w jobWriter) begin(ctx context.Context, image *store.Record, names []string) (*store.Record, error) {
 	return w.eachJob(ctx, "begin", image, names, state.MayCancel, func(now *store.Record, names []string) *dynamodb.UpdateItemInput {
 		var v item.Values
@@ -244,7 +245,7 @@ func (w jobWriter) begin(ctx context.Context, image *store.Record, names []strin
 
 // letGo lets go a finished record that is kept for jobs and has no jobs left: the record expires at
 // the end of its replay. Any other record stays unchanged, without an error. letGo is safe to
-// repeat: a record that was let go is not kept.
+// repeat: a record that was let go is no longer kept for jobs.
 func (w jobWriter) letGo(ctx context.Context, image *store.Record) error {
 	var v item.Values
 	_, _, err := w.amend(ctx, "let go", w.amendment(image.PK, letGoCondition, letGoUpdate, item.Map{

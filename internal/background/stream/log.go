@@ -11,7 +11,7 @@ import (
 // become stuck at level Error. Drain, completer and sweep log failures, and each run of a sweep, to
 // their own Logger. A nil logger is slog.Default().
 //
-// The lines name the record by its short hash, and never have the arguments of a job.
+// The lines name the record by its short hash, and never contain the arguments of a job.
 func Log(logger *slog.Logger) Hooks {
 	if logger == nil {
 		logger = slog.Default()

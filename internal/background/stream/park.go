@@ -17,16 +17,15 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// fail counts failed deliveries, by the jobs' names, in image's record. A job that
-// has failed maxTries times is parked with its last error: it stays in the record,
-// which is kept for it, and only [Redrive] delivers it again.
+// fail counts failed deliveries in image's record. failures has the errors by the jobs' names. A
+// job that has failed maxTries times is parked with its last error: the record is kept for the job,
+// and only [Redrive] delivers the job again.
 //
-// fail returns the current record. In that record a job may be gone, since another drain delivered
-// it, or another drain may have parked it. fail returns a zero Record if the operation itself is
-// gone.
+// fail returns the current record, in which another drain may have delivered or parked some of the
+// jobs. fail returns a zero Record if the operation is gone.
 //
-// fail sends a write again if no answer came. A failure may then be counted twice, and its job may
-// be parked a try early. Nothing is lost by that, since the job is listed.
+// fail sends a write again if no answer came. A failure may then be counted twice, and its job
+// parked a try early. The job isn't lost, since a parked job is listed.
 func (w jobWriter) fail(ctx context.Context, image *store.Record, failures map[string]error, maxTries int) (*store.Record, error) {
 	names := slices.SortedFunc(maps.Keys(failures), byPosition)
 	now, err := w.eachJob(ctx, "count failures", image, names, state.Pending, w.count)
@@ -55,7 +54,7 @@ func (w jobWriter) count(now *store.Record, names []string) *dynamodb.UpdateItem
 	for i, path := range paths {
 		sets[i] = path + ".#t = if_not_exists(" + path + ".#t, :zero) + :one"
 	}
-	condition := unparked(paths) + each(paths, " AND attribute_exists(%s)") // a job that was delivered since must not come back
+	condition := unparked(paths) + each(paths, " AND attribute_exists(%s)") // the write must not bring back a job that was delivered since
 	in := w.amendment(now.PK, condition, "SET "+strings.Join(sets, ", "),
 		item.Map{":id": v.Str(now.ID), ":zero": v.Num(0), ":one": v.Num(1)})
 	in.ExpressionAttributeNames = placeholders
@@ -66,12 +65,12 @@ func (w jobWriter) park(now *store.Record, names []string, failures map[string]e
 	var v item.Values
 	paths, placeholders := jobPaths(names)
 	placeholders["#t"], placeholders["#f"] = item.JobTries, item.JobFailed
-	// A job that was delivered since has no count, and a lower count belongs to a
-	// new round, which an operator has begun.
+	// A job that was delivered since has no count. A lower count means that an operator has
+	// redriven the job since.
 	condition := unparked(paths) + each(paths, " AND %s.#t >= :max")
 	args := item.Map{":id": v.Str(now.ID), ":max": v.Num(int64(maxTries))}
-	// A record that waits already keeps the entry of its first cause. So it doesn't matter if the
-	// record became stuck, or another drain parked a job, in between.
+	// A record that waits already keeps the index entry of its first cause. So it doesn't matter if
+	// the record became stuck meanwhile, or another drain parked a job.
 	wait := state.Wait{Reason: state.ReasonParked, Job: names[0], Kind: now.Jobs[names[0]].Kind, Failed: reason(failures[names[0]]), Tries: now.Jobs[names[0]].Tries}
 	args[":waits"], args[":wait_in"], args[":since"] = v.Str(item.WaitKey(wait.Reason, now.PK)), v.WaitIn(wait), v.Millis(time.Now())
 	sets := append(make([]string, 0, 3+len(paths)),

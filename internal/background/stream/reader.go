@@ -20,18 +20,18 @@ type reader struct {
 	log   *slog.Logger
 	hooks *Hooks
 
-	unreadable func(context.Context, finding, time.Time) error // lists an item for people; nil: the sweep does
+	unreadable func(context.Context, finding, time.Time) error // lists an item for people; nil: left to the sweep
 
 	warned sync.Once // the warning about ReportBatchItemFailures
 }
 
-// timeForPart is the least time for a part. With less time untried jobs would count as tried, and
-// tickets would be left to the sweep.
+// timeForPart is the least time left with which a part is begun. With less time, untried jobs would
+// count as tried, and tickets would be left to the sweep.
 const timeForPart = 2 * time.Second
 
 // inParts calls work for the parts of a batch, one after another, and reports the first record that
-// has to come again. All parts after that record come again too. If there is no time for a part,
-// that part and all later parts come again.
+// must be retried. All parts after that record are retried too. If there is no time for a part,
+// that part and all later parts are retried.
 func (r *reader) inParts(ctx context.Context, b batch, work func([]change) (first int)) (events.DynamoDBEventResponse, error) {
 	first, listed := none, 0
 	for from := 0; from < b.n && first == none; {
@@ -84,13 +84,14 @@ func (r *reader) changes(ctx context.Context, b batch, from, to int, listed *int
 	return changes, nil
 }
 
-// mostListed is how many unreadable items of a batch are listed at once; the sweep lists the
-// others. So jobs don't wait for the list if a later version of Samekey writes all items.
+// mostListed is how many unreadable items of a batch are listed; the sweep lists the others. If a
+// later version of Samekey writes all items, listing them must not delay jobs.
 const mostListed = 10
 
-// report returns the report that names the record from which the batch comes again, or no record if
-// first is beyond the batch. A function can't know whether its source reads the report, so each
-// process logs once what the source needs.
+// report returns the report to Lambda. The report names the record from which on the batch is
+// retried, or no record if first is beyond the batch. A function can't find out whether its event
+// source mapping reads the report, so each process logs once that this takes
+// ReportBatchItemFailures.
 func (r *reader) report(ctx context.Context, b batch, first int) (events.DynamoDBEventResponse, error) {
 	re := events.DynamoDBEventResponse{BatchItemFailures: []events.DynamoDBBatchItemFailure{}}
 	if first < b.n {
@@ -124,7 +125,7 @@ func invokeStream(ctx context.Context, payload []byte, handle func(context.Conte
 		if err := json.Unmarshal(ev.Records[i], &rec); err != nil {
 			return nil, fmt.Errorf("dynamo: not the event of a DynamoDB stream: %w", err)
 		}
-		// A record of another source has no images: skipping it would lose it.
+		// A record of another source has no images, so it would be skipped and lost.
 		if rec.EventSource != "aws:dynamodb" {
 			return nil, fmt.Errorf("dynamo: not the event of a DynamoDB stream: a record is of %.40q", rec.EventSource)
 		}

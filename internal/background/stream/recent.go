@@ -6,9 +6,9 @@ import (
 	"github.com/samekey/samekey/internal/base/lru"
 )
 
-// recent remembers the last delivered jobs. If a batch comes again to the same process because of a
-// failed job, the other jobs are not delivered a second time. Delivery would be correct without
-// recent, too.
+// recent remembers the last delivered jobs. If the process gets a batch again because of a failed
+// job, the other jobs are not delivered a second time. Without recent, delivery would still be
+// correct.
 type recent struct {
 	mu  sync.Mutex
 	ids *lru.Map[string, struct{}]

@@ -18,15 +18,13 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// Redrive delivers parked jobs of the operation id again, after an operator has removed the cause
-// of their failures: all parked jobs, or the named ones. It returns the number of jobs that this
-// call has handed out; jobs of a simultaneous call don't count. A drain sees the jobs in the
-// stream, as if they had just been staged. The record keeps who decided (by, at most 256 bytes),
-// and when.
+// Redrive delivers parked jobs of the operation id again: all of them, or the named jobs. First
+// remove the cause of the failures. Redrive returns how many jobs this call has unparked, without
+// the jobs of a simultaneous call. A drain finds the jobs in the stream, as if they had just been
+// staged. The record stores who decided (by, at most 256 bytes) and when.
 //
-// If the record belongs to another operation by now, the error matches
-// [jobs.ErrMoved]: its jobs have the same names, but nobody has checked the cause of
-// their failures.
+// If the record belongs to another operation by now, the error matches [jobs.ErrMoved]: that
+// operation's jobs have the same names, but nobody has checked why they failed.
 func Redrive(ctx context.Context, table *dynamo.Store, pk, id, by string, names ...string) (int, error) {
 	w := jobWriter{table.Table()}
 	return w.decide(ctx, "redrive", pk, id, by, func(r *store.Record) []string { return parkedJobs(r, names) }, w.unpark)
@@ -35,7 +33,7 @@ func Redrive(ctx context.Context, table *dynamo.Store, pk, id, by string, names 
 // Cancel removes jobs with a time ([store.Job].At) from the operation id: all of them, or the named
 // jobs. Their tickets then find nothing to deliver. Cancel returns the number of jobs that this
 // call has removed. A job that a drain has begun to deliver ([store.Job].Begun) stays, since it may
-// have arrived. Another job can be cancelled even after its time: the clock doesn't matter.
+// have arrived. Until the delivery begins, a job can be cancelled even after its time.
 func Cancel(ctx context.Context, table *dynamo.Store, pk, id, by string, names ...string) (int, error) {
 	w := jobWriter{table.Table()}
 	return w.decide(ctx, "cancel", pk, id, by, func(r *store.Record) []string { return state.Cancellable(r, names) }, w.strike)
@@ -61,7 +59,7 @@ func (w jobWriter) decide(ctx context.Context, op, pk, id, by string, pick func(
 		}
 		held, refused, err := write(ctx, now, by, decision, names)
 		if err != nil {
-			held, _ := w.table.Glance(ctx, pk) // nil has no decision
+			held, _ := w.table.Glance(ctx, pk) // a nil record has no decision
 			if made, _ := state.HasDecision(held, now, decision); made {
 				w.decidedLast(ctx, held)
 				return len(names), nil
@@ -70,7 +68,7 @@ func (w jobWriter) decide(ctx context.Context, op, pk, id, by string, pick func(
 		}
 		made, known := state.HasDecision(held, now, decision)
 		switch {
-		case !refused, made: // the answer to a first write may have been lost
+		case !refused, made: // the answer to an earlier write may have been lost
 			w.decidedLast(ctx, held)
 			return len(names), nil
 		case !known:
@@ -81,8 +79,8 @@ func (w jobWriter) decide(ctx context.Context, op, pk, id, by string, pick func(
 	return 0, fmt.Errorf("dynamo: %s: %w: other writes come in between", op, store.ErrConflict)
 }
 
-// decidedLast lets go a record whose last job a decision has removed. If that fails, a sweep lets
-// the record go.
+// decidedLast lets a record go if a decision has removed the record's last job. If the write fails,
+// a sweep lets the record go.
 func (w jobWriter) decidedLast(ctx context.Context, held *store.Record) {
 	if state.KeptForNothing(held) {
 		_ = w.letGo(ctx, held)
@@ -92,7 +90,7 @@ func (w jobWriter) decidedLast(ctx context.Context, held *store.Record) {
 func (w jobWriter) unpark(ctx context.Context, now *store.Record, by, decision string, names []string) (*store.Record, bool, error) {
 	paths, placeholders := jobPaths(names)
 	placeholders["#t"], placeholders["#f"] = item.JobTries, item.JobFailed
-	condition := ackCondition + each(paths, " AND attribute_exists(%s.#f)") // still parked: counts of a new round stay
+	condition := ackCondition + each(paths, " AND attribute_exists(%s.#f)") // still parked: otherwise the job's count belongs to new tries
 	remove := make([]string, 0, 2*len(paths))
 	after := now.Clone()
 	for i, path := range paths {

@@ -12,10 +12,10 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// Retry delivers the jobs of a ticket that a drain has delayed ([DrainOptions.Delayed]). It takes
-// them from the current record, in the order in which they were staged. After an error the ticket
-// has to come again. If the record is gone, or belongs to another operation by now, there is
-// nothing to deliver.
+// Retry delivers jobs that a drain has delayed by the ticket t ([DrainOptions.Delayed]). It reads
+// the jobs from the current record, and keeps the order in which they were staged. After an error
+// the ticket must be retried. If the record is gone, or belongs to another operation by now, there
+// is nothing to deliver.
 func (d *Drain) Retry(ctx context.Context, t jobs.Ticket) error {
 	r, err := d.jobs.table.Glance(ctx, t.PK)
 	switch {

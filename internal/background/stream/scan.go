@@ -22,7 +22,7 @@ type ScanAPI interface {
 
 var _ ScanAPI = (*dynamodb.Client)(nil)
 
-// scanner reads a table slowly, page by page, its segments side by side.
+// scanner reads a table slowly: page by page, and all segments concurrently.
 type scanner struct {
 	api       ScanAPI
 	table     string
@@ -35,11 +35,11 @@ type scanner struct {
 	scanned int
 }
 
-// each calls fn with the relevant items of every page, from the pass's place on, for several
-// segments at the same time. Reads are eventually consistent and use no write capacity, so claims
-// are not affected. each ends early, without an error, when ctx ends or the time is up by the wall
-// clock. It leaves a segment at its place if a page can't be read, or if fn had no time for the
-// page and returns seen as false. found is what fn has found in the page.
+// each scans all segments concurrently, from the places of the pass on, and calls fn with the
+// relevant items of every page. Reads are eventually consistent and use no write capacity, so
+// claims are not affected. each ends early, without an error, when ctx ends or the time is up by
+// the wall clock. If a page can't be read, or fn had no time for a page and returns seen as false,
+// the segment stays at the place before the page. found is what fn has found in the page.
 func (s *scanner) each(ctx context.Context, end time.Time, p *pass, fn func([]item.Map) (found tally, seen bool)) error {
 	pace := time.NewTicker(time.Duration(float64(time.Second) / s.perSecond))
 	first := make(chan struct{}, 1)

@@ -16,9 +16,9 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// Sweep reads the whole table to find jobs and operations that the stream's readers have missed,
-// because they were off for longer than the stream remembers, or because the table was restored
-// from a backup. It runs on a schedule. It handles its findings as the stream's readers do, and
+// Sweep reads the whole table to find jobs and operations that the stream's readers have missed:
+// the readers were off for longer than the stream keeps its records, or the table was restored from
+// a backup. Sweep runs on a schedule. It handles what it finds as the stream's readers do, and
 // lists everything that needs an operator. A Sweep is safe for concurrent use.
 type Sweep struct {
 	api   ScanAPI
@@ -28,20 +28,20 @@ type Sweep struct {
 	log   *slog.Logger
 }
 
-// SweepOptions are a sweep's settings. A sweep with the zero value only lists, and lets go records
-// that are kept for delivered jobs.
+// SweepOptions are a sweep's settings. With the zero value a sweep only lists, and lets records go
+// whose jobs are all delivered.
 type SweepOptions struct {
 	// Drain delivers jobs that have waited for too long. nil: they are listed.
 	Drain *Drain
 	// Queue takes tickets of abandoned operations. nil: they are listed.
 	Queue TicketQueue
-	// MarkStuck marks an operation that can't be completed as stuck, once its record's retention is
-	// over after the last attempt: [idem.Engine.MarkStuck]. nil: such operations are listed. If its
-	// error matches [jobs.ErrNotMine], another worker's sweep has to mark the operation. If no sweep
-	// does so within PassWithin, the operation waits for people. Calls may be concurrent. With
-	// MarkStuck the sweep also removes the stored request of an operation that has been stuck for 30
-	// days, and for longer than its retention. Then only a retry of the client can continue the
-	// operation.
+	// MarkStuck marks an operation that can't be completed as stuck, by [idem.Engine.MarkStuck].
+	// The sweep calls it when the record's retention, counted from the last attempt, is over. nil:
+	// such operations are listed. If the error matches [jobs.ErrNotMine], another worker's sweep
+	// must mark the operation. If no sweep does so within PassWithin, the operation waits for
+	// people. Calls may be concurrent. With MarkStuck the sweep also removes the stored request of
+	// an operation that has been stuck for 30 days, and for longer than its retention. Then only a
+	// retry of the client can continue the operation.
 	MarkStuck func(ctx context.Context, t jobs.Ticket, why string) error
 
 	// Late is how late the stream's readers must be before the sweep acts in their place. Default:
@@ -55,10 +55,10 @@ type SweepOptions struct {
 	// share their passes, and must have the same Segments. Default: "".
 	Name string
 	// PassWithin is how long the table may go without a complete pass before the report says
-	// Overdue. docs/operate/background.md#the-sweep has the times of a pass. Default: a day.
+	// Overdue. docs/operate/background.md#the-sweep says how long a pass takes. Default: a day.
 	PassWithin time.Duration
 
-	// Segments is the number of parts of the scan, which are read side by side. If the number
+	// Segments is the number of parts of the scan, which are read concurrently. If the number
 	// changes, the pass under way starts again. Default: 8.
 	Segments int
 	// PageSize is how many items a page may have. Default: 1000.
@@ -73,7 +73,7 @@ type SweepOptions struct {
 	Logger *slog.Logger
 	// Hooks are called as the sweep works, for metrics.
 	Hooks Hooks
-	// Now is the clock that stored times are judged by, for tests. Default: time.Now.
+	// Now is the clock to compare with stored times, for tests. Default: time.Now.
 	Now func() time.Time
 }
 
@@ -102,7 +102,7 @@ func NewSweep(api ScanAPI, store *dynamo.Store, optFns ...func(*SweepOptions)) *
 	return &Sweep{api: api, store: store, jobs: jobWriter{store.Table()}, opt: opt, log: cmp.Or(opt.Logger, slog.Default())}
 }
 
-// Run scans the table, acts, and reports. An error says that some work was left undone; the report
+// Run scans the table, acts, and reports. An error means that some work was left undone; the report
 // is returned as well. The next run first tries the failed records again, whatever part of the
 // table it scans. Running out of time is no error: the report says so, and the next run continues
 // from there. The progress is stored in an item of the table that only sweeps read.
@@ -129,7 +129,7 @@ func (s *Sweep) List(ctx context.Context) (*Report, error) {
 	return s.scan(ctx, over, err)
 }
 
-// Invoke is Run for the runtime, with any payload. The result is the report as JSON.
+// Invoke is Run for the Lambda runtime. It accepts any payload and returns the report as JSON.
 func (s *Sweep) Invoke(ctx context.Context, _ []byte) ([]byte, error) {
 	rep, err := s.Run(ctx)
 	if err != nil {
@@ -170,14 +170,14 @@ func (s *Sweep) scan(ctx context.Context, over *pass, undone error) (*Report, er
 		return sum, failed
 	}
 	again := s.again(ctx, half(end), over, func(items []item.Map) []string {
-		_, failed := see(items) // the scan counts the record with its page
+		_, failed := see(items) // the scan counts these records later, with their pages
 		return failed
 	})
 	err := scan.each(ctx, end, over, func(items []item.Map) (sum tally, seen bool) {
 		fresh, tried := over.part(items)
 		sum, failed := see(fresh)
 		if len(failed) > 0 && out(ctx, end) {
-			return sum, false // there was no time for them
+			return sum, false // there was no time for the failed records
 		}
 		over.later(failed)
 		of := s.look(ctx, tried)

@@ -14,27 +14,27 @@ import (
 )
 
 // failure is a record that a run of a sweep failed to handle. The pass goes on without the record,
-// which may fail for ever. The next run tries the record first: the next pass may reach it a day
-// later.
+// which may fail for ever. The next run tries the record first, since the next pass may reach it
+// only a day later.
 type failure struct {
 	pk   string
 	runs int64 // how many runs have failed
 }
 
 const (
-	// maxAgain is how many records wait for the next run: each takes 100 bytes of
-	// the cursor's item.
+	// maxAgain is how many records may wait for the next run: each takes 100 bytes of the cursor's
+	// item.
 	maxAgain = 1000
-	// giveWayAfter is the number of failed runs after which a record gives its place
-	// to others if there is no room.
+	// giveWayAfter is the number of failed runs after which a record is removed if there is no room
+	// for others.
 	giveWayAfter = 4
 	// againBatch is how many records are read before they are worked on.
 	againBatch = 100
 )
 
 // later makes the next run try the records that failed in this run. If there is no room, records
-// with giveWayAfter failed runs give way, and the rest waits for the next pass. So no failure holds
-// up the pass.
+// with giveWayAfter failed runs are removed, and failed records beyond the room wait for the next
+// pass. So no failure holds up the pass.
 func (p *pass) later(pks []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -69,7 +69,7 @@ func (p *pass) take(n int) []failure {
 	return batch
 }
 
-// part returns the items that were not tried in this run, and those that were.
+// part splits items into those that this run has not tried yet and those that it has tried.
 func (p *pass) part(items []item.Map) (fresh, tried []item.Map) {
 	for _, it := range items {
 		if _, was := p.tried[item.PK(it)]; was {
@@ -94,8 +94,8 @@ func (p *pass) joinAgain(theirs []failure) []failure {
 	return list
 }
 
-// again calls see for the records that failed in earlier runs, until end. The pass has the time
-// after end.
+// again calls see for the records that failed in earlier runs, until end. The time after end is for
+// the pass.
 func (s *Sweep) again(ctx context.Context, end time.Time, p *pass, see func([]item.Map) []string) error {
 	var errs []error
 	for todo := len(p.again); todo > 0 && !out(ctx, end); {
@@ -118,7 +118,7 @@ func (s *Sweep) again(ctx context.Context, end time.Time, p *pass, see func([]it
 	return errors.Join(errs...)
 }
 
-// out reports whether no time is left, by the wall clock. A zero end never comes.
+// out reports whether ctx has ended or end is past, by the wall clock. A zero end is no limit.
 func out(ctx context.Context, end time.Time) bool {
 	return ctx.Err() != nil || !end.IsZero() && !time.Now().Before(end)
 }

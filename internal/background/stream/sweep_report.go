@@ -13,7 +13,7 @@ type Report struct {
 	Complete bool `json:"complete"`
 	// PassBegan is when this run's pass began, and LastPass when the last complete pass ended; zero
 	// for none. Overdue says that LastPass is longer ago than [SweepOptions.PassWithin], so some
-	// records may be overlooked. Before the first complete pass, PassBegan counts in place of
+	// records may be overlooked. Before the first complete pass, PassBegan is used in place of
 	// LastPass.
 	PassBegan time.Time `json:"pass_began"`
 	LastPass  time.Time `json:"last_pass,omitzero"`
@@ -25,7 +25,7 @@ type Report struct {
 	// abandoned; zero for none.
 	OldestOpen time.Time `json:"oldest_open,omitzero"`
 	// OpenAge is the time since OldestOpen. PassAge is the time since LastPass; before the first
-	// complete pass, it is the time since PassBegan. Both are in whole seconds.
+	// complete pass, it is the time since PassBegan. OpenAge and PassAge are in whole seconds.
 	OpenAge int64 `json:"open_age_s"`
 	PassAge int64 `json:"pass_age_s"`
 
@@ -39,20 +39,20 @@ type Report struct {
 	Entries  []Entry                `json:"entries,omitempty"`
 
 	Delivered int `json:"delivered"` // jobs
-	LetGo     int `json:"let_go"`    // records that need no longer be kept
+	LetGo     int `json:"let_go"`    // records that this run let go, as all their jobs are delivered
 	Queued    int `json:"queued"`    // tickets for the completer
-	MadeStuck int `json:"stuck"`     // operations that are stuck now
+	MadeStuck int `json:"stuck"`     // operations that this run has marked as stuck
 	Emptied   int `json:"emptied"`   // stuck operations whose stored request was removed
-	Placed    int `json:"placed"`    // records whose place in the index of what waits for people was wrong
+	Placed    int `json:"placed"`    // records whose entry in the index of what waits for people was corrected
 
-	// Young counts the jobs and operations that this run has left to the stream's readers. A sweep
-	// acts in place of the readers once they are [SweepOptions.Late] late. From YoungUntil on, they
-	// are that late for all jobs and operations in Young.
+	// Young counts the jobs and operations that this run has left to the stream's readers, since
+	// the readers are not [SweepOptions.Late] late yet. From YoungUntil on, a sweep handles all of
+	// them.
 	Young      int       `json:"young"`
 	YoungUntil time.Time `json:"young_until,omitzero"`
 }
 
-// leaves counts the work of a page that is too young.
+// leaves counts the jobs and operations of a page that are left to the stream's readers.
 func (r *Report) leaves(f *tasks) {
 	r.Young += f.young
 	if f.youngUntil.After(r.YoungUntil) {
@@ -63,7 +63,7 @@ func (r *Report) leaves(f *tasks) {
 // Tally counts entries of one reason.
 type Tally struct {
 	Count int `json:"count"`
-	// Oldest is the greatest age of these entries, in whole seconds.
+	// Oldest is the age of the oldest of these entries, in whole seconds.
 	Oldest int64 `json:"oldest_s"`
 }
 

@@ -20,10 +20,10 @@ type tally struct {
 
 type found struct {
 	count  int
-	oldest time.Time // when the last attempt of the oldest began; zero if unknown
+	oldest time.Time // when the last attempt of the oldest entry began; zero if unknown
 }
 
-// earlier returns the earlier of two times; a zero time is none.
+// earlier returns the earlier of two times. It ignores a zero time.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
@@ -57,7 +57,7 @@ func (t tally) atLeast(o tally) tally {
 	return most
 }
 
-// report returns the counts with the ages of the oldest.
+// report returns each reason's count and the age of its oldest entry.
 func (t tally) report(now time.Time) map[state.Reason]Tally {
 	by := make(map[state.Reason]Tally)
 	for why, f := range t.by {

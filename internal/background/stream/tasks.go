@@ -24,16 +24,16 @@ type tasks struct {
 	todos   []*todo
 	tickets []jobs.Ticket
 	stuck   []*store.Record
-	emptied []*store.Record // stuck for so long that their stored requests are removed
+	emptied []*store.Record // records stuck for so long that their stored requests are removed
 
 	misplaced  []*store.Record // records with a wrong entry in the index of what waits for people
 	unreadable []finding       // unreadable items to list in the index
-	reviews    []finding       // listed items to read
+	reviews    []finding       // findings whose items must be read again
 
 	oldestOpen time.Time // when the oldest open operation was claimed; zero for none
 
 	young      int       // jobs and operations that are still left to the stream's readers
-	youngUntil time.Time // when none of these is left to the readers any more
+	youngUntil time.Time // when all of these are late enough for a sweep
 }
 
 // later returns the later of two times.
@@ -131,8 +131,8 @@ func (s *Sweep) examineJobs(f *tasks, r *store.Record, now time.Time) {
 	}
 }
 
-// act carries out the tasks, as far as the options allow. It returns the records
-// for which that failed.
+// act carries out the tasks, as far as the options allow. It returns the keys of the records for
+// which a task failed.
 func (s *Sweep) act(ctx context.Context, f tasks, rep *Report) (failed []string, _ error) {
 	var errs []error
 	note := func(pk string, err error) {
@@ -207,12 +207,12 @@ func (s *Sweep) act(ctx context.Context, f tasks, rep *Report) (failed []string,
 	return slices.Compact(failed), errors.Join(errs...) // a record may have failed twice
 }
 
-// patience is how long a sink may take no job before people hear of it. No try counts against a job
-// in that time, so the jobs are never parked.
+// patience is how long a sink may accept no job before the kind of the jobs is listed for people.
+// Tries don't count against a job while its sink is down, so such a job is never parked.
 const patience = time.Hour
 
-// down returns a finding for each kind of job whose sink took none of the jobs in todos, if a job
-// of the kind has waited for longer than patience.
+// down returns findings by kind. A kind has a finding if its sink accepted none of the kind's jobs
+// in todos, and one of these jobs has waited for longer than patience.
 func (s *Sweep) down(todos []*todo) map[string]finding {
 	all, took := make(map[string]finding), make(map[string]bool)
 	for _, t := range todos {
@@ -231,7 +231,7 @@ func (s *Sweep) down(todos []*todo) map[string]finding {
 }
 
 // markStuck marks an operation as stuck. If no worker covers the operation's namespace, markStuck
-// adds a finding to uncovered: one for all operations of the namespace.
+// adds a finding to uncovered: a single one for all operations of the namespace.
 func (s *Sweep) markStuck(ctx context.Context, r *store.Record, rep *Report, uncovered map[string]finding) error {
 	if s.opt.MarkStuck == nil {
 		return nil
@@ -239,10 +239,10 @@ func (s *Sweep) markStuck(ctx context.Context, r *store.Record, rep *Report, unc
 	err := s.opt.MarkStuck(ctx, state.TicketFor(r), "its request was not stored, and no client has come back for it")
 	switch {
 	case errors.Is(err, jobs.ErrMoved), errors.Is(err, idem.ErrInFlight):
-		return nil // another worker works on it
+		return nil // another worker works on the operation
 	case errors.Is(err, jobs.ErrNotMine):
 		if s.opt.Now().Before(state.LeftUntil(r).Add(s.opt.PassWithin)) {
-			return nil // the sweep that it belongs to marks it as stuck
+			return nil // the sweep for the operation's namespace marks it as stuck
 		}
 		key := namespacePK(state.Namespace(r.PK))
 		uncovered[key] = finding{pk: r.PK, key: key, why: fmt.Errorf("nobody has ended it within %v: %w", s.opt.PassWithin, err), reason: state.ReasonBlocked}
@@ -258,8 +258,8 @@ func (s *Sweep) markStuck(ctx context.Context, r *store.Record, rep *Report, unc
 }
 
 // empty removes the stored request of a stuck operation, with its companions. If an operator
-// decides meanwhile, the record's version refuses this write: the decision stays, and so does the
-// request.
+// decides about the operation meanwhile, the record has a new version and the write fails: decision
+// and request stay.
 func (s *Sweep) empty(ctx context.Context, r *store.Record, rep *Report) error {
 	if s.opt.MarkStuck == nil {
 		return nil // this sweep only lists operations

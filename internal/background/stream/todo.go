@@ -15,18 +15,18 @@ import (
 
 // todo is the drain's work on one operation of a batch.
 type todo struct {
-	image    *store.Record    // the newest in the batch
-	time     time.Time        // of the image, or of the record's removal
+	image    *store.Record    // the newest image in the batch
+	time     time.Time        // the time of the image, or of the record's removal
 	gone     bool             // the record is no longer in the table
 	jobs     []jobRef         // to be delivered
 	lost     []jobRef         // jobs of a deleted record that waited for people or for their time
 	letGo    bool             // the record is kept for jobs that were delivered before its finish
 	at       int              // index in the batch of the change that set letGo
 	later    []jobRef         // jobs with a time: their tickets deliver them
-	heldBack []jobRef         // not to be delivered now: an earlier job of their group waits
-	again    bool             // a result: a stream record has to come again
+	heldBack []jobRef         // jobs that wait for an earlier job of their group
+	again    bool             // a result: whether a stream record must be retried
 	first    int              // a result: the first such stream record, or none
-	down     map[string]error // by kind, why a sink takes no job now
+	down     map[string]error // by kind, why the sink accepts no job now
 }
 
 // heldBackFrom returns the first stream record with a job that is held back.
@@ -41,13 +41,13 @@ func (t *todo) heldBackFrom() int {
 // jobRef names a job, and the stream record that staged it.
 type jobRef struct {
 	name string
-	at   int // its place in the batch
+	at   int // the index of the stream record in the batch
 }
 
-// netted combines a batch by key and operation. A job is to be delivered if a new image has it and
-// the old image lacks it, so the drain's own writes cause no deliveries. A job that is left in a
-// removed record is to be delivered too. A job that a later record of the batch lacks was
-// delivered.
+// netted combines the changes of a batch to one todo for each operation. A job is to be delivered
+// if a new image has it and the old image lacks it, so the drain's own writes cause no deliveries.
+// A job that is left in a removed record is to be delivered too. A job that is missing in a later
+// image of the batch was delivered already.
 func netted(changes []change) []*todo {
 	type id struct{ pk, operation string }
 	index := make(map[id]*todo)
@@ -83,8 +83,8 @@ func (t *todo) add(c *change) {
 			t.want(name, c.at)
 		}
 	}
-	// A holder's write raises ver. An acknowledgement doesn't, and lets the record
-	// go itself.
+	// A holder's write raises ver. An acknowledgement doesn't raise ver, and lets the record go
+	// itself.
 	if state.KeptForNothing(c.new) && (before == nil || before.Ver != c.new.Ver) {
 		t.letGo, t.at = true, c.at
 	}
@@ -102,15 +102,15 @@ func (t *todo) remove(c *change) {
 	}
 }
 
-// wholeSecond is how much later than its stream record a change may have happened: the stream's
-// times are whole seconds. A job that was due in the second in which its record was removed is
-// delivered rather than lost.
+// wholeSecond is how much later than the time of its stream record a change may have happened: the
+// stream's times are whole seconds. A job that was due in the second in which its record was
+// removed is delivered rather than lost.
 const wholeSecond = time.Second - time.Millisecond
 
-// putOff removes the jobs that have a time from t.jobs. The stream doesn't deliver such jobs even
-// if their time has come: an image may be older than an operator's decision to cancel a job. The
-// deletion of a record cancels its jobs, unless their time had come before the deletion or their
-// delivery had begun.
+// putOff removes the jobs that have a time from t.jobs. The drain doesn't deliver such jobs from an
+// image, even if their time has come: an operator may have cancelled a job since the image was
+// made. The deletion of a record cancels its jobs, unless their time had come before the deletion
+// or their delivery had begun.
 func (t *todo) putOff(now time.Time) {
 	if removed := t.time.Add(wholeSecond); t.gone && !t.time.IsZero() && removed.Before(now) {
 		now = removed
@@ -129,7 +129,7 @@ func (t *todo) putOff(now time.Time) {
 	})
 }
 
-// ready keeps the jobs whose time has come.
+// ready removes the jobs whose time has not come.
 func (t *todo) ready(now time.Time) {
 	t.jobs = slices.DeleteFunc(t.jobs, func(j jobRef) bool { return state.Later(t.image.Jobs[j.name], now) })
 }

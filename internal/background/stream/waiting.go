@@ -40,9 +40,9 @@ var ErrNoIndex = errors.New("the table has no index of what waits for people")
 // [Redrive] do. A record that an earlier version of Samekey left waiting is in the index once a
 // sweep has seen it.
 //
-// A record has one entry, for the first of its reasons in the order of [WaitingReasons] and for the
-// first of its parked jobs. Operations that end without a person, such as abandoned operations, are
-// not in the index: [Sweep] lists them.
+// A record has one entry. It names the first of the record's reasons, in the order of
+// [WaitingReasons], and the first of its parked jobs. Operations that end without a person, such as
+// abandoned operations, are not in the index: [Sweep] lists them.
 type Waiting struct {
 	api   QueryAPI
 	table string
@@ -51,10 +51,10 @@ type Waiting struct {
 
 // WaitingOptions are the settings of a [Waiting]; the zero value is the default.
 type WaitingOptions struct {
-	// Only limits the reasons. Default: [WaitingReasons].
+	// Only limits the list to these reasons. Default: [WaitingReasons].
 	Only []state.Reason
-	// After is the entry after which [Waiting.All] begins. Only its Since and PK count. Default: the
-	// oldest entry.
+	// After is the entry after which [Waiting.All] begins. Only its fields Since and PK are used.
+	// Default: All begins with the oldest entry.
 	After Entry
 	// Now is the clock, for tests. Default: time.Now.
 	Now func() time.Time
@@ -68,8 +68,8 @@ func WaitingReasons() (all []state.Reason) {
 	return all
 }
 
-// NewWaiting returns the list of store's table, whose index api reads. It panics if api
-// or store is nil, or for a reason that is not one of [WaitingReasons].
+// NewWaiting returns the list of what waits for people in store's table. api reads the table's
+// index. It panics if api or store is nil, or for a reason that is not one of [WaitingReasons].
 func NewWaiting(api QueryAPI, store *dynamo.Store, optFns ...func(*WaitingOptions)) *Waiting {
 	var opt WaitingOptions
 	for _, fn := range optFns {
@@ -88,17 +88,17 @@ func NewWaiting(api QueryAPI, store *dynamo.Store, optFns ...func(*WaitingOption
 	return &Waiting{api, store.Table().Name, opt}
 }
 
-// Counted is how much waits for people.
+// Counted is how many entries wait for people, and for how long.
 type Counted struct {
 	Count int `json:"count"`
-	// Oldest is how long the oldest has waited, in whole seconds; 0 if nothing waits.
+	// Oldest is how long the oldest entry has waited, in whole seconds; 0 if nothing waits.
 	Oldest int64 `json:"oldest_s"`
 	// ByReason has an entry for each reason, even if nothing waits for it.
 	ByReason map[state.Reason]Tally `json:"by_reason"`
 }
 
-// Count counts what waits. It reads all entries, at half a read unit for 4 KB, or about ten
-// entries. If nothing waits, it takes 20 read units.
+// Count counts what waits. It reads all entries: about ten entries, or 4 KB, cost half a read unit.
+// If nothing waits, Count costs 20 read units.
 func (w *Waiting) Count(ctx context.Context) (*Counted, error) {
 	parts := w.parts(time.Time{})
 	tallies, err := inParallel(parts, func(p *part) (Tally, error) { return w.count(ctx, p) })
@@ -144,17 +144,17 @@ func (w *Waiting) All(ctx context.Context) iter.Seq2[Entry, error] {
 	}
 }
 
-// part is a partition of the index, and how far it was read.
+// part is a partition of the index, and the progress of reading it.
 type part struct {
 	why   state.Reason
 	key   string    // its partition key
 	since time.Time // where to begin
-	limit int32     // of the next page
+	limit int32     // size of the next page
 
 	next  item.Map // where the next page begins
 	read  bool     // to its end
 	ready []Entry  // in order
-	held  []Entry  // with the last time that was read: the next page may have more entries of that time
+	held  []Entry  // entries with the last time that was read: the next page may have more of the same time
 }
 
 // Sizes of pages. The first page of a list is small and cheap; later pages are larger.
@@ -208,7 +208,7 @@ func (w *Waiting) query(ctx context.Context, p *part, edit func(*dynamodb.QueryI
 	in := &dynamodb.QueryInput{
 		TableName: &w.table, IndexName: aws.String(item.WaitIndex),
 		KeyConditionExpression: &condition,
-		// TTL deletes late: an expired record, or a finding that no sweep has renewed.
+		// TTL deletes late, so the index still has expired records and findings.
 		FilterExpression:          aws.String("attribute_not_exists(exp_s) OR exp_s >= :now"),
 		ExpressionAttributeValues: args,
 		ExclusiveStartKey:         p.next,
@@ -236,7 +236,7 @@ func (w *Waiting) fill(ctx context.Context, p *part) error {
 		for _, it := range out.Items {
 			p.held = append(p.held, indexed(p.why, it))
 		}
-		// Entries of the same time come in any order.
+		// DynamoDB returns entries of the same time in any order.
 		slices.SortFunc(p.held, byAge)
 		n := len(p.held)
 		for n > 0 && !p.read && p.held[n-1].Since.Equal(p.held[len(p.held)-1].Since) {
@@ -269,7 +269,7 @@ func (w *Waiting) count(ctx context.Context, p *part) (t Tally, _ error) {
 	return t, nil
 }
 
-// oldest returns the part with the oldest entry; nil if none has an entry.
+// oldest returns the part with the oldest entry; nil if no part has an entry.
 func oldest(parts []*part) (first *part) {
 	for _, p := range parts {
 		if len(p.ready) > 0 && (first == nil || byAge(p.ready[0], first.ready[0]) < 0) {
@@ -282,7 +282,7 @@ func oldest(parts []*part) (first *part) {
 // byAge orders entries: the oldest first.
 func byAge(a, b Entry) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.PK, b.PK)) }
 
-// indexed returns an entry of the index. It shows the fields that it understands: an odd entry must
+// indexed returns an entry of the index. It leaves out fields that it can't read: an odd entry must
 // not end the list.
 func indexed(why state.Reason, it item.Map) Entry {
 	text := func(name string) string { d := item.Decoder{It: it}; return d.Text(name, false) }

@@ -1,5 +1,4 @@
-// Package worker is the one background function of a table: drain, completer,
-// tickets and sweep.
+// Package worker runs drain, completer, tickets and sweep in one background function of a table.
 //
 //	queue := completer.NewQueue(sqs.NewFromConfig(cfg), os.Getenv("TICKETS_URL"))
 //	lambda.Start(worker.New(client, store, queue, func(o *worker.Options) {
@@ -7,28 +6,28 @@
 //		o.Functions = completer.Invoke(awslambda.NewFromConfig(cfg), "charges")
 //	}))
 //
-// Package readyworker does this from environment variables.
+// Package readyworker makes such a worker from environment variables.
 //
 // # Events
 //
-// The function has three event sources: the table's stream (one event source mapping), the queue of
+// The function's event sources are the table's stream (one event source mapping), the queue of
 // tickets, and two schedules. One schedule is for the sweep. The other, every few minutes, is for
 // the count of what waits for people; its Input is {"source":"aws.scheduler","task":"count"}.
 // [Worker.Invoke] finds the event's source in the event.
 //
 // # Isolation
 //
-// One stream serves jobs and abandoned operations, and shows each record once. So neither may hold
-// the stream up for the other:
+// Jobs and abandoned operations share one reader of the stream, which sees each stream record once.
+// So neither may hold up the other:
 //
 //   - A job that can't be delivered is delayed: a ticket for it goes to the queue,
 //     and the stream goes on. The ticket waits there, and is tried after growing pauses,
 //     until the job is delivered or parked. The job itself waits in its record, where the sweep
 //     finds it.
 //   - A ticket that can't be queued is left to the sweep, and the stream goes on.
-//   - Each sink works beside the others and beside the queue, and has a share of a
-//     batch's time ([Options.Share]). A sink that uses up its share and delivers no job
-//     gets half as much the next time. Otherwise it gets twice as much, up to the whole share.
-//   - A job whose record was deleted by hand is the exception: the stream has its
-//     only copy. If it can't be delivered, the batch comes again.
+//   - The sinks and the queue work concurrently, and each has a share of a batch's time
+//     ([Options.Share]). If a sink uses up its share and delivers no job, its next share is half as
+//     long. Otherwise the next share is twice as long, up to the whole share.
+//   - A job whose record was deleted by hand is the exception: only the stream has such a job. If it
+//     can't be delivered, the batch is retried.
 package worker

@@ -15,15 +15,16 @@ import (
 	"github.com/samekey/samekey/internal/base/redact"
 )
 
-// leastShare is the shortest share: enough for a service that works again to answer.
+// leastShare is the shortest share: enough time for an answer of a service that works again.
 const leastShare = 250 * time.Millisecond
 
-// turns is how many shares [share.use] gives at most to a sink that takes jobs, in a context with
-// ease.
+// turns is how many shares [share.use] gives at most to a sink, while the sink accepts jobs and the
+// context is at [ease].
 const turns = 6
 
-// ease marks a context that holds up no other work. Each share is whole in such a context.
-// Otherwise a job that takes longer than the reduced share of its sink would never be delivered.
+// ease marks a context that holds up no other work. In such a context each share has its full
+// length. Otherwise a job that takes longer than the reduced share of its sink would never be
+// delivered.
 type ease struct {
 	mu   sync.Mutex
 	hung map[*share]bool // shares that were used up without progress
@@ -40,9 +41,9 @@ func easeOf(ctx context.Context) *ease {
 	return e
 }
 
-// share is a service's part of a batch's time. A service that uses up its share without progress
-// gets half as much the next time. Otherwise it gets twice as much, up to the whole share. So a
-// service that hangs soon takes little time, and a service that works again gets its share back.
+// share is a service's part of a batch's time. If a service uses up its share without progress, its
+// next share is half as long. Otherwise the next share is twice as long, up to the whole share. So
+// a service that hangs soon takes little time, and a service that works again gets its share back.
 type share struct {
 	mu        sync.Mutex
 	full, now time.Duration
@@ -50,8 +51,8 @@ type share struct {
 
 func newShare(full time.Duration) *share { return &share{full: full, now: full} }
 
-// use calls fn with a context that ends with the share. At ease it calls fn again while fn makes
-// progress and has no time for the rest of its work.
+// use calls fn with a context that ends with the share. If the context is at [ease], use calls fn
+// again while fn makes progress and has work left.
 func (s *share) use(ctx context.Context, fn func(context.Context) (progress, left bool)) {
 	for range turns {
 		if more := s.turn(ctx, fn); !more || easeOf(ctx) == nil {
@@ -60,8 +61,8 @@ func (s *share) use(ctx context.Context, fn func(context.Context) (progress, lef
 	}
 }
 
-// turn calls fn with one share. It reports whether fn made progress and has work left, unless ctx
-// has ended.
+// turn calls fn with one share. more reports whether fn made progress and has work left, and ctx
+// has not ended.
 func (s *share) turn(ctx context.Context, fn func(context.Context) (progress, left bool)) (more bool) {
 	had, eased := s.get(), easeOf(ctx)
 	gets := had
@@ -85,8 +86,8 @@ func (s *share) turn(ctx context.Context, fn func(context.Context) (progress, le
 	return progress && left && ctx.Err() == nil
 }
 
-// get returns the length of a share in this context: the whole share or, after s was used up
-// without progress, the least.
+// get returns the length of a share in this context: the whole share, or leastShare after s was
+// used up without progress.
 func (e *ease) get(s *share) time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -123,11 +124,11 @@ type sharedSink struct {
 	*share
 }
 
-// Deliver implements [jobs.Sink]. If the end of the time breaks a delivery off, or the sink panics,
-// that doesn't count against a job.
+// Deliver implements [jobs.Sink]. If a delivery is broken off because its time is up, or the sink
+// panics, the failure doesn't count against a job.
 func (s *sharedSink) Deliver(ctx context.Context, batch []jobs.Delivery) (errs []error) {
 	errs = make([]error, len(batch))
-	left := make([]int, len(batch)) // places of the deliveries to be made
+	left := make([]int, len(batch)) // indexes of the deliveries to be made
 	for i := range left {
 		left[i] = i
 	}
@@ -156,7 +157,7 @@ func (s *sharedSink) Deliver(ctx context.Context, batch []jobs.Delivery) (errs [
 	return errs
 }
 
-// overdue reports whether the end of the time has broken a delivery off.
+// overdue reports whether a delivery was broken off because its time was up.
 func overdue(ctx context.Context, err error) bool {
 	return ctx.Err() != nil && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled))
 }

@@ -33,26 +33,26 @@ type Options struct {
 	// Sink is where jobs go: a [jobs.Route] with a sink for each kind, or one sink for all kinds.
 	// Default: a route without sinks, in which each job waits.
 	Sink jobs.Sink
-	// Functions take the tickets of abandoned operations. Default: none, and each
-	// ticket is [completer.TicketNotMine].
+	// Functions take the tickets of abandoned operations. Default: none, and each ticket ends with
+	// [completer.TicketNotMine].
 	Functions completer.Resumer
 
-	// Grace is how long an operation is left to its client after its lease has ended; at most a day.
-	// Default: [state.DefaultGrace].
+	// Grace is how long the worker leaves an operation to its client after the lease has ended; at
+	// most a day. Default: [state.DefaultGrace].
 	Grace time.Duration
-	// Namespaces names the namespaces of the engines ([idem.Options.Namespace]) whose operations the
-	// sweep marks as stuck. The sweep only lists operations of other namespaces. Set it if several
-	// workers share the table. Default: every namespace.
+	// Namespaces lists the namespaces ([idem.Options.Namespace]) in which the sweep marks
+	// operations as stuck. The sweep only lists operations of other namespaces. Set Namespaces if
+	// several workers share the table. Default: every namespace.
 	Namespaces []string
 
-	// Share is the time that each sink, and the queue, may use of a batch of the stream. A batch may
-	// take three times as long, acknowledgements included. A job that comes again from the queue has
-	// a whole share to itself, so Share must be longer than a sink takes for one job. Each page of
-	// the sweep has a whole share too, and further shares while the sink takes jobs. Default: 5
-	// seconds.
+	// Share is how long each sink, and the queue, may work on a batch of the stream. A batch takes
+	// at most three shares, acknowledgements included. A job that is retried by a ticket has a
+	// whole share to itself, so Share must be longer than a sink needs for one job. For each page
+	// of the sweep a sink has a whole share too, and further shares while it accepts jobs. Default:
+	// 5 seconds.
 	Share time.Duration
 
-	// Logger takes warnings and errors; never a job's Args. Default: slog.Default().
+	// Logger gets warnings and errors, never a job's Args. Default: slog.Default().
 	Logger *slog.Logger
 	// Hooks are called as the worker works, for metrics.
 	Hooks stream.Hooks
@@ -61,35 +61,36 @@ type Options struct {
 	// Resumed is [completer.Options.Resumed].
 	Resumed func(context.Context, jobs.Ticket, completer.TicketOutcome)
 
-	// Drain sets further options of the drain, over those that follow from the fields
-	// above; nil for none.
+	// Drain sets options of the drain. It may override options that follow from the fields above.
+	// nil: none.
 	Drain func(*stream.DrainOptions)
-	// Completer sets further options of the completer in the same way.
+	// Completer sets options of the completer in the same way.
 	Completer func(*stream.CompleterOptions)
-	// Tickets sets further options of the handler of tickets in the same way.
+	// Tickets sets options of the handler of tickets in the same way.
 	Tickets func(*completer.Options)
-	// Sweep sets further options of the sweep in the same way.
+	// Sweep sets options of the sweep in the same way.
 	Sweep func(*stream.SweepOptions)
 }
 
 const (
 	defaultShare = 5 * time.Second
-	// shares of a batch: sinks and queue side by side, then acknowledgements.
+	// shares is how many shares a batch may take: the sinks and the queue work concurrently, then
+	// acknowledgements follow.
 	shares = 3
 	// resumes is how many messages of the queue are worked on at once: a whole batch, so that a slow
 	// function doesn't hold up the tickets of other functions.
 	resumes = 10
 )
 
-// API is the part of *dynamodb.Client that a [Worker] uses besides its store.
+// API is the part of *dynamodb.Client that a [Worker] uses in addition to its store.
 type API interface {
 	stream.ScanAPI
 	stream.QueryAPI
 }
 
-// New returns the worker of store's table, which api reads. Tickets go to queue, and
-// wait there. New panics if one of the three is nil or a number is out of range: mistakes in
-// the program, best found at cold start.
+// New returns the worker of store's table, which api reads. Tickets go to queue, and wait there.
+// New panics if api, store or queue is nil or a number is out of range: mistakes in the program,
+// which show at cold start.
 func New(api API, store *dynamo.Store, queue *completer.Queue, optFns ...func(*Options)) *Worker {
 	var opt Options
 	for _, fn := range optFns {
@@ -157,7 +158,7 @@ func markStuck(store *dynamo.Store, opt *Options) func(context.Context, jobs.Tic
 
 // Invoke implements the runtime's Handler: it works on an event of the stream, of the queue or of a
 // schedule. The result is a report of failed records, the sweep's report, or the count of what
-// waits for people. An event of another source is an error.
+// waits for people. An event from another source is an error.
 func (w *Worker) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	from, err := sourceOf(payload)
 	switch from {
