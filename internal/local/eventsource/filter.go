@@ -171,7 +171,7 @@ func leavesOf(value any) []any {
 	}
 }
 
-// decodeJSON reads a single JSON value, with numbers as they are written.
+// decodeJSON reads a single JSON value, and keeps the spelling of numbers.
 func decodeJSON(data []byte) (any, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()

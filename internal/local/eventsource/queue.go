@@ -42,7 +42,7 @@ type Queue struct {
 	Dropped func(ctx context.Context, body string) error
 	// API reads the queue.
 	API QueueAPI
-	// URL is the queue's address for the API.
+	// URL is the queue's URL.
 	URL string
 	// ARN is passed to the function. A queue whose ARN ends in ".fifo" is a FIFO queue.
 	ARN string

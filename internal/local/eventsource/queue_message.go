@@ -64,7 +64,7 @@ func newMessage(arn string, m types.Message) message {
 	return message{id: out.MessageID, handle: out.ReceiptHandle, body: out.Body, trace: out.Attributes["AWSTraceHeader"], json: marshal(out)}
 }
 
-// wants reports whether a filter wants the message.
+// wants reports whether a filter matches the message, or there are no filters.
 func (f filters) wants(m message) bool {
 	if len(f) == 0 {
 		return true

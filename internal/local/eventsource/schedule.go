@@ -10,7 +10,7 @@ import (
 	"github.com/samekey/samekey/internal/servers/lambdarun"
 )
 
-// Schedule invokes a function at set times. Function is required, and Expression or
+// Schedule invokes a function at set times. Function is required, and so is Expression or
 // Every.
 type Schedule struct {
 	// Function is invoked with Input.
@@ -30,8 +30,8 @@ type Schedule struct {
 	// Input is the payload. Default: the event of EventBridge Scheduler or, with
 	// Rule, of an EventBridge rule.
 	Input []byte
-	// Rule says that this is an EventBridge rule (SAM's Schedule), not a schedule of
-	// EventBridge Scheduler (SAM's ScheduleV2).
+	// Rule is true for an EventBridge rule (SAM's Schedule), and false for EventBridge
+	// Scheduler (SAM's ScheduleV2).
 	Rule bool
 	// Disabled turns scheduled runs off. Tick still works.
 	Disabled bool

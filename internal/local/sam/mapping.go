@@ -62,7 +62,7 @@ func (t *Template) isStream(arn string) bool {
 	return false
 }
 
-// find returns the function with an id. If there is none, it returns nil and adds an
+// find returns the function with this id. If there is none, it returns nil and adds an
 // error to p.
 func find(functions []Function, p *props, id string) *Function {
 	for i := range functions {
@@ -74,8 +74,8 @@ func find(functions []Function, p *props, id string) *Function {
 	return nil
 }
 
-// target returns the id of the function with a name or an ARN, in any of the
-// templates; "" if there is none.
+// target returns the id of the function with this name or ARN in any of the templates; ""
+// if there is none.
 func (t *Template) target(function string) string {
 	for in := range t.outermost.all() {
 		for _, r := range in.resources {

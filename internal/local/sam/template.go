@@ -65,7 +65,7 @@ type resource struct {
 	properties *yaml.Node
 }
 
-// Load reads a template. The paths in it are relative to its folder.
+// Load reads a template. Paths in the template are relative to the template's folder.
 func Load(path string, optFns ...func(*Options)) (*Template, error) {
 	opts := Options{StackName: "local", Region: "us-east-1", AccountID: "123456789012"}
 	for _, fn := range optFns {
@@ -173,8 +173,8 @@ func (t *Template) Files() []string {
 	return out
 }
 
-// Set sets the value of a resource's attribute for Fn::GetAtt or, with an empty
-// attribute, for Ref.
+// Set sets the value that Fn::GetAtt returns for a resource's attribute. With an empty
+// attribute, it sets the value of Ref.
 func (t *Template) Set(id, attribute, value string) {
 	t.known[attributeName{id, attribute}] = value
 }
@@ -185,8 +185,8 @@ type Resource struct {
 	Line     int
 }
 
-// Resources lists the resources whose condition is true in the template's order, and after
-// them the resources of nested templates.
+// Resources lists the resources whose condition is true: first the template's own, in the
+// template's order, and then the resources of nested templates.
 func (t *Template) Resources() []Resource {
 	var out []Resource
 	for in := range t.all() {

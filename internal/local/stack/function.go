@@ -53,7 +53,7 @@ func (s *Stack) closeFunctions() error {
 	return errors.Join(errs...)
 }
 
-// overridden returns a function with the settings that replace the template's.
+// overridden returns def with Options.Overrides in place of the template's settings.
 func (s *Stack) overridden(def sam.Function) sam.Function {
 	def.Timeout = orOverride(s.opts.Overrides.FunctionTimeout, def.Timeout)
 	if n := s.opts.Overrides.PerProcess; n != nil {
@@ -62,8 +62,9 @@ func (s *Stack) overridden(def sam.Function) sam.Function {
 	return def
 }
 
-// functionEnviron returns a function's variables. The template's variables win over the
-// stack's variables, and overrides win over both.
+// functionEnviron returns a function's variables. If a name has several values, the value
+// in Options.Environment is used, or else the override's, the template's or the stack's,
+// in this order.
 func (s *Stack) functionEnviron(def sam.Function) []string {
 	env := append(s.environ(s.servers.invoke.url), s.proxy.environ(s.servers.invoke.url)...)
 	for _, name := range slices.Sorted(maps.Keys(def.Environment)) {

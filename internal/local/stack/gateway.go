@@ -73,7 +73,7 @@ func (fr *gateway) at(id string) string {
 	return ""
 }
 
-// main returns the path of the API in the ready line: the first HTTP API, or else the first
+// main returns the path of the API in Ready.API: the first HTTP API, or else the first
 // API.
 func (fr *gateway) main() string {
 	for _, m := range fr.mounts {

@@ -23,7 +23,8 @@ type Options struct {
 	StackName string
 	// Parameters are values for the template's parameters.
 	Parameters map[string]string
-	// Environment holds variables for all functions. They win over all other variables.
+	// Environment holds variables for all functions. They replace all other variables of
+	// the same name.
 	Environment map[string]string
 	// Processes start along with the stack. In the values of Parameters and
 	// Environment, {NAME} is replaced by the URL of a process.
@@ -38,7 +39,7 @@ type Options struct {
 	Watch bool
 	// Metrics keeps the functions' metrics, which are lines of JSON, in Logs.
 	Metrics bool
-	// Overrides shorten the waits.
+	// Overrides replace timeouts and intervals of the template, usually by shorter ones.
 	Overrides Overrides
 	// Logs gets all output of the stack, its functions and processes, by one
 	// goroutine at a time. Default os.Stderr.

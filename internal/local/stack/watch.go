@@ -37,7 +37,7 @@ func (w *watched) changed(now gosource.Stamp) bool {
 	return quiet && !maps.Equal(now, w.acted)
 }
 
-// seen records now as the state on which the watcher acts.
+// seen stores now in acted and last, since the watcher acts on this state.
 func (w *watched) seen(now gosource.Stamp) { w.acted, w.last = now, now }
 
 type watchedFunction struct {
@@ -169,8 +169,8 @@ func (w *watchedFunction) build(ctx context.Context, pkg gosource.Package) (chan
 	return pkg.Build(ctx, w.f.def.Bootstrap)
 }
 
-// reload reads the template again and runs it. If it has an error, the old template
-// stays.
+// reload reads the template again and runs it. If the new template has an error, the old
+// one keeps running.
 func (w *watcher) reload(ctx context.Context) {
 	begin := time.Now()
 	template, err := w.s.redeploy(ctx)
