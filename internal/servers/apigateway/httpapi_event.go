@@ -13,8 +13,8 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// httpEvent is the event type of aws-lambda-go, but without the description of a client
-// certificate, which that type doesn't mark as optional.
+// httpEvent is the event type of aws-lambda-go without the client certificate, which the
+// type of aws-lambda-go always writes.
 type httpEvent struct {
 	events.APIGatewayV2HTTPRequest
 	RequestContext httpEventContext `json:"requestContext"`

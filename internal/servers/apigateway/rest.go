@@ -65,7 +65,7 @@ type RESTAPIOptions struct {
 //
 // API Gateway's own answers are JSON:
 //   - 403 without a matching route,
-//   - 401, 403 and 500 if the authorizer refuses,
+//   - 401, 403 and 500 if the authorizer refuses or fails,
 //   - 413 for a body over 10 MB or an event over Lambda's limit,
 //   - 500 if the function is throttled,
 //   - 502 if the function fails or its response is malformed,

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// restEvent is the event of a REST API. The type of aws-lambda-go leaves out
-// what API Gateway sends as null or false.
+// restEvent is the event of a REST API. The type of aws-lambda-go omits fields that API
+// Gateway sends as null or false.
 type restEvent struct {
 	Resource          string              `json:"resource"`
 	Path              string              `json:"path"`
@@ -133,7 +133,7 @@ func (a *restAPI) setHeaders(ev *restEvent, r *http.Request, sourceIP string) {
 	}
 }
 
-// setBody completes an event; a missing body is null.
+// setBody adds the body to an event. A missing body is null.
 func (e *restEvent) setBody(body []byte, binary bool) {
 	if len(body) == 0 {
 		return

@@ -20,9 +20,9 @@
 //
 // # Like Lambda
 //
-// With PerProcess, a process runs that many invocations at a time. It reads the number from
-// AWS_LAMBDA_MAX_CONCURRENCY. At a deadline the process is not killed: only the invocation fails. A
-// late answer is accepted and discarded.
+// With PerProcess, a process runs that many invocations at a time. The process reads the number
+// from AWS_LAMBDA_MAX_CONCURRENCY. At a deadline the process is not killed: only the invocation
+// fails. A late answer is accepted and discarded.
 //
 // A function that returns an error keeps its process. If it panics, exits or is
 // killed, the next invocation starts a new process. At the deadline the process is

@@ -20,7 +20,7 @@ var (
 	ErrClosed = errors.New("function is closed")
 )
 
-// Types of the errors that Lambda itself reports, in [FunctionError].Type.
+// Values of [FunctionError].Type for errors that Lambda itself reports.
 const (
 	// TypeTimedOut: the deadline passed and the sandbox was killed, or a sandbox was
 	// not ready within ten seconds of its start.

@@ -29,7 +29,7 @@ type Function struct {
 
 var _ Invoker = (*Function)(nil)
 
-// Sandbox is a process at work on an invocation, as [Function.Running] lists it.
+// Sandbox is an entry of [Function.Running]: a process and an invocation that it runs.
 type Sandbox struct {
 	PID       int
 	RequestID string    // the invocation that the process runs
@@ -143,9 +143,9 @@ func (f *Function) PID() int {
 	return 0
 }
 
-// Kill sends SIGKILL to a process of the function and waits until it is gone. Its
-// invocation, if any, ends with [TypeExited]. The error is [os.ErrProcessDone] if no
-// process of the function has that id.
+// Kill sends SIGKILL to a process of the function and waits until it is gone. If the
+// process runs an invocation, the invocation ends with [TypeExited]. The error is
+// [os.ErrProcessDone] if no process of the function has that id.
 func (f *Function) Kill(pid int) error {
 	f.mu.Lock()
 	var victim *sandbox

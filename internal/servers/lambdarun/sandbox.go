@@ -38,7 +38,7 @@ type sandbox struct {
 	// Guarded by Function.mu:
 	pid     int                      // 0 before the start
 	load    int                      // workers in use
-	runs    map[*invocation]struct{} // their invocations
+	runs    map[*invocation]struct{} // the workers' invocations
 	retired bool                     // killed by Restart
 }
 

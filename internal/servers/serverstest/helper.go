@@ -137,8 +137,8 @@ func WaitEnd(t *testing.T, endpoint string) {
 
 // Loopback returns addresses in the kernel's form. got are the addresses on which
 // processes listen at the endpoint's port. want is the only allowed address, 127.0.0.1.
-// It reads /proc without the code under test, and skips the test on systems without
-// /proc.
+// Loopback reads /proc itself, not by the code under test. On systems without /proc it
+// skips the test.
 func Loopback(t *testing.T, endpoint string) (got, want []string) {
 	t.Helper()
 	if runtime.GOOS != "linux" || runtime.GOARCH == "s390x" {
