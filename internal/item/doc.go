@@ -2,6 +2,6 @@
 // attributes of a record's item (docs/operate/item.md), encoding and decoding, the meaning
 // of AWS errors, and the wait before a request is sent again.
 //
-// It makes no decisions: package dynamo writes for the holder of a record, and
+// Package item decides nothing. Package dynamo writes records for their holders, and
 // internal/background/stream writes what happens to jobs.
 package item

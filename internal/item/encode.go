@@ -351,7 +351,7 @@ func (v *Values) field(s string) Value {
 }
 
 // Response returns the resp attribute. If over isn't nil, the answer's body is in the companions
-// of over. Otherwise the body is body.
+// of over. Otherwise body is the answer's body.
 func (v *Values) Response(re *store.Response, over *store.Overflow, body []byte, zipped bool) Value {
 	if v.Box != nil {
 		return v.contents(kindAnswer, answerHead(re, over, zipped), over, body)
@@ -386,8 +386,8 @@ func (v *Values) Input(in *store.Input, over *store.Overflow, body []byte, zippe
 	return &types.AttributeValueMemberM{Value: m}
 }
 
-// contents returns a sealed request or answer. Conditions and people need the place of the
-// body too, so it is also stored unsealed, without length and hash.
+// contents returns a sealed request or answer. The place of the body is also stored
+// unsealed, without length and hash, since conditions and people need it.
 func (v *Values) contents(kind string, h *head, over *store.Overflow, body []byte) Value {
 	if over != nil {
 		body = nil

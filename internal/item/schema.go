@@ -18,7 +18,7 @@ const (
 const (
 	respStatus   = "s" // N
 	respHeader   = "h" // M  name → S, or L of S
-	respBody     = "b" // B  also of a companion
+	respBody     = "b" // B  also used in a companion
 	respZipped   = "z" // BOOL
 	respOverflow = "o" // M
 	overOwner    = "o" // S

@@ -31,11 +31,11 @@ var WaitProjected = []string{
 	AttrWaitIn, AttrAbout, AttrID, AttrFn, AttrHandler, AttrRoute, AttrLastErr, AttrTries, AttrCreated, AttrRun, AttrExpires,
 }
 
-// waitShards is the number of partitions for the entries of a cause. A partition takes
+// waitShards is the number of partitions of the index for each reason. A partition takes
 // 1000 writes a second, and a slow index slows the table.
 const waitShards = 8
 
-// WaitKeys returns the partition keys of a cause.
+// WaitKeys returns the partition keys of the index for a reason.
 func WaitKeys(cause state.Reason) []string {
 	keys := make([]string, waitShards)
 	for i := range keys {

@@ -59,7 +59,7 @@ func Due(r *store.Record, seen time.Time, grace time.Duration) time.Time {
 }
 
 // ResendWithin returns the longest pause before a write or a read of the table is sent again:
-// 20 ms · 2^round, at most a second. The pause is drawn at random below ResendWithin.
+// 20 ms · 2^round, at most a second. Callers choose a random pause below this limit.
 func ResendWithin(round int) time.Duration {
 	const least, most = 20 * time.Millisecond, time.Second
 	return min(least<<min(round, 10), most)

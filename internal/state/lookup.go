@@ -115,7 +115,7 @@ func (d Doubtful) Stranger(r *store.Record) string {
 			return call
 		}
 	}
-	for _, call := range slices.Sorted(maps.Keys(r.Sent)) { // a mark names no call: Sent has the name
+	for _, call := range slices.Sorted(maps.Keys(r.Sent)) { // a mark doesn't name its call, but Sent does
 		if call != d.Call {
 			return call
 		}
@@ -181,7 +181,7 @@ func (l *LookedUp) on(r *store.Record, taken bool) {
 	case l.Counts && !taken:
 		r.Tries++
 	case !l.Counts && taken:
-		r.Tries = max(0, r.Tries-1) // nothing has failed: it was too early to tell
+		r.Tries = max(0, r.Tries-1) // no try has failed: the look-up was too early
 	}
 }
 

@@ -36,7 +36,7 @@ type Listing struct {
 	Reason Reason   // in lists, filters and the index
 	Word   string   // the reason on a row of the page
 	Says   string   // the reason as a sentence
-	Verbs  []string // commands that end the wait; nil if nobody waits for people
+	Verbs  []string // commands that end the wait; nil for a reason that doesn't wait for people
 	Metric string   // the metric that counts the reason; "" for none
 	people bool
 }

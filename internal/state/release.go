@@ -91,7 +91,7 @@ func free(r *store.Record, refused bool) bool {
 // If TTL deleted the record earlier, a late copy would start the operation again.
 const freedFor = 15 * time.Minute
 
-// frees sets the key of r free.
+// frees marks the key of r as freed.
 func frees(r *store.Record, now time.Time) {
 	r.Keep, r.Expires, r.Input, r.Mark, r.Blocked = store.KeepFreed, Seconds(now).Add(freedFor), nil, "", false
 }

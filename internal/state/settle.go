@@ -43,9 +43,9 @@ func (s *Settlement) again() string {
 	return "not made"
 }
 
-// Settleable reports whether s may be applied to rec. The operation must be stuck. An
-// answer may also be given to an abandoned operation, and a result to a call that
-// [Decidable] returns.
+// Settleable reports whether s may be applied to rec. A stuck operation accepts any
+// decision. An abandoned operation accepts an answer. A call that [Decidable] returns
+// accepts a result.
 func Settleable(rec *store.Record, s Settlement, now time.Time) bool {
 	return rec != nil && (rec.State == store.Stuck || s.Answer != nil && Abandoned(rec, now) || s.Result != nil && Decidable(rec, now) != nil)
 }

@@ -44,7 +44,7 @@ func Claimed(r store.Record, now time.Time, lease time.Time) *store.Record {
 func Calling(held *store.Record, mark string, sent map[string]string) *store.Record {
 	r := *held
 	r.Keep, r.Expires, r.Mark, r.Sent = store.KeepOpen, time.Time{}, mark, Sending(held.Sent, sent)
-	r.Asked = ended(held.Asked) // another copy follows: a later look-up isn't about the earlier copy
+	r.Asked = ended(held.Asked) // another copy follows, so the note about the earlier copy no longer applies
 	return &r
 }
 
@@ -118,7 +118,7 @@ func Finished(held *store.Record, resp store.Response, now time.Time) *store.Rec
 		r.Phases[i] = store.Phase{Name: p.Name, At: p.At}
 	}
 	r.Doubts, r.DoubtSince, r.DoubtUntil, r.Sent, r.Asked = nil, time.Time{}, time.Time{}, nil, ended(held.Asked)
-	r.Retention = 0 // Expires and Until hold the end
+	r.Retention = 0 // Expires or Until is the end of the retention
 	if until := Seconds(now.Add(held.Retention)); len(held.Jobs) > 0 {
 		r.Keep, r.Expires, r.Until = store.KeepJobs, time.Time{}, until
 		r.Run = Millis(now) // from now on the jobs are left to the drain

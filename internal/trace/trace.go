@@ -59,7 +59,7 @@ type Step struct {
 	// the span in ctx may be that of a whole batch.
 	From Context
 	// Origin is the trace context of the operation's first attempt, for a link from a
-	// Resume; zero if the record has none.
+	// Resume step to that attempt; zero if the record has none.
 	Origin Context
 	// Began is the start of the step; zero means now.
 	Began time.Time
@@ -76,8 +76,8 @@ type Outcome struct {
 
 	Operation string // the operation's id, if it was not known at the start
 	Point     string // name of the last committed phase
-	// Result is the outcome of a claim: new, take_over, replay, mismatch,
-	// stuck, in_flight, withheld. "" otherwise.
+	// Result is the outcome of a claim: new, take_over, replay, mismatch, stuck,
+	// in_flight, withheld. It is "" for other steps.
 	Result   string
 	Status   int  // status of the answer; 0 without an answer
 	Replayed bool // the answer is a stored answer

@@ -10,8 +10,8 @@ import (
 
 // Of returns a name of at most limit characters that every service accepts. The name is id with _
 // for each dot, since the name of a durable execution can't have dots. If id is too long or
-// contains a character that names can't have, as ids of other stores may, the name is a hash of
-// id and owner, with 32 characters.
+// contains other characters, the name is a hash of id and owner, 32 characters long. Ids of other
+// stores may contain such characters.
 func Of(id, owner string, limit int) string {
 	odd := func(c rune) bool {
 		return (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && c != '.' && c != '-'

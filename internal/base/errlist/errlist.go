@@ -1,4 +1,5 @@
-// Package errlist completes lists of errors that implementations of an interface return.
+// Package errlist completes the list of errors that a sink or a queue returns for a
+// batch.
 package errlist
 
 import "errors"

@@ -27,8 +27,8 @@ type Refusal struct {
 type Guard struct {
 	// Refuse writes the answer to a refused request. Required.
 	Refuse func(http.ResponseWriter, Refusal)
-	// Page reports whether other origins may link to the requested resource, because it
-	// holds no data and a request for it changes nothing. Default: no resource.
+	// Page reports whether other origins may link to the requested resource, because the
+	// resource holds no data and a request for it changes nothing. Default: no resource.
 	Page func(*http.Request) bool
 
 	hosts []string // with the port
@@ -44,7 +44,7 @@ func (g Guard) For(base string) Guard {
 	return g // without hosts, g refuses all requests
 }
 
-// Wrap returns next behind the guard.
+// Wrap returns a handler that passes the requests that g allows to next.
 func (g Guard) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if no := g.check(r); no.Status != 0 {

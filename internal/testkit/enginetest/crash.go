@@ -14,7 +14,7 @@ import (
 // crashPath is a sequence of store calls of a request.
 type crashPath struct {
 	name    string
-	before  func(t *testing.T, e *env, a *app) // makes the state before the request; nil = none
+	before  func(t *testing.T, e *env, a *app) // prepares the state before the request; nil: nothing to prepare
 	repeats bool                               // the request's record is read before the claim
 	fails   bool                               // the handler fails
 	calls   []string                           // the calls of the request

@@ -118,7 +118,7 @@ func (db *DB) put(name, pk string, next Item) {
 type write struct {
 	table  *string
 	item   Item // the item of a put
-	key    Item // the key of other writes
+	key    Item // the key of a write that is no put
 	update *string
 	remove bool
 

@@ -1,6 +1,6 @@
 // Package prove decides how much of a long test runs. A test with hundreds of cases, such
 // as a kill at each point, runs a sample in make test, and all cases in make prove. The
-// sample includes every rule, and is the same in each run.
+// sample covers every rule, and is the same in each run.
 package prove
 
 import (

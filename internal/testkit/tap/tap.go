@@ -149,7 +149,7 @@ func (t *Tap) Handler(target *url.URL, name func(*http.Request) string) http.Han
 		if !h.at(After) || err != nil {
 			panic(http.ErrAbortHandler) //nolint:forbidigo // as above
 		}
-		resp.header.Del("Connection") // each connection has its own
+		resp.header.Del("Connection") // each connection has its own Connection header
 		maps.Copy(w.Header(), resp.header)
 		w.WriteHeader(resp.status)
 		_, _ = w.Write(resp.body) // the caller may have gone

@@ -61,7 +61,8 @@ func (q *Queue) SendMessageBatch(_ context.Context, in *sqs.SendMessageBatchInpu
 	return out, nil
 }
 
-// ChangeMessageVisibility implements completer.QueueAPI. A message's id is its receipt.
+// ChangeMessageVisibility implements completer.QueueAPI. The receipt handle of a message
+// is the message's id.
 func (q *Queue) ChangeMessageVisibility(_ context.Context, in *sqs.ChangeMessageVisibilityInput, _ ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityOutput, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
