@@ -53,7 +53,7 @@ func exemplify(cmd *cobra.Command) {
 	}
 }
 
-// didYouMean returns a suggestion for a word that is no command of cmd.
+// didYouMean returns a suggestion for a word that isn't a subcommand of cmd.
 func didYouMean(cmd *cobra.Command, word string) string {
 	if known := meant[strings.ToLower(word)]; known != "" && !cmd.HasParent() {
 		return " (did you mean samekey " + known + "?)"

@@ -30,7 +30,7 @@ func exitMeanings() map[int]string {
 	}
 }
 
-// exitError is an error with an exit code. Without err, nothing is printed.
+// exitError is an error with an exit code. If err is nil, nothing is printed.
 type exitError struct {
 	code int
 	err  error

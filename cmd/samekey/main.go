@@ -47,7 +47,7 @@ func isTerminal(f *os.File) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// run runs one command and returns its exit code. It ends when ctx does.
+// run runs one command and returns its exit code. The command ends when ctx ends.
 func run(ctx context.Context, env environment, args []string) int {
 	if env.now == nil {
 		env.now = time.Now

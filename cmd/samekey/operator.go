@@ -94,7 +94,7 @@ type operator struct {
 }
 
 // newOperator registers the flags that all commands on a table have: --table,
-// --namespace, --json and the account's.
+// --namespace, --json and the flags of account.
 func newOperator(env environment, fs *pflag.FlagSet) *operator {
 	op := &operator{account: account{env: env}}
 	fs.StringVar(&op.table, "table", env.getenv("IDEM_TABLE"), "`TABLE` with the records (default: IDEM_TABLE)")

@@ -38,8 +38,8 @@ func (p *progress) start(what string) {
 	p.last = p.began
 }
 
-// at shows that n things are done, and the rate, about once a second. total is the
-// approximate number of things; 0 if unknown.
+// at shows the number n of finished things and the rate, about once a second. total is
+// the approximate number of things; 0 if unknown.
 func (p *progress) at(n, total int64) {
 	now := time.Now()
 	if !p.wanted || now.Sub(p.last) < progressEvery {

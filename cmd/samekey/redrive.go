@@ -26,7 +26,7 @@ type redriver struct {
 // redriven is the output of redrive with --json.
 type redriven struct {
 	Records int            `json:"records"`
-	Jobs    int            `json:"jobs"` // jobs that are redriven, or would be in a dry run
+	Jobs    int            `json:"jobs"` // redriven jobs; in a dry run, the jobs to redrive
 	Kinds   map[string]int `json:"kinds"`
 }
 

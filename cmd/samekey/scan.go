@@ -30,8 +30,8 @@ func (s *scan) check() error {
 	return nil
 }
 
-// begin begins a scan of the operator's table and the display of progress, which the
-// caller ends.
+// begin prepares a scan of the operator's table, and starts the display of progress. The
+// caller ends the display.
 func (s *scan) begin(op *operator, about int64) {
 	s.opt.Table = op.table
 	s.progress.start("items seen")

@@ -27,7 +27,7 @@ type call struct {
 	body   []byte   // nil: the template's body
 	path   string
 	method string
-	header http.Header // replace the template's headers of the same names
+	header http.Header // headers that replace the template's headers of the same names
 	bare   bool        // without the template's headers and body
 }
 

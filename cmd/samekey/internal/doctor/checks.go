@@ -18,7 +18,7 @@ type Check struct {
 	find func(*Facts) ([]wrong, string)
 }
 
-// wrong is a finding of a check. Empty fields default to the check's.
+// wrong is a finding of a check. An empty field means the value of the check.
 type wrong struct {
 	where, what  string
 	severity     Severity

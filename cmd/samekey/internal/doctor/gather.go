@@ -11,9 +11,9 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// Gather asks AWS about the table of opt and everything around it. A question without an
-// answer is noted in the facts. Gather returns the error of ctx, or an error if there is
-// no table to examine.
+// Gather asks AWS about the table of opt and the resources that use it. A question
+// without an answer is noted in the facts. Gather returns the error of ctx, or an error
+// if there is no table to examine.
 func Gather(ctx context.Context, c Clients, opt Options) (*Facts, error) {
 	opt.ProviderRemembers = cmp.Or(opt.ProviderRemembers, 24*time.Hour)
 	opt.Sample = cmp.Or(opt.Sample, 200)

@@ -12,9 +12,9 @@ import (
 	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
 )
 
-// askFunctions finds the functions on the table: the named functions or, without
-// names, all whose IDEM_TABLE is the table; the readers of the table's stream; and
-// the functions in the worker's SAMEKEY_FUNCTIONS.
+// askFunctions finds the functions on the table: the named functions (without names, all
+// functions whose IDEM_TABLE is the table), the readers of the table's stream, and the
+// functions in the worker's SAMEKEY_FUNCTIONS.
 func (f *Facts) askFunctions(ctx context.Context, c Clients, names []string) {
 	if len(names) > 0 {
 		for _, name := range names {
@@ -80,8 +80,8 @@ func parts(function string) (place, name, alias string) {
 	return place, name, strings.TrimPrefix(alias, "$LATEST")
 }
 
-// is reports whether a name or ARN means the function. Region, account and alias count
-// if the ARN has them.
+// is reports whether a name or ARN means the function. The aliases must be equal. Region
+// and account are compared if named contains them.
 func (fn *Function) is(named string) bool {
 	place, name, alias := parts(named)
 	own, _, _ := parts(fn.ARN)
@@ -242,9 +242,9 @@ func (f *Facts) askCallers(ctx context.Context, api Lambda, fn *Function) {
 	}
 }
 
-// askEvents asks for the configuration of a function's asynchronous events. A function has
-// such events if a service that invokes asynchronously may invoke it, or if it has such a
-// configuration.
+// askEvents asks for the configuration of a function's asynchronous events. A function
+// has such events if it has this configuration, or if its policy allows a service that
+// invokes asynchronously.
 func (f *Facts) askEvents(ctx context.Context, api Lambda, fn *Function) {
 	in := &lambda.GetFunctionEventInvokeConfigInput{FunctionName: &fn.ARN}
 	if fn.Alias != "" {

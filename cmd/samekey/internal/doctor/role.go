@@ -98,7 +98,7 @@ func scheduleRole(f *Facts) ([]wrong, string) {
 	switch {
 	case w == nil:
 		return nil, noWorker
-	case r == nil: // without a role, the queue of tickets keeps later jobs
+	case r == nil: // without a role, later jobs wait in the queue of tickets
 		return found()
 	case r.Gone:
 		return found(wrong{where: "role " + r.ARN, what: "it doesn't exist"})

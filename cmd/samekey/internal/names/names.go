@@ -116,7 +116,7 @@ func (h handler) unknownCall(r *store.Record) string {
 	return ""
 }
 
-// Row counts operations that the program doesn't fit, for the same reason.
+// Row counts the operations that the program doesn't fit for one reason.
 type Row struct {
 	Danger  Danger    `json:"danger"`
 	Unknown string    `json:"unknown"`

@@ -109,11 +109,11 @@ func (c Customer) Check(ctx context.Context) (err error) {
 	return err
 }
 
-// FindKey returns the records of the customer's key that can be found without a scan.
-// It tries every caller that the scope may mean in the customer's namespace, then in
-// the namespaces of waiting operations, and compares the waiting operations. A scope
-// may be a bare subject, or "" for callers under idem.OneScope. The newest record
-// comes first. [Search] finds all records, also of a caller with an issuer.
+// FindKey returns the records of the customer's key that can be found without a scan. It
+// tries every caller that the scope may mean: first in the customer's namespace, then in
+// the namespaces of waiting operations. It also compares the waiting operations. A scope
+// may be a bare subject, or "" for callers under idem.OneScope. The newest record comes
+// first. [Search] finds all records, also of a caller with an issuer.
 func FindKey(ctx context.Context, s store.Store, of Customer, waiting iter.Seq2[stream.Entry, error]) (found []*store.Record, _ error) {
 	c, tried := newComparer(of), make(map[string]bool)
 	try := func(namespace string) error {

@@ -113,7 +113,7 @@ func request(r *store.Record, o StoryOptions) *Request {
 	return &Request{in.Method, in.Path, in.Query, in.Header, string(in.Body)}
 }
 
-// Cost is an operation's cost so far, as far as the record shows it.
+// Cost is the part of an operation's cost so far that the record shows.
 type Cost struct {
 	// Writes is the number of writes by attempts and operators: it is exact, because the
 	// record counts each write.

@@ -19,7 +19,7 @@ import (
 // ScanOptions are the settings of a scan. Table is required.
 type ScanOptions struct {
 	Table string
-	// OpenOnly leaves out done records, which DynamoDB reads all the same.
+	// OpenOnly leaves out done records. DynamoDB still reads them.
 	OpenOnly bool
 	// Segments is how many segments are read at once. Default 4.
 	Segments int

@@ -67,9 +67,10 @@ func (f *Found) Untold(missing string) string {
 
 var errFound = errors.New("found")
 
-// find searches the whole table for all records that match Match, or for the first record by ID
-// or Short, even if this program can't read that record. Reads are eventually consistent. By
-// default find reads 8 segments at once, and 8 pages a second.
+// find searches the whole table. With Match it finds all records that match. Without
+// Match it finds the first record with the ID or Short, even if this program can't read
+// the record. Reads are eventually consistent. By default find reads 8 segments at once,
+// and 8 pages a second.
 func find(ctx context.Context, api stream.ScanAPI, opt ScanOptions, w wanted) (*Found, error) {
 	opt.wanted = &w
 	opt.Segments, opt.PagesPerSecond = cmp.Or(opt.Segments, 8), cmp.Or(opt.PagesPerSecond, 8)

@@ -16,7 +16,7 @@ type Options struct {
 	// Dir is the folder. Default: the current folder.
 	Dir string
 	// Module is the path of the new module if Dir has none. Default: the folder's name.
-	// It must be "" if Dir is in a module.
+	// Module must be "" if Dir is in a module.
 	Module string
 	// Version is the version of samekey for a module that doesn't require samekey yet.
 	// Default: "latest".
@@ -30,8 +30,8 @@ type Options struct {
 type Result struct {
 	Module  string // the module's path
 	Example string // the example of the files; "" for the first handler
-	// Created files were written. LeftAlone files existed with other contents, Unchanged
-	// files with the contents of this version.
+	// Created files were written. LeftAlone files existed with other contents. Unchanged
+	// files existed with the contents of this version.
 	Created, LeftAlone, Unchanged []string
 	// Required says that go.mod and go.sum were changed.
 	Required bool

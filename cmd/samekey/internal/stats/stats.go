@@ -79,7 +79,7 @@ type Kept struct {
 	Count    int    `json:"count"`
 }
 
-// Need counts the records that need a secret and a scheme of fingerprints.
+// Need counts the records that need one secret and one scheme of fingerprints.
 type Need struct {
 	Secret string `json:"secret"` // "": fingerprints without a secret
 	Scheme string `json:"scheme"` // "": the default
@@ -99,7 +99,7 @@ func New(table string, now time.Time, grace time.Duration) *Report {
 	}
 }
 
-// ages are the upper ends of the classes of age.
+// ages are the classes of age, with their upper limits.
 var ages = []struct {
 	name string
 	most time.Duration

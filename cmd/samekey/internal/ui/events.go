@@ -52,7 +52,7 @@ func (h *hub) watched() bool {
 	return len(h.pages) > 0
 }
 
-// tell wakes all pages; pks are the records that were written, if any.
+// tell wakes all pages; pks are the keys of written records, if any.
 func (h *hub) tell(pks ...string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 	"github.com/samekey/samekey/internal/background/stream"
 )
 
-// storyOf returns the story of samekey get in the page's form.
+// storyOf returns the story that samekey get prints, in the page's form.
 func storyOf(r *store.Record, g stream.Glimpse, now time.Time, listed []stream.Entry, unknown, sealed string) *Story {
 	e := records.Explain(r, records.StoryOptions{Now: now, Listed: listed, ListedUnknown: unknown, Sealed: sealed})
 	said := []string{e.Summary}

@@ -13,8 +13,8 @@ type Source interface {
 	// Size returns the table's approximate size, so that the page can state the cost of
 	// reading all of it.
 	Size(ctx context.Context) (Size, error)
-	// Browse reads all records and calls see with each page of them, one
-	// call after another. Browse returns the first error, or ctx's.
+	// Browse reads all records and calls see with each page of them, one call after
+	// another. Browse returns the first error, or the error of ctx.
 	Browse(ctx context.Context, see func([]Row, Progress)) error
 	// Waiting returns the rows of records that wait for people. If there are more than
 	// most, it returns the oldest. If no query can find them, it returns ErrNoQuery.

@@ -30,7 +30,7 @@ type TableOptions struct {
 	// Seal opens sealed contents. Without Seal, or without permission on the keys, the
 	// page says that contents are sealed.
 	Seal *seal.Sealer
-	// Changes is [Source.Follow]. nil: the table's changes can't be followed.
+	// Changes implements [Source.Follow]. nil: the table's changes can't be followed.
 	Changes func(ctx context.Context, started func(), changed func(pks []string)) error
 	// PagesPerSecond limits scans of a table that isn't local. 0: 20, about 1,300 read
 	// units a second with records of 1 KB.

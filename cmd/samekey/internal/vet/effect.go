@@ -168,8 +168,8 @@ func (c *code) methodOf(req ast.Expr) string {
 	return ""
 }
 
-// verb matches names of calls that have an effect each time. Some verbs are nouns
-// too, and some names end like names of reads.
+// verb matches names of calls that have an effect each time. Words in noun are nouns,
+// too. Names that match asRead end like names of reads.
 var (
 	noun   = regexp.MustCompile(`^(Book|Credit|Debit|Deposit|Issue|Order|Post|Purchase|Transfer)(?:[A-Z]|$)`)
 	asRead = regexp.MustCompile(`(By[A-Z]\w*|Count|Details|Exists|History|Info|Status|State)$`)

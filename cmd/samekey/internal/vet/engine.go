@@ -90,9 +90,9 @@ func (c *code) text(value ast.Expr) string {
 }
 
 // options visits the options that a call of idem.New sets, as far as they are in the
-// package's source. A name is that of a field, such as "Fingerprint.Headers". OneScope,
-// ACP and UCP are not fields and have no value; ACP and UCP also set a scope and a
-// fingerprint.
+// package's source. The name of an option is the name of a field, such as
+// "Fingerprint.Headers". OneScope, ACP and UCP are not fields and have no value; ACP and
+// UCP also set a scope and a fingerprint.
 func (c *code) options(call *ast.CallExpr, visit func(name string, value ast.Expr)) {
 	for _, opt := range call.Args[1:] {
 		c.option(opt, visit, 0)
@@ -136,7 +136,7 @@ func (c *code) option(opt ast.Expr, visit func(name string, value ast.Expr), dep
 	}
 	ast.Inspect(body, func(n ast.Node) bool {
 		switch n := n.(type) {
-		case *ast.CallExpr: // idem.OneScope(o), in an option that sets more
+		case *ast.CallExpr: // such as idem.OneScope(o), in an option that also sets fields
 			if sel, ok := n.Fun.(*ast.SelectorExpr); ok {
 				c.option(sel, visit, depth)
 			}

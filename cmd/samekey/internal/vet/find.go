@@ -16,7 +16,7 @@ import (
 
 const idemPath = "github.com/samekey/samekey/idem"
 
-// kind is the function of package idem that runs a phase.
+// kind names the function of package idem that runs a phase.
 type kind string
 
 const (
@@ -35,7 +35,7 @@ type phase struct {
 	lit    *ast.FuncLit   // fn, if it is a literal
 	opts   []ast.Expr
 	unseen bool // some options are unknown
-	via    bool // the call is a call of a wrapper
+	via    bool // the call is of a wrapper
 	inner  bool // the call is in a wrapper, and gets its name or its function from the wrapper's parameters
 	result types.Type
 	open   bool // the result is a type parameter of the wrapper
@@ -184,8 +184,8 @@ func (c *code) resultOf(call *ast.CallExpr) types.Type {
 	return t
 }
 
-// setFunction resolves the function of a phase: a literal, a variable that holds
-// one, or a function or method of this package.
+// setFunction resolves the function of a phase: a literal, a variable that holds a
+// literal, or a function or method of this package.
 func (c *code) setFunction(p *phase, e ast.Expr) {
 	e = ast.Unparen(e)
 	p.fn = e
@@ -219,9 +219,9 @@ func (c *code) object(e ast.Expr) types.Object {
 	return nil
 }
 
-// wrapped finds the functions of the package that pass a parameter on as the name or
-// the function of a phase, and adds their calls as phases. It reports whether it has
-// found new phases.
+// wrapped finds the functions of the package that pass a parameter on as the name or the
+// function of a phase, and adds the calls of these functions as phases. It reports
+// whether it has found new phases.
 func (c *code) wrapped() (more bool) {
 	type wrapper struct {
 		*phase

@@ -55,8 +55,8 @@ var Hints = &analysis.Analyzer{
 	},
 }
 
-// optionCall returns the option of a phase made by the named function of package idem; nil if
-// unknown.
+// optionCall returns the phase's option that the named function of package idem makes;
+// nil if unknown.
 func (c *code) optionCall(p *phase, name string) *ast.CallExpr {
 	for _, opt := range p.opts {
 		if c.optionName(opt) == name {

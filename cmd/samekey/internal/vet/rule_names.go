@@ -79,8 +79,8 @@ var (
 	perInvocation = map[string]bool{"RequestID": true, "AwsRequestID": true, "ReceiptHandle": true, "TimeEpoch": true, "RequestTime": true, "RequestTimeEpoch": true}
 )
 
-// unstable names the source of an expression's value if the value differs in each
-// attempt; "" if it doesn't, or if that is unknown.
+// unstable names the part of an expression that differs in each attempt, such as
+// time.Now; "" if no such part is known.
 func (c *code) unstable(e ast.Expr, seen map[*types.Var]bool) (source string) {
 	ast.Inspect(e, func(n ast.Node) bool {
 		if source != "" {

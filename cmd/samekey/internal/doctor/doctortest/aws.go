@@ -15,7 +15,7 @@ import (
 	"github.com/aws/smithy-go/encoding/cbor"
 )
 
-// Do answers a request as AWS does. It is the HTTP client of the SDK's clients.
+// Do answers a request as AWS does. The SDK's clients use w as their HTTP client.
 func (w *World) Do(req *http.Request) (*http.Response, error) {
 	var body []byte
 	if req.Body != nil {
@@ -223,7 +223,7 @@ func (w *World) iam(req *http.Request, body string) (*http.Response, error) {
 	return w.answer(req, http.StatusOK, xml, []byte("<"+op+"Response><"+op+"Result>"+result+"</"+op+"Result><ResponseMetadata><RequestId>1</RequestId></ResponseMetadata></"+op+"Response>"), nil), nil
 }
 
-// scan answers a page: all items are in the first segment.
+// scan answers Scan: the first segment has all items.
 func (w *World) scan(req *http.Request, in Object) (*http.Response, error) {
 	if segment, ok := in["Segment"].(float64); ok && segment > 0 {
 		return w.json(req, json10, Object{"Items": []any{}, "Count": 0, "ScannedCount": 0})

@@ -58,7 +58,7 @@ type Role struct {
 	Allowed []string
 }
 
-// Good returns a deployment without mistakes, at a time.
+// Good returns a deployment without mistakes. now is the time of AWS's answers.
 func Good(now time.Time) *World {
 	w := &World{Refused: make(map[string]string), Now: now}
 	if err := json.Unmarshal(good, w); err != nil {

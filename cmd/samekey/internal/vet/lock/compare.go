@@ -55,9 +55,9 @@ func (c Change) String() string {
 	return fmt.Sprintf("%slock: %s: %s: %s", where, c.Handler, c.Message, fates[c.Danger])
 }
 
-// Compare finds the changes from the file to the program that open operations may not
-// survive. It compares only packages that are loaded or gone. It recognises a renamed
-// handler by its phases.
+// Compare compares the file with the program, and returns the changes that open
+// operations may not survive. It compares only packages that are loaded or gone. It
+// recognises a renamed handler by its phases.
 func (f *File) Compare(program Program, loaded, gone func(pkg string) bool) (all []Change) {
 	now := program.Handlers
 	current := make(map[string]Handler)
@@ -155,8 +155,8 @@ func compare(handler string, was []Phase, is Handler) (all []Change) {
 	return all
 }
 
-// match finds each phase in the program by name; -1 = it is missing. Phases with the
-// same name are matched in order.
+// match finds each phase in the program by name; -1 if the phase is missing. Phases with
+// the same name are matched in order.
 func match(was, is []Phase) []int {
 	at := make([]int, len(was))
 	taken := make(map[int]bool)

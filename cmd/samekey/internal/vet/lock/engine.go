@@ -16,14 +16,14 @@ type Engine struct {
 	Meaning       Meaning
 }
 
-// Meaning maps the names of options that decide what a key means to their source, as far
-// as it is known. Functions are hashed.
+// Meaning holds the known sources of the options that decide what a key means, by name of
+// the option. Functions are hashed.
 type Meaning map[string]string
 
-// Options of a Meaning that list further meanings that the engine knows.
+// Options with further meanings that the engine knows.
 const (
 	knownSchemes = "Fingerprint.Known"
-	former       = "Former" // "true" if the fields are known, such as "Former.Scope"
+	former       = "Former" // "true" if its fields are known, such as "Former.Scope"
 	formerPreset = "Former.Preset"
 )
 
@@ -33,8 +33,8 @@ func Means(option string) bool {
 	return option != "Fingerprint.Secrets" && (option == "Namespace" || ofCaller(option) || ofFingerprint(option))
 }
 
-// ofCaller reports whether an option decides the caller or the route of a key, which
-// idem.Former can change.
+// ofCaller reports whether an option decides the caller or the route of a key. With
+// idem.Former such an option can change.
 func ofCaller(option string) bool {
 	return slices.Contains([]string{"Scope", "OneScope", "ACP", "UCP", former}, option) || strings.HasPrefix(option, former+".")
 }

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// Shape describes a type's JSON: the name of a scalar, or of a type with its own
-// encoding; a list of one shape; or an object of fields, or of a map's values under
-// *.
+// Shape describes a type's JSON. It is the name of a scalar or of a type with its own
+// encoding, a list of one shape, or an object with the shapes of fields. For a map, the
+// object has the shape of the values under *.
 type Shape any
 
 // ShapeOf returns the shape of a type's JSON. own reports whether a type has its own
