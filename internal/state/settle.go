@@ -114,7 +114,7 @@ func Settled(rec *store.Record, s Settlement, now time.Time) (*store.Record, err
 		}
 		r.Phases = append(slices.Clone(rec.Phases[:n-1]), store.Phase{Name: call.Name, Result: s.Result, Shape: call.Shape})
 		if begun {
-			r.Calls = Tally(rec.Calls, []string{Skipped}) // the phase's keys were not counted
+			r.Calls = Tally(rec.Calls, []string{Skipped}) // the calls of this phase were not counted
 		}
 		decided(&r, call.Name)
 		r.Asked = ended(rec.Asked)

@@ -11,7 +11,7 @@ import (
 // refuse take-overs and releases, and nobody could finish the operation or give it up.
 const Room = 16 << 10
 
-// number is the size of a small number in an item, with its place in a map.
+// number is the size of a small number in an item, including the overhead of a map entry.
 const number = 4
 
 // SizeOf returns the size, without compression, of a record's phases, jobs and calls, and of

@@ -44,7 +44,7 @@ func (g Guard) For(base string) Guard {
 	return g // without hosts, g refuses all requests
 }
 
-// Wrap returns a handler that passes the requests that g allows to next.
+// Wrap returns a handler that refuses requests by g, and passes all others to next.
 func (g Guard) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if no := g.check(r); no.Status != 0 {

@@ -25,7 +25,7 @@ var comparisons = map[string]func(value, threshold float64) bool{
 const beyond = 2
 
 // At returns the alarm's state at a time, if the state before was INSUFFICIENT_DATA.
-// [Alarm.Over] evaluates from the real earlier state.
+// [Alarm.Over] takes the real earlier state into account.
 func (a Alarm) At(d Data, now time.Time) State { return a.next(d, now, Insufficient) }
 
 // Change is a change of an alarm to another state.
