@@ -19,7 +19,7 @@ import (
 
 const checkLong = `Sends one request to an HTTP API many times, with Idempotency-Key, and judges the answers.
 Choose a request that may be carried out a few times, such as a small order of a test
-account. Before it sends anything, check says how many requests it will send, and asks.
+account. Before check sends anything, it prints the number of requests, and asks.
 
 More flags allow more checks: --other-body, --refused-body, --other-path, --other-method,
 --other-caller-env and --origin. With --contract acp or ucp, the request creates a checkout
@@ -49,7 +49,7 @@ func (t *text) read() ([]byte, error) {
 	case t.file == "":
 		return []byte(t.value), nil
 	case t.value != "":
-		return nil, fmt.Errorf("%s: give the body by one flag, not by two", t.file)
+		return nil, fmt.Errorf("%s: give the body as text or as a file, not both", t.file)
 	}
 	return os.ReadFile(t.file)
 }
@@ -86,8 +86,8 @@ func (o *checkOptions) run(ctx context.Context, env environment) error {
 	if err != nil {
 		return wrongCall(err)
 	}
-	fmt.Fprintf(env.stderr, "samekey check sends at most %d requests to %s %s. A correct API carries out %d of them, "+
-		"a wrong API up to %d. Their keys begin with %s.\n", plan.Requests, plan.Method, plan.URL, plan.Effects, plan.Most, plan.Keys)
+	fmt.Fprintf(env.stderr, "samekey check sends at most %d requests to %s %s. A correct API carries out %d of the requests, "+
+		"a wrong API up to %d. All keys begin with %s.\n", plan.Requests, plan.Method, plan.URL, plan.Effects, plan.Most, plan.Keys)
 	switch {
 	case o.plan:
 		return nil
@@ -131,14 +131,14 @@ func (o *checkOptions) register(fs *pflag.FlagSet) {
 	fs.BoolVar(&t.NoBody, "no-body", false, "the request has no body")
 	fs.StringVar(&t.Method, "method", http.MethodPost, "`METHOD` of the request")
 	fs.Func("header", "send the header `NAME=VALUE`; may be repeated (Content-Type defaults to application/json)", add(&o.header))
-	fs.Func("header-env", "send the header NAME with the value of an environment variable, for secrets: `NAME=VARIABLE`; may be repeated", add(&o.env))
-	o.other.register(fs, "other-body", "`TEXT` is the body of another request that succeeds: does the API refuse it under the same key?")
-	o.bad.register(fs, "refused-body", "`TEXT` is a body that the API refuses with a 4xx: may the corrected request use the same key?")
-	fs.StringVar(&t.OtherPath, "other-path", "", "another `PATH` that takes keys and this body: does the API refuse the key there?")
-	fs.StringVar(&t.OtherMethod, "other-method", "", "another `METHOD` of the URL: does the API refuse the key there?")
-	fs.Func("other-caller-env", "`NAME=VARIABLE`, as in --header-env, holds credentials of another caller: does the other caller get the first caller's answer?", add(&o.callerEnv))
-	fs.StringVar(&t.Origin, "origin", "", "`ORIGIN` of a page that may call the API, such as https://shop.example")
-	fs.BoolVar(&t.KeyOptional, "key-optional", false, "the API documents that it carries out requests without a key")
+	fs.Func("header-env", "send a header with a secret value, read from an environment variable: `NAME=VARIABLE`; may be repeated", add(&o.env))
+	o.other.register(fs, "other-body", "`TEXT` of another valid body: check that the API refuses this body under the same key")
+	o.bad.register(fs, "refused-body", "`TEXT` of a body that the API refuses with a 4xx: check that the corrected request may use the same key")
+	fs.StringVar(&t.OtherPath, "other-path", "", "another `PATH` that accepts keys and this body: check that the API refuses the first key there")
+	fs.StringVar(&t.OtherMethod, "other-method", "", "another `METHOD` of the URL: check that the API refuses the first key there")
+	fs.Func("other-caller-env", "credentials of another caller, `NAME=VARIABLE` as in --header-env: check that this caller doesn't get the first caller's answer", add(&o.callerEnv))
+	fs.StringVar(&t.Origin, "origin", "", "check CORS for this `ORIGIN` of a web page, such as https://shop.example")
+	fs.BoolVar(&t.KeyOptional, "key-optional", false, "accept that requests without a key run: the API documents that keys are optional")
 	c := &t.Checkout
 	fs.StringVar(&c.ID, "id-pointer", "", "acp, ucp: JSON `POINTER` to the session's id in the answer (default: /id)")
 	for _, op := range []struct {
@@ -158,9 +158,9 @@ func (o *checkOptions) register(fs *pflag.FlagSet) {
 	fs.IntVar(&p.Racers, "at-once", check.DefaultRacers, "number of requests to send at the same time")
 	fs.IntVar(&p.Requests, "requests", check.DefaultRequests, "maximum number of requests")
 	fs.DurationVar(&p.Timeout, "timeout", check.DefaultTimeout, "longest wait for an answer")
-	fs.DurationVar(&p.Total, "total", check.DefaultTotal, "longest time of the run")
+	fs.DurationVar(&p.Total, "total", check.DefaultTotal, "maximum duration of the run")
 	fs.BoolVar(&o.json, "json", false, "print the report as JSON")
-	fs.BoolVar(&o.plan, "plan", false, "say how many requests would be sent, without sending")
+	fs.BoolVar(&o.plan, "plan", false, "print how many requests would be sent, and send none")
 	fs.BoolVar(&o.yes, "yes", false, "skip the question")
 }
 
@@ -202,7 +202,7 @@ func headersFrom(env environment, variables []named, into http.Header) error {
 	for _, v := range variables {
 		value := env.getenv(v.value)
 		if value == "" {
-			return fmt.Errorf("the environment variable %s of the header %s is not set", v.value, v.name)
+			return fmt.Errorf("the environment variable %s for the header %s is not set", v.value, v.name)
 		}
 		into.Add(v.name, value)
 	}

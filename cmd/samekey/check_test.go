@@ -52,7 +52,7 @@ func TestCheck(t *testing.T) {
 		prints []string
 	}{
 		{"right", nil, []string{"-yes"}, 0, []string{"Rules broken: default 0, "}},
-		{"wrong", []string{"burns"}, []string{"-yes"}, 1, []string{"refusal     FAULT", "refusal-burns: After a refusal", "docs/use/http.md#what-is-kept", "Rules broken: default 1, "}},
+		{"wrong", []string{"burns"}, []string{"-yes"}, 1, []string{"refusal     FAULT", "refusal-burns: After the API refuses", "docs/use/http.md#what-is-kept", "Rules broken: default 1, "}},
 		{"right under another contract", []string{"burns", "no-lifetime"}, []string{"-yes", "-contract=ietf"}, 0, []string{"Rules broken: default 2, ", "IETF draft 0\n"}},
 		{"wrong under another contract", nil, []string{"-yes", "-contract=stripe"}, 1, []string{"Stripe 2, "}},
 	} {
@@ -65,7 +65,7 @@ func TestCheck(t *testing.T) {
 					t.Errorf("the report doesn't say %q", text)
 				}
 			}
-			if code != tc.code || strings.Contains(stdout+stderr, secret) || !strings.Contains(stderr, "Their keys begin with samekey-check-") || t.Failed() {
+			if code != tc.code || strings.Contains(stdout+stderr, secret) || !strings.Contains(stderr, "All keys begin with samekey-check-") || t.Failed() {
 				t.Errorf("code %d, want %d\n%s%s", code, tc.code, stderr, stdout)
 			}
 		})
@@ -100,7 +100,7 @@ func TestCheckAsks(t *testing.T) {
 	} {
 		url, api := wrongAPI(t)
 		code, _, stderr := callWith(t, typed, callers, whole(url)...)
-		if code != want.code || api.Orders() != want.orders || !strings.Contains(stderr, "carries out 4 of them, a wrong API up to ") {
+		if code != want.code || api.Orders() != want.orders || !strings.Contains(stderr, "carries out 4 of the requests, a wrong API up to ") {
 			t.Errorf("%q: code %d, %d orders: %s", typed, code, api.Orders(), stderr)
 		}
 	}
@@ -124,11 +124,11 @@ func TestCheckCalledTheWrongWay(t *testing.T) {
 		{nil, 2, "no URL: give"},
 		{[]string{"http://host"}, 2, "no body: give --body, --body-file or --no-body"},
 		{[]string{"http://host", "-body={}", "more"}, 2, `too many arguments, from "more" on`},
-		{[]string{"http://host", "-body={}", "-body-file=" + file}, 2, "give the body by one flag"},
+		{[]string{"http://host", "-body={}", "-body-file=" + file}, 2, "give the body as text or as a file"},
 		{[]string{"http://host", "-body-file=/nowhere.json"}, 2, "/nowhere.json"},
 		{[]string{"http://host", "-body={}", "-header=X"}, 2, "must be NAME=VALUE"},
-		{[]string{"http://host", "-body={}", "-header-env=Authorization=NOBODY"}, 2, "the environment variable NOBODY of the header Authorization"},
-		{[]string{"http://host", "-body={}", "-other-caller-env=Authorization=NOBODY"}, 2, "the environment variable NOBODY of the header Authorization"},
+		{[]string{"http://host", "-body={}", "-header-env=Authorization=NOBODY"}, 2, "the environment variable NOBODY for the header Authorization"},
+		{[]string{"http://host", "-body={}", "-other-caller-env=Authorization=NOBODY"}, 2, "the environment variable NOBODY for the header Authorization"},
 		{[]string{"http://host", "-body={}", "-timeout=0s"}, 2, "--timeout must be above 0"},
 		{[]string{"http://host", "-body={}", "-total=0s"}, 2, "--total must be above 0"},
 		{[]string{"http://host", "-no-body", "-plan"}, 0, "samekey check sends at most "},

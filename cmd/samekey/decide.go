@@ -49,7 +49,7 @@ func newDecider(env environment, cmd *cobra.Command, names bool, d *decision) *d
 		most = 50
 	}
 	cmd.Args = takes(0, most)
-	cmd.Long += "\n\nThe command shows the change and asks. It writes only if the record is still as shown. The\nrecord keeps who decided what, and when.\n\n" + refHelp
+	cmd.Long += "\n\nThe command shows the change and asks. It writes only if the record has not\nchanged since. The record stores the decision, the person's name and the time.\n\n" + refHelp
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ref := args
 		if p.find.key != "" && names {
@@ -118,7 +118,7 @@ func (p *decider) run(ctx context.Context, ref []string, d *decision) (err error
 
 // dismiss removes a message that isn't a ticket from the list.
 func (p *decider) dismiss(ctx context.Context, pk string) error {
-	if yes, err := p.c.agreed(p.env, p.op.place, "The message is removed from the list. The queue of tickets no longer has it, and no operation is lost."); !yes {
+	if yes, err := p.c.agreed(p.env, p.op.place, "The message is removed from the list. It is no longer in the queue of tickets, and no operation is lost."); !yes {
 		return err
 	}
 	switch done, err := stream.Dismiss(ctx, p.op.store, pk); {
@@ -145,7 +145,7 @@ type changed struct {
 // changeExits sets the exit codes of a command that changes a record.
 func changeExits(cmd *cobra.Command) *cobra.Command {
 	return exitCodes(cmd, map[int]string{
-		exitDone: "done, or shown with --dry-run", exitFailed: "failed, not confirmed, or refused since the record has changed", exitFound: "no record matches",
+		exitDone: "done, or shown with --dry-run", exitFailed: "failed, not confirmed, or refused because the record has changed", exitFound: "no record matches",
 	})
 }
 
@@ -185,9 +185,9 @@ func newForget(env environment) *cobra.Command {
 	}
 	newDecider(env, cmd, false, &decision{wish: func() records.Wish { return records.Wish{Do: records.Forget, Loss: loss} }})
 	fs := cmd.Flags()
-	fs.BoolVar(&loss.Held, "lose-attempt", false, "forget it although an attempt may be at work")
-	fs.BoolVar(&loss.Work, "lose-work", false, "forget it although work or calls may be done: a new request does them again")
-	fs.BoolVar(&loss.Jobs, "lose-jobs", false, "forget it although jobs are undelivered (a late drain may still deliver them)")
+	fs.BoolVar(&loss.Held, "lose-attempt", false, "forget the operation even if an attempt may still run")
+	fs.BoolVar(&loss.Work, "lose-work", false, "forget the operation even if work or calls may be done: a new request does them again")
+	fs.BoolVar(&loss.Jobs, "lose-jobs", false, "forget the operation even if jobs are undelivered (a late drain may still deliver them)")
 	return changeExits(cmd)
 }
 
@@ -213,7 +213,7 @@ func newSettle(env environment) *cobra.Command {
 
   --result JSON   the call was made, and this is its result (samekey get shows the fields)
   --not-made      the call had no effect, and is made once more
-  --risk-twice    nobody knows: the call is made once more, and may happen twice
+  --risk-twice    the outcome stays unknown: the call is made once more, and may happen twice
   --ask           the completer asks the provider, if the phase has a look-up (idem.LookUp)
 
 A wrong outcome can be corrected until an attempt has used it.`,

@@ -32,9 +32,9 @@ func newDoctor(env environment) *cobra.Command {
 	}
 	fs := cmd.Flags()
 	op := newOperator(env, fs)
-	fs.StringVar(&opt.Stack, "stack", "", "CloudFormation `STACK` with the functions")
+	fs.StringVar(&opt.Stack, "stack", "", "CloudFormation `STACK` that contains the functions")
 	fs.StringArrayVar(&opt.Functions, "function", nil, "also examine this `FUNCTION`; may be repeated")
-	fs.StringVar(&opt.As, "as", "", "check the permissions of a `ROLE` on the table, with the caller's credentials: function, worker or operator")
+	fs.StringVar(&opt.As, "as", "", "check that your credentials have the permissions on the table that `ROLE` needs: function, worker or operator")
 	fs.DurationVar(&opt.ClientRetries, "client-retries", 0, "longest `TIME` over which a client retries, such as 72h")
 	fs.DurationVar(&opt.ProviderRemembers, "provider-remembers", 24*time.Hour, "`TIME` for which the provider remembers a key (Stripe: 24h for API v1, 720h for v2)")
 	fs.BoolVar(&strict, "strict", false, "also fail if a check could not be made")
@@ -79,7 +79,7 @@ func newDoctor(env environment) *cobra.Command {
 		return nil
 	}
 	return exitCodes(cmd, map[int]string{
-		exitDone: "the checks that could be made found no mistake", exitFailed: "failed, or nothing could be checked",
+		exitDone: "no mistake was found by the checks that could be made", exitFailed: "failed, or nothing could be checked",
 		exitFound: "mistakes found; with --strict also: a check could not be made",
 	})
 }
@@ -94,7 +94,7 @@ func (op *operator) onlyTable() string {
 	if at == "" || op.env.getenv("AWS_ENDPOINT_URL") != "" {
 		return ""
 	}
-	return "not asked: DynamoDB is at " + at + "; to ask the other services too, set AWS_ENDPOINT_URL"
+	return "only DynamoDB was asked, at " + at + "; to ask the other services too, set AWS_ENDPOINT_URL"
 }
 
 func (e environment) printDoctor(r *doctor.Report) (err error) {

@@ -134,8 +134,8 @@ func TestOnlyTheTableIsAsked(t *testing.T) {
 		want string
 	}{
 		{"", nil, ""},
-		{"http://flag", map[string]string{"AWS_ENDPOINT_URL_DYNAMODB": "http://env"}, "not asked: DynamoDB is at http://flag; to ask the other services too, set AWS_ENDPOINT_URL"},
-		{"", map[string]string{"AWS_ENDPOINT_URL_DYNAMODB": "http://env"}, "not asked: DynamoDB is at http://env; to ask the other services too, set AWS_ENDPOINT_URL"},
+		{"http://flag", map[string]string{"AWS_ENDPOINT_URL_DYNAMODB": "http://env"}, "only DynamoDB was asked, at http://flag; to ask the other services too, set AWS_ENDPOINT_URL"},
+		{"", map[string]string{"AWS_ENDPOINT_URL_DYNAMODB": "http://env"}, "only DynamoDB was asked, at http://env; to ask the other services too, set AWS_ENDPOINT_URL"},
 		{"http://flag", map[string]string{"AWS_ENDPOINT_URL": "http://all"}, ""},
 	} {
 		op := &operator{account: account{endpoint: tt.flag, env: environment{getenv: func(name string) string { return tt.env[name] }}}}

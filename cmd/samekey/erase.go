@@ -43,18 +43,18 @@ func newErase(env environment) *cobra.Command {
 	e := &eraser{}
 	cmd := &cobra.Command{
 		Use: "erase --caller SCOPE [FLAGS]", Short: "Erase a caller and its answers from finished records",
-		Long: `Erases a caller and all answers that were stored for it, when a person asks for deletion.
-The command reads the whole table, shows the scopes with their numbers of records, and asks.
-It erases finished and expired records that are still as it read them; each keeps who decided,
-and when. The keys stay taken until the records expire: a retry gets 410 and does not run.
+		Long: `Erases a caller and all answers to the caller, for a person who asks for deletion. The command
+reads the whole table, shows how many records each scope has, and asks. It erases finished and
+expired records that did not change meanwhile; each record stores who decided, and when. The
+keys stay in use until the records expire: a retry gets 410 and does not run.
 
-Unfinished operations and undelivered jobs are listed and left: settle, redrive or cancel
+Unfinished operations and undelivered jobs are listed, not erased: settle, redrive or cancel
 them, then erase again. Sealed records need --keys-from.
 
-A SCOPE matches the caller in every tenant, operation and namespace; a bare subject also under
-every issuer and API. With --namespace as a flag, records of other namespaces are left.
+A SCOPE matches the caller in every tenant, operation and namespace. A bare subject also
+matches under every issuer and API. The flag --namespace limits erase to one namespace.
 
-FailedBucket keeps images of records for 30 days: erase can't reach them.`,
+The bucket FailedBucket stores copies of records for 30 days: erase can't reach the copies.`,
 		Args: takes(0, 0),
 	}
 	fs := cmd.Flags()
@@ -75,7 +75,7 @@ FailedBucket keeps images of records for 30 days: erase can't reach them.`,
 	}
 	return exitCodes(cmd, map[int]string{
 		exitDone: "all records are erased, or shown with --dry-run", exitFailed: "failed or not confirmed; some records may be erased: run the command again",
-		exitFound: "the caller has no record; or some are left: unfinished, with undelivered jobs, sealed, or in another namespace",
+		exitFound: "the caller has no record; or some records were not erased: unfinished, with undelivered jobs, sealed, or in another namespace",
 	})
 }
 
@@ -102,7 +102,7 @@ func (e *eraser) run(ctx context.Context, env environment) error {
 		rep.Callers[rec.Scope]++
 	}
 	if len(todo) > 0 {
-		says := []string{fmt.Sprintf("Records to erase: %d. Their keys stay taken until they expire; retries get 410.", len(todo))}
+		says := []string{fmt.Sprintf("Records to erase: %d. Their keys stay in use until the records expire; retries get 410.", len(todo))}
 		for _, of := range slices.Sorted(maps.Keys(rep.Callers)) {
 			says = append(says, fmt.Sprintf("  %d of %s", rep.Callers[of], plain.Line(of)))
 		}
@@ -151,10 +151,10 @@ func (e *eraser) print(env environment, rep *erased) error {
 		}
 		err = env.section([]string{"LEFT", "WHY"}, rows)
 		if rep.Sealed > 0 {
-			err = errors.Join(err, env.say("%d sealed records may belong to this caller and were left: %s", rep.Sealed, sealedText(e.op.sealer, e.found.Why)))
+			err = errors.Join(err, env.say("%d sealed records may belong to this caller and were not erased: %s", rep.Sealed, sealedText(e.op.sealer, e.found.Why)))
 		}
 		if rep.Unreadable > 0 {
-			err = errors.Join(err, env.say("%d records that this version can't read may belong to this caller and were left", rep.Unreadable))
+			err = errors.Join(err, env.say("%d records that this version can't read may belong to this caller and were not erased", rep.Unreadable))
 		}
 		err = errors.Join(err, env.say("erased: %d", rep.Erased))
 	}

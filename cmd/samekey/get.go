@@ -30,7 +30,7 @@ func newGet(env environment) *cobra.Command {
 	op := newOperator(env, fs)
 	find := newFinder(op, fs)
 	fs.BoolVar(&opt.Data, "data", false, "also print results of phases, args of jobs, the request and the answer; they may be personal data")
-	fs.DurationVar(&opt.Grace, "grace", state.DefaultGrace, "the completer's grace")
+	fs.DurationVar(&opt.Grace, "grace", state.DefaultGrace, "the completer's grace, the time for which it leaves an operation to the client")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := find.check(args); err != nil {
 			return err
@@ -107,7 +107,7 @@ func (e environment) printStory(s *records.Story) (err error) {
 		if p.Unknown {
 			result = "OUTCOME UNKNOWN: the call may have been made"
 			if p.Reads != "" {
-				result += "; its result is like " + p.Reads
+				result += "; the result would look like " + p.Reads
 			}
 		}
 		rows = append(rows, []string{p.Name, at(p.Committed), took, result})

@@ -65,10 +65,10 @@ Entries with the same reason, route and place share a row, which shows the oldes
                which the worker ends without people
 --caller       reads the whole table, and lists all operations of one caller, finished
                ones too, the newest first
---stats        counts the records by state, route and age: of a sample, or with --scan of
-               the whole table
---fingerprints reads the whole table, and counts the records that need each secret and
-               scheme of fingerprints; a secret that no record needs can be removed`,
+--stats        counts the records of a sample by state, route and age; with --scan, it
+               counts the records of the whole table
+--fingerprints reads the whole table, and counts the records for each secret and scheme of
+               fingerprints; a secret that no record needs can be removed`,
 		Args: takes(0, 0),
 	}
 	fs := cmd.Flags()
@@ -115,15 +115,15 @@ func (l *lister) register(env environment, fs *pflag.FlagSet) {
 	fs.StringSliceVar(&l.reasons, "reason", nil, "list only these `REASONS`, separated by commas: "+strings.Join(state.ReasonNames(true), ", ")+"; with --scan also "+strings.Join(state.ReasonNames(false), ", "))
 	fs.StringVar(&l.route, "route", "", "list only operations of this `ROUTE`")
 	fs.DurationVar(&l.older, "older", 0, "list only entries that are older than `TIME`")
-	fs.IntVar(&l.max, "max", 1000, "maximum number of rows, or entries of --json, to print; the rest is counted")
+	fs.IntVar(&l.max, "max", 1000, "print at most this many rows, or entries of --json, and count the rest")
 	fs.BoolVar(&l.each, "each", false, "print a row for each record")
 	fs.BoolVar(&l.scan, "scan", false, "read the whole table, and list all unfinished work")
-	fs.StringVar(&l.caller, "caller", "", "list all operations of this caller: a `SCOPE` as samekey get prints it, or a bare subject, which matches the subject in every kind of scope and in every namespace")
+	fs.StringVar(&l.caller, "caller", "", "list all operations of this caller: a `SCOPE` as samekey get prints it, or a bare subject to find in every kind of scope and every namespace")
 	fs.BoolVar(&l.stats, "stats", false, "count the records by state, route and age")
-	fs.BoolVar(&l.needs, "fingerprints", false, "count the records that need each secret and scheme of fingerprints")
+	fs.BoolVar(&l.needs, "fingerprints", false, "count the records for each secret and scheme of fingerprints")
 	l.op.registerKeys(fs)
 	fs.Float64Var(&l.pages, "pages", 4, "scan: 1-MB pages to read per second; a page costs 128 read units")
-	fs.DurationVar(&l.grace, "grace", state.DefaultGrace, "scan: the completer's grace")
+	fs.DurationVar(&l.grace, "grace", state.DefaultGrace, "scan: the completer's grace, the time for which it leaves an operation to the client")
 }
 
 // list returns nil only with an error.
@@ -294,9 +294,9 @@ func (l *lister) print(rep *listed) error {
 	case !rep.Complete:
 		counts = append(counts, "the list is incomplete")
 	case len(rep.ByReason) == 0 && rep.Others == 1:
-		counts = append(counts, "no entry matches; 1 other waits")
+		counts = append(counts, "no entry matches; 1 other entry waits")
 	case len(rep.ByReason) == 0 && rep.Others > 0:
-		counts = append(counts, fmt.Sprintf("no entry matches; %d others wait", rep.Others))
+		counts = append(counts, fmt.Sprintf("no entry matches; %d other entries wait", rep.Others))
 	case len(rep.ByReason) == 0:
 		counts = append(counts, "nothing waits for people")
 	}

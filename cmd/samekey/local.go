@@ -86,7 +86,7 @@ func runLocal(ctx context.Context, env environment, opts stack.Options, uiPort i
 		ready.UI = page.URL()
 		go func() { served <- page.Serve(ctx) }()
 	}
-	env.note("ready at %s; Ctrl-C ends it. To use samekey list, get and the other commands in another terminal:", ready.API)
+	env.note("ready at %s; Ctrl-C stops samekey local. To use samekey list, get and the other commands in another terminal:", ready.API)
 	for _, line := range running.Exports() {
 		env.note("  %s", line)
 	}
@@ -150,18 +150,18 @@ func newLocalFlags(env environment) *localFlags {
 func (f *localFlags) register(fs *pflag.FlagSet) {
 	opts := &f.opts
 	fs.StringVar(&opts.Template, "template", defaultTemplate, "SAM template `FILE`")
-	fs.StringVar(&opts.StackName, "stack-name", "local", "AWS::StackName, the prefix of names")
+	fs.StringVar(&opts.StackName, "stack-name", "local", "value of AWS::StackName, the prefix of resource names")
 	fs.IntVar(&opts.APIPort, "api-port", opts.APIPort, "port of the APIs; 0 takes any free port")
 	fs.IntVar(&opts.ControlPort, "control-port", opts.ControlPort, "port of the control server; 0 takes any free port")
 	fs.IntVar(&f.uiPort, "ui-port", f.uiPort, "port of the page of samekey ui; 0 takes any free port")
 	fs.BoolVar(&opts.TTL, "ttl", false, "turn on TTL: DynamoDB Local removes items within a second after they expire")
 	fs.BoolVar(&opts.Metrics, "metrics", false, "also log the functions' metrics (lines of JSON for CloudWatch)")
 	fs.BoolVar(&opts.Watch, "watch", false, "rebuild and restart a function when its Go files change, and all when the template changes")
-	fs.BoolVar(&f.follow, "with-parent", false, "end with the parent process, or on Linux when the parent make gets a SIGINT")
+	fs.BoolVar(&f.follow, "with-parent", false, "end when the parent process ends; on Linux also when the parent is make and gets a SIGINT")
 	fs.Func("parameter", "set a parameter of the template, `NAME=VALUE`; may be repeated", pair(opts.Parameters))
 	fs.Func("env", "set a variable of all functions, `NAME=VALUE`; may be repeated", pair(opts.Environment))
 	fs.Func("process", "also run this program, `NAME=COMMAND`, split at spaces; may be repeated", add(&f.processes))
-	fs.Func("process-url", "URL of a --process, `NAME=URL`; {NAME} in --parameter and --env stands for the URL", add(&f.urls))
+	fs.Func("process-url", "URL of a --process, `NAME=URL`; the URL replaces {NAME} in --parameter and --env", add(&f.urls))
 }
 
 // options returns the options from flags and environment. Flags win.

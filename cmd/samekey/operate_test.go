@@ -110,7 +110,7 @@ func TestSettleAnswerAsks(t *testing.T) {
 		shown string
 	}{
 		"a text":      {[]string{"--result", `"ch\u005f1"`}, "The call of phase \"charge_created\" returned the text ch_1\n"},
-		"not made":    {[]string{"--not-made"}, "charge_created\" had no effect. It is made once more.\n"},
+		"not made":    {[]string{"--not-made"}, "charge_created\" had no effect. The call is made once more.\n"},
 		"risk twice":  {[]string{"--risk-twice"}, "may have its effect twice.\n"},
 		"an answer":   {[]string{"--answer", "410", "--body", "gone\x1b[2J"}, "POST /rides ends: the client gets 410 from now on, with 8 bytes:\ngone [2J\n"},
 		"the summary": {[]string{"--not-made"}, "Stuck, and waits for people: the outcome of phase"},
@@ -187,7 +187,7 @@ func TestListedBesideTheRecord(t *testing.T) {
 			pk = e.PK
 		}
 		d.ok(t, "settle", "--yes", "--not-made", pk)
-		shows(t, d, "its message has not come since: redrive the dead-letter queue", "list", "--each")
+		shows(t, d, "its message was not delivered since: redrive the dead-letter queue", "list", "--each")
 		sweep(t, d, jobs.Route{})
 		shows(t, d, "blocked since", "get", pk)
 		if err := take(nil); err != nil || calls != 2 {
@@ -202,7 +202,7 @@ func TestListedBesideTheRecord(t *testing.T) {
 			t.Fatal(err)
 		}
 		shows(t, d, pk, "list", "--each")
-		d.fails(t, exitFound, "not a record, but a message of the tickets' queue: not a ticket; samekey forget "+pk+" removes it from the list", "get", pk)
+		d.fails(t, exitFound, "this is not a record, but a message of the tickets' queue: not a ticket; samekey forget "+pk+" removes it from the list", "get", pk)
 		d.fails(t, exitFound, "the list has no message", "forget", "--yes", state.NoTicket+"m2")
 		d.fails(t, exitFailed, "not confirmed", "forget", pk)
 		shows(t, d, "dismissed", "forget", "--yes", pk)
@@ -336,7 +336,7 @@ func TestForget(t *testing.T) {
 	d.fails(t, 1, "committed work", "forget", "--yes", "--lose-jobs", rec.PK)
 	d.fails(t, 1, "not confirmed", "forget", "--lose-jobs", "--lose-work", rec.PK)
 	code, stdout, stderr := call(t, d.env, "forget", "--yes", "--lose-jobs", "--lose-work", rec.PK)
-	says(t, "forget", scrubbed(stdout+stderr), "forgotten: operation OPERATION, by jane; its jobs are removed, ", `the work: phases ["ride_created" "charge_created"]`, "(--lose-work)\n", "(--lose-jobs)")
+	says(t, "forget", scrubbed(stdout+stderr), "forgotten: operation OPERATION, by jane; the jobs are removed, ", `the work: phases ["ride_created" "charge_created"]`, "(--lose-work)\n", "(--lose-jobs)")
 	if code != 0 {
 		t.Fatal(stderr)
 	}

@@ -34,11 +34,12 @@ func newRedrive(env environment) *cobra.Command {
 	var names []string
 	cmd := &cobra.Command{
 		Use: "redrive {REF | --key KEY --scope SCOPE | --all | --kind KIND | --error TEXT | --older TIME} [JOB...] [FLAGS], or redrive --removed --function WORKER FILE...", Short: "Deliver parked jobs again",
-		Long: `Has parked jobs delivered again. Mend the cause of their failures first. With a record:
-its jobs, or those that JOB names by id or by PHASE.INDEX. Without a record: all jobs of
-the table (with --namespace as a flag: of the namespace) that match every filter.
+		Long: `Delivers parked jobs again. Mend the cause of their failures first. With a record, redrive
+takes all jobs of the record, or each JOB named by id or by PHASE.INDEX. Without a record,
+it takes the jobs of the table that match every filter; the flag --namespace limits it to one
+namespace.
 
-With --removed it replays batches of the stream that Lambda gave up. Each FILE is an object
+With --removed, redrive replays stream batches that Lambda gave up. Each FILE is an object
 of the stack's FailedBucket, or a folder of objects. The worker gets only the records that
 DynamoDB has removed from the table by TTL; the sweep finds the others. Jobs that were
 delivered are delivered again, with the same ids.`,
@@ -51,7 +52,7 @@ delivered are delivered again, with the same ids.`,
 	fs.StringVar(&m.jobs.Cause, "error", "", "redrive only jobs whose last error contains `TEXT`")
 	fs.DurationVar(&m.jobs.Older, "older", 0, "redrive only jobs of records that have waited longer than `TIME`")
 	cmd.Args = takes(0, 10_000)
-	fs.BoolVar(&m.removed, "removed", false, "replay failed batches of the stream whose records are gone from the table")
+	fs.BoolVar(&m.removed, "removed", false, "replay records of failed stream batches that TTL has removed from the table")
 	fs.StringVar(&m.function, "function", "", "with --removed: name or ARN of the `WORKER` (the stack's output WorkerArn)")
 	byName(cmd, &names)
 	run := cmd.RunE
@@ -67,7 +68,7 @@ delivered are delivered again, with the same ids.`,
 		}
 		if m.all || m.jobs != (records.Parked{}) {
 			if len(args) > 0 || m.find.key != "" || m.jobs.Older < 0 || m.c.by == "" {
-				return wrongCallf("a filter needs --by or USER, and excludes a record; --older must not be negative")
+				return wrongCallf("a filter needs --by or USER, and can't be combined with a record; --older must not be negative")
 			}
 			return m.run(cmd.Context())
 		}
@@ -75,7 +76,7 @@ delivered are delivered again, with the same ids.`,
 	}
 	return exitCodes(cmd, map[int]string{
 		exitDone:   "done, or shown with --dry-run",
-		exitFailed: "failed, not confirmed, or refused since a record has changed: run the command again for the rest",
+		exitFailed: "failed, not confirmed, or refused because a record has changed: run the command again for the rest",
 		exitFound:  "no record or no parked job matches",
 	})
 }
@@ -84,7 +85,7 @@ func newCancel(env environment) *cobra.Command {
 	var names []string
 	cmd := &cobra.Command{
 		Use: "cancel {REF | --key KEY --scope SCOPE} [JOB...] [FLAGS]", Short: "Cancel later jobs whose delivery has not begun",
-		Long: `Removes later jobs of a record: all, or those that JOB names by id or by PHASE.INDEX. A job
+		Long: `Removes later jobs of a record: all, or each JOB named by id or by PHASE.INDEX. A job
 whose delivery has begun stays, since it may have arrived. An overdue job whose delivery has
 not begun can still be cancelled.`,
 	}

@@ -53,7 +53,7 @@ waits until the run ends. To look without changing anything, use samekey list --
 		case out.FunctionError != nil:
 			var told struct{ ErrorMessage string }
 			_ = json.Unmarshal(out.Payload, &told) // if it can't be decoded, only the kind of error is shown
-			return fmt.Errorf("the sweep failed: %s: %s; the next run tries the rest first", *out.FunctionError, told.ErrorMessage)
+			return fmt.Errorf("the sweep failed: %s: %s; the next run begins with the rest", *out.FunctionError, told.ErrorMessage)
 		}
 		var rep stream.Report
 		if err := json.Unmarshal(out.Payload, &rep); err != nil {
@@ -73,5 +73,5 @@ waits until the run ends. To look without changing anything, use samekey list --
 		}
 		return err
 	}
-	return exitCodes(cmd, map[int]string{exitDone: "done, or the run's time was up: the next run continues"})
+	return exitCodes(cmd, map[int]string{exitDone: "done, or stopped by the run's time limit: the next run continues"})
 }

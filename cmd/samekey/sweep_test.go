@@ -54,7 +54,7 @@ func TestSweepIsTheWorkers(t *testing.T) {
 		"failed": {
 			lambdaSays{answer: `{"errorMessage":"scan of segment 1"}`, fault: "Unhandled"},
 			nil, 1,
-			"samekey sweep: the sweep failed: Unhandled: scan of segment 1; the next run tries the rest first\n",
+			"samekey sweep: the sweep failed: Unhandled: scan of segment 1; the next run begins with the rest\n",
 		},
 		"no worker": {
 			lambdaSays{answer: `"hello"`},

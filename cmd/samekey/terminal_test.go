@@ -178,7 +178,7 @@ func TestDecisionsOnATerminal(t *testing.T) {
 		s.answered("omar", "later-key", later, later)
 		s.run("cancel --key later-key --scope jwt:omar --dry-run 0.1", 0,
 			"Done: retries get 201. 2 jobs are undelivered.",
-			"The delivery of these jobs has not begun. They are removed and never done:",
+			"The delivery of these jobs has not begun. They are removed and never delivered:",
 			".0.1 mail, for 2000-01-01 01:00:00 UTC")
 		for _, c := range []shown{
 			{"retry", 2, `too many arguments, from "and" on; usage: samekey retry {REF | --key KEY [--scope SCOPE]} [FLAGS]`},
@@ -195,8 +195,8 @@ func TestDecisionsOnATerminal(t *testing.T) {
 		s.asked(strings.NewReader("n\n"), `settle --result "ch_1" --by omar REF`, 1, "not confirmed: nothing was changed (--yes skips the question)")
 		s.run("settle --risk-twice --dry-run --json REF", 0,
 			`Stuck, and waits for people: the outcome of phase "charge_created" is unknown: timeout.`,
-			`The call of phase "charge_created" may have been made. It is made once more, and may have its`,
-			"The operation is opened: only the client's next retry with the same key continues it, since the request is not")
+			`The call of phase "charge_created" may have been made. The call is made once more, and may have its`,
+			"The operation becomes open: only the client's next retry with the same key continues it, since the request is not")
 		s.run("settle --answer 410 --dry-run REF", 0,
 			"POST /rides ends: the client gets 410 from now on, with 0 bytes:",
 			"The answer is replayed until 2000-01-02 00:00:00 UTC, or longer while jobs are undelivered; after that a")
@@ -205,8 +205,8 @@ func TestDecisionsOnATerminal(t *testing.T) {
 			"idem: settle 1quBvEzc: store is unavailable: dynamo: commit: the store refuses the call: operation")
 		s.as.set(nil)
 		s.run("settle --not-made --yes --json --by omar REF", 0,
-			`The call of phase "charge_created" had no effect. It is made once more.`,
-			"The operation is opened: only the client's next retry with the same key continues it, since the request is not",
+			`The call of phase "charge_created" had no effect. The call is made once more.`,
+			"The operation becomes open: only the client's next retry with the same key continues it, since the request is not",
 			`"done": "open: only the client's next retry with the same key continues it, since the request is not`)
 		s.run("retry --yes REF", 1,
 			"the operation is not stuck: only the client's next retry with the same key continues it, since the request is")
@@ -224,7 +224,7 @@ func TestDecisionsOnATerminal(t *testing.T) {
 		s.run("forget --lose-work --lose-jobs --yes REF", 0,
 			"the answer 201: a retry runs the request AGAIN, under other derived keys (--lose-work)",
 			`1 undelivered jobs, of the kinds ["mail"] (--lose-jobs); a drain may have delivered 1 of them, or`,
-			", by bill; its jobs are removed, but a late drain may still deliver them:")
+			", by bill; the jobs are removed, but a late drain may still deliver them:")
 	})
 }
 
@@ -254,17 +254,17 @@ func TestEraseOnATerminal(t *testing.T) {
 			"idem: erase oFjsr4Rb: store is unavailable: dynamo: commit: the store refuses the call: operation")
 		s.as.set(nil)
 		s.run("erase --caller jwt:jane --dry-run --json", 3,
-			"Records to erase: 3. Their keys stay taken until they expire; retries get",
+			"Records to erase: 3. Their keys stay in use until the records expire; retries get",
 			`": "the record has undelivered jobs"`,
 			`"unreadable": 1,`)
 		s.asked(&meanwhile{func() {
 			if _, err := s.engine.Forget(s.Context(), state.TicketFor(s.record(s.T)), "omar", idem.Loss{Work: true}); err != nil {
 				s.Error(err)
 			}
-		}, strings.NewReader("y\n")}, "erase --caller jwt:jane", 3, "Records to erase: 3. Their keys stay taken until they expire; retries get", "the record changed meanwhile: erase again", "1 records that this version can't read may belong to this caller and were left")
+		}, strings.NewReader("y\n")}, "erase --caller jwt:jane", 3, "Records to erase: 3. Their keys stay in use until the records expire; retries get", "the record changed meanwhile: erase again", "1 records that this version can't read may belong to this caller and were not erased")
 		s.answered("jane", "one-more-key")
 		s.run("erase --caller jwt:jane --yes --json", 3,
-			"Records to erase: 2. Their keys stay taken until they expire; retries get",
+			"Records to erase: 2. Their keys stay in use until the records expire; retries get",
 			"2 of jwt:jane",
 			`"jwt:jane": 2`)
 		s.as.set(func(op string) error {
@@ -295,10 +295,10 @@ func TestRedriveOnATerminal(t *testing.T) {
 		park()
 		time.Sleep(time.Hour) // the bubble's time
 		for _, c := range []shown{
-			{"--all REF", 2, "a filter needs --by or USER, and excludes a record; --older must not be negative"},
-			{"--all --key k", 2, "a filter needs --by or USER, and excludes a record; --older must not be negative"},
-			{"--older -1s", 2, "a filter needs --by or USER, and excludes a record; --older must not be negative"},
-			{"--all --by=", 2, "a filter needs --by or USER, and excludes a record; --older must not be negative"},
+			{"--all REF", 2, "a filter needs --by or USER, and can't be combined with a record; --older must not be negative"},
+			{"--all --key k", 2, "a filter needs --by or USER, and can't be combined with a record; --older must not be negative"},
+			{"--older -1s", 2, "a filter needs --by or USER, and can't be combined with a record; --older must not be negative"},
+			{"--all --by=", 2, "a filter needs --by or USER, and can't be combined with a record; --older must not be negative"},
 			{"--older 1h --dry-run", 0, "Jobs to redrive: 3, of 2 records (fax 1, mail 2). Their failures are counted from zero"},
 			{"--older 61m", 3, "no parked job matches"},
 			{"--dry-run ID.0.1", 0, "Jobs to redrive: 1. Their failures are counted from zero again."},
@@ -382,7 +382,7 @@ func TestPrintStory(t *testing.T) {
 		"everything": {full, []string{
 			"record  v1#rides#h\nclaimed  2000-01-01 00:00:00.000 UTC\nstate  stuck\nsealed  no permission\n\nWaits for people.\n",
 			"1  client  2000-01-01 00:00:00.000  rides  died  gone\n", "2  retry  unknown  stuck  a guess\n",
-			`ride  2000-01-01 00:00:00.000  1ms  {"id":1}`, "tax  unknown  unknown", "mail  unknown  unknown  OUTCOME UNKNOWN: the call may have been made\n", `made; its result is like "TEXT"`,
+			`ride  2000-01-01 00:00:00.000  1ms  {"id":1}`, "tax  unknown  unknown", "mail  unknown  unknown  OUTCOME UNKNOWN: the call may have been made\n", `made; the result would look like "TEXT"`,
 			"maps, route  k1  recorded  2000-01-01 00:00:00.000", "bank #2  k2  in doubt  unknown", "\nCalls: one is missing.\n",
 			`O.0.0  mail  ride  later, 2000-01-01 00:00:00.000  3  550  "x"`, "O.0.1  parked  0",
 			"Answer: 201, 7 bytes in the record.\n  Accept: a, b\n  a ride\n", "completer: POST /rides?a=b\n  a body\n", "2000-01-01 00:00:00.000  omar  retry  stuck  open",
@@ -467,7 +467,7 @@ func TestScansOnATerminal(t *testing.T) {
 		s.run("retry DERIVED", 1,
 			`the call of phase "charge_created" is in doubt: give its result as JSON, or say that it`)
 		s.run("settle --not-made --yes REF", 0,
-			"The operation is opened: only the client's next retry with the same key continues it, since the request is not",
+			"The operation becomes open: only the client's next retry with the same key continues it, since the request is not",
 			"open: only the client's next retry with the same key continues it, since the request is not stored")
 		if _, err := s.pay(s.Context(), &calls); err != nil {
 			s.Fatal(err)
@@ -541,11 +541,11 @@ func TestListOnATerminal(t *testing.T) {
 			{"--max 0", 0, "parked: 4; unknown: 1"},
 			{"--each --max 2 --json", 0, `"last_err": "550 no such mail",`},
 			{"--older 62m", 0, "parked  2  1h3m0s  1  POST /rides  job mail"},
-			{"--older 2h", 0, "no entry matches; 5 others wait"},
-			{"--route /other", 0, "no entry matches; 5 others wait"},
-			{"--reason stuck", 0, "no entry matches; 5 others wait"},
+			{"--older 2h", 0, "no entry matches; 5 other entries wait"},
+			{"--route /other", 0, "no entry matches; 5 other entries wait"},
+			{"--reason stuck", 0, "no entry matches; 5 other entries wait"},
 			{"--reason stuck,undelivered", 2, "the index has no entries with --reason undelivered; add --scan"},
-			{"--scan --reason stuck", 0, "no entry matches; 9 others wait; 6 items seen"},
+			{"--scan --reason stuck", 0, "no entry matches; 9 other entries wait; 6 items seen"},
 			{"--scan --reason unknown", 0, "unknown: 1; 6 items seen"},
 			{"--scan --grace 1h", 0, "parked  4  1h3m5s  1  POST /rides  job fax"},
 		} {
@@ -683,13 +683,13 @@ func TestMoreOnATerminal(t *testing.T) {
 		}
 		s.run("retry --json --yes REF", 0,
 			"Stuck, and waits for people: the bank is gone.",
-			"The operation is opened: only the client's next retry with the same key continues it, since the request is not",
+			"The operation becomes open: only the client's next retry with the same key continues it, since the request is not",
 			`"done": "open: only the client's next retry with the same key continues it, since the request is not`)
 		s.answered("omar", "omar-key")
 		s.as.set(refusingOps("AccessDeniedException", "GetItem"))
 		s.run("erase --caller jwt:jane --dry-run", 3, "the operation is not finished")
 		s.run("erase --caller jwt:omar --dry-run", 0,
-			"Records to erase: 1. Their keys stay taken until they expire; retries get",
+			"Records to erase: 1. Their keys stay in use until the records expire; retries get",
 			"1 of jwt:omar")
 	})
 }
@@ -715,12 +715,12 @@ func TestSealedOnATerminal(t *testing.T) {
 		s.run("settle --answer 410 --yes REF", 1,
 			"sealed: no data key: give --keys-from a program that has the keys; nothing")
 		s.run("erase --caller jwt:jane --yes", 3,
-			"Records to erase: 1. Their keys stay taken until they expire; retries get",
+			"Records to erase: 1. Their keys stay in use until the records expire; retries get",
 			"1 of jwt:jane",
-			"1 sealed records may belong to this caller and were left: no data key:")
+			"1 sealed records may belong to this caller and were not erased: no data key:")
 		s.answered("jane", customersKey+"-2")
 		s.run("erase --caller jwt:jane --yes", 3,
-			"2 sealed records may belong to this caller and were left: no data key:")
+			"2 sealed records may belong to this caller and were not erased: no data key:")
 		s.run("erase --caller jwt:jane --yes --json", 3, `"left": {},`, `"sealed": 2,`, `"callers": {}`)
 		s.as.set(refusingOps("AccessDeniedException", "GetItem"))
 		s.run("erase --caller jwt:jane --yes", 1,
@@ -738,7 +738,7 @@ func TestSealedOnATerminal(t *testing.T) {
 		s.answered("omar", "omar-key")
 		s.keysFrom(s.T, "allowed")
 		s.run("erase --caller jwt:jane --yes", 3,
-			"Records to erase: 1. Their keys stay taken until they expire; retries get")
+			"Records to erase: 1. Their keys stay in use until the records expire; retries get")
 		s.run("erase --caller jwt:nobody --yes --json", 3, "no record of jwt:nobody: 2 records were compared")
 		s.env["SAMEKEY_KEYS_FROM"] = "there-is-no-such-program with arguments"
 		s.run("get REF", 2, "--keys-from there-is-no-such-program with arguments: program: New: exec:")
@@ -770,7 +770,7 @@ func TestOthersItemsOnATerminal(t *testing.T) {
 		s.answered("jane", "a-key")
 		s.as.set(afterCalls(1, "Scan", errors.New("reset")))
 		s.run("erase --caller jwt:jane --segments 1 --dry-run", 0,
-			"Records to erase: 1. Their keys stay taken until they expire; retries get")
+			"Records to erase: 1. Their keys stay in use until the records expire; retries get")
 		s.as.set(nil)
 		s.put("samekey", fakedynamo.Item{"v": &types.AttributeValueMemberN{Value: "1"}}) // a record by its layout, whatever its key
 		s.run("list", 0, "nothing waits for people")

@@ -11,12 +11,12 @@ import (
 	"github.com/samekey/samekey/cmd/samekey/internal/ui"
 )
 
-const uiLong = `Serves a page on 127.0.0.1 about the requests of a table: by state and time, each with a
+const uiLong = `Serves a page on 127.0.0.1 that shows the requests of a table: by state and time, each with a
 timeline of attempts, phases and jobs. The page also lists what waits for people, and offers
 the actions of the other commands; each action asks first.
 
 The printed link contains a token. Whoever has the link can do on the table what your
-credentials can do. Ctrl-C ends the page. See docs/use/ui.md.`
+credentials can do. Ctrl-C stops the page. See docs/use/ui.md.`
 
 func newUI(env environment) *cobra.Command {
 	var addr string

@@ -67,7 +67,7 @@ func newVet(env environment) *cobra.Command {
 			case opt.update && opt.lock == "":
 				return wrongCallf("--update needs --lock")
 			case opt.open && (opt.update || opt.tags != "" || len(args) > 0):
-				return wrongCallf("--open examines the table, not packages: give only --lock beside it")
+				return wrongCallf("--open examines the table, not packages: give only --lock with it")
 			case opt.open:
 				return vetOpen(cmd.Context(), env, op, s, opt.lock)
 			}
@@ -83,7 +83,7 @@ func newVet(env environment) *cobra.Command {
 	}
 	fs := cmd.Flags()
 	fs.StringVar(&opt.lock, "lock", "", "compare phases, scopes and fingerprints with the lock `FILE`")
-	fs.BoolVar(&opt.update, "update", false, "with --lock: write FILE for the present code")
+	fs.BoolVar(&opt.update, "update", false, "with --lock: write the present code's phases, scopes and fingerprints to FILE")
 	fs.StringVar(&opt.tags, "tags", "", "build tags, separated by commas")
 	fs.BoolVar(&opt.open, "open", false, "with --lock: check that the build can finish the table's open operations")
 	op, s = newOperator(env, fs), newScan(env, fs)
@@ -209,7 +209,7 @@ func vetLock(ctx context.Context, env environment, opt vetOptions, pkgs []*packa
 			opt.lock, opt.lock, strings.Join(opt.patterns, " "))
 		return 1, nil
 	case len(changes) == 0 && !next.Equal(file):
-		fmt.Fprintf(env.stdout, "%s: lock: open operations survive the changes: record them with samekey vet --lock %s --update\n", opt.lock, opt.lock)
+		fmt.Fprintf(env.stdout, "%s: lock: open operations survive the changes: record the changes with samekey vet --lock %s --update\n", opt.lock, opt.lock)
 		return 1, nil
 	}
 	return len(changes), nil

@@ -195,7 +195,7 @@ test("keys alone: find, open, act, close", async () => {
   await page.keyboard.press("Enter");
   await page.keyboard.press("ArrowDown"); // the second choice: it was not made
   await page.keyboard.press("Enter");
-  await says(page, "#ask-body", "had no effect. It is made once more.");
+  await says(page, "#ask-body", "had no effect. The call is made once more.");
   await page.keyboard.press("Enter");
   await says(page, "#status", "open: only the client's next retry with the same key continues it");
   const now = await client(stage, { table: "requests", key: "order-keys" });
@@ -318,7 +318,7 @@ test("several at once: parked jobs, and tries without a doubt; a record that has
   await choose("stuck");
   await page.click("#several [data-many=retry]");
   await page.keyboard.press("Enter");
-  await says(page, "#ask-body", "The operation is opened");
+  await says(page, "#ask-body", "The operation becomes open");
   await page.keyboard.press("Enter");
   await says(page, "#status", "2 of 2 done.");
   await sound(page);

@@ -12,7 +12,7 @@ import (
 
 // errInfirm ends the checks that compare with the first answer: they would only
 // report the same fault again.
-const errInfirm = unseen("the API doesn't give the first answer again")
+const errInfirm = unseen("the API doesn't replay the first answer")
 
 // replay sends the first request again.
 func (e *examination) replay(ctx context.Context) (err error) {
@@ -25,7 +25,7 @@ func (e *examination) replay(ctx context.Context) (err error) {
 	e.firm = e.exact || again.replays(first)
 	switch {
 	case !e.exact:
-		e.breaks("replay-differs", fmt.Sprintf("first %s, then %s that differ", was(first), was(again)))
+		e.breaks("replay-differs", fmt.Sprintf("the first answer was %s, the second was %s and differs", was(first), was(again)))
 		if !e.firm { // the answer is from a second run: it has other headers and no mark
 			return nil
 		}
@@ -103,7 +103,7 @@ func (e *examination) quoted(ctx context.Context) error {
 	case err != nil:
 		return err
 	case a.ran(e.again):
-		e.breaks("quoted-another", "the first answer was "+was(e.first)+", this is "+was(a)+": the request ran again")
+		e.breaks("quoted-another", "the first answer was "+was(e.first)+", this answer is "+was(a)+": the request ran again")
 	case a.refused() && e.quotes:
 		e.breaks("bare-refused", strconv.Itoa(a.status))
 	case a.refused():
@@ -121,7 +121,7 @@ func (e *examination) kept(ctx context.Context) error {
 	}
 	a, err := e.send(ctx, e.keyed(e.key("first")))
 	if err == nil && !a.is(e.again) {
-		e.breaks("kept-lost", "the first answer was "+was(e.first)+", this is "+was(a))
+		e.breaks("kept-lost", "the first answer was "+was(e.first)+", this answer is "+was(a))
 	}
 	return err
 }

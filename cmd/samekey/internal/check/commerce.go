@@ -93,42 +93,42 @@ func CommerceRules() []Rule {
 	}
 	const keys, matching, rest = "Idempotency Key Requirements", "Payload Matching", "REST binding"
 	return []Rule{
-		{"replay-differs", "replay", "The same creation again gets the first answer's body and doesn't run again.", in("6.3", keys)},
+		{"replay-differs", "replay", "A repeated creation gets the first answer's body and doesn't run again.", in("6.3", keys)},
 		{"replay-status", "replay", "A replay has the first answer's status.", in("6.3", keys)},
 		{"replay-unmarked", "replay", "A replay has the header `Idempotent-Replayed: true`; a first answer doesn't.", in("6.3", "")},
 		{"key-unechoed", "replay", "Answers echo `Idempotency-Key`.", in("3.1", "")},
 		{"request-id-unechoed", "request-id", "All answers echo `Request-Id`, refusals too.", in("3.1", "")},
 		{"respelled-refused", "equality", "The same JSON in another spelling (order of members, `1.0` for `1`) is the same request.", in("6.2", "")},
 		{"respelled-ran", "equality", "The same JSON in another spelling doesn't run again.", in("6.2", "")},
-		{"null-absent", "equality", "A `null` is not an absent member.", in("6.2", "")},
-		{"array-order", "equality", "The order of arrays counts.", in("6.2", "")},
+		{"null-absent", "equality", "A member that is `null` differs from an absent member.", in("6.2", "")},
+		{"array-order", "equality", "An array in another order is another array.", in("6.2", "")},
 		{"bytes-ignored", "equality", "The same JSON in other bytes is another request.", in("", matching)},
-		{"mismatch-replayed", "mismatch", "The key with another body doesn't get the first answer.", in("6.4", matching)},
-		{"mismatch-ran", "mismatch", "The key with another body doesn't run.", in("6.4", matching)},
-		{"mismatch-status", "mismatch", "The key with another body gets 422 (UCP: 409).", in("6.4", keys)},
-		{"update-reran", "update", "The same update again gets the first answer.", in("6.3", keys)},
+		{"mismatch-replayed", "mismatch", "A known key with another body doesn't get the first answer.", in("6.4", matching)},
+		{"mismatch-ran", "mismatch", "A known key with another body doesn't run.", in("6.4", matching)},
+		{"mismatch-status", "mismatch", "A known key with another body gets 422 (UCP: 409).", in("6.4", keys)},
+		{"update-reran", "update", "A repeated update gets the first answer.", in("6.3", keys)},
 		{"update-unmarked", "update", "A replay of an update is marked; the first answer isn't.", in("6.3", "")},
-		{"update-mismatch", "update", "The key of an update is refused with another body.", in("6.4", matching)},
-		{"complete-reran", "complete", "The same completion again gets the first answer.", in("6.3", keys)},
+		{"update-mismatch", "update", "Another body under the key of an update is refused.", in("6.4", matching)},
+		{"complete-reran", "complete", "A repeated completion gets the first answer.", in("6.3", keys)},
 		{"complete-unmarked", "complete", "A replay of a completion is marked; the first answer isn't.", in("6.3", "")},
-		{"complete-mismatch", "complete", "The key of a completion is refused with another body.", in("6.4", matching)},
-		{"cancel-reran", "cancel", "The same cancellation again gets the first answer.", in("6.3", keys)},
+		{"complete-mismatch", "complete", "Another body under the key of a completion is refused.", in("6.4", matching)},
+		{"cancel-reran", "cancel", "A repeated cancellation gets the first answer.", in("6.3", keys)},
 		{"cancel-unmarked", "cancel", "A replay of a cancellation is marked; the first answer isn't.", in("6.3", "")},
-		{"cancel-mismatch", "cancel", "The key of a cancellation is refused with another body.", in("6.4", matching)},
-		{"path-replayed", "path", "The key on another session or operation doesn't get the first answer.", in("6.1", keys)},
-		{"path-refused", "path", "The key on another session or operation is another operation.", in("6.1", "")},
+		{"cancel-mismatch", "cancel", "Another body under the key of a cancellation is refused.", in("6.4", matching)},
+		{"path-replayed", "path", "A known key on another session or operation doesn't get the first answer.", in("6.1", keys)},
+		{"path-refused", "path", "A known key on another session or operation is accepted as new.", in("6.1", "")},
 		{"caller-replayed", "caller", "Another caller with the same key doesn't get the first caller's answer.", in("6.1", keys)},
-		{"concurrent-twice", "concurrent", "At most one of several equal requests at the same time runs.", in("6.3", keys)},
-		{"concurrent-failed", "concurrent", "The others get the first request's answer, or 409 until the API has answered.", in("6.4", keys)},
-		{"concurrent-complete-twice", "concurrent-complete", "At most one of several equal completions at the same time runs: the customer pays once.", in("6.3", keys)},
-		{"concurrent-complete-failed", "concurrent-complete", "The others get the first request's answer, or 409 until the API has answered.", in("6.4", keys)},
+		{"concurrent-twice", "concurrent", "At most one of several simultaneous equal requests runs.", in("6.3", keys)},
+		{"concurrent-failed", "concurrent", "The other simultaneous requests get the same answer, or 409 until the API has answered.", in("6.4", keys)},
+		{"concurrent-complete-twice", "concurrent-complete", "At most one of several simultaneous equal completions runs: the customer pays once.", in("6.3", keys)},
+		{"concurrent-complete-failed", "concurrent-complete", "The other simultaneous requests get the same answer, or 409 until the API has answered.", in("6.4", keys)},
 		{"missing-ran", "missing", "No operation runs without a key.", in("6.1", rest)},
 		{"missing-status", "missing", "A request without a key gets 400.", in("6.1", "")},
 		{"key-short", "malformed", "A key of 255 characters is accepted.", in("6.1", "")},
 		{"key-long", "malformed", "A key of more than 255 characters is refused.", in("6.1", "")},
 		{"kept-lost", "kept", "After all refusals, the first request still gets the first answer.", in("6.6", keys)},
 		{"error-body", "errors", "Errors about keys have `type`, `code` and `message` (UCP: `code` and `content`).", in("3.1", "REST Error Response")},
-		{"error-code", "errors", "The codes of these errors are `idempotency_key_required`, `idempotency_conflict` and `idempotency_in_flight`.", in("6.4", "")},
+		{"error-code", "errors", "The codes of errors about keys are `idempotency_key_required`, `idempotency_conflict` and `idempotency_in_flight`.", in("6.4", "")},
 		{"retry-after", "errors", "A 409 for a request in flight, a 429 and a 503 have `Retry-After`.", in("6.4", "")},
 	}
 }
@@ -139,14 +139,14 @@ func commerceChecks(t Template, opt Options) []examined {
 	all := []examined{{"replay", "the same creation again", "", 1, 0, 1, (*examination).replay}}
 	if acp {
 		all = append(all,
-			examined{"request-id", "a replay and a request without a key, with `Request-Id`", "", 2, 0, 2, (*examination).requestID},
-			examined{"equality", "a creation with an added null, array and integers, then respelled, without the null, and with the array reordered", "", 5, 1, 5, (*examination).equality})
+			examined{"request-id", "a replay and a request without a key, both with `Request-Id`", "", 2, 0, 2, (*examination).requestID},
+			examined{"equality", "creations whose bodies differ in spelling, in a null or in the order of an array", "", 5, 1, 5, (*examination).equality})
 	} else {
 		all = append(all, examined{"equality", "the same JSON in other bytes", "", 1, 0, 1, (*examination).bytes})
 	}
-	all = append(all, examined{"mismatch", "the key with another body", "", 1, 0, 1, (*examination).mismatch})
+	all = append(all, examined{"mismatch", "the same key with another body", "", 1, 0, 1, (*examination).mismatch})
 	for _, o := range t.Checkout.operations() {
-		all = append(all, examined{o.name, "a session, its " + o.name + " twice, then with another body", "", 4, 2, 4, func(e *examination, ctx context.Context) error {
+		all = append(all, examined{o.name, "a new session, its " + o.name + " twice, and once more with another body", "", 4, 2, 4, func(e *examination, ctx context.Context) error {
 			return e.operation(ctx, o)
 		}})
 	}
@@ -156,7 +156,7 @@ func commerceChecks(t Template, opt Options) []examined {
 	}
 	all = append(all,
 		examined{"path", "one key for a creation, two updates, two completions and two cancellations", "", 11, 11, 11, (*examination).paths},
-		examined{"caller", "the key from another caller", other, 1, 1, 1, (*examination).caller},
+		examined{"caller", "the same key from another caller", other, 1, 1, 1, (*examination).caller},
 		examined{"concurrent", "several requests with a new key at once, and again until the API answers", "", opt.Racers + settles, 1, opt.Racers + 1, (*examination).concurrent},
 		examined{"concurrent-complete", "several completions of a session at once, and again until the API answers", "", 1 + opt.Racers + settles, 2, opt.Racers + 2, (*examination).completions},
 		examined{"missing", "each operation without a key", "", 5, 1, 5, (*examination).missingAnywhere},
@@ -292,7 +292,7 @@ func (e *examination) equality(ctx context.Context) error {
 		case err != nil:
 			return err
 		case a.replays(almost.first):
-			e.breaks(almost.rule, "the request got the first answer, "+was(a))
+			e.breaks(almost.rule, "the changed body got the first answer, "+was(a))
 		case a.ok():
 			e.breaks("mismatch-ran", "a body that differs only by "+almost.rule+" got its own answer, "+was(a))
 		}
@@ -309,9 +309,9 @@ func (e *examination) bytes(ctx context.Context) error {
 	case err != nil:
 		return err
 	case a.replays(e.first):
-		e.breaks("bytes-ignored", "other bytes got the first answer, "+was(a))
+		e.breaks("bytes-ignored", "the same JSON in other bytes got the first answer, "+was(a))
 	case a.ok():
-		e.breaks("mismatch-ran", "other bytes got their own answer, "+was(a))
+		e.breaks("mismatch-ran", "the same JSON in other bytes got another answer, "+was(a))
 	}
 	return nil
 }
@@ -451,9 +451,9 @@ func (e *examination) flatErrors(context.Context) error {
 			flat = body.Code != "" && body.Content != ""
 		}
 		if !flat {
-			e.breaks("error-body", fmt.Sprintf("a %d has %d bytes without these members", a.status, len(a.body)))
+			e.breaks("error-body", fmt.Sprintf("the answer %d has %d bytes and lacks some of these members", a.status, len(a.body)))
 		} else if a.code != "" && body.Code != a.code {
-			e.breaks("error-code", fmt.Sprintf("a %d has the code %q, want %q", a.status, body.Code, a.code))
+			e.breaks("error-code", fmt.Sprintf("the answer %d has the code %q, want %q", a.status, body.Code, a.code))
 		}
 	}
 	return nil

@@ -69,7 +69,7 @@ func (e *examination) race(ctx context.Context, c call, rule string, counts func
 		bodies[string(final.body)] = struct{}{}
 	}
 	if len(bodies) > 1 {
-		e.breaks(rule+"-twice", fmt.Sprintf("%d different answers to %d of the same request", len(bodies), len(answers)))
+		e.breaks(rule+"-twice", fmt.Sprintf("%d different answers to %d equal requests", len(bodies), len(answers)))
 	}
 	if !overlapped {
 		e.note("The API answered no request while another request with the same key was in flight: it is fast, or it waits.")

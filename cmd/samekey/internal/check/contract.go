@@ -61,7 +61,7 @@ func in(ours, stripe, draft string) map[string]string {
 // their checks.
 func Rules() []Rule {
 	return []Rule{
-		{"replay-differs", "replay", "The same request again gets the first answer's body and doesn't run again.", in("what-is-kept", stripeRequests, "2.6")},
+		{"replay-differs", "replay", "A repeated request gets the first answer's body and doesn't run again.", in("what-is-kept", stripeRequests, "2.6")},
 		{"replay-status", "replay", "A replay has the first answer's status.", in("what-is-kept", stripeRequests, "2.6")},
 		{"replay-headers", "replay", "A replay has the first answer's `Content-…` headers and `Location`.", in("what-is-kept", "", "")},
 		{"replay-unmarked", "replay", "A replay has the header `Idempotent-Replayed: true`; a first answer doesn't.", in("headers", stripeErrors, "")},
@@ -70,23 +70,23 @@ func Rules() []Rule {
 		{"lifetime-untold", "lifetime", "Answers say in `Idempotency-Expires` when the key expires.", in("headers", "", "")},
 		{"lifetime-wrong", "lifetime", "`Idempotency-Expires` is an HTTP date in the future, the same in a replay.", in("headers", "", "")},
 
-		{"quoted-another", "quoted", "A key in double quotes is the same key as without them.", in("the-key", "", "")},
+		{"quoted-another", "quoted", "A key in double quotes is the same key as without the quotes.", in("the-key", "", "")},
 		{"quoted-refused", "quoted", "A key in double quotes, the draft's form, is accepted.", in("the-key", "", "2.1")},
 		{"bare-refused", "quoted", "A key without quotes, the common form, is accepted.", in("the-key", stripeRequests, "")},
 
-		{"mismatch-replayed", "mismatch", "The key with another body doesn't get the first answer.", in("the-request", stripeRequests, "2.7")},
-		{"mismatch-ran", "mismatch", "The key with another body doesn't run.", in("the-request", stripeRequests, "2.7")},
-		{"mismatch-status", "mismatch", "The key with another body gets 422 (Stripe: 400).", in("what-comes-back", stripeRequests, "2.7")},
-		{"mismatch-leak", "mismatch", "A refusal shows nothing of the first answer.", in("what-comes-back", "", "5")},
+		{"mismatch-replayed", "mismatch", "A known key with another body doesn't get the first answer.", in("the-request", stripeRequests, "2.7")},
+		{"mismatch-ran", "mismatch", "A known key with another body doesn't run.", in("the-request", stripeRequests, "2.7")},
+		{"mismatch-status", "mismatch", "A known key with another body gets 422 (Stripe: 400).", in("what-comes-back", stripeRequests, "2.7")},
+		{"mismatch-leak", "mismatch", "A refusal contains no part of the first answer.", in("what-comes-back", "", "5")},
 
-		{"path-replayed", "path", "The key on another path doesn't get the first path's answer.", in("the-request", stripeRequests, "")},
-		{"path-ran", "path", "The key on another path doesn't run.", in("the-request", stripeRequests, "")},
-		{"method-replayed", "method", "The key with another method doesn't get the first method's answer.", in("the-request", stripeRequests, "")},
+		{"path-replayed", "path", "A known key on another path doesn't get the first path's answer.", in("the-request", stripeRequests, "")},
+		{"path-ran", "path", "A known key on another path doesn't run.", in("the-request", stripeRequests, "")},
+		{"method-replayed", "method", "A known key with another method doesn't get the first method's answer.", in("the-request", stripeRequests, "")},
 		{"caller-replayed", "caller", "Another caller with the same key doesn't get the first caller's answer.", in("what-a-client-sends", stripeRequests, "5")},
 		{"kept-lost", "kept", "After all refusals, the first request still gets the first answer.", in("what-comes-back", stripeRequests, "2.6")},
 
-		{"concurrent-twice", "concurrent", "At most one of several equal requests at the same time runs.", in("in-flight", stripeRequests, "2.6")},
-		{"concurrent-failed", "concurrent", "The others get the first request's answer, or 409 (or 202) until the API has answered.", in("in-flight", stripeRequests, "2.7")},
+		{"concurrent-twice", "concurrent", "At most one of several simultaneous equal requests runs.", in("in-flight", stripeRequests, "2.6")},
+		{"concurrent-failed", "concurrent", "The other simultaneous requests get the same answer, or 409 (or 202) until the API has answered.", in("in-flight", stripeRequests, "2.7")},
 
 		{"missing-ran", "missing", "A request without a key doesn't run where a key is required.", in("without-a-key", "", "2.7")},
 		{"missing-status", "missing", "A request without a required key gets 400.", in("without-a-key", "", "2.7")},
@@ -97,14 +97,14 @@ func Rules() []Rule {
 		{"key-ascii", "malformed", "A key with characters beyond ASCII is refused.", in("the-key", "", "2.1")},
 		{"key-status", "malformed", "A malformed key gets 400.", in("what-comes-back", stripeRequests, "")},
 
-		{"refusal-burns", "refusal", "After a refusal of invalid input, the corrected request may use the same key.", in("what-is-kept", stripeRequests, "")},
+		{"refusal-burns", "refusal", "After the API refuses invalid input, the corrected request may use the same key.", in("what-is-kept", stripeRequests, "")},
 
 		{"error-body", "errors", "Errors about keys have the contract's form: problem+json with a `code`, Stripe's `error` object, or the draft's problem+json (or `Link`).", in("problems", stripeTypes, "2.7")},
 		{"error-cacheable", "errors", "Errors about keys are not cached: `Cache-Control: no-store`.", in("headers", "", "")},
 		{"retry-after", "errors", "A 409 for a request in flight, a 429 and a 503 have `Retry-After`.", in("headers", "", "")},
 
 		{"cors-preflight", "cors", "A preflight allows the origin, the method and the header `Idempotency-Key`.", in("browsers", "", "")},
-		{"cors-hidden", "cors", "Every answer allows the origin, errors about keys too.", in("browsers", "", "")},
+		{"cors-hidden", "cors", "Every answer allows the origin, even an error about a key.", in("browsers", "", "")},
 		{"cors-unexposed", "cors", "Answers expose the headers about keys to pages.", in("browsers", "", "")},
 	}
 }

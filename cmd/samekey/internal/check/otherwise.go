@@ -57,7 +57,7 @@ func (e *examination) path(ctx context.Context) error {
 	case err != nil:
 		return err
 	case a.status == http.StatusNotFound || a.status == http.StatusMethodNotAllowed:
-		return unseen(fmt.Sprintf("%s answers %d: give an --other-path that takes this request", e.template.OtherPath, a.status))
+		return unseen(fmt.Sprintf("%s answers %d: give an --other-path that accepts this request", e.template.OtherPath, a.status))
 	case a.replays(e.first):
 		e.breaks("path-replayed", "the request got the first path's answer, "+was(a))
 	case a.ok():
@@ -72,7 +72,7 @@ func (e *examination) method(ctx context.Context) error {
 	c.method = e.template.OtherMethod
 	a, err := e.send(ctx, c)
 	if err == nil && a.replays(e.first) {
-		e.breaks("method-replayed", "the request got the answer to "+e.template.Method+", "+was(a))
+		e.breaks("method-replayed", "the other method got the answer to "+e.template.Method+", "+was(a))
 	}
 	return err
 }
@@ -107,11 +107,11 @@ func (e *examination) refusal(ctx context.Context) error {
 	}
 	contracts := freed(refused.status)
 	if len(contracts) == 0 {
-		return unseen(fmt.Sprintf("the API refuses with %d, an answer that every contract stores", refused.status))
+		return unseen(fmt.Sprintf("the API refuses with %d, and every contract stores this answer", refused.status))
 	}
 	corrected, err := e.send(ctx, e.keyed(e.key("refusal")))
 	if err == nil && !corrected.ok() {
-		e.breaks("refusal-burns", fmt.Sprintf("refused with %d; the corrected request got %d", refused.status, corrected.status), contracts...)
+		e.breaks("refusal-burns", fmt.Sprintf("the API refused with %d, and the corrected request got %d", refused.status, corrected.status), contracts...)
 	}
 	return err
 }

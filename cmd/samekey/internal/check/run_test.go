@@ -38,7 +38,7 @@ replay-unmarked: A replay has the header Idempotent-Replayed: true; a first answ
   seen: "" first
   breaks: default, docs/use/http.md#headers; Stripe, Advanced error handling
 
-replay-differs: The same request again gets the first answer's body and doesn't run again.
+replay-differs: A repeated request gets the first answer's body and doesn't run again.
   seen: first 201
   breaks: IETF draft, section 2.6
 
@@ -149,8 +149,8 @@ func TestUnseen(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]string{
-		"path": "/refunds answers 404: give an --other-path that takes this request", "caller": "the API answers 401 to the other caller",
-		"refusal": "the API refuses with 404, an answer that every contract stores",
+		"path": "/refunds answers 404: give an --other-path that accepts this request", "caller": "the API answers 401 to the other caller",
+		"refusal": "the API refuses with 404, and every contract stores this answer",
 	}
 	for _, o := range r.Checks {
 		if w, ok := want[o.Check]; ok && o.Why != w {

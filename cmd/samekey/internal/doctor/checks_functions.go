@@ -16,15 +16,15 @@ func functionChecks() []Check {
 	return []Check{
 		{
 			ID: "env-table", Severity: Error, Needs: []Source{Functions, DescribeTable}, find: envTable,
-			Looks:  "the functions that belong together have one table in IDEM_TABLE",
-			Causes: "requests are recorded in another table than the worker's: their jobs aren't delivered, and a retry at another function runs again",
+			Looks:  "all functions of the application have the same table in IDEM_TABLE",
+			Causes: "the function uses another table than the worker: its jobs aren't delivered, and a retry at another function runs again",
 			Mend:   "IDEM_TABLE: !GetAtt Samekey.Outputs.TableName in each function's Environment",
 		},
 		{
 			ID: "env-app", Severity: Warning, Needs: functions, find: envApp,
-			Looks:  "the functions that set SAMEKEY_APP set the same name",
-			Causes: "the metrics get another dimension App than the alarms read, and no alarm rings",
-			Mend:   "the same SAMEKEY_APP everywhere, that of the parameter App",
+			Looks:  "all functions that set SAMEKEY_APP set the same name",
+			Causes: "the function's metrics have another dimension App than the alarms, and no alarm rings",
+			Mend:   "set SAMEKEY_APP to the value of the parameter App in all functions",
 		},
 		{
 			ID: "log-level", Severity: Error, Needs: functions, find: logLevel,
@@ -35,44 +35,44 @@ func functionChecks() []Check {
 		{
 			ID: "completes", Severity: Error, Needs: functions, find: completes,
 			Looks:  "the functions in the worker's SAMEKEY_FUNCTIONS exist",
-			Causes: "the worker can't complete abandoned requests of that function (not_mine): they stay open",
+			Causes: "the worker can't complete the missing function's abandoned requests (not_mine): they stay open",
 			Mend:   "correct the parameter Functions (docs/operate/background.md)",
 		},
 		{
 			ID: "completes-all", Severity: Error, Needs: []Source{Functions, ScanTable}, find: completesAll,
 			Looks:  "each function whose resumable requests are in the sample is in SAMEKEY_FUNCTIONS",
-			Causes: "the worker can't complete that function's abandoned requests: they wait for the client",
+			Causes: "the worker can't complete the function's abandoned requests: they wait for the client",
 			Mend:   "add the function's ARN to the parameter Functions",
 		},
 		{
 			ID: "worker-timeout", Severity: Error, Needs: functions, find: workerTimeout,
-			Looks:  "the worker's Timeout is above that of each function in SAMEKEY_FUNCTIONS",
-			Causes: "Lambda ends the worker while it waits for the function, and the tries run out",
-			Mend:   "a Timeout of the worker above that of the functions (120 in samekey.yaml)",
+			Looks:  "the worker's Timeout is above the Timeout of each function in SAMEKEY_FUNCTIONS",
+			Causes: "Lambda ends the worker while the function still runs, until no tries are left",
+			Mend:   "set the worker's Timeout above the functions' Timeouts (120 in samekey.yaml)",
 		},
 		{
 			ID: "gateway-timeout", Severity: Warning, Needs: []Source{Functions, Policies, Gateways}, find: gatewayTimeout,
 			Looks:  "a function behind an API ends before the gateway gives up",
 			Causes: "the client gets 503 or 504 while the request runs on, and retries get 409 until the function ends",
-			Mend:   "a Timeout of the function below that of its integration (an HTTP API waits for 30 s at most, a REST API for 29 s unless its quota is raised)",
+			Mend:   "set the function's Timeout below the integration's (at most 30 s for an HTTP API, and 29 s for a REST API with the default quota)",
 		},
 		{
 			ID: "gateway-bytes", Severity: Note, Needs: []Source{Functions, Policies, Gateways}, find: gatewayBytes,
 			Looks:  "a REST API in front of a function has binary media types",
 			Causes: "bytes of a body that are not UTF-8 are replaced before the function sees them. JSON is not affected",
-			Mend:   "BinaryMediaTypes of the API (docs/use/http.md); nothing to do if clients send only text",
+			Mend:   "set the API's BinaryMediaTypes (docs/use/http.md), unless clients send only text",
 		},
 		{
 			ID: "lease", Severity: Warning, Needs: functions, find: lease,
 			Looks:  "the Timeout of each function in SAMEKEY_FUNCTIONS is at most 5 minutes",
 			Causes: "after a process dies, retries of its request get 409 for as long as the Timeout",
-			Mend:   "a shorter Timeout, and long work as a job",
+			Mend:   "shorten the Timeout, and do long work in a job",
 		},
 		{
 			ID: "asynchronous", Severity: Warning, Needs: []Source{Functions, Policies, EventInvokes}, find: asynchronous,
-			Looks:  "an asynchronous event has enough retries, and enough time for them at the function's Timeout",
-			Causes: "an event whose process dies is lost: the retries meet the dead attempt's lease, or don't come",
-			Mend:   "MaximumRetryAttempts: 2, a MaximumEventAgeInSeconds of twice the Timeout and three minutes, or a shorter Timeout (docs/use/sources.md)",
+			Looks:  "asynchronous events have enough retries and a long enough maximum age for the function's Timeout",
+			Causes: "if a process dies, its event is lost: Lambda makes no retry after the dead attempt's lease",
+			Mend:   "set MaximumRetryAttempts to 2 and MaximumEventAgeInSeconds to twice the Timeout plus three minutes, or shorten the Timeout (docs/use/sources.md)",
 		},
 		{
 			ID: "concurrency", Severity: Error, Needs: []Source{Functions, Concurrency}, find: concurrency,
@@ -83,7 +83,7 @@ func functionChecks() []Check {
 		{
 			ID: "recursion", Severity: Note, Needs: []Source{Functions, Recursion}, find: recursion,
 			Looks:  "Lambda ends recursive loops of the worker",
-			Causes: "a recursive loop by mistake runs on at your cost; the worker needs no loop",
+			Causes: "an accidental recursive loop runs on at your cost; the worker needs no loop",
 			Mend:   "RecursiveLoop: Terminate",
 		},
 	}
@@ -112,7 +112,7 @@ func envApp(f *Facts) ([]wrong, string) {
 	apps := f.apps(w)
 	for _, fn := range f.Functions {
 		if app := fn.Env["SAMEKEY_APP"]; app != "" && app != apps[0] {
-			all = append(all, fn.wrong("SAMEKEY_APP is %s, and others have %s", app, apps[0]))
+			all = append(all, fn.wrong("SAMEKEY_APP is %s, but another function has %s", app, apps[0]))
 		}
 	}
 	return all, ""
@@ -150,7 +150,7 @@ func completes(f *Facts) ([]wrong, string) {
 	}
 	var all []wrong
 	for _, name := range f.Gone {
-		all = append(all, w.wrong("SAMEKEY_FUNCTIONS has %s, which doesn't exist", name))
+		all = append(all, w.wrong("SAMEKEY_FUNCTIONS names %s, which doesn't exist", name))
 	}
 	return all, ""
 }
@@ -170,7 +170,7 @@ func completesAll(f *Facts) ([]wrong, string) {
 		fn := r.Handler.Function
 		if r.State == store.Open && r.Input != nil && fn != "" && !slices.Contains(names, fn) && !slices.Contains(told, fn) {
 			told = append(told, fn)
-			all = append(all, w.wrong("SAMEKEY_FUNCTIONS doesn't have %s, which has resumable requests", fn))
+			all = append(all, w.wrong("SAMEKEY_FUNCTIONS lacks %s, which has resumable requests", fn))
 		}
 	}
 	return all, ""
@@ -196,7 +196,7 @@ func workerTimeout(f *Facts) ([]wrong, string) {
 	var all []wrong
 	for _, fn := range f.completing() {
 		if fn.Timeout >= w.Timeout {
-			all = append(all, w.wrong("its Timeout is %v, and that of %s is %v", w.Timeout, fn.Name, fn.Timeout))
+			all = append(all, w.wrong("its Timeout is %v, but the Timeout of %s is %v", w.Timeout, fn.Name, fn.Timeout))
 		}
 	}
 	return all, ""
@@ -211,7 +211,7 @@ func gatewayTimeout(f *Facts) ([]wrong, string) {
 			seen = true
 			if fn.Timeout > g.Timeout && !slices.Contains(told, g.API) {
 				told = append(told, g.API)
-				all = append(all, fn.wrong("its Timeout is %v, and API %s waits for %v", fn.Timeout, g.API, g.Timeout))
+				all = append(all, fn.wrong("its Timeout is %v, but API %s waits only for %v", fn.Timeout, g.API, g.Timeout))
 			}
 		}
 	}
@@ -236,9 +236,9 @@ func asynchronous(f *Facts) ([]wrong, string) {
 		}
 		switch {
 		case fn.Events.Retries < needs:
-			all = append(all, fn.wrong("its MaximumRetryAttempts is %d, and its Timeout of %v needs %d", fn.Events.Retries, fn.Timeout, needs))
+			all = append(all, fn.wrong("its MaximumRetryAttempts is %d, but a Timeout of %v needs %d", fn.Events.Retries, fn.Timeout, needs))
 		case fn.Events.Age < last:
-			all = append(all, fn.wrong("its MaximumEventAgeInSeconds is %v, and with its Timeout of %v a retry may come after %v", fn.Events.Age, fn.Timeout, last))
+			all = append(all, fn.wrong("its MaximumEventAgeInSeconds is %v, but with a Timeout of %v a necessary retry may start after %v", fn.Events.Age, fn.Timeout, last))
 		}
 	}
 	return all, ""
@@ -251,7 +251,7 @@ func gatewayBytes(f *Facts) ([]wrong, string) {
 		for _, g := range fn.Gateways {
 			if g.TextOnly && !slices.Contains(told, g.API) {
 				told = append(told, g.API)
-				all = append(all, fn.wrong("the REST API %s in front of it has no binary media types", g.API))
+				all = append(all, fn.wrong("the REST API %s in front of the function has no binary media types", g.API))
 			}
 		}
 	}

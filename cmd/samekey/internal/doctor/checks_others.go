@@ -16,20 +16,20 @@ func otherChecks() []Check {
 	return []Check{
 		{
 			ID: "alarms", Severity: Warning, Needs: []Source{Functions, Alarms}, find: alarms,
-			Looks:  "each metric that people must know has an alarm, with the App of the worker",
-			Causes: "operations wait for people, and nobody knows",
-			Mend:   "deploy the alarms of samekey.yaml; the same App everywhere",
+			Looks:  "all alarms on Samekey's metrics exist, with the worker's App",
+			Causes: "operations wait for people, and nobody is told",
+			Mend:   "deploy the alarms of samekey.yaml, with the same App in all functions",
 		},
 		{
 			ID: "alarms-heard", Severity: Note, Needs: []Source{Functions, Alarms}, find: alarmsHeard,
-			Looks:  "each of these alarms notifies somebody",
-			Causes: "only the console shows these alarms",
-			Mend:   "the parameter AlarmTopicArn",
+			Looks:  "each alarm on Samekey's metrics notifies somebody",
+			Causes: "nobody sees these alarms outside the console",
+			Mend:   "set the parameter AlarmTopicArn",
 		},
 		{
 			ID: "hooks", Severity: Warning, Needs: []Source{Functions, ScanTable, Metrics}, find: hooks,
-			Looks:  "the functions whose requests are in the sample write metrics, with the App of the worker",
-			Causes: "the alarms " + who(ofHooks()) + " never ring for them",
+			Looks:  "the functions whose requests are in the sample write metrics, with the worker's App",
+			Causes: "the alarms " + who(ofHooks()) + " never ring for these functions",
 			Mend:   "metrics.New(os.Stdout, os.Getenv(\"SAMEKEY_APP\")).Hooks() in each engine's Options.Hooks (docs/operate/signals.md)",
 		},
 		{
@@ -40,19 +40,19 @@ func otherChecks() []Check {
 		},
 		{
 			ID: "schedule-role", Severity: Error, Needs: []Source{Functions, ScheduleRole, Simulation}, find: scheduleRole,
-			Looks:  "EventBridge Scheduler may assume SAMEKEY_SCHEDULE_ROLE, which may send tickets",
-			Causes: "later jobs wait in the queue, or for the sweep",
-			Mend:   "LaterRole of samekey.yaml",
+			Looks:  "EventBridge Scheduler may assume SAMEKEY_SCHEDULE_ROLE, and the role may send tickets",
+			Causes: "later jobs wait in the queue of tickets, or for the sweep",
+			Mend:   "deploy LaterRole of samekey.yaml",
 		},
 		{
 			ID: "rights", Severity: Error, find: rights,
-			Looks:  "the caller has the permissions on the table that the role of --as needs",
-			Causes: "the calls of that role are refused",
-			Mend:   "FunctionPolicy or WorkerPolicy of samekey.yaml; for operators docs/operate/doctor.md",
+			Looks:  "your credentials have the permissions on the table that the role in --as needs",
+			Causes: "DynamoDB refuses calls that the role needs",
+			Mend:   "attach FunctionPolicy or WorkerPolicy of samekey.yaml; for operators, see docs/operate/doctor.md",
 		},
 		{
 			ID: "versions", Severity: Warning, Needs: []Source{Functions, Code}, find: versions,
-			Looks:  "the functions, the worker and this command have one version of Samekey",
+			Looks:  "the functions, the worker and this command have the same version of Samekey",
 			Causes: "adjacent releases can share a table; over a larger gap, the older program refuses the records of the newer one (500, record_corrupt)",
 			Mend:   "build and deploy functions and worker at the version of go.mod, and run the command of that version",
 		},
@@ -204,7 +204,7 @@ func versions(f *Facts) ([]wrong, string) {
 		add(fn.Name, fn.Version, fn.Unversioned)
 	}
 	if len(known)+len(unknown) == 0 {
-		return nil, "no function with Samekey in it was found"
+		return nil, "no function that contains Samekey was found"
 	}
 	if own := f.Options.Version; strings.HasPrefix(own, "v") {
 		add("this command", own, "")

@@ -19,19 +19,19 @@ func queueChecks() []Check {
 		{
 			ID: "queue-missing", Severity: Error, Needs: []Source{Functions, Queues}, find: queueMissing,
 			Looks:  "the queues of tickets and jobs that the worker names exist",
-			Causes: "tickets and jobs of that queue can't be sent; the sweep tries again every hour",
+			Causes: "tickets and jobs for the missing queue can't be sent; the sweep tries again every hour",
 			Mend:   "correct SAMEKEY_TICKETS_URL or SAMEKEY_SINKS, or deploy the queue",
 		},
 		{
 			ID: "bus-missing", Severity: Error, Needs: []Source{Functions, Buses}, find: busMissing,
 			Looks:  "the EventBridge buses of SAMEKEY_SINKS exist in the account and Region to which the worker sends",
-			Causes: "PutEvents reports success even if the bus doesn't exist, so events are lost. The ready worker looks before, and its jobs wait",
+			Causes: "PutEvents reports success even if the bus doesn't exist, so events are lost. The ready worker checks the bus first, so jobs wait",
 			Mend:   "correct SAMEKEY_SINKS, or deploy the bus",
 		},
 		{
 			ID: "machine-standard", Severity: Error, Needs: []Source{Functions, Machines}, find: machineStandard,
 			Looks:  "the worker's state machines exist, and are STANDARD",
-			Causes: "their jobs wait, since an EXPRESS workflow would start with each delivery",
+			Causes: "jobs for a missing or EXPRESS state machine wait: an EXPRESS workflow would start again with each redelivery",
 			Mend:   "correct SAMEKEY_SINKS, or deploy the state machine as STANDARD",
 		},
 		{
@@ -48,26 +48,26 @@ func queueChecks() []Check {
 		},
 		{
 			ID: "tickets-wait", Severity: Error, Needs: queues, find: ticketsWait,
-			Looks:  "a ticket can wait for ten days: the queue keeps it for 11 days, and allows 1000 receives",
+			Looks:  "the queue of tickets keeps a message for 11 days and allows 1000 receives: a ticket may wait ten days",
 			Causes: "tickets are lost in a long outage of a provider or sink",
-			Mend:   "maxReceiveCount: 1000 and MessageRetentionPeriod: 1209600, as Tickets of samekey.yaml has them",
+			Mend:   "set maxReceiveCount: 1000 and MessageRetentionPeriod: 1209600, as in Tickets of samekey.yaml",
 		},
 		{
 			ID: "tickets-filters", Severity: Error, Needs: queues, find: ticketsFilters,
 			Looks:  "the worker's mapping of tickets has no filter",
 			Causes: "Lambda deletes the tickets that don't pass the filter: their operations and jobs wait for the sweep",
-			Mend:   "WorkerTickets without FilterCriteria, as in samekey.yaml",
+			Mend:   "remove FilterCriteria from WorkerTickets, as in samekey.yaml",
 		},
 		{
 			ID: "queue-visibility", Severity: Warning, Needs: queues, find: queueVisibility,
-			Looks:  "a queue hides its messages for six times the function's Timeout, as AWS recommends",
-			Causes: "messages come again while their batch still runs or waits; the receives run out, and good messages become dead letters",
+			Looks:  "a queue's VisibilityTimeout is at least six times the function's Timeout, as AWS recommends",
+			Causes: "messages are delivered again while their batch still runs or waits, and good messages become dead letters",
 			Mend:   "VisibilityTimeout: six times the function's Timeout",
 		},
 		{
 			ID: "queue-redrive", Severity: Error, Needs: queues, find: queueRedrive,
 			Looks:  "a queue has a redrive policy, and its dead-letter queue exists",
-			Causes: "a message that always fails comes again until it expires and is lost",
+			Causes: "a message that always fails is delivered again until it expires and is lost",
 			Mend:   "RedrivePolicy: {deadLetterTargetArn: …, maxReceiveCount: 5}",
 		},
 		{
@@ -78,9 +78,9 @@ func queueChecks() []Check {
 		},
 		{
 			ID: "dead-letters-kept", Severity: Warning, Needs: queues, find: deadLettersKept,
-			Looks:  "dead letters are kept for at least as long as messages of their queue",
+			Looks:  "a dead-letter queue keeps messages for at least as long as the source queue",
 			Causes: "a dead letter keeps the message's age, so it may be deleted before anybody sees it",
-			Mend:   "MessageRetentionPeriod: 1209600 on the queue of dead letters",
+			Mend:   "MessageRetentionPeriod: 1209600 on the dead-letter queue",
 		},
 		{
 			ID: "queue-kept", Severity: Error, Needs: queues, find: queueKept,
@@ -125,7 +125,7 @@ func queueMissing(f *Facts) ([]wrong, string) {
 
 const noTickets = "the queue of tickets was not found"
 
-const noWorker = "no function has the variable SAMEKEY_TICKETS_URL, so there is no ready worker to look at"
+const noWorker = "no function has the variable SAMEKEY_TICKETS_URL, so there is no ready worker to check"
 
 func ticketsReader(f *Facts) ([]wrong, string) {
 	w, q := f.worker(), f.tickets()
@@ -208,7 +208,7 @@ func (f *Facts) consumed(look func(*Queue, reader) []wrong) (all []wrong, why st
 func queueVisibility(f *Facts) ([]wrong, string) {
 	return f.consumed(func(q *Queue, r reader) []wrong {
 		if hidden := q.seconds("VisibilityTimeout"); hidden < 6*r.fn.Timeout {
-			return []wrong{q.wrong("VisibilityTimeout is %v, and %s may take %v: at least %d is asked for",
+			return []wrong{q.wrong("VisibilityTimeout is %v, but %s may take %v: set at least %d",
 				hidden, r.fn.Name, r.fn.Timeout, int(6*r.fn.Timeout/time.Second))}
 		}
 		return nil
@@ -222,7 +222,7 @@ func queueRedrive(f *Facts) ([]wrong, string) {
 			return []wrong{q.wrong("it has no redrive policy")}
 		}
 		if dead := f.Queues[p.Target]; dead != nil && dead.Gone {
-			return []wrong{q.wrong("its queue of dead letters doesn't exist: %s", p.Target)}
+			return []wrong{q.wrong("its dead-letter queue doesn't exist: %s", p.Target)}
 		}
 		return nil
 	})
@@ -244,7 +244,7 @@ func deadLettersKept(f *Facts) ([]wrong, string) {
 		if dead == nil || dead.Gone || dead.kept() >= q.kept() {
 			return nil
 		}
-		return []wrong{dead.wrong("MessageRetentionPeriod is %s, and that of its source is %s", span(dead.kept()), span(q.kept()))}
+		return []wrong{dead.wrong("MessageRetentionPeriod is %s, but the source queue's is %s", span(dead.kept()), span(q.kept()))}
 	})
 }
 
@@ -256,7 +256,7 @@ func queueKept(f *Facts) ([]wrong, string) {
 			return nil
 		}
 		if whole := time.Duration(n) * q.seconds("VisibilityTimeout"); q.kept() < whole {
-			return []wrong{q.wrong("MessageRetentionPeriod is %s, and %d receives take up to %s", span(q.kept()), n, span(whole))}
+			return []wrong{q.wrong("MessageRetentionPeriod is %s, but %d receives take up to %s", span(q.kept()), n, span(whole))}
 		}
 		return nil
 	})

@@ -19,25 +19,25 @@ func windowChecks() []Check {
 		{
 			ID: "retention-clients", Severity: Error, Needs: []Source{ScanTable}, find: retentionClients,
 			Looks:  "the answers in the sample are kept for longer than clients retry (--client-retries)",
-			Causes: "a retry after that runs the handler again: a customer is charged twice",
-			Mend:   "o.Retention above the clients' retries (72 * time.Hour, 30 * 24 * time.Hour)",
+			Causes: "a later retry runs the handler again: a customer may be charged twice",
+			Mend:   "set o.Retention above the time for which clients retry (72 * time.Hour, 30 * 24 * time.Hour)",
 		},
 		{
 			ID: "retention-queue", Severity: Error, Needs: []Source{ScanTable, Functions, Mappings, Queues}, find: retentionQueue,
-			Looks:  "a function that reads a queue remembers a message for as long as the queue and its dead letters may deliver it again",
-			Causes: "a message that is delivered late, or redriven from the dead letters, is worked on twice",
-			Mend:   "in the consumer, o.Retention of at least the MessageRetentionPeriod of the queue and of its dead letters together (30 * 24 * time.Hour)",
+			Looks:  "a function that reads a queue remembers a message for as long as the queue or its dead-letter queue may deliver the message again",
+			Causes: "a message that is delivered late, or redriven from the dead-letter queue, is processed twice",
+			Mend:   "in the consumer, set o.Retention to at least the sum of both queues' MessageRetentionPeriod (30 * 24 * time.Hour)",
 		},
 		{
 			ID: "provider-keys", Severity: Warning, Needs: []Source{Functions}, find: providerKeys,
-			Looks:  "abandoned requests are taken up well before the provider forgets its keys (--provider-remembers)",
+			Looks:  "the completer takes up abandoned requests well before the provider forgets its keys (--provider-remembers)",
 			Causes: "a call in doubt can't be repeated safely: each such operation waits for people",
-			Mend:   "a shorter parameter Grace; idem.Remembers for a provider that remembers longer",
+			Mend:   "shorten the parameter Grace, or use idem.Remembers for a provider that remembers longer",
 		},
 		{
 			ID: "stream-age", Severity: Warning, Needs: []Source{DescribeTable, Mappings}, find: streamAge,
-			Looks:  "the stream's mappings keep a record for a day, as the stream does",
-			Causes: "in a longer outage the worker gives batches up: their work waits for the sweep, and removals by TTL are lost",
+			Looks:  "the stream's mappings don't give up a record before it is a day old",
+			Causes: "in a longer outage, Lambda gives batches up: the work in them waits for the sweep, and removals by TTL are lost",
 			Mend:   "MaximumRecordAgeInSeconds: 86400",
 		},
 	}
@@ -64,7 +64,7 @@ func (f *Facts) retentions() map[string]time.Duration {
 	return all
 }
 
-const noFinished = "the sample has no finished record to measure the retention by"
+const noFinished = "the sample has no finished record that shows the retention"
 
 func retentionClients(f *Facts) ([]wrong, string) {
 	if f.Options.ClientRetries <= 0 {
@@ -77,7 +77,7 @@ func retentionClients(f *Facts) ([]wrong, string) {
 	var all []wrong
 	for _, fn := range slices.Sorted(maps.Keys(kept)) {
 		if kept[fn] < f.Options.ClientRetries && !f.consumes(fn) {
-			all = append(all, wrong{where: "function " + fn, what: fmt.Sprintf("its answers are kept for %s, and clients retry for %s", span(kept[fn]), span(f.Options.ClientRetries))})
+			all = append(all, wrong{where: "function " + fn, what: fmt.Sprintf("its answers are kept for %s, but clients retry for %s", span(kept[fn]), span(f.Options.ClientRetries))})
 		}
 	}
 	return all, ""
@@ -103,10 +103,10 @@ func retentionQueue(f *Facts) ([]wrong, string) {
 			need += dead.kept()
 		}
 		if has < need {
-			w := r.fn.wrong("it remembers a message for %s, and %s may deliver it again for %s", span(has), q.wrong("").where, span(need))
+			w := r.fn.wrong("it remembers a message for %s, but %s may deliver the message again for %s", span(has), q.wrong("").where, span(need))
 			if has >= q.kept() {
 				w.severity = Warning
-				w.causes = "a message that is redriven from the dead letters late is worked on twice"
+				w.causes = "a message that is redriven late from the dead-letter queue is processed twice"
 			}
 			all = append(all, w)
 		}
@@ -138,7 +138,7 @@ func providerKeys(f *Facts) ([]wrong, string) {
 	if first < f.Options.ProviderRemembers-time.Hour { // idem.Foreign reserves this hour for the call
 		return found()
 	}
-	return found(w.wrong("an abandoned request is taken up %s after its claim, and the provider remembers a key for %s", span(first), span(f.Options.ProviderRemembers)))
+	return found(w.wrong("the completer takes up an abandoned request %s after its claim: the provider forgets a key after %s, which leaves less than an hour for the call", span(first), span(f.Options.ProviderRemembers)))
 }
 
 func streamAge(f *Facts) ([]wrong, string) {

@@ -19,32 +19,32 @@ func streamChecks() []Check {
 		{
 			ID: "stream-view", Severity: Error, Needs: []Source{DescribeTable}, find: streamView,
 			Looks:  "the table's stream is on, with new and old images",
-			Causes: "the worker can't tell which jobs are new and what TTL removed: jobs wait for the hourly sweep, or are lost",
+			Causes: "the worker can't tell which jobs are new and which records TTL removed: jobs wait for the hourly sweep, or are lost",
 			Mend:   "StreamSpecification: {StreamViewType: NEW_AND_OLD_IMAGES}",
 		},
 		{
 			ID: "stream-reader", Severity: Error, Needs: mappings, find: streamReader,
 			Looks:  "a function reads the stream, and its mapping is enabled",
-			Causes: "jobs are not delivered, and abandoned requests not completed, until the sweep",
-			Mend:   "deploy WorkerStream of samekey.yaml; a disabled mapping: aws lambda update-event-source-mapping --enabled --uuid UUID",
+			Causes: "jobs and abandoned requests wait for the sweep",
+			Mend:   "deploy WorkerStream of samekey.yaml; enable a disabled mapping by aws lambda update-event-source-mapping --enabled --uuid UUID",
 		},
 		{
 			ID: "stream-readers", Severity: Warning, Needs: mappings, find: streamReaders,
 			Looks:  "at most two functions read the stream",
-			Causes: "DynamoDB throttles the third reader of a shard, and all of them come late",
+			Causes: "DynamoDB throttles the readers of a shard, and all of them get records late",
 			Mend:   "use one worker instead of drain and completer (docs/operate/background.md), or give the others a Kinesis stream",
 		},
 		{
 			ID: "stream-filters", Severity: Error, Needs: mappings, find: streamFilters,
 			Looks:  "the filters of the stream's mappings pass every record that the worker needs",
-			Causes: "jobs and abandoned requests of the other records wait for the sweep; unfinished records that TTL removed are not reported",
+			Causes: "jobs and abandoned requests of filtered records wait for the sweep, and unfinished records that TTL removed are not reported",
 			Mend:   "take WorkerStream's FilterCriteria from samekey.yaml",
 		},
 		{
 			ID: "mapping-result", Severity: Error, Needs: []Source{Mappings}, find: mappingResult,
 			Looks:  "the last batch of each mapping had no problem",
 			Causes: "records wait, or are given up",
-			Mend:   "mend the function or its role; then the mapping goes on by itself",
+			Mend:   "mend the function or its role; then the mapping continues by itself",
 		},
 		{
 			ID: "stream-retries", Severity: Error, Needs: mappings, find: streamRetries,
@@ -55,7 +55,7 @@ func streamChecks() []Check {
 		{
 			ID: "stream-bisect", Severity: Warning, Needs: mappings, find: streamBisect,
 			Looks:  "the stream's mappings split a batch that fails",
-			Causes: "when one bad record is given up, its whole batch is given up",
+			Causes: "when Lambda gives up one bad record, it gives up the whole batch",
 			Mend:   "BisectBatchOnFunctionError: true",
 		},
 		{
@@ -67,8 +67,8 @@ func streamChecks() []Check {
 		{
 			ID: "stream-start", Severity: Warning, Needs: mappings, find: streamStart,
 			Looks:  "the stream's mappings begin at the oldest record",
-			Causes: "LATEST misses what is written while the mapping is made or changed",
-			Mend:   "StartingPosition: TRIM_HORIZON (the mapping has to be made anew)",
+			Causes: "LATEST misses records that are written while the mapping is created or changed",
+			Mend:   "StartingPosition: TRIM_HORIZON (create the mapping anew)",
 		},
 		{
 			ID: "report-failures", Severity: Error, Needs: []Source{Mappings}, find: reportFailures,
@@ -132,7 +132,7 @@ func streamReaders(f *Facts) ([]wrong, string) {
 	if len(names) <= 2 {
 		return f.eachReader(func(reader) []wrong { return nil })
 	}
-	return found(f.atTable("%d mappings read its stream: of %s", len(names), strings.Join(names, ", ")))
+	return found(f.atTable("%d mappings read its stream, for the functions %s", len(names), strings.Join(names, ", ")))
 }
 
 // eachReader calls look for each mapping of the stream.

@@ -22,31 +22,31 @@ func tableChecks() []Check {
 	return []Check{
 		{
 			ID: "table-key", Severity: Error, Needs: table, find: tableKey,
-			Looks:  "the table's key is the partition key `pk`, a string, and there is no sort key",
+			Looks:  "the table has the partition key `pk`, a string, and no sort key",
 			Causes: "every claim is refused by DynamoDB: no request with a key is served",
 			Mend:   "a key can't be changed: make another table with AttributeDefinitions and KeySchema of samekey.yaml (samekey stack), and deploy with it",
 		},
 		{
 			ID: "table-status", Severity: Error, Needs: table, find: tableStatus,
-			Looks:  "the table is active, and has its encryption key",
+			Looks:  "the table is active, and its KMS key is accessible",
 			Causes: "no request with a key is served",
 			Mend:   "allow or enable the KMS key within 7 days, after which DynamoDB archives the table",
 		},
 		{
 			ID: "table-replicas", Severity: Warning, Needs: table, find: tableReplicas,
 			Looks:  "the table has no replica in another Region",
-			Causes: "each Region may run a key once, and the workers of two Regions do everything twice; with strong consistency, phases fail",
+			Causes: "two Regions may run the same key, and the workers of both do all work; with strong consistency, phases fail",
 			Mend:   "let one Region write (docs/operate/deploying.md)",
 		},
 		{
 			ID: "table-capacity", Severity: Warning, Needs: table, find: tableCapacity,
-			Looks:  "table and index may write more than 5 units a second",
+			Looks:  "the table and its index have more than 5 write units a second",
 			Causes: "a new request takes 2 write units, so a few requests a second are throttled and answered by 503",
 			Mend:   "BillingMode: PAY_PER_REQUEST; or aws dynamodb update-table --billing-mode PAY_PER_REQUEST --table-name TABLE",
 		},
 		{
 			ID: "table-indexes", Severity: Error, Needs: table, find: tableIndexes,
-			Looks:  "the indexes are those of the template, active, with their keys and projection; there are no others",
+			Looks:  "the table has exactly the template's indexes, active, with the template's keys and projection",
 			Causes: "the list of waiting operations is missing or incomplete",
 			Mend:   "take Table's AttributeDefinitions and GlobalSecondaryIndexes from samekey.yaml (samekey stack --update)",
 		},
@@ -64,33 +64,33 @@ func tableChecks() []Check {
 		},
 		{
 			ID: "ttl-unit", Severity: Error, Needs: []Source{ScanTable}, find: ttlUnit,
-			Looks:  "`exp_s` of the items of a sample is in epoch seconds",
+			Looks:  "`exp_s` is in epoch seconds in all items of the sample",
 			Causes: "a time in milliseconds lies 50,000 years ahead: the key never expires, and a new request under it gets the old answer",
 			Mend:   "find what else writes to the table, and correct exp_s of these items",
 		},
 		{
 			ID: "layout", Severity: Error, Needs: []Source{ScanTable}, find: layout,
-			Looks:  "the items of a sample are understood by this version",
-			Causes: "a request whose record is not understood is answered by 500 (record_corrupt), and nobody completes it",
-			Mend:   "deploy the version that wrote them, or find what else writes to the table (docs/operate/item.md)",
+			Looks:  "this version can read all items of the sample",
+			Causes: "a request whose record can't be read gets 500 (record_corrupt), and nobody completes the operation",
+			Mend:   "deploy the version that wrote the items, or find what else writes to the table (docs/operate/item.md)",
 		},
 		{
 			ID: "one-scope", Severity: Warning, Needs: []Source{ScanTable}, find: oneScope,
 			Looks:  "each record in the sample names its caller (encrypted scopes are skipped)",
 			Causes: "under idem.OneScope, anybody who knows key and request gets the answer",
-			Mend:   "an authorizer or o.Scope, for routes that aren't public",
+			Mend:   "use an authorizer or o.Scope for routes that aren't public",
 		},
 		{
 			ID: "recovery", Severity: Warning, Needs: []Source{DescribeBackup}, find: recovery,
 			Looks:  "point-in-time recovery is on",
-			Causes: "records that are lost by a mistake can't be brought back, and all their retries run again",
+			Causes: "records that a mistake deletes can't be restored, and all their retries run again",
 			Mend:   "PointInTimeRecoverySpecification: {PointInTimeRecoveryEnabled: true}",
 		},
 		{
 			ID: "protection", Severity: Note, Needs: table, find: protection,
 			Looks:  "deletion protection is on",
 			Causes: "a mistake can delete the table, and all retries run again",
-			Mend:   "the parameter DeletionProtection=true; or aws dynamodb update-table --deletion-protection-enabled --table-name TABLE",
+			Mend:   "set the parameter DeletionProtection=true; or aws dynamodb update-table --deletion-protection-enabled --table-name TABLE",
 		},
 	}
 }
@@ -158,7 +158,7 @@ func tableCapacity(f *Facts) ([]wrong, string) {
 
 func tableStatus(f *Facts) ([]wrong, string) {
 	if e := f.Table.SSEDescription; e != nil && e.InaccessibleEncryptionDateTime != nil {
-		return found(f.atTable("it has lost its encryption key at %s", e.InaccessibleEncryptionDateTime.UTC().Format(time.RFC3339)))
+		return found(f.atTable("it has had no access to its KMS key since %s", e.InaccessibleEncryptionDateTime.UTC().Format(time.RFC3339)))
 	}
 	switch s := f.Table.TableStatus; s {
 	case types.TableStatusActive, types.TableStatusUpdating, "":
@@ -195,14 +195,14 @@ func tableIndexes(f *Facts) ([]wrong, string) {
 		case keys(got.KeySchema) != keys(w.KeySchema):
 			all = append(all, f.atTable("the key of the index %s is %s, and should be %s", name, keys(got.KeySchema), keys(w.KeySchema)))
 		case projected(got.Projection) != projected(w.Projection):
-			all = append(all, f.atTable("the index %s holds %s, and should hold %s", name, projected(got.Projection), projected(w.Projection)))
+			all = append(all, f.atTable("the index %s projects %s, and should project %s", name, projected(got.Projection), projected(w.Projection)))
 		case got.IndexStatus != types.IndexStatusActive && got.IndexStatus != "": // some emulators return no status
 			all = append(all, f.atTable("the index %s is %s", name, got.IndexStatus))
 		}
 	}
 	for _, g := range f.Table.GlobalSecondaryIndexes {
 		if !slices.ContainsFunc(want.GlobalSecondaryIndexes, func(w types.GlobalSecondaryIndex) bool { return aws.ToString(w.IndexName) == aws.ToString(g.IndexName) }) {
-			w := f.atTable("the index %s is not of the template", aws.ToString(g.IndexName))
+			w := f.atTable("the template has no index %s", aws.ToString(g.IndexName))
 			w.severity, w.causes, w.mend = Warning, "every write costs twice, and a hot partition of the index throttles the table", "delete the index, or keep it on purpose"
 			all = append(all, w)
 		}
@@ -256,7 +256,7 @@ func ttlUnit(f *Facts) ([]wrong, string) {
 	if n == 0 {
 		return found()
 	}
-	return found(f.atTable("exp_s of %d of %d records is no time in seconds, as %s", n, len(f.Sample), example))
+	return found(f.atTable("exp_s of %d of %d records is not a time in seconds, such as %s", n, len(f.Sample), example))
 }
 
 // mistaken reports whether a record's exp_s can't be a time in seconds.
@@ -265,7 +265,7 @@ func mistaken(r *store.Record, now time.Time) bool { return r.Expires.After(now.
 func layout(f *Facts) ([]wrong, string) {
 	switch {
 	case len(f.Unread) > 0:
-		return found(f.atTable("%d of %d items are not understood: %s", len(f.Unread), len(f.Unread)+len(f.Sample), f.Unread[0]))
+		return found(f.atTable("%d of %d items can't be read: %s", len(f.Unread), len(f.Unread)+len(f.Sample), f.Unread[0]))
 	case len(f.Sample) == 0:
 		return nil, "the sample has no record"
 	}

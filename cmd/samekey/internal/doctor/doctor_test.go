@@ -296,13 +296,13 @@ func mistaken() []deployment {
 			table("OnDemandThroughput", object{"MaxReadRequestUnits": -1, "MaxWriteRequestUnits": 2})),
 		finds("warning: table-capacity: table records: its index waiting may write 2 units a second",
 			index("OnDemandThroughput", object{"MaxWriteRequestUnits": 2})),
-		finds("error: table-status: table records: it has lost its encryption key at 2025-11-22T08:26:40Z",
+		finds("error: table-status: table records: it has had no access to its KMS key since 2025-11-22T08:26:40Z",
 			table("SSEDescription", object{"Status": "ENABLED", "SSEType": "KMS", "InaccessibleEncryptionDateTime": 1763800000.5})),
 		finds("error: table-status: table records: it is INACCESSIBLE_ENCRYPTION_CREDENTIALS",
 			table("TableStatus", "INACCESSIBLE_ENCRYPTION_CREDENTIALS")),
 		finds("warning: table-replicas: table records: it has replicas with eventual consistency: eu-west-1",
 			table("Replicas", []any{object{"RegionName": "eu-west-1", "ReplicaStatus": "ACTIVE"}})),
-		finds("warning: table-indexes: table records: the index by-route is not of the template: "+
+		finds("warning: table-indexes: table records: the template has no index by-route: "+
 			"every write costs twice, and a hot partition of the index throttles the table", there(func(w *doctortest.World) {
 			w.Table["GlobalSecondaryIndexes"] = append(w.Table["GlobalSecondaryIndexes"].([]any), object{
 				"IndexName": "by-route", "IndexStatus": "ACTIVE", "KeySchema": []any{object{"AttributeName": "route", "KeyType": "HASH"}},
@@ -312,20 +312,20 @@ func mistaken() []deployment {
 		finds("error: table-indexes: table records: the index waiting is CREATING", index("IndexStatus", "CREATING")),
 		finds("error: table-indexes: table records: the key of the index waiting is pk HASH, and should be waits HASH, wait_ms RANGE",
 			index("KeySchema", []any{object{"AttributeName": "pk", "KeyType": "HASH"}})),
-		finds("error: table-indexes: table records: the index waiting holds KEYS_ONLY, and should hold INCLUDE "+
+		finds("error: table-indexes: table records: the index waiting projects KEYS_ONLY, and should project INCLUDE "+
 			"about created_ms exp_s fn hn id last_err route run_ms tries wait_in", index("Projection", object{"ProjectionType": "KEYS_ONLY"})),
 		finds("error: ttl-attribute: table records: TTL is on expires", there(func(w *doctortest.World) { w.TTL["AttributeName"] = "expires" })),
 		finds("warning: ttl-off: table records: TTL is off", there(func(w *doctortest.World) { w.TTL = object{"TimeToLiveStatus": "DISABLED"} })),
 		finds("warning: ttl-off: table records: TTL is off\nwarning: recovery: table records: point-in-time recovery is off",
 			there(func(w *doctortest.World) { w.TTL, w.Backups = nil, object{} })),
-		finds("error: ttl-unit: table records: exp_s of 1 of 3 records is no time in seconds, as 946767601000", milliseconds),
-		finds("error: layout: table records: 1 of 4 items are not understood: dynamo: record is corrupt: layout version 3 is not known to this program",
+		finds("error: ttl-unit: table records: exp_s of 1 of 3 records is not a time in seconds, such as 946767601000", milliseconds),
+		finds("error: layout: table records: 1 of 4 items can't be read: dynamo: record is corrupt: layout version 3 is not known to this program",
 			item("orders", "done", time.Hour), there(func(w *doctortest.World) { w.Items[3]["v"] = object{"N": "3"} })),
 		finds(`warning: one-scope: table records: all callers of "POST /orders" share one scope (idem.OneScope)`,
 			item("orders", "done", 24*time.Hour), there(func(w *doctortest.World) { w.Items[3]["scope"] = object{"S": "tenant:blue|one:"} })),
 		finds("note: protection: table records: deletion protection is off", table("DeletionProtectionEnabled", false)),
 		finds("not checked: retention-queue: no finished record of a function that reads a queue is in the sample\n"+
-			"not checked: retention-clients: the sample has no finished record to measure the retention by\n"+
+			"not checked: retention-clients: the sample has no finished record that shows the retention\n"+
 			"not checked: ttl-unit layout: the sample has no record", there(func(w *doctortest.World) { w.Items = nil })),
 		// the table's stream
 		finds("error: stream-view: table records: its stream shows KEYS_ONLY",
@@ -334,7 +334,7 @@ func mistaken() []deployment {
 			table("StreamSpecification", object{"StreamEnabled": false})),
 		finds("error: stream-reader: table records: no function reads its stream\n"+unread, without(mappings, "UUID", "stream")),
 		finds("error: stream-reader: mapping of stream to worker: it is Disabled (UUID stream)", stream("State", "Disabled")),
-		finds("warning: stream-readers: table records: 3 mappings read its stream: of worker, worker, worker", there(func(w *doctortest.World) {
+		finds("warning: stream-readers: table records: 3 mappings read its stream, for the functions worker, worker, worker", there(func(w *doctortest.World) {
 			for _, uuid := range []string{"second", "third"} {
 				w.Mappings = append(w.Mappings, clone(w.Mapping("stream")))
 				w.Mappings[len(w.Mappings)-1]["UUID"] = uuid
@@ -380,12 +380,12 @@ func mistaken() []deployment {
 		})),
 		finds("error: bus-missing: bus audit: it doesn't exist", there(func(w *doctortest.World) { delete(w.Buses, "audit") })),
 		finds("error: bus-missing: bus arn:aws:events:eu-west-1:123456789012:event-bus/audit: the worker sends to "+
-			"arn:aws:events:eu-west-1:123456789012:event-bus/audit, and AWS knows arn:aws:events:us-east-1:123456789012:event-bus/audit",
+			"arn:aws:events:eu-west-1:123456789012:event-bus/audit, but AWS reports the ARN arn:aws:events:us-east-1:123456789012:event-bus/audit",
 			env("worker", "SAMEKEY_SINKS", "audit=events:arn:aws:events:eu-west-1:123456789012:event-bus/audit"), there(func(w *doctortest.World) {
 				w.Buses["arn:aws:events:eu-west-1:123456789012:event-bus/audit"] = w.Buses["audit"] // by the bus's name only
 			})),
 		finds(machina+"it doesn't exist", there(func(w *doctortest.World) { w.Machines = nil })),
-		finds(machina+"its type is EXPRESS, which keeps no names of executions", machine("type", "EXPRESS")),
+		finds(machina+"its type is EXPRESS, which doesn't remember the names of executions", machine("type", "EXPRESS")),
 		finds(role+"it doesn't exist", there(func(w *doctortest.World) { w.Roles = nil })),
 		finds("error: schedule-role: role arn:aws:iam::999999999999:role/samekey/later: it doesn't exist",
 			env("worker", "SAMEKEY_SCHEDULE_ROLE", "arn:aws:iam::999999999999:role/samekey/later")),
@@ -393,7 +393,7 @@ func mistaken() []deployment {
 			{"Effect":"Allow","Principal":{"Service":"lambda.amazonaws.com"},"Action":"*"},
 			{"Effect":"Deny","Principal":{"Service":"scheduler.amazonaws.com"},"Action":"*"},
 			{"Effect":"Allow","Principal":{"Service":"scheduler.amazonaws.com"},"Action":"sts:TagSession"}]}`)),
-		finds("not checked: schedule-role: role later: who may assume it is not understood: unexpected end of JSON input (unanswered)", trust("{")),
+		finds("not checked: schedule-role: role later: can't read who may assume the role: unexpected end of JSON input (unanswered)", trust("{")),
 		finds(role+"it may not send to arn:aws:sqs:us-east-1:123456789012:tickets",
 			there(func(w *doctortest.World) {
 				w.Roles["later"].Allowed = []string{"arn:aws:sqs:us-east-1:123456789012:receipts"}
@@ -408,19 +408,19 @@ func mistaken() []deployment {
 			w.Mapping("tickets")["EventSourceArn"] = fifo["QueueArn"]
 			w.Roles["later"].Allowed = []string{fifo["QueueArn"]}
 		}),
-		finds("warning: queue-visibility: queue tickets: VisibilityTimeout is 2m0s, and worker may take 2m0s: at least 720 is asked for",
+		finds("warning: queue-visibility: queue tickets: VisibilityTimeout is 2m0s, but worker may take 2m0s: set at least 720",
 			queue("tickets", "VisibilityTimeout", "120")),
 		finds("error: queue-redrive: queue receipts: it has no redrive policy", there(func(w *doctortest.World) { delete(w.Queues["receipts"], "RedrivePolicy") })),
 		finds("warning: queue-receives: queue receipts: maxReceiveCount is 1", queue("receipts", "RedrivePolicy", redrive("receipts-dead", "1"))),
 		finds("error: tickets-wait: queue tickets: maxReceiveCount is 5", queue("tickets", "RedrivePolicy", redrive("tickets-dead", "5"))),
 		finds("error: tickets-wait: queue tickets: MessageRetentionPeriod is 240h", queue("tickets", "MessageRetentionPeriod", "864000")),
-		finds("warning: dead-letters-kept: queue tickets-dead: MessageRetentionPeriod is 96h, and that of its source is 336h",
+		finds("warning: dead-letters-kept: queue tickets-dead: MessageRetentionPeriod is 96h, but the source queue's is 336h",
 			queue("tickets-dead", "MessageRetentionPeriod", "345600")),
-		finds("error: queue-kept: queue receipts: MessageRetentionPeriod is 10m, and 5 receives take up to 15m",
+		finds("error: queue-kept: queue receipts: MessageRetentionPeriod is 10m, but 5 receives take up to 15m",
 			queue("receipts", "MessageRetentionPeriod", "600")),
 		finds("error: queue-missing: queue receipts: it doesn't exist\nerror: queue-missing: queue tickets-dead: it doesn't exist\n"+
 			"error: queue-missing: queue https://sqs.us-east-1.amazonaws.com/123456789012/receipts: it doesn't exist\n"+
-			"error: queue-redrive: queue tickets: its queue of dead letters doesn't exist: arn:aws:sqs:us-east-1:123456789012:tickets-dead\n"+unkept,
+			"error: queue-redrive: queue tickets: its dead-letter queue doesn't exist: arn:aws:sqs:us-east-1:123456789012:tickets-dead\n"+unkept,
 			there(func(w *doctortest.World) {
 				delete(w.Queues, "receipts")
 				delete(w.Queues, "tickets-dead")
@@ -440,26 +440,26 @@ func mistaken() []deployment {
 		finds("error: env-table: function orders:live: IDEM_TABLE is arn:aws:dynamodb:us-east-1:999999999999:table/records", there(func(w *doctortest.World) {
 			alias(w, "orders")["Environment"].(object)["Variables"].(object)["IDEM_TABLE"] = "arn:aws:dynamodb:us-east-1:999999999999:table/records"
 		})),
-		finds("warning: env-app: function orders: SAMEKEY_APP is order, and others have orders", env("orders", "SAMEKEY_APP", "order")),
-		finds("error: completes: function worker: SAMEKEY_FUNCTIONS has refunds:live, which doesn't exist",
+		finds("warning: env-app: function orders: SAMEKEY_APP is order, but another function has orders", env("orders", "SAMEKEY_APP", "order")),
+		finds("error: completes: function worker: SAMEKEY_FUNCTIONS names refunds:live, which doesn't exist",
 			env("worker", "SAMEKEY_FUNCTIONS", "orders,refunds:live")),
-		finds("error: completes-all: function worker: SAMEKEY_FUNCTIONS doesn't have orders, which has resumable requests",
+		finds("error: completes-all: function worker: SAMEKEY_FUNCTIONS lacks orders, which has resumable requests",
 			env("worker", "SAMEKEY_FUNCTIONS", "")),
-		finds("error: worker-timeout: function worker: its Timeout is 3s, and that of orders is 3s",
+		finds("error: worker-timeout: function worker: its Timeout is 3s, but the Timeout of orders is 3s",
 			function("orders", "Timeout", nil), function("worker", "Timeout", 3)),
-		finds("warning: gateway-timeout: function orders: its Timeout is 1m0s, and API httpapi001 waits for 30s\n"+
-			"warning: gateway-timeout: function orders: its Timeout is 1m0s, and API restapi001 waits for 29s", function("orders", "Timeout", 60)),
-		finds("note: gateway-bytes: function orders: the REST API restapi001 in front of it has no binary media types",
+		finds("warning: gateway-timeout: function orders: its Timeout is 1m0s, but API httpapi001 waits only for 30s\n"+
+			"warning: gateway-timeout: function orders: its Timeout is 1m0s, but API restapi001 waits only for 29s", function("orders", "Timeout", 60)),
+		finds("note: gateway-bytes: function orders: the REST API restapi001 in front of the function has no binary media types",
 			there(func(w *doctortest.World) { w.BinaryMediaTypes = nil })),
 		finds("not checked: gateway-timeout: no integration of an API with the functions was found", there(func(w *doctortest.World) { w.Policies = nil })),
 		finds("not checked: gateway-timeout gateway-bytes asynchronous schedules: orders: its policy is not understood: "+
 			"unexpected end of JSON input (unanswered)", there(func(w *doctortest.World) { w.Policies["orders"] = "{" })),
 		finds("not checked: gateway-timeout gateway-bytes: restapi001"+unasked, refused("APIGateway.GetRestApi")),
-		finds("warning: gateway-timeout: function orders: its Timeout is 10m0s, and API httpapi001 waits for 30s\n"+
-			"warning: gateway-timeout: function orders: its Timeout is 10m0s, and API restapi001 waits for 29s\n"+
+		finds("warning: gateway-timeout: function orders: its Timeout is 10m0s, but API httpapi001 waits only for 30s\n"+
+			"warning: gateway-timeout: function orders: its Timeout is 10m0s, but API restapi001 waits only for 29s\n"+
 			"warning: lease: function orders: its Timeout is 10m0s",
 			function("orders", "Timeout", 600), function("worker", "Timeout", 700), queue("tickets", "VisibilityTimeout", "4200")),
-		finds("warning: asynchronous: function receipts: its MaximumEventAgeInSeconds is 6m0s, and with its Timeout of 2m0s a retry may come after 7m0s",
+		finds("warning: asynchronous: function receipts: its MaximumEventAgeInSeconds is 6m0s, but with a Timeout of 2m0s a necessary retry may start after 7m0s",
 			function("receipts", "Timeout", 120), queue("receipts", "VisibilityTimeout", "800"), there(func(w *doctortest.World) {
 				w.EventInvokes = map[string]object{"receipts": {"MaximumEventAgeInSeconds": 360}}
 				w.Policies["receipts"] = `{"Statement":[{"Effect":"Allow","Principal":{"Service":"sns.amazonaws.com"},"Action":"lambda:InvokeFunction"}]}`
@@ -469,30 +469,30 @@ func mistaken() []deployment {
 		finds("warning: concurrency: function worker: its reserved concurrency is 1",
 			there(func(w *doctortest.World) { w.Concurrency = map[string]int{"worker": 1} })),
 		finds("not checked: queue-missing bus-missing machine-standard tickets-reader tickets-fifo tickets-filters env-app completes completes-all "+
-			"worker-timeout recursion provider-keys alarms alarms-heard hooks schedules schedule-role: no function has the variable SAMEKEY_TICKETS_URL, so there is no ready worker to look at\n"+
+			"worker-timeout recursion provider-keys alarms alarms-heard hooks schedules schedule-role: no function has the variable SAMEKEY_TICKETS_URL, so there is no ready worker to check\n"+
 			"not checked: tickets-wait: the queue of tickets was not found", env("worker", "SAMEKEY_TICKETS_URL", nil)),
 		finds(noFunctionChecked+"it is local (unanswered)", asked(func(o *doctor.Options) { o.TableOnly = "it is local" })),
-		finds(noFunctionChecked+"no function was found: none has the variable IDEM_TABLE=records; name the stack or the functions (unanswered)",
+		finds(noFunctionChecked+"no function has the variable IDEM_TABLE=records; give --stack or --function (unanswered)",
 			there(func(w *doctortest.World) { w.Functions, w.Mappings = nil, nil })),
 		finds(noFunctionChecked+"receipts: its variables: no key (unanswered)", asked(func(o *doctor.Options) { o.Stack = "orders" }),
 			function("receipts", "Environment", object{"Error": object{"ErrorCode": "AccessDeniedException", "Message": "no key"}})),
 		finds(noFunctionChecked+arn+"orders: its aliases"+unasked, refused("Lambda.ListAliases")),
 		// retentions, alarms, permissions and clocks
-		finds("error: retention-clients: function orders: its answers are kept for 24h, and clients retry for 72h",
+		finds("error: retention-clients: function orders: its answers are kept for 24h, but clients retry for 72h",
 			asked(func(o *doctor.Options) { o.ClientRetries = 72 * time.Hour })),
-		finds("error: retention-clients: function orders: its answers are kept for 1h1m, and clients retry for 12h",
+		finds("error: retention-clients: function orders: its answers are kept for 1h1m, but clients retry for 12h",
 			item("orders", "done", 61*time.Minute), item("orders", "done", 48*time.Hour)),
-		finds("error: retention-queue: function receipts: it remembers a message for 24h, and queue receipts may deliver it again for 672h",
+		finds("error: retention-queue: function receipts: it remembers a message for 24h, but queue receipts may deliver the message again for 672h",
 			there(func(w *doctortest.World) { w.Items[1] = w.Record("2", "receipts", "done", 24*time.Hour) })),
-		finds("warning: retention-queue: function receipts: it remembers a message for 336h, and queue receipts may deliver it again for 672h: "+
-			"a message that is redriven from the dead letters late is worked on twice",
+		finds("warning: retention-queue: function receipts: it remembers a message for 336h, but queue receipts may deliver the message again for 672h: "+
+			"a message that is redriven late from the dead-letter queue is processed twice",
 			there(func(w *doctortest.World) { w.Items[1] = w.Record("2", "receipts", "done", 14*24*time.Hour) })),
 		finds("not checked: rights: no role given: give --as function, worker or operator\n"+
 			"not checked: retention-clients: unknown how long clients retry: give --client-retries",
 			asked(func(o *doctor.Options) { o.ClientRetries, o.As = 0, "" })),
-		finds("warning: provider-keys: function worker: an abandoned request is taken up 24h15m15s after its claim, and the provider remembers a key for 24h",
+		finds("warning: provider-keys: function worker: the completer takes up an abandoned request 24h15m15s after its claim: the provider forgets a key after 24h, which leaves less than an hour for the call",
 			env("worker", "SAMEKEY_GRACE", "24h")),
-		finds("warning: provider-keys: function worker: an abandoned request is taken up 20m15s after its claim, and the provider remembers a key for 1h20m15s",
+		finds("warning: provider-keys: function worker: the completer takes up an abandoned request 20m15s after its claim: the provider forgets a key after 1h20m15s, which leaves less than an hour for the call",
 			env("worker", "SAMEKEY_GRACE", nil), asked(func(o *doctor.Options) { o.ProviderRemembers = time.Hour + 20*time.Minute + 15*time.Second })),
 		finds("warning: alarms: alarms of App orders: no alarm on WaitingStuck", without(alarms, "MetricName", "WaitingStuck")),
 		finds("warning: alarms: alarms of App shop: no alarm on "+alarmed(func(m metrictable.Metric) bool { return m.Alarm.Name != "" }),
@@ -522,12 +522,12 @@ func mistaken() []deployment {
 		finds("not checked: versions: worker is not a zip file", unpacked("worker", nil)),
 		finds("not checked: versions: worker has no file bootstrap", unpacked("worker", zipped("main.py", nil))),
 		finds("not checked: versions: worker has a bootstrap without the build info of a Go program", unpacked("worker", zipped("bootstrap", []byte("#!/bin/sh")))),
-		finds("not checked: versions: no function with Samekey in it was found", other("orders"), other("receipts"), other("worker")),
+		finds("not checked: versions: no function that contains Samekey was found", other("orders"), other("receipts"), other("worker")),
 		finds("not checked: versions: orders: its code can't be read: code.example.com answers 403 (unanswered)", refused("Code")),
 		finds("not checked: versions: orders: AccessDeniedException: not for tests (unanswered)", refused("Lambda.GetFunction")),
 		finds("warning: clock: this machine's clock: it is 7s behind", there(func(w *doctortest.World) { w.Now = w.Now.Add(7 * time.Second) })),
 		finds("warning: clock: this machine's clock: it is 1m0s ahead", there(func(w *doctortest.World) { w.Now = w.Now.Add(-time.Minute) })),
-		finds("not checked: clock: the answers have no Date (unanswered)", there(func(w *doctortest.World) { w.Now = time.Time{} })),
+		finds("not checked: clock: DynamoDB's answers have no Date header (unanswered)", there(func(w *doctortest.World) { w.Now = time.Time{} })),
 	}
 }
 
@@ -706,10 +706,10 @@ func TestNothingToLookAt(t *testing.T) {
 	for want, opt := range map[string]doctor.Options{
 		"no table other in this account and Region": {Table: "other"},
 		"which table?": {},
-		"the stack broken can't be read: ValidationError: Stack with id nothing does not exist":  {Stack: "broken"},
-		"the stack two has 2 tables with the logical name Table (records, records): which one?":  {Stack: "two"},
-		"the table records can't be read: ThrottlingException: not for tests":                    {Table: "records", As: "worker"},
-		"the stack nothing can't be read: ValidationError: Stack with id nothing does not exist": {Stack: "nothing"},
+		"the stack broken can't be read: ValidationError: Stack with id nothing does not exist":   {Stack: "broken"},
+		"the stack two has 2 tables with the logical name Table (records, records): give --table": {Stack: "two"},
+		"the table records can't be read: ThrottlingException: not for tests":                     {Table: "records", As: "worker"},
+		"the stack nothing can't be read: ValidationError: Stack with id nothing does not exist":  {Stack: "nothing"},
 	} {
 		w := world()
 		w.Stacks["broken"] = []object{{"LogicalResourceId": "Samekey", "PhysicalResourceId": "nothing", "ResourceType": "AWS::CloudFormation::Stack"}}

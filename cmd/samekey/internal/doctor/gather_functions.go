@@ -30,7 +30,7 @@ func (f *Facts) askFunctions(ctx context.Context, c Clients, names []string) {
 		}
 	}
 	if len(f.Functions) == 0 {
-		f.miss(Functions, fmt.Sprintf("no function was found: none has the variable IDEM_TABLE=%s; name the stack or the functions", f.Options.Table))
+		f.miss(Functions, fmt.Sprintf("no function has the variable IDEM_TABLE=%s; give --stack or --function", f.Options.Table))
 	}
 	for _, s := range []Source{Code, Mappings, Concurrency, Recursion, EventInvokes, Policies} {
 		if why, ok := f.unread[Functions]; ok {

@@ -24,7 +24,7 @@ func (f *Facts) named(ctx context.Context, c Clients) ([]string, error) {
 			f.Options.Table = tables[0]
 		}
 		if f.Options.Table == "" {
-			return nil, fmt.Errorf("the stack %s has %d tables with the logical name Table (%s): which one?", f.Options.Stack, len(tables), strings.Join(tables, ", "))
+			return nil, fmt.Errorf("the stack %s has %d tables with the logical name Table (%s): give --table", f.Options.Stack, len(tables), strings.Join(tables, ", "))
 		}
 	}
 	if f.Options.Table == "" {

@@ -31,7 +31,7 @@ func (f *Facts) askTable(ctx context.Context, api DynamoDB) error {
 		if got, also := awsmiddleware.GetResponseAt(out.ResultMetadata); ok && also && !server.IsZero() {
 			f.Skew = got.Sub(server)
 		} else {
-			f.miss(ServerClock, "the answers have no Date")
+			f.miss(ServerClock, "DynamoDB's answers have no Date header")
 		}
 	}
 	if ttl, err := api.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: name}); err != nil {

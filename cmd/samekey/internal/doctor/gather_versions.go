@@ -76,7 +76,7 @@ func download(ctx context.Context, client aws.HTTPClient, from string) ([]byte, 
 	}
 	file, err := io.ReadAll(io.LimitReader(resp.Body, largest))
 	if err != nil {
-		return nil, fmt.Errorf("%s sends a part of it", req.URL.Host)
+		return nil, fmt.Errorf("%s sent only a part of the code", req.URL.Host)
 	}
 	return file, nil
 }

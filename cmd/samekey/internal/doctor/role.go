@@ -37,7 +37,7 @@ func (f *Facts) askRole(ctx context.Context, api IAM) {
 		return
 	}
 	if role.Assumed, err = assumedBy(aws.ToString(out.Role.AssumeRolePolicyDocument), "scheduler.amazonaws.com"); err != nil {
-		f.miss(ScheduleRole, fmt.Sprintf("role %s: who may assume it is not understood: %v", name, err))
+		f.miss(ScheduleRole, fmt.Sprintf("role %s: can't read who may assume the role: %v", name, err))
 	}
 	f.Role = role
 	q := f.tickets()

@@ -55,7 +55,7 @@ func schedules(f *Facts) ([]wrong, string) {
 	case w == nil:
 		return nil, noWorker
 	case strings.Contains(w.Policy, "events.amazonaws.com"):
-		return nil, "rules of EventBridge may start " + w.Name + ", and are not looked at"
+		return nil, "EventBridge rules may start " + w.Name + ", and doctor doesn't read them"
 	}
 	var all []wrong
 	for _, task := range []string{taskSweep, taskCount} {

@@ -28,7 +28,7 @@ func attempts(r *store.Record, o StoryOptions) []Attempt {
 	}
 	all := []Attempt{first}
 	if dropped(r) {
-		all[0].End, all[0].Note = endUnknown, "the record no longer has the attempts after this attempt"
+		all[0].End, all[0].Note = endUnknown, "the record no longer lists the attempts that followed this attempt"
 	}
 	for _, h := range r.Handovers {
 		last := &all[len(all)-1]

@@ -36,7 +36,7 @@ func calls(r *store.Record) (all []Call, note string) {
 	for _, name := range slices.Sorted(maps.Keys(r.Calls)) {
 		switch service, numbered := strings.CutSuffix(name, "#"); {
 		case name == state.Skipped:
-			note = "a person settled a phase, and its calls are not counted: some of the numbered calls may not exist"
+			note = "a person settled a phase, and the calls of that phase are not counted: some of the numbered calls may not exist"
 		case numbered:
 			for n := range r.Calls[name] + skipped {
 				all = append(all, callOf(r, service+"#"+strconv.Itoa(n+1), "recorded", r.Created))

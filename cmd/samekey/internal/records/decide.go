@@ -111,7 +111,7 @@ func (p *Plan) retry(now time.Time) error {
 	if p.rec.State != store.Stuck {
 		return refused(p.rec, now)
 	}
-	p.Says, p.done = []string{"The operation is opened: " + Continues(p.rec) + "."}, "open: "+Continues(p.rec)
+	p.Says, p.done = []string{"The operation becomes open: " + Continues(p.rec) + "."}, "open: "+Continues(p.rec)
 	return nil
 }
 
@@ -123,7 +123,7 @@ func Continues(rec *store.Record) string {
 	if rec.Input == nil {
 		return "only the client's next retry with the same key continues it, since the request is not stored"
 	}
-	return "the client's next retry continues it, or the completer"
+	return "the client's next retry or the completer continues it"
 }
 
 // FromSource reports whether an operation came from a queue or another source of events,
@@ -178,12 +178,12 @@ func (p *Plan) settle(now time.Time) error {
 	case s.Result != nil:
 		p.Says = decoded(s.Result)
 		p.Says[0] = call + " returned " + p.Says[0]
-		p.Says = append(p.Says, "The program reads "+cmp.Or(reads, "JSON; the record doesn't have the shape")+".",
+		p.Says = append(p.Says, "The program reads "+cmp.Or(reads, "JSON, but the record doesn't store its type")+".",
 			"The call is not made again. A wrong result can be corrected until an attempt has used it.")
 	case s.NotMade:
-		p.Says = []string{call + " had no effect. It is made once more."}
+		p.Says = []string{call + " had no effect. The call is made once more."}
 	case s.RiskTwice:
-		p.Says = []string{call + " may have been made. It is made once more, and may have its effect twice."}
+		p.Says = []string{call + " may have been made. The call is made once more, and may have its effect twice."}
 	case s.Ask:
 		p.done = "open: the completer runs the operation"
 		p.Says = []string{call + " is looked up at the provider when the completer runs the operation. If the phase has no look-up, the operation is stuck again."}
@@ -191,7 +191,7 @@ func (p *Plan) settle(now time.Time) error {
 		return errors.New("no decision: give an answer or the outcome of the call")
 	}
 	if s.Answer == nil {
-		p.Says = append(p.Says, "The operation is opened: "+Continues(p.rec)+".")
+		p.Says = append(p.Says, "The operation becomes open: "+Continues(p.rec)+".")
 	}
 	return nil
 }
@@ -230,8 +230,8 @@ func (p *Plan) release(now time.Time) error {
 		return err
 	}
 	p.Says = []string{
-		"The attempt's lease, until " + p.rec.Lease.UTC().Format("2006-01-02 15:04:05.000") + " UTC, is ended: the next retry takes the operation over at once.",
-		"Do this only if the attempt is dead. If it still works, the calls of attempt and retry overlap.",
+		"The attempt's lease, until " + p.rec.Lease.UTC().Format("2006-01-02 15:04:05.000") + " UTC, ends now: the next retry takes the operation over at once.",
+		"Do this only if the attempt is dead. If the attempt still runs, the calls of attempt and retry overlap.",
 	}
 	p.done = "released: the client's next retry continues at once"
 	if FromSource(p.rec) {
@@ -306,7 +306,7 @@ func (p *Plan) cancel() error {
 	if p.jobs = state.Cancellable(p.rec, named); len(p.jobs) == 0 {
 		return errors.New(strings.Join(append([]string{"the record has no such later job"}, begun...), "\n"))
 	}
-	p.Says = []string{"The delivery of these jobs has not begun. They are removed and never done:"}
+	p.Says = []string{"The delivery of these jobs has not begun. They are removed and never delivered:"}
 	for _, name := range p.jobs {
 		j := p.rec.Jobs[name]
 		p.Says = append(p.Says, fmt.Sprintf("  %s %s, for %s", plain.Line(state.JobID(p.rec.ID, name)), plain.Line(j.Kind), plain.Time(j.At)))
@@ -321,7 +321,7 @@ func (p *Plan) named() ([]string, error) {
 	for _, id := range p.wish.Jobs {
 		if parts := strings.Split(id, "."); len(parts) == 3 {
 			if parts[0] != p.rec.ID {
-				return nil, fmt.Errorf("the job %s belongs to another operation than the record's, %s", plain.Line(id), plain.Line(p.rec.ID))
+				return nil, fmt.Errorf("the job %s belongs to another operation; the record's operation is %s", plain.Line(id), plain.Line(p.rec.ID))
 			}
 			id = parts[1] + "." + parts[2]
 		}
@@ -345,7 +345,7 @@ func (p *Plan) Run(ctx context.Context, s *dynamo.Store) (done string, err error
 		settlement.Seen, settlement.By = seen, p.wish.By
 		if err = engine.Settle(ctx, p.rec.PK, settlement); err == nil && settlement.Answer == nil && FromSource(p.rec) {
 			// the decision is stored, even if the list can't be updated
-			if err := stream.Refer(ctx, s, seen, errors.New("a person settled the operation, and its message has not come since: redrive the dead-letter queue")); err != nil {
+			if err := stream.Refer(ctx, s, seen, errors.New("a person settled the operation, but its message was not delivered since: redrive the dead-letter queue")); err != nil {
 				return p.done + "; but samekey list doesn't show it: " + plain.Line(err.Error()), nil
 			}
 		}
@@ -354,7 +354,7 @@ func (p *Plan) Run(ctx context.Context, s *dynamo.Store) (done string, err error
 	case Forget:
 		var lost []string
 		if lost, err = engine.Forget(ctx, seen, p.wish.By, p.wish.Loss); len(lost) > 0 {
-			return p.done + "; its jobs are removed, but a late drain may still deliver them: " + plain.Line(strings.Join(lost, " ")), err
+			return p.done + "; the jobs are removed, but a late drain may still deliver them: " + plain.Line(strings.Join(lost, " ")), err
 		}
 	case Redrive:
 		var n int

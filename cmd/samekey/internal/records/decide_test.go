@@ -176,7 +176,7 @@ func TestReasons(t *testing.T) {
 		"a finished operation": {kept, settle(idem.Settlement{Answer: &idem.Response{Status: 200}}), "the operation is done, not stuck"},
 		"retry, in flight":     {held, retry, "the operation is not stuck: an attempt works on it until"},
 		"retry, its client's":  {released, retry, "the operation is not stuck: only the client's next retry with the same key continues it"},
-		"retry, anybody's":     {&stored, retry, "the operation is not stuck: the client's next retry continues it, or the completer; to end it now, use samekey settle --answer"},
+		"retry, anybody's":     {&stored, retry, "the operation is not stuck: the client's next retry or the completer continues it; to end it now, use samekey settle --answer"},
 		"retry, blocked":       {&blocked, retry, "the operation is blocked, not stuck"},
 		"retry, abandoned":     {abandoned, retry, "the operation is not stuck: only the client's next retry with the same key continues it"},
 		"retry, free":          {free, retry, "the operation is not stuck: the key is free"},
@@ -194,21 +194,21 @@ func TestReasons(t *testing.T) {
 	if _, err := records.May(kept, now, records.Wish{Do: records.Erase, By: "jane"}); !errors.Is(err, state.ErrJobs) {
 		t.Errorf("the reason is %v", err)
 	}
-	const only = "The operation is opened: only the client's next retry with the same key continues it, since the request is not stored."
+	const only = "The operation becomes open: only the client's next retry with the same key continues it, since the request is not stored."
 	for name, tt := range map[string]struct {
 		rec  *store.Record
 		wish records.Wish
 		says []string
 	}{
-		"not made": {stuck, settle(idem.Settlement{NotMade: true}), []string{`The call of phase "charged" had no effect. It is made once more.`, only}},
-		"risk":     {stuck, settle(idem.Settlement{RiskTwice: true}), []string{`The call of phase "charged" may have been made. It is made once more, and may have its effect twice.`, only}},
+		"not made": {stuck, settle(idem.Settlement{NotMade: true}), []string{`The call of phase "charged" had no effect. The call is made once more.`, only}},
+		"risk":     {stuck, settle(idem.Settlement{RiskTwice: true}), []string{`The call of phase "charged" may have been made. The call is made once more, and may have its effect twice.`, only}},
 		"ask": {withRequest(stuck), settle(idem.Settlement{Ask: true}), []string{
 			`The call of phase "charged" is looked up at the provider when the completer runs the operation. If the phase has no look-up, the operation is stuck again.`,
-			"The operation is opened: the client's next retry continues it, or the completer.",
+			"The operation becomes open: the client's next retry or the completer continues it.",
 		}},
 		"retry":        {open, retry, []string{only}},
 		"the last one": {open, settle(idem.Settlement{Answer: &idem.Response{Status: 599, Body: []byte("gone")}}), []string{"POST /rides ends: the client gets 599 from now on, with 4 bytes:", "gone", "The answer is replayed until 2027-01-15 08:00:00 UTC; after that a retry runs as a new request.", "This can't be undone."}},
-		"release":      {held, records.Wish{Do: records.Release, By: "jane"}, []string{"The attempt's lease, until 2027-01-15 09:00:00.000 UTC, is ended: the next retry takes the operation over at once.", "Do this only if the attempt is dead. If it still works, the calls of attempt and retry overlap."}},
+		"release":      {held, records.Wish{Do: records.Release, By: "jane"}, []string{"The attempt's lease, until 2027-01-15 09:00:00.000 UTC, ends now: the next retry takes the operation over at once.", "Do this only if the attempt is dead. If the attempt still runs, the calls of attempt and retry overlap."}},
 		"redrive":      {kept, records.Wish{Do: records.Redrive, By: "jane"}, []string{"Jobs to redrive: 1. Their failures are counted from zero again."}},
 		"forget": {kept, records.Wish{Do: records.Forget, By: "jane", Loss: idem.Loss{Work: true, Jobs: true}}, []string{
 			"The key becomes free: the next request with the key runs as a new operation. This is lost:", "  the answer 201: a retry runs the request AGAIN, under other derived keys (--lose-work)",
@@ -288,7 +288,7 @@ func TestRun(t *testing.T) {
 				want = fmt.Sprintf("forgotten: operation %s, by jane", plain.Line(rec.ID))
 				for i, job := range slices.Sorted(maps.Keys(rec.Jobs)) {
 					if i == 0 {
-						want += "; its jobs are removed, but a late drain may still deliver them:"
+						want += "; the jobs are removed, but a late drain may still deliver them:"
 					}
 					want += " " + plain.Line(state.JobID(rec.ID, job))
 				}
@@ -419,7 +419,7 @@ func TestResultIsShown(t *testing.T) {
 		{"", `null`, "returned null\n"},
 		{"", `true`, "returned the value true\n"},
 		{"", `{"id":"ch_1"}`, "returned an object:\n{\n  \"id\": \"ch_1\"\n}\n"},
-		{"", `["ch_1"]`, "returned a list:\n[\n  \"ch_1\"\n]\nThe program reads JSON; the record doesn't have the shape.\n"},
+		{"", `["ch_1"]`, "returned a list:\n[\n  \"ch_1\"\n]\nThe program reads JSON, but the record doesn't store its type.\n"},
 		{`{"id":""}`, `{"id":"ch_1"}`, "\nThe program reads {\"id\":\"TEXT\"}.\nThe call is not made again. A wrong result can be corrected"},
 	} {
 		rec := &store.Record{State: store.Stuck, Phases: []store.Phase{{Name: "pay", Intent: true, Shape: tt.shape}}}
@@ -499,11 +499,11 @@ func TestCancelSaysWhatIsKnown(t *testing.T) {
 		err  string
 	}{
 		"all": {nil, []string{
-			"The delivery of these jobs has not begun. They are removed and never done:", "  ID.0.0 remind, for 2027-01-15 09:00:00 UTC", "  ID.0.1 remind, for 2027-01-15 07:00:00 UTC",
+			"The delivery of these jobs has not begun. They are removed and never delivered:", "  ID.0.0 remind, for 2027-01-15 09:00:00 UTC", "  ID.0.1 remind, for 2027-01-15 07:00:00 UTC",
 			stays, "This can't be undone.",
 		}, ""},
 		"an overdue job": {[]string{"ID.0.1"}, []string{
-			"The delivery of these jobs has not begun. They are removed and never done:", "  ID.0.1 remind, for 2027-01-15 07:00:00 UTC", "This can't be undone.",
+			"The delivery of these jobs has not begun. They are removed and never delivered:", "  ID.0.1 remind, for 2027-01-15 07:00:00 UTC", "This can't be undone.",
 		}, ""},
 		"a job on its way":   {[]string{"0.2"}, nil, "the record has no such later job\n" + stays},
 		"a job without time": {[]string{"0.3"}, nil, "the record has no such later job"},

@@ -108,7 +108,7 @@ func (f *Finder) found(ctx context.Context, pk, ref string) (*store.Record, erro
 	}
 	ref = operationOf(ref)
 	if is, _ := derives(rec, ref, f.Services...); !is && ref != rec.ID && ref != redact.Record(rec.PK) {
-		return nil, NotFound(fmt.Sprintf("the record changed after the search found it: its operation is now %s, not that of %s", plain.Line(rec.ID), plain.Line(ref)))
+		return nil, NotFound(fmt.Sprintf("the record changed after the search found it: the record's operation is now %s, not the operation of %s", plain.Line(rec.ID), plain.Line(ref)))
 	}
 	return rec, err
 }
@@ -235,6 +235,6 @@ func (f *Finder) noRecord(ctx context.Context, pk, otherwise string) error {
 	case len(e) == 0:
 		return NotFound("the list has no message " + plain.Line(pk))
 	default:
-		return NotFound("not a record, but a message of the tickets' queue: " + plain.Line(e[0].LastErr) + "; " + plain.Command("samekey", "forget", pk) + " removes it from the list")
+		return NotFound("this is not a record, but a message of the tickets' queue: " + plain.Line(e[0].LastErr) + "; " + plain.Command("samekey", "forget", pk) + " removes it from the list")
 	}
 }

@@ -68,7 +68,7 @@ func stuck(r *store.Record, now time.Time) (string, []Next) {
 	}
 	all := []Next{{Who: "client", What: "retries are refused until a person settles the operation"}}
 	if FromSource(r) {
-		all = []Next{{Who: "source", What: "deliveries of the message fail until a person settles the operation; from a dead-letter queue, the message comes again only after a redrive"}}
+		all = []Next{{Who: "source", What: "deliveries of the message fail until a person settles the operation; a message in a dead-letter queue is delivered again only after a redrive"}}
 	}
 	n := len(r.Phases)
 	switch {
@@ -77,17 +77,17 @@ func stuck(r *store.Record, now time.Time) (string, []Next) {
 		all = append(all,
 			people(call+" was made: give the result", "--result", cmp.Or(shape.Example(r.Phases[n-1].Shape), "JSON")),
 			people(call+" had no effect: make it once more", "--not-made"),
-			people("nobody knows: make it once more, although it may happen twice", "--risk-twice"))
+			people("the outcome stays unknown: make the call once more, although it may happen twice", "--risk-twice"))
 	case len(r.Doubts) > 0:
 		all = append(all,
-			people("the calls in doubt had no effect: make them once more", "--not-made"),
-			people("nobody knows: make them once more, although they may happen twice", "--risk-twice"),
+			people("the calls in doubt had no effect: make the calls once more", "--not-made"),
+			people("the outcomes stay unknown: make the calls once more, although they may happen twice", "--risk-twice"),
 			Next{Who: "people", What: "the cause is mended, and the provider knows the calls' keys: try again", Command: plain.Command("samekey", "retry", r.PK)})
 	default:
 		all = append(all, Next{Who: "people", What: "the cause is mended: try the operation again", Command: plain.Command("samekey", "retry", r.PK)})
 	}
 	if r.Asked != nil && r.Input != nil && len(r.Doubts)+n > 0 {
-		all = append(all, people("have the look-up of the phase ask the provider again", "--ask"))
+		all = append(all, people("ask the provider again by the phase's look-up", "--ask"))
 	}
 	all = append(all, people("end the operation with this answer, which the client gets from now on", "--answer", "STATUS", "--body", "TEXT"))
 	return "Stuck, and waits for people: " + orNothing(r.LastErr) + ".", slices.Concat(all, corrects(r, now), jobsNext(r, now))
@@ -96,7 +96,7 @@ func stuck(r *store.Record, now time.Time) (string, []Next) {
 func held(r *store.Record, o StoryOptions) (string, []Next) {
 	return "An attempt works on the operation. The lease ends at " + plain.Time(r.Lease) + ", unless the attempt renews it.", append([]Next{
 		{Who: "attempt", What: "the attempt finishes, and later retries get the stored answer"},
-		{Who: "client", What: "until then a retry is refused as in flight, or waits (as the route is configured)"},
+		{Who: "client", What: "before the lease ends, a retry is refused as in flight, or waits, as the route is configured"},
 		{
 			When: r.Lease.UTC(), Who: "client", What: "if the attempt is dead: the lease ends, and a retry takes the operation over",
 			Command: plain.Command("samekey", "release", r.PK),
@@ -118,7 +118,7 @@ func open(r *store.Record, o StoryOptions) (string, []Next) {
 	answers := plain.Command("samekey", "settle", r.PK, "--answer", "STATUS", "--body", "TEXT")
 	all := []Next{{Who: "client", What: "a retry takes the operation over at once, and continues after the last phase"}}
 	if FromSource(r) {
-		all = []Next{{Who: "source", What: "the next delivery of the message takes the operation over; from a dead-letter queue, redrive the queue first"}}
+		all = []Next{{Who: "source", What: "the next delivery of the message takes the operation over; if the message is in a dead-letter queue, redrive that queue first"}}
 	}
 	if r.Blocked {
 		all = []Next{
@@ -137,7 +137,7 @@ func leftOpen(r *store.Record, o StoryOptions) []Next {
 	var all []Next
 	switch waits {
 	case state.ReasonOpen:
-		what := "the completer runs the operation, if no retry has come: try " + strconv.Itoa(r.Tries+1)
+		what := "the completer runs the operation, if no retry has come before: try " + strconv.Itoa(r.Tries+1)
 		if o.Now.Sub(since) > state.SweepLate {
 			what = "the completer is late: see samekey list and the worker's log; the next sweep asks the completer again"
 		}
@@ -145,10 +145,10 @@ func leftOpen(r *store.Record, o StoryOptions) []Next {
 	case state.ReasonNoRequest:
 		all = []Next{{
 			When: state.LeftUntil(r).UTC(), Who: "people",
-			What: "the request is not stored: only the client's retry can finish the operation; after this time it is stuck",
+			What: "the request is not stored: only the client's retry can finish the operation; after this time the operation is stuck",
 		}}
 		if FromSource(r) {
-			all[0].What = "only the message can finish the operation; after this time it is stuck"
+			all[0].What = "only the message can finish the operation; after this time the operation is stuck"
 		}
 	case state.ReasonExpiring:
 		all = []Next{{When: r.Expires.UTC(), Who: "time", What: "nothing is committed: the record expires, and the key is free"}}
@@ -161,7 +161,7 @@ func kept(r *store.Record, now time.Time) (string, []Next) {
 	all := slices.Concat(
 		[]Next{{Who: "client", What: fmt.Sprintf("a retry gets the stored answer (%s)", status(r))}},
 		jobsNext(r, now),
-		[]Next{{When: r.Until.UTC(), Who: "time", What: "the record expires, if its last job is delivered by then; else with the delivery"}},
+		[]Next{{When: r.Until.UTC(), Who: "time", What: "the record expires, or at the delivery of the last job if that is later"}},
 	)
 	parked := 0
 	for name := range r.Jobs {
@@ -220,7 +220,7 @@ func count(n int, singular, plural string) string {
 
 func orNothing(s string) string {
 	if s == "" {
-		return "the record has no reason"
+		return "the record stores no reason"
 	}
 	return strings.TrimSuffix(s, ".")
 }

@@ -38,7 +38,7 @@ func offersOf(r *store.Record, now time.Time) (offers []Offer) {
 			Do: string(records.Retry), Label: "Decide", Call: inDoubt(r), Hint: "First look at the provider. " + lookBy(r, now),
 		})
 	case again:
-		offers = append(offers, Offer{Do: string(records.Retry), Label: "Try again", Hint: "The operation is opened: " + records.Continues(r) + "."})
+		offers = append(offers, Offer{Do: string(records.Retry), Label: "Try again", Hint: "The operation becomes open: " + records.Continues(r) + "."})
 	}
 	if n := len(offers); n > 0 && r.Asked != nil {
 		offers[0].Asks = may(records.Wish{Do: records.Settle, Settlement: idem.Settlement{Ask: true}})
@@ -70,7 +70,7 @@ func offersOf(r *store.Record, now time.Time) (offers []Offer) {
 	if later := state.Cancellable(r, nil); may(records.Wish{Do: records.Cancel}) {
 		offers = append(offers, Offer{
 			Do: string(records.Cancel), Label: "Cancel later jobs", Jobs: later,
-			Hint: "The delivery of these jobs has not begun. They are removed and never done.",
+			Hint: "The delivery of these jobs has not begun. They are removed and never delivered.",
 		})
 	}
 	if may(records.Wish{Do: records.Release}) {

@@ -45,7 +45,7 @@ func (t *Table) Story(ctx context.Context, pk string, personal bool) (*Story, er
 		return nil, t.said(err)
 	case rec == nil && len(listed) > 0 && strings.HasPrefix(pk, state.NoTicket):
 		return &Story{Row: Row{PK: pk, Name: shortName(pk), Reasons: []string{string(listed[0].Reason)}, Error: listed[0].LastErr}, Seen: "-", Said: []string{
-			"This is not a record: it is a message that the tickets' queue no longer has.",
+			"This is not a record, but a message that is no longer in the tickets' queue.",
 			"The message leaves the list within a day, or at once by samekey forget " + pk + ".",
 		}}, nil
 	case rec == nil:

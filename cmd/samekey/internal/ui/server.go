@@ -133,7 +133,7 @@ func files() http.Handler {
 	serve := http.FileServerFS(dir)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			refuse(w, http.StatusMethodNotAllowed, "the page can only be read")
+			refuse(w, http.StatusMethodNotAllowed, "the page is read-only")
 			return
 		}
 		if _, err := fs.Stat(dir, strings.TrimPrefix(r.URL.Path, "/")); err != nil && r.URL.Path != "/" {
@@ -247,7 +247,7 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request, do func(context.
 	}
 	switch {
 	case a.PK == "" || a.Seen == "":
-		refuse(w, http.StatusBadRequest, "the action does not name the record as it was shown")
+		refuse(w, http.StatusBadRequest, "the action doesn't say which version of the record was shown")
 		return
 	case len(a.Body) > maxAnswer:
 		refuse(w, http.StatusRequestEntityTooLarge, "the answer is larger than 256 KB: use samekey settle --body-file")

@@ -366,8 +366,8 @@ func TestAnswers(t *testing.T) {
 		{"POST", "/api/act", act("v1##h h", strings.Repeat("a", 256<<10)), 200, `{"said":"done"}`},
 		{"POST", "/api/act", act("v1##h h", strings.Repeat("a", 256<<10+1)), 413, `{"error":"the answer is larger than 256 KB: use samekey settle --body-file"}`},
 		{"POST", "/api/act", act(plain.Text(hidden), ""), 200, `{"said":"done"}`},
-		{"POST", "/api/act", ui.Action{Do: "retry", PK: "v1##a", By: "jane"}, 400, "as it was shown"},
-		{"POST", "/api/act", ui.Action{Do: "retry", Seen: "seen"}, 400, "does not name the record"},
+		{"POST", "/api/act", ui.Action{Do: "retry", PK: "v1##a", By: "jane"}, 400, "version of the record"},
+		{"POST", "/api/act", ui.Action{Do: "retry", Seen: "seen"}, 400, "which version of the record was shown"},
 		{"POST", "/api/act", in{"do": "retry", "force": true}, 400, "unknown field"},
 		{"POST", "/api/act", "retry", 400, "can't read the body"},
 		{"GET", "/api/record?pk=none", nil, 404, "no such record"},
@@ -376,7 +376,7 @@ func TestAnswers(t *testing.T) {
 		{"HEAD", "/", nil, 200, ""},
 		{"GET", "/", nil, 200, "<html"},
 		{"GET", "/style.css", nil, 200, "{"},
-		{"PUT", "/style.css", nil, 405, "the page can only be read"},
+		{"PUT", "/style.css", nil, 405, "the page is read-only"},
 	} {
 		status, h, body := v.send(tt.method, tt.path, tt.in)
 		if status != tt.status || !strings.Contains(body, tt.says) || strings.HasPrefix(tt.says, "{\"") && body != tt.says || strings.HasPrefix(tt.path, "/api/") && h.Get("Content-Type") != "application/json" {

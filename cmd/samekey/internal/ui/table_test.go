@@ -106,7 +106,7 @@ func TestRetryOnce(t *testing.T) {
 		}
 	}
 	a.NotMade = true
-	if ask, err := d.Ask(t.Context(), a); err != nil || !strings.HasPrefix(ask, `The call of phase "charge_created" had no effect. It is made once more.`+"\nThe operation is opened: only the client's next retry") {
+	if ask, err := d.Ask(t.Context(), a); err != nil || !strings.HasPrefix(ask, `The call of phase "charge_created" had no effect. The call is made once more.`+"\nThe operation becomes open: only the client's next retry") {
 		t.Errorf("asks %q, %v", ask, err)
 	}
 	other := a

@@ -6,7 +6,7 @@ import (
 	"go/types"
 )
 
-var assigns = newRule("assigns", "find assignments in a phase to variables outside, which a resumed run doesn't make", checkAssigns)
+var assigns = newRule("assigns", "find assignments in a phase to variables outside the phase, which a resumed run doesn't make", checkAssigns)
 
 // checkAssigns finds assignments in a phase's function to outer variables that are
 // used after the phase: if the phase is already recorded, its function doesn't run.

@@ -22,7 +22,7 @@ func checkEffects(c *code) (all []finding) {
 		}
 		for _, e := range c.events(p.body) {
 			if eff, via := c.effectOfEvent(e); eff != nil {
-				all = append(all, found(e.call, "%s%s runs in an idem.%s, which may run many times and doesn't commit it: "+
+				all = append(all, found(e.call, "%s%s runs in an idem.%s, which may run many times and doesn't commit this effect: "+
 					"call it in an idem.Foreign with tx.Key, write to DynamoDB by tx.Write, or stage a job", via, eff.what, p.kind))
 			}
 		}

@@ -16,7 +16,7 @@ func checkKeys(c *code) (all []finding) {
 		}
 		if call, what := c.firstRepeated(p.body, make(map[*types.Func]bool)); call != nil {
 			all = append(all, found(call, "%s is called in an idem.Foreign without tx.Key: a retry that can't tell whether the call was made "+
-				"makes it again. Send tx.Key(\"service\") as its idempotency key, or say idem.NotIdempotent()", what))
+				"makes the call again. Send tx.Key(\"service\") as its idempotency key, or say idem.NotIdempotent()", what))
 		}
 	}
 	return all

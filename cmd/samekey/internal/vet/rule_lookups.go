@@ -23,14 +23,14 @@ func checkLookups(c *code) (all []finding) {
 		}
 		if body := c.bodyOf(look.Args[0]); body != nil {
 			if call, what := c.firstEffect(body, make(map[*types.Func]bool)); call != nil {
-				all = append(all, found(call, "%s is called in a look-up, which runs as often as it takes to get an answer: a look-up only reads", what))
+				all = append(all, found(call, "%s is called in a look-up, which may run many times: a look-up must only read", what))
 			}
 		}
 		if t := c.foundBy(look.Args[0]); t != nil && p.result != nil && !p.open && !types.Identical(t, p.result) {
-			all = append(all, found(look, "the look-up finds a %s, and the phase has a %s: the phase fails", types.TypeString(t, types.RelativeTo(c.pkg)), types.TypeString(p.result, types.RelativeTo(c.pkg))))
+			all = append(all, found(look, "the look-up returns a %s, but the phase returns a %s: the phase fails", types.TypeString(t, types.RelativeTo(c.pkg)), types.TypeString(p.result, types.RelativeTo(c.pkg))))
 		}
 		if sends == nil && !p.unseen {
-			all = append(all, found(look, "the phase has a look-up, and no idem.Sends, which says which call is looked up: the phase fails"))
+			all = append(all, found(look, "the phase has a look-up, but no idem.Sends that names the call to look up: the phase fails"))
 		}
 	}
 	return all

@@ -107,7 +107,7 @@ func (c *code) unstable(e ast.Expr, seen map[*types.Var]bool) (source string) {
 		case *ast.SelectorExpr:
 			if v, ok := c.info.ObjectOf(n.Sel).(*types.Var); ok && v.IsField() &&
 				perInvocation[v.Name()] && awsLambda.MatchString(v.Pkg().Path()) {
-				source = v.Name() + ", which is the invocation's"
+				source = v.Name() + ", which differs between invocations"
 			}
 		}
 		return source == ""

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-var results = newRule("results", "find results of phases, and arguments of jobs, that JSON loses", checkResults)
+var results = newRule("results", "find results of phases, and arguments of jobs, that don't survive JSON", checkResults)
 
 // checkResults finds types that lose a field in JSON. The engine would refuse such a
 // result at run time, and such a job would arrive without the field.

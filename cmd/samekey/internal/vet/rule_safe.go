@@ -24,7 +24,7 @@ func checkSafe(c *code) (all []finding) {
 			}
 			seen[mark] = true
 			if what := c.unquestioned(p.body, mark); what != "" {
-				all = append(all, found(mark, "idem.SafeToRetry marks every error of %s, also a timeout after which the call may have had its effect: "+
+				all = append(all, found(mark, "idem.SafeToRetry marks every error of %s, even a timeout after which the call may have had its effect: "+
 					"the operation then continues as if the call was not made. Mark only errors that prove that nothing was done", what))
 			}
 			return true

@@ -198,7 +198,7 @@ func comparePhase(was, is Phase, add func(Danger, string, ...any)) {
 	repeats := was.Kind == is.Kind && (was.NotIdempotent || !is.NotIdempotent) // otherwise a call in doubt is not repeated
 	for _, call := range was.Calls {
 		if repeats && !slices.Contains(is.Calls, call) && !slices.Contains(is.Calls, "*") {
-			add(Twice, "the phase %q no longer asks for the key of %q: with another key or none, the provider takes a repeat for a new call", was.Name, call)
+			add(Twice, "the phase %q no longer asks for the key of %q: without this key, the provider takes a repeated call for a new call", was.Name, call)
 		}
 	}
 	switch {

@@ -171,7 +171,7 @@ func TestMessages(t *testing.T) {
 			ridePays,
 			[]Phase{ride, call("charge", "pay")},
 			inOrder,
-			[]string{`the phase "charge" no longer asks for the key of "payments": with another key or none, the provider takes a repeat for a new call`},
+			[]string{`the phase "charge" no longer asks for the key of "payments": without this key, the provider takes a repeated call for a new call`},
 		},
 		"type": {result("int"), result("string"), inOrder, []string{`the phase "ride" returns another type: the result was int and is now string`}},
 	} {

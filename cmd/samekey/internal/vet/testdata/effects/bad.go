@@ -84,7 +84,7 @@ func (a *App) reserve(ctx context.Context) (int, error) {
 // An Atomic may run many times.
 func (a *App) inAtomic(ctx context.Context) (response, error) {
 	_, err := idem.Atomic(ctx, "order", func(ctx context.Context, tx *idem.Tx) (Order, error) {
-		_, err := a.items.PutItem(ctx, &dynamodb.PutItemInput{}) // want `effects: dynamodb.Client.PutItem runs in an idem.Atomic, which may run many times and doesn't commit it: call it in an idem.Foreign with tx.Key, write to DynamoDB by tx.Write, or stage a job`
+		_, err := a.items.PutItem(ctx, &dynamodb.PutItemInput{}) // want `effects: dynamodb.Client.PutItem runs in an idem.Atomic, which may run many times and doesn't commit this effect: call it in an idem.Foreign with tx.Key, write to DynamoDB by tx.Write, or stage a job`
 		return Order{}, err
 	})
 	if err != nil {

@@ -43,13 +43,13 @@ func (a *App) unseen(ctx context.Context, opts ...idem.PhaseOption) error {
 }
 
 func (a *App) unnamed(ctx context.Context) error {
-	_, err := idem.Foreign(ctx, "paid", a.pay, idem.LookUp(a.find, 0)) // want `lookups: the phase has a look-up, and no idem.Sends`
+	_, err := idem.Foreign(ctx, "paid", a.pay, idem.LookUp(a.find, 0)) // want `lookups: the phase has a look-up, but no idem.Sends`
 	return err
 }
 
 func (a *App) another(ctx context.Context) error {
 	_, err := idem.Foreign(ctx, "paid", a.pay, idem.Sends("bank", 20),
-		idem.LookUp(func(context.Context, idem.Call) (int, idem.Found, error) { return 0, idem.NotMade, nil }, 0)) // want `lookups: the look-up finds a int, and the phase has a string`
+		idem.LookUp(func(context.Context, idem.Call) (int, idem.Found, error) { return 0, idem.NotMade, nil }, 0)) // want `lookups: the look-up returns a int, but the phase returns a string`
 	return err
 }
 

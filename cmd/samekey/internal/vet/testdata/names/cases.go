@@ -48,7 +48,7 @@ func one(context.Context, *idem.Tx) (int, error) { return 1, nil }
 
 func alsoBad(ctx context.Context, ev events.APIGatewayV2HTTPRequest, legs map[string]Leg) error {
 	idem.Atomic(ctx, fmt.Sprint("try", rand.IntN(9)), one)     // want `names: the name of this phase comes from math/rand/v2.IntN`
-	idem.Atomic(ctx, "call/"+ev.RequestContext.RequestID, one) // want `names: the name of this phase comes from RequestID, which is the invocation's`
+	idem.Atomic(ctx, "call/"+ev.RequestContext.RequestID, one) // want `names: the name of this phase comes from RequestID, which differs between invocations`
 	if lc, ok := lambdacontext.FromContext(ctx); ok {
 		idem.Atomic(ctx, lc.AwsRequestID, one) // want `names: the name of this phase comes from AwsRequestID`
 	}

@@ -19,7 +19,7 @@ type App struct{ payments Payments }
 
 var errDeclined = errors.New("declined")
 
-// want +6 `safe: idem.SafeToRetry marks every error of Payments.Charge, also a timeout after which the call may have had its effect: the operation then continues as if the call was not made. Mark only errors that prove that nothing was done`
+// want +6 `safe: idem.SafeToRetry marks every error of Payments.Charge, even a timeout after which the call may have had its effect: the operation then continues as if the call was not made. Mark only errors that prove that nothing was done`
 
 func (a *App) bad(ctx context.Context) error {
 	_, err := idem.Foreign(ctx, "charged", func(ctx context.Context, tx *idem.Tx) (string, error) {
