@@ -192,7 +192,7 @@ func (h *Handler) operation(ctx context.Context, m *received, t jobs.Ticket) (wa
 	switch {
 	case errors.Is(err, store.ErrCorrupt):
 		return h.after(ctx, m, t, h.told(ctx, t, TicketOutcome{Kind: TicketUnreadable, Error: redact.Error(err)}), 0)
-	case err != nil && (rec == nil || !errors.Is(err, store.ErrSealed)): // only the function must be able to open sealed contents
+	case err != nil && (rec == nil || !errors.Is(err, store.ErrSealed)): // the worker needn't be able to open sealed contents
 		return h.after(ctx, m, t, h.told(ctx, t, failed("read: "+redact.Error(err))), h.opt.Grace)
 	}
 	now := h.opt.Now()
@@ -226,7 +226,7 @@ func (h *Handler) operation(ctx context.Context, m *received, t jobs.Ticket) (wa
 	return h.after(ctx, m, t, o, state.BackOff(h.opt.Grace, tries)) // if the try was counted, the next read of the record shows it
 }
 
-// leave ends a ticket that a sweep has made, because an earlier ticket of the operation waits.
+// leave ends a ticket that a sweep has made: an earlier ticket of the operation still waits.
 func (h *Handler) leave(ctx context.Context, t jobs.Ticket, why string) (waits bool) {
 	h.opt.Logger.WarnContext(ctx, "ticket ended: another one of its operation waits", "record", t.Record(), "function", t.Function, "error", why)
 	return false

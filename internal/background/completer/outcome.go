@@ -9,8 +9,8 @@ import (
 // TicketOutcome is the result of a ticket that was due.
 type TicketOutcome struct {
 	Kind       TicketOutcomeKind
-	RetryAfter time.Duration // of TicketInFlight: the rest of the lease, 0 if unknown
-	Error      string        // of TicketFailed, TicketNotMine, TicketStuck and TicketUnreadable, for logs
+	RetryAfter time.Duration // with TicketInFlight: the rest of the lease, 0 if unknown
+	Error      string        // with TicketFailed, TicketNotMine, TicketStuck and TicketUnreadable: a text for logs
 
 	// Unanswered is set with TicketFailed if the function gave no answer: it is throttled or out of
 	// reach, or it timed out or crashed. If this happens to several operations at their first try,
@@ -30,7 +30,7 @@ const (
 	TicketFailed   TicketOutcomeKind = "failed"    // this try failed: try again later
 	TicketNotMine  TicketOutcomeKind = "not_mine"  // the operation is another handler's: nothing was changed, and an operator must find out why the ticket came here
 
-	TicketUnreadable TicketOutcomeKind = "unreadable" // the record, or its sealed request, was altered by hand: people look at it
+	TicketUnreadable TicketOutcomeKind = "unreadable" // the record, or its sealed request, was altered by hand: a person must look at it
 )
 
 func outcome(o envelope.Outcome) TicketOutcome {

@@ -31,8 +31,8 @@ type QueueAPI interface {
 var _ QueueAPI = (*sqs.Client)(nil)
 
 // Queue keeps tickets in an SQS queue. A ticket is hidden until it is due, but at most for the 15
-// minutes that SQS allows. If a ticket comes too early, [Handler] hides it again. The queue must be
-// a standard queue, since FIFO queues don't delay single messages.
+// minutes that SQS allows. If a ticket arrives too early, [Handler] hides it again. The queue must
+// be a standard queue, since FIFO queues don't delay single messages.
 //
 // With [QueueOptions.Schedule] a ticket for a job that is due in more than 15 minutes becomes a
 // schedule of EventBridge Scheduler. The schedule sends the ticket at that time, once, and deletes
@@ -183,7 +183,7 @@ func (q *Queue) send(ctx context.Context, tickets []jobs.Ticket) ([]error, error
 // delay returns for how many seconds to hide a new message.
 func (q *Queue) delay(due time.Time) int32 { return seconds(min(due.Sub(q.now()), maxDelay)) }
 
-// seconds rounds up, since a ticket that comes too early takes another round.
+// seconds rounds up, since a ticket that arrives too early must wait again.
 func seconds(d time.Duration) int32 { return int32((max(d, 0) + time.Second - 1) / time.Second) }
 
 // hide makes a received message invisible for a time.

@@ -56,9 +56,9 @@ type FunctionAPI interface {
 
 var _ FunctionAPI = (*awslambda.Client)(nil)
 
-// Invoke returns a map of these functions. Each argument is a name or an ARN. It may have a
-// qualifier, the alias or version that completes the operations. Records name their function
-// without a qualifier.
+// Invoke returns a map of functions. Each argument is a name or an ARN. It may have a qualifier,
+// the alias or version that completes the operations. Records name their function without a
+// qualifier.
 //
 // The Resumer invokes the function and waits for its answer. If the record has a tenant, the call
 // is for that tenant. The function gets only the ticket. It reads the request and the caller from

@@ -53,7 +53,7 @@ func (c clients) lambda() *lambda.Client { return lambda.NewFromConfig(c.sdk("LA
 
 func (c clients) scheduler() *scheduler.Client { return scheduler.NewFromConfig(c.sdk("SCHEDULER")) }
 
-// resume returns a client that waits for a function's answer until its context ends.
+// resume returns a client that waits for a function's answer until the context of the call ends.
 func (c clients) resume() *lambda.Client { return lambda.NewFromConfig(c.patient("LAMBDA")) }
 
 // sdk returns the settings of a client for a service.

@@ -46,8 +46,7 @@ func (e *environment) err() error { return errors.Join(e.errs...) }
 // text returns a setting that may be missing.
 func (e *environment) text(name string) string { return e.values[name] }
 
-// required returns a setting that must be there. The error for a missing setting says to write
-// example.
+// required returns a setting that must be set. If it is missing, the error says to write example.
 func (e *environment) required(name, example string) string {
 	v := e.values[name]
 	if v == "" {

@@ -2,8 +2,8 @@
 // Each is a jobs.Sink over an SDK client. The worker's setting SAMEKEY_SINKS chooses them (package
 // readyworker).
 //
-// A job arrives at least once, always under the same id. Each sink documents the
-// job's form. Package lambda has the consumers that carry out each id once.
+// A job arrives at least once, always under the same id. Each sink documents the job's form.
+// Consumers in package lambda do the work of each id once.
 //
 // # Errors
 //

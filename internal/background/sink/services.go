@@ -73,12 +73,12 @@ var (
 // anyService has the codes that all services have.
 var anyService = service{codes: codes{
 	ofSink: {
-		// the sender
+		// the sender's identity or rights are at fault
 		"AccessDenied", "AccessDeniedException", "AuthorizationError", "ExpiredToken", "ExpiredTokenException", "IncompleteSignature",
 		"IncompleteSignatureException", "InvalidClientTokenId", "InvalidSecurity", "InvalidSignatureException", "MissingAuthenticationToken",
 		"MissingAuthenticationTokenException", "NotAuthorized", "OptInRequired", "RequestExpired", "SignatureDoesNotMatch",
 		"UnrecognizedClientException",
-		// the connection and the service
+		// the connection or the service is at fault
 		"InternalError", "InternalException", "InternalFailure", "InvalidAction", "MalformedHttpRequestException", "RequestAbortedException",
 		"RequestTimeout", "RequestTimeoutException", "ServiceException", "ServiceUnavailable", "UnknownOperationException",
 	},

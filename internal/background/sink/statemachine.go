@@ -134,8 +134,8 @@ func (m *StateMachine) compare(ctx context.Context, input []byte, name string) *
 	return &fault{ofJob, fmt.Errorf("execution %s exists with another input: it is not of this job", name)}
 }
 
-// sameJSON reports whether two values have the same text apart from white space, which may change
-// on the way.
+// sameJSON reports whether two values have the same text apart from white space, which the service
+// may change.
 func sameJSON(a, b json.RawMessage) bool {
 	var x, y bytes.Buffer
 	return json.Compact(&x, a) == nil && json.Compact(&y, b) == nil && bytes.Equal(x.Bytes(), y.Bytes())

@@ -18,8 +18,8 @@ type TopicAPI interface {
 
 var _ TopicAPI = (*sns.Client)(nil)
 
-// Topic publishes jobs to an SNS topic in the form of [Queue]'s messages. A FIFO topic (its ARN
-// ends in ".fifo") gets the form of a FIFO queue's messages.
+// Topic publishes jobs to an SNS topic in the form of [Queue]'s messages. In a FIFO topic (its ARN
+// ends in ".fifo") the messages have the form of a FIFO queue's messages.
 type Topic struct {
 	batcher
 	api TopicAPI

@@ -17,12 +17,12 @@ func batchOf(ev events.DynamoDBEvent) batch {
 	}
 }
 
-// mostAtOnce is how many bytes of a batch are decoded at once. If an event of 6 MB were decoded as
+// mostAtOnce is how many bytes of a batch are decoded together. If an event of 6 MB were decoded as
 // a whole, its images would take 100 MB.
 const mostAtOnce = 1 << 20
 
 // part returns the index after the last record of a part. The part begins with record from, and is
-// decoded at once.
+// decoded as a whole.
 func (b batch) part(from int) (to int) {
 	size := b.size(from)
 	for to = from + 1; to < b.n; to++ {

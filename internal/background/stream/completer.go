@@ -31,7 +31,7 @@ type TicketQueue interface {
 // queue. The queue delivers the ticket after the operation's lease and a grace. Operations that
 // finish within a batch need no ticket, so the event source mapping should have a batching window
 // of up to a minute. A Completer is safe for concurrent use, and may run twice, late or never: the
-// receiver of a ticket reads the record, and a client's retry needs no ticket.
+// receiver of a ticket checks the record, and a client's retry works without a ticket.
 //
 // A Completer makes one ticket for each operation whose request is stored
 // ([idem.Options.Resumable]): only such an operation can be completed. The ticket waits until the
@@ -54,7 +54,7 @@ type CompleterOptions struct {
 	// [state.DefaultGrace].
 	Grace time.Duration
 	// LeaveToSweep continues the batch if a ticket can't be queued: the sweep makes another ticket.
-	// Default: the batch is retried from that record on.
+	// Default: the batch is retried from that operation's record on.
 	LeaveToSweep bool
 	// Logger gets warnings and errors. Default: slog.Default().
 	Logger *slog.Logger

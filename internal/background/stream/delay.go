@@ -17,7 +17,7 @@ const (
 
 // delay queues a ticket for each operation that must be retried, and a ticket for each time that
 // jobs wait for. It returns the first stream record that must be retried. Only stream records of
-// deleted records must be: nothing else has the jobs of a deleted record.
+// deleted records are retried, since nothing else has the jobs of a deleted record.
 func (d *Drain) delay(ctx context.Context, todos []*todo) (first int) {
 	first = none
 	var tickets, timed []jobs.Ticket

@@ -8,15 +8,16 @@
 //
 // [Redrive] is for operators: it delivers parked jobs again.
 //
-// Package worker joins them in one Lambda function.
+// Package worker runs all of them in one Lambda function.
 // docs/inside/performance.md#the-calls-of-the-worker lists their costs.
 //
 // # Guarantees
 //
 // A job is delivered at least once, under the same id each time. The job stays in its record, and
-// the record is kept, until the delivery is acknowledged. A write about a job names the operation
-// that staged the job, so it never changes the record of a later operation under the same key. The
-// write doesn't raise the record's version, so the attempt that holds the record isn't disturbed.
+// the record is kept, until the delivery is acknowledged. The condition of a write about a job
+// names the operation that staged the job, so the write never changes the record of a later
+// operation under the same key. The write doesn't raise the record's version, so the attempt that
+// holds the record isn't disturbed.
 //
 // Each function may run late, twice or at the same time as another instance of
 // itself.

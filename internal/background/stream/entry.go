@@ -28,7 +28,7 @@ type Entry struct {
 	Since   time.Time `json:"since,omitzero"` // when the wait for people began; zero if unknown
 
 	Job  string `json:"job,omitempty"`  // the job's name in the record
-	Kind string `json:"kind,omitempty"` // the job's
+	Kind string `json:"kind,omitempty"` // the job's kind
 }
 
 // Age returns how long ago the last attempt began.

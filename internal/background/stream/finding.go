@@ -32,7 +32,7 @@ type finding struct {
 	kind   string // the kind of the jobs that wait for a sink; "" otherwise
 	why    error
 	reason state.Reason // state.ReasonUnreadable, or state.ReasonBlocked if nobody continues; "" if not listed yet
-	since  time.Time    // as it was read
+	since  time.Time    // the start of the wait, as it was read
 	ends   time.Time    // the finding's expiry, as it was read
 }
 
@@ -77,8 +77,8 @@ func findingOf(it item.Map) (f finding, ok bool) {
 
 // Refer puts an operation that nobody continues on the list of what waits for people. The option
 // Listed of package internal/background/completer uses Refer. So does a person's decision about an
-// operation that needs its message again. The sweep takes the operation off the list once somebody
-// continues it.
+// operation that needs its queue message again. The sweep takes the operation off the list once
+// somebody continues it.
 func Refer(ctx context.Context, table *dynamo.Store, t jobs.Ticket, why error) error {
 	reason := state.ReasonBlocked
 	if t.Operation == "" {
@@ -174,7 +174,7 @@ func (w jobWriter) suspect(ctx context.Context, f finding, now time.Time, memory
 	known, ok := findingOf(it)
 	switch {
 	case ok && known.listed(now):
-		return nil // review renews it
+		return nil // review renews the finding
 	case ok && known.ends.After(now) && now.Sub(known.since) >= patience:
 		return w.list(ctx, f, now)
 	}

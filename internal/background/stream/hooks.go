@@ -36,8 +36,8 @@ type Hooks struct {
 	// are delivered.
 	JobLost func(context.Context, Entry)
 
-	// Tried is called by a worker for each ticket that was due: a completer has tried
-	// to finish an abandoned operation or, if the ticket has Jobs, to deliver jobs.
+	// Tried is called by a worker for each due ticket, after an attempt to finish the ticket's
+	// operation, or to deliver jobs if the ticket has Jobs.
 	Tried func(context.Context, Try)
 
 	// Swept is called after each run of [Sweep.Run], even after a failed run. A hook must not change

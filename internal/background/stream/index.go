@@ -61,7 +61,7 @@ func misplaced(it item.Map, r *store.Record) bool {
 
 // placeCondition is the condition of a write that corrects the index. Unlike [ackCondition] it
 // demands no jobs: a record that became stuck before its first job has no jobs.
-//   - id: the key may have been used anew since the record was read.
+//   - id: a new operation may have used the key since the record was read.
 const placeCondition = "id = :id"
 
 // place corrects a record's entry in the index. If the record was written after r was read, place

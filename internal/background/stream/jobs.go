@@ -110,7 +110,7 @@ func jobPaths(names []string) (paths []string, placeholders map[string]string) {
 // The conditions of writes about jobs.
 const (
 	// ackCondition is on every write about the jobs of an operation:
-	//   - id = :id: the key may have been used anew since the image was made, and the new
+	//   - id = :id: a new operation may have used the key since the image was made, and the new
 	//     operation's jobs have the same names;
 	//   - attribute_exists(jobs): without the map the update's path is invalid.
 	ackCondition = "id = :id AND attribute_exists(jobs)"
@@ -137,15 +137,15 @@ const (
 	//   - keep = :jobs: the record is kept for jobs, so that a second write changes nothing.
 	letGoCondition = "id = :id AND st = :done AND keep = :jobs AND attribute_exists(until_s) AND size(jobs) = :zero"
 
-	// letGoUpdate makes a record expire at the end of its replay, as if the record had never had
-	// jobs. It removes the wait: a finished record without jobs waits for nobody.
+	// letGoUpdate makes a record expire at the end of its replay period, as if the record had never
+	// had jobs. It removes the wait: a finished record without jobs waits for nobody.
 	letGoUpdate = "SET exp_s = until_s REMOVE keep, until_s, waits, wait_ms, wait_in"
 )
 
 // acknowledge removes delivered jobs from image's record, by their names in image.Jobs. It ignores
 // jobs that are gone already. If image is finished and these jobs are the last, the same write lets
-// the record go: it expires at the end of its replay. It is no error if the record is gone or
-// belongs to another operation now: such a record has none of these jobs.
+// the record go: it expires at the end of its replay period. It is no error if the record is gone
+// or belongs to another operation now: such a record has none of these jobs.
 //
 // acknowledge sends a write without an answer again. This is safe: the write removes only the named
 // jobs, and never lets a record with other jobs go.
@@ -244,8 +244,8 @@ func (w jobWriter) begin(ctx context.Context, image *store.Record, names []strin
 }
 
 // letGo lets go a finished record that is kept for jobs and has no jobs left: the record expires at
-// the end of its replay. Any other record stays unchanged, without an error. letGo is safe to
-// repeat: a record that was let go is no longer kept for jobs.
+// the end of its replay period. Any other record stays unchanged, without an error. letGo is safe
+// to repeat: a record that was let go is no longer kept for jobs.
 func (w jobWriter) letGo(ctx context.Context, image *store.Record) error {
 	var v item.Values
 	_, _, err := w.amend(ctx, "let go", w.amendment(image.PK, letGoCondition, letGoUpdate, item.Map{

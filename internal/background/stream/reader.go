@@ -90,7 +90,7 @@ const mostListed = 10
 
 // report returns the report to Lambda. The report names the record from which on the batch is
 // retried, or no record if first is beyond the batch. A function can't find out whether its event
-// source mapping reads the report, so each process logs once that this takes
+// source mapping reads the report, so each process logs once that the mapping needs
 // ReportBatchItemFailures.
 func (r *reader) report(ctx context.Context, b batch, first int) (events.DynamoDBEventResponse, error) {
 	re := events.DynamoDBEventResponse{BatchItemFailures: []events.DynamoDBBatchItemFailure{}}

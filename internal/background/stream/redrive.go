@@ -90,7 +90,7 @@ func (w jobWriter) decidedLast(ctx context.Context, held *store.Record) {
 func (w jobWriter) unpark(ctx context.Context, now *store.Record, by, decision string, names []string) (*store.Record, bool, error) {
 	paths, placeholders := jobPaths(names)
 	placeholders["#t"], placeholders["#f"] = item.JobTries, item.JobFailed
-	condition := ackCondition + each(paths, " AND attribute_exists(%s.#f)") // still parked: otherwise the job's count belongs to new tries
+	condition := ackCondition + each(paths, " AND attribute_exists(%s.#f)") // only parked jobs: the count of any other job belongs to new tries
 	remove := make([]string, 0, 2*len(paths))
 	after := now.Clone()
 	for i, path := range paths {

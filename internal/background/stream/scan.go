@@ -35,7 +35,7 @@ type scanner struct {
 	scanned int
 }
 
-// each scans all segments concurrently, from the places of the pass on, and calls fn with the
+// each scans all segments concurrently, starting at the pass's places, and calls fn with the
 // relevant items of every page. Reads are eventually consistent and use no write capacity, so
 // claims are not affected. each ends early, without an error, when ctx ends or the time is up by
 // the wall clock. If a page can't be read, or fn had no time for a page and returns seen as false,

@@ -33,7 +33,7 @@ type Sweep struct {
 type SweepOptions struct {
 	// Drain delivers jobs that have waited for too long. nil: they are listed.
 	Drain *Drain
-	// Queue takes tickets of abandoned operations. nil: they are listed.
+	// Queue gets the tickets of abandoned operations. nil: they are listed.
 	Queue TicketQueue
 	// MarkStuck marks an operation that can't be completed as stuck, by [idem.Engine.MarkStuck].
 	// The sweep calls it when the record's retention, counted from the last attempt, is over. nil:

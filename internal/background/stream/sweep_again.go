@@ -59,7 +59,7 @@ func (p *pass) stillLater(pks []string) {
 	}
 }
 
-// take removes the next n records to try.
+// take removes the next n records to try from the list, and returns them.
 func (p *pass) take(n int) []failure {
 	batch := slices.Clone(p.again[:n])
 	p.again = p.again[n:]

@@ -29,7 +29,7 @@ type Report struct {
 	OpenAge int64 `json:"open_age_s"`
 	PassAge int64 `json:"pass_age_s"`
 
-	Pages   int `json:"pages"`   // of this run
+	Pages   int `json:"pages"`   // pages this run has read
 	Scanned int `json:"scanned"` // items this run has read
 
 	// ByReason counts what the pass has found. While the pass is under way, the counts are at least

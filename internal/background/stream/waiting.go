@@ -35,10 +35,10 @@ var ErrNoIndex = errors.New("the table has no index of what waits for people")
 // nothing else: the time depends on what waits, not on the size of the table. It is safe
 // for concurrent use.
 //
-// The index follows the table, as a rule within a second. So an entry may be out of date, and a new
-// entry may be missing. Read the record before you act on its entry, as the engine's Settle and
-// [Redrive] do. A record that an earlier version of Samekey left waiting is in the index once a
-// sweep has seen it.
+// DynamoDB updates the index after the table, usually within a second. So an entry may be out of
+// date, and a new entry may be missing. Read the record before you act on its entry, as the
+// engine's Settle and [Redrive] do. A record that an earlier version of Samekey left waiting is in
+// the index once a sweep has seen it.
 //
 // A record has one entry. It names the first of the record's reasons, in the order of
 // [WaitingReasons], and the first of its parked jobs. Operations that end without a person, such as
@@ -147,13 +147,13 @@ func (w *Waiting) All(ctx context.Context) iter.Seq2[Entry, error] {
 // part is a partition of the index, and the progress of reading it.
 type part struct {
 	why   state.Reason
-	key   string    // its partition key
+	key   string    // the partition key in the index
 	since time.Time // where to begin
 	limit int32     // size of the next page
 
 	next  item.Map // where the next page begins
-	read  bool     // to its end
-	ready []Entry  // in order
+	read  bool     // whether the partition was read to its end
+	ready []Entry  // entries to return next, in order
 	held  []Entry  // entries with the last time that was read: the next page may have more of the same time
 }
 

@@ -19,7 +19,7 @@ import (
 const leastShare = 250 * time.Millisecond
 
 // turns is how many shares [share.use] gives at most to a sink, while the sink accepts jobs and the
-// context is at [ease].
+// context is marked with [ease].
 const turns = 6
 
 // ease marks a context that holds up no other work. In such a context each share has its full
@@ -51,8 +51,8 @@ type share struct {
 
 func newShare(full time.Duration) *share { return &share{full: full, now: full} }
 
-// use calls fn with a context that ends with the share. If the context is at [ease], use calls fn
-// again while fn makes progress and has work left.
+// use calls fn with a context that ends with the share. If the context is marked with [ease], use
+// calls fn again while fn makes progress and has work left.
 func (s *share) use(ctx context.Context, fn func(context.Context) (progress, left bool)) {
 	for range turns {
 		if more := s.turn(ctx, fn); !more || easeOf(ctx) == nil {

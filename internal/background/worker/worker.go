@@ -146,7 +146,7 @@ func markStuck(store *dynamo.Store, opt *Options) func(context.Context, jobs.Tic
 	return func(ctx context.Context, t jobs.Ticket, why string) error {
 		namespace := state.Namespace(t.PK)
 		if !state.IsNamespace(namespace) {
-			return jobs.ErrMoved // no engine's
+			return jobs.ErrMoved // no engine has this namespace
 		}
 		if len(opt.Namespaces) > 0 && !slices.Contains(opt.Namespaces, namespace) {
 			return fmt.Errorf("%w: this worker's Namespaces lack %q", jobs.ErrNotMine, namespace)
