@@ -28,7 +28,7 @@ const (
 	TicketInFlight TicketOutcomeKind = "in_flight" // a worker still holds the operation: try again later
 	TicketStuck    TicketOutcomeKind = "stuck"     // the operation waits for an operator
 	TicketFailed   TicketOutcomeKind = "failed"    // this try failed: try again later
-	TicketNotMine  TicketOutcomeKind = "not_mine"  // the operation is another handler's: nothing was changed, and an operator must find out why the ticket came here
+	TicketNotMine  TicketOutcomeKind = "not_mine"  // the operation belongs to another handler: nothing was changed, and an operator must find out why the ticket was sent here
 
 	TicketUnreadable TicketOutcomeKind = "unreadable" // the record, or its sealed request, was altered by hand: a person must look at it
 )

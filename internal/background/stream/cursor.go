@@ -15,9 +15,9 @@ import (
 	"github.com/samekey/samekey/internal/item"
 )
 
-// A cursor is the progress of a sweep's pass over the whole table. It lets a run that is out of
-// time leave the rest of the table to the next run. A cursor is stored as an item without the
-// attribute st, so no reader takes it for a record.
+// A cursor is the progress of a sweep's pass over the whole table. If a run is out of time, the
+// next run continues from the cursor. A cursor is stored as an item without the attribute st, so no
+// reader takes it for a record.
 type cursor struct {
 	ver    int64     // counts its writes
 	began  time.Time // start of the pass under way; zero between two passes
@@ -145,7 +145,7 @@ type pass struct {
 // next run reads the pages after the stored place again.
 const savePages = 50
 
-// place returns the place in a segment, or the segment's end if the pass is lost.
+// place returns the place in a segment, or the segment's end if another sweep has ended the pass.
 func (p *pass) place(segment int) place {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -155,7 +155,7 @@ func (p *pass) place(segment int) place {
 	return p.at[segment]
 }
 
-// moved records the progress of a segment. It returns false if the pass is lost.
+// moved records the progress of a segment. It returns false if another sweep has ended the pass.
 func (p *pass) moved(ctx context.Context, segment int, to place) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -27,7 +27,7 @@ import (
 // fails holds up its batch: the report names the first failed record ([Drain.Handle]), and Lambda
 // delivers the batch again from that record on. A job is parked after [DrainOptions.MaxTries]
 // failures that count against the job; the jobs after it are then delivered. Failures of the whole
-// sink ([jobs.ErrSinkDown]) park nothing. With [DrainOptions.Delayed] a failed job holds up only
+// sink ([jobs.ErrSinkDown]) don't park jobs. With [DrainOptions.Delayed] a failed job holds up only
 // the following jobs of its operation.
 //
 // The stream must have old and new images. The function's event source mapping must start at

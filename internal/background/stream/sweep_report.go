@@ -46,8 +46,8 @@ type Report struct {
 	Placed    int `json:"placed"`    // records whose entry in the index of what waits for people was corrected
 
 	// Young counts the jobs and operations that this run has left to the stream's readers, since
-	// the readers are not [SweepOptions.Late] late yet. From YoungUntil on, a sweep handles all of
-	// them.
+	// these are overdue by less than [SweepOptions.Late]. From YoungUntil on, a sweep handles all
+	// of them.
 	Young      int       `json:"young"`
 	YoungUntil time.Time `json:"young_until,omitzero"`
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// tasks are what a sweep has to do about a page of the table.
+// tasks is a sweep's work on a page of the table.
 type tasks struct {
 	entries []Entry
 	todos   []*todo

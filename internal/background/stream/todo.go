@@ -83,8 +83,8 @@ func (t *todo) add(c *change) {
 			t.want(name, c.at)
 		}
 	}
-	// A holder's write raises ver. An acknowledgement doesn't raise ver, and lets the record go
-	// itself.
+	// A holder's write raises ver. An acknowledgement doesn't raise ver: the acknowledgement of the
+	// last job lets the record go.
 	if state.KeptForNothing(c.new) && (before == nil || before.Ver != c.new.Ver) {
 		t.letGo, t.at = true, c.at
 	}
