@@ -42,7 +42,7 @@ func newBreakers(pause time.Duration) breakers {
 type breaker struct {
 	failed  *lru.Map[string, bool] // operations without an answer
 	callers *lru.Map[string, bool] // the callers of these operations
-	until   time.Time              // the end of the pause
+	until   time.Time              // the end of the pause between probes
 	probing string                 // the operation that tries now
 	next    candidate              // the waiting operation that probes next
 }

@@ -16,7 +16,7 @@ import (
 type change struct {
 	at       int // the index of the stream record in the batch
 	time     time.Time
-	old, new *store.Record // nil: the item didn't exist before, or doesn't after
+	old, new *store.Record // nil: the item did not exist before, or does not exist after
 }
 
 // replaced reports whether old is gone: deleted, or replaced by a new claim.

@@ -102,8 +102,8 @@ func (t *todo) remove(c *change) {
 	}
 }
 
-// wholeSecond is how much later than the time of its stream record a change may have happened: the
-// stream's times are whole seconds. A job that was due in the second in which its record was
+// wholeSecond is the most by which a change may be later than the time of its stream record, since
+// the stream's times are whole seconds. A job that was due in the second in which its record was
 // removed is delivered rather than lost.
 const wholeSecond = time.Second - time.Millisecond
 
