@@ -67,7 +67,6 @@ func ticket(content json.RawMessage) (jobs.Ticket, error) {
 	return t, nil
 }
 
-// encode returns the envelope that holds v.
 func encode(v any) []byte {
 	b, err := json.Marshal(map[string]any{member: v})
 	if err != nil {

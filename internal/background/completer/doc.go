@@ -4,8 +4,7 @@
 // [Handler] takes each ticket from the queue and hands it to a [Resumer]: the function that serves
 // the operation ([Invoke]), or code in the same process ([InProcess]).
 //
-// Package stream makes the tickets, and package worker joins packages stream and completer in one
-// function.
+// Package stream makes the tickets. Package worker runs both packages in one function.
 //
 // # Guarantees
 //

@@ -73,8 +73,7 @@ type Options struct {
 const minTime = time.Second // with less time left, no ticket is tried
 
 // New returns a handler of the tickets in queue, whose operations are in records. It panics if
-// records, queue or resumer is nil or an option is out of range: mistakes in the program, which
-// show at cold start.
+// records, queue or resumer is nil or an option is out of range.
 func New(records store.Store, queue *Queue, resumer Resumer, optFns ...func(*Options)) *Handler {
 	var opt Options
 	for _, fn := range optFns {
@@ -300,7 +299,6 @@ func (h *Handler) guarded(try func() TicketOutcome) (o TicketOutcome) {
 	return try()
 }
 
-// deliver hands a ticket to the drain.
 func (h *Handler) deliver(ctx context.Context, t jobs.Ticket) TicketOutcome {
 	if h.opt.Jobs == nil {
 		return TicketOutcome{Kind: TicketNotMine, Error: "it is for a drain"}

@@ -53,10 +53,9 @@ type Queue struct {
 
 // QueueOptions vary [NewQueue].
 type QueueOptions struct {
-	// Schedule is the method CreateSchedule of a *scheduler.Client. Tickets of jobs that are due in
-	// more than 15 minutes become schedules. nil: these tickets wait in the queue as messages in
-	// flight, at most for the queue's retention. A sweep does the work of tickets that have
-	// expired.
+	// Schedule is the method CreateSchedule of a *scheduler.Client. nil: tickets of jobs that are
+	// due in more than 15 minutes wait in the queue as messages in flight, at most for the queue's
+	// retention. A sweep does the work of tickets that have expired.
 	Schedule func(context.Context, *scheduler.CreateScheduleInput, ...func(*scheduler.Options)) (*scheduler.CreateScheduleOutput, error)
 	// Role is the ARN of the role by which a schedule sends to the queue. Required with Schedule.
 	Role string
@@ -64,8 +63,8 @@ type QueueOptions struct {
 	Logger *slog.Logger
 }
 
-// NewQueue returns the queue at url. It panics if api is nil, url is empty or a
-// FIFO queue's, or Schedule has no Role: mistakes in the program, which show at cold start.
+// NewQueue returns the queue at url. It panics if api is nil, url is empty or a FIFO queue's, or
+// Schedule has no Role.
 func NewQueue(api QueueAPI, url string, optFns ...func(*QueueOptions)) *Queue {
 	opt := QueueOptions{Logger: slog.Default()}
 	for _, fn := range optFns {
@@ -92,7 +91,6 @@ const (
 	askEvery   = time.Minute
 )
 
-// message is a ticket in the queue.
 type message struct {
 	PK        string `json:"pk"`
 	Operation string `json:"id"`
@@ -186,7 +184,6 @@ func (q *Queue) delay(due time.Time) int32 { return seconds(min(due.Sub(q.now())
 // seconds rounds up, since a ticket that arrives too early must wait again.
 func seconds(d time.Duration) int32 { return int32((max(d, 0) + time.Second - 1) / time.Second) }
 
-// hide makes a received message invisible for a time.
 func (q *Queue) hide(ctx context.Context, receipt string, d time.Duration) error {
 	_, err := q.api.ChangeMessageVisibility(ctx, &sqs.ChangeMessageVisibilityInput{
 		QueueUrl: &q.url, ReceiptHandle: &receipt, VisibilityTimeout: seconds(d),

@@ -66,8 +66,7 @@ var _ FunctionAPI = (*awslambda.Client)(nil)
 // or [lambda.NewRouter].
 //
 // The HTTP timeout of api must be longer than the timeouts of the functions. Invoke panics if api
-// is nil, if there is no function or a function without a name, or if two have the same name:
-// mistakes in the program, which show at cold start.
+// is nil, if there is no function or a function without a name, or if two have the same name.
 func Invoke(api FunctionAPI, functions ...string) Functions {
 	if api == nil || len(functions) == 0 {
 		panic("completer: Invoke: api is nil, or there is no function") //nolint:forbidigo // a mistake in the program

@@ -119,8 +119,8 @@ func build(environ []string, keys Keys, own Settings, optFns ...func(*worker.Opt
 	return counts.Wrap(worker.New(db, store, c.tickets(queue, role, logger), append([]func(*worker.Options){settings}, optFns...)...)), nil
 }
 
-// tickets returns the queue of tickets. With a role, the tickets of jobs that are due in more than
-// 15 minutes become schedules.
+// tickets returns the queue of tickets. With a role, the queue makes schedules for tickets of later
+// jobs.
 func (c clients) tickets(url, role string, logger *slog.Logger) *completer.Queue {
 	return completer.NewQueue(c.sqs(), url, func(o *completer.QueueOptions) {
 		if o.Logger = logger; role != "" {
@@ -163,7 +163,6 @@ func (e *environment) queue(name string) string {
 	return url
 }
 
-// role returns the ARN of a role, or "".
 func (e *environment) role(name string) string {
 	arn := e.text(name)
 	if arn != "" && (!strings.HasPrefix(arn, "arn:") || !strings.Contains(arn, ":role/")) {

@@ -19,8 +19,7 @@ import (
 
 // BusAPI is the part of *eventbridge.Client that a [Bus] uses.
 type BusAPI interface {
-	// DescribeEventBus shows whether the bus exists. PutEvents doesn't: it answers success for a
-	// missing bus too.
+	// DescribeEventBus shows whether the bus exists.
 	DescribeEventBus(context.Context, *eventbridge.DescribeEventBusInput, ...func(*eventbridge.Options)) (*eventbridge.DescribeEventBusOutput, error)
 	PutEvents(context.Context, *eventbridge.PutEventsInput, ...func(*eventbridge.Options)) (*eventbridge.PutEventsOutput, error)
 }
@@ -44,8 +43,7 @@ type Bus struct {
 }
 
 // NewBus returns a sink to the bus with that name or ARN ("default" exists in every account).
-// source is the source of its events. NewBus panics if api is nil or a name is empty: mistakes in
-// the program, which show at cold start.
+// source is the source of its events. NewBus panics if api is nil or a name is empty.
 func NewBus(api BusAPI, bus, source string) *Bus {
 	if api == nil || bus == "" || source == "" {
 		panic("sink: NewBus: api is nil, or bus or source is empty") //nolint:forbidigo // a mistake in the program

@@ -40,14 +40,13 @@ type FunctionOptions struct {
 	// Durable starts a durable execution whose name is made of the job's id. A job that is
 	// delivered again starts nothing, as long as Lambda keeps the execution's history. If an
 	// execution with another payload has the name, the error counts against the job. Lambda invokes
-	// a durable function by a version or an alias only, so the function's name must end with a
-	// version or an alias.
+	// a durable function only by a version or an alias, so the function's name must have a
+	// qualifier.
 	Durable bool
 }
 
 // NewFunction returns a sink to the function with that name or ARN, which may have a qualifier. It
-// panics if api is nil, name is empty, or a durable function has no qualifier: mistakes in the
-// program, which show at cold start.
+// panics if api is nil, name is empty, or a durable function has no qualifier.
 func NewFunction(api FunctionAPI, name string, optFns ...func(*FunctionOptions)) *Function {
 	f := &Function{api: api, name: name}
 	for _, fn := range optFns {

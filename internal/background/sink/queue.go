@@ -38,9 +38,8 @@ type QueueOptions struct {
 	FairBy func(jobs.Delivery) string
 }
 
-// NewQueue returns a sink to the queue at url. It panics if api is nil, url is
-// empty, or a FIFO queue has FairBy: mistakes in the program, which show at cold
-// start.
+// NewQueue returns a sink to the queue at url. It panics if api is nil, url is empty, or a FIFO
+// queue has FairBy.
 func NewQueue(api QueueAPI, url string, optFns ...func(*QueueOptions)) *Queue {
 	var opt QueueOptions
 	for _, fn := range optFns {
@@ -60,7 +59,6 @@ func (q *Queue) Deliver(ctx context.Context, batch []jobs.Delivery) []error {
 	return q.deliver(ctx, batch)
 }
 
-// sendMessages sends messages in one call.
 func (q *Queue) sendMessages(ctx context.Context, batch []message) (results, error) {
 	attribute := func(dataType, value *string) types.MessageAttributeValue {
 		return types.MessageAttributeValue{DataType: dataType, StringValue: value}

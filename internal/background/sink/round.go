@@ -68,11 +68,10 @@ func (r *round) stops(ctx context.Context, these ...int) bool {
 	return true
 }
 
-// verdicts returns the errors for the drain. Refusals of unknown cause count against
-// their jobs if the sink accepted other jobs. Otherwise the sink may be the cause:
-// then only the first refusal counts, and only if no other job is the suspect of
-// earlier rounds. So bad jobs are parked one after another, but a sink that refuses
-// everything doesn't park every job.
+// verdicts returns the errors for the drain. Refusals of unknown cause count against their jobs if
+// the sink accepted other jobs. Otherwise the sink may be the cause: then only the first refusal
+// counts, and only if no other job is the suspect of earlier rounds. The package comment has the
+// reasons.
 func (r *round) verdicts() []error {
 	if r.taken {
 		r.past.accepts()

@@ -49,8 +49,7 @@ type StateMachine struct {
 }
 
 // NewStateMachine returns a sink to the state machine with that ARN, which may name a version or an
-// alias. It panics if api is nil or arn isn't a state machine's: mistakes in the program, which
-// show at cold start.
+// alias. It panics if api is nil or arn isn't a state machine's.
 func NewStateMachine(api StateMachineAPI, arn string) *StateMachine {
 	parsed, ok := parseMachine(arn)
 	if api == nil || !ok {

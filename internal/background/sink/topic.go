@@ -34,7 +34,7 @@ type TopicOptions struct {
 }
 
 // NewTopic returns a sink to the topic with that ARN. It panics if api is nil, arn is empty, or a
-// FIFO topic has FairBy: mistakes in the program, which show at cold start.
+// FIFO topic has FairBy.
 func NewTopic(api TopicAPI, arn string, optFns ...func(*TopicOptions)) *Topic {
 	var opt TopicOptions
 	for _, fn := range optFns {
@@ -54,7 +54,6 @@ func (t *Topic) Deliver(ctx context.Context, batch []jobs.Delivery) []error {
 	return t.deliver(ctx, batch)
 }
 
-// publish publishes messages in one call.
 func (t *Topic) publish(ctx context.Context, batch []message) (results, error) {
 	attribute := func(dataType, value *string) types.MessageAttributeValue {
 		return types.MessageAttributeValue{DataType: dataType, StringValue: value}

@@ -4,7 +4,6 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// batch is a batch of the stream.
 type batch struct {
 	n    int
 	at   func(i int) (*events.DynamoDBEventRecord, error) // the record i

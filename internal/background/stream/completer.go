@@ -64,8 +64,8 @@ type CompleterOptions struct {
 	Now func() time.Time
 }
 
-// NewCompleter returns a completer that puts tickets into queue. It panics if queue
-// is nil or a time is negative: mistakes in the program, which show at cold start.
+// NewCompleter returns a completer that puts tickets into queue. It panics if queue is nil or a
+// time is negative.
 func NewCompleter(queue TicketQueue, optFns ...func(*CompleterOptions)) *Completer {
 	var opt CompleterOptions
 	for _, fn := range optFns {

@@ -67,7 +67,7 @@ type DrainOptions struct {
 }
 
 // NewDrain returns a drain that delivers the jobs in store's table to sink. It panics if store or
-// sink is nil or a number is negative: mistakes in the program, which show at cold start.
+// sink is nil or a number is negative.
 func NewDrain(store *dynamo.Store, sink jobs.Sink, optFns ...func(*DrainOptions)) *Drain {
 	var opt DrainOptions
 	for _, fn := range optFns {

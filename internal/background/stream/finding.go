@@ -217,7 +217,6 @@ func (w jobWriter) review(ctx context.Context, f finding, now time.Time, grace t
 	return w.strikeOff(ctx, f, now)
 }
 
-// strikeOff takes a finding out of the index.
 func (w jobWriter) strikeOff(ctx context.Context, f finding, now time.Time) error {
 	var v item.Values
 	_, err := w.table.Access.UpdateItem(ctx, &dynamodb.UpdateItemInput{

@@ -96,7 +96,6 @@ func each(paths []string, part string) string {
 	return b.String()
 }
 
-// jobPaths returns the paths of jobs, and their placeholders.
 func jobPaths(names []string) (paths []string, placeholders map[string]string) {
 	paths, placeholders = make([]string, len(names)), make(map[string]string, len(names)+2)
 	for i, name := range names {
@@ -144,8 +143,8 @@ const (
 
 // acknowledge removes delivered jobs from image's record, by their names in image.Jobs. It ignores
 // jobs that are gone already. If image is finished and these jobs are the last, the same write lets
-// the record go: it expires at the end of its replay period. It is no error if the record is gone
-// or belongs to another operation now: such a record has none of these jobs.
+// the record go. It is no error if the record is gone or belongs to another operation now: such a
+// record has none of these jobs.
 //
 // acknowledge sends a write without an answer again. This is safe: the write removes only the named
 // jobs, and never lets a record with other jobs go.
@@ -243,9 +242,9 @@ func (w jobWriter) begin(ctx context.Context, image *store.Record, names []strin
 	})
 }
 
-// letGo lets go a finished record that is kept for jobs and has no jobs left: the record expires at
-// the end of its replay period. Any other record stays unchanged, without an error. letGo is safe
-// to repeat: a record that was let go is no longer kept for jobs.
+// letGo lets go a finished record that is kept for jobs and has no jobs left. Any other record
+// stays unchanged, without an error. letGo is safe to repeat: a record that was let go is no longer
+// kept for jobs.
 func (w jobWriter) letGo(ctx context.Context, image *store.Record) error {
 	var v item.Values
 	_, _, err := w.amend(ctx, "let go", w.amendment(image.PK, letGoCondition, letGoUpdate, item.Map{

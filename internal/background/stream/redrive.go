@@ -104,7 +104,6 @@ func (w jobWriter) unpark(ctx context.Context, now *store.Record, by, decision s
 	return w.amend(ctx, "redrive", in)
 }
 
-// strike removes jobs.
 func (w jobWriter) strike(ctx context.Context, now *store.Record, by, decision string, names []string) (*store.Record, bool, error) {
 	paths, placeholders := jobPaths(names)
 	placeholders["#b"] = item.JobBegun

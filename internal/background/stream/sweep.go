@@ -77,9 +77,8 @@ type SweepOptions struct {
 	Now func() time.Time
 }
 
-// NewSweep returns a sweep of store's table, which api scans. It panics if api or
-// store is nil or a number is negative: mistakes in the program, which show at cold
-// start.
+// NewSweep returns a sweep of store's table, which api scans. It panics if api or store is nil or a
+// number is negative.
 func NewSweep(api ScanAPI, store *dynamo.Store, optFns ...func(*SweepOptions)) *Sweep {
 	var opt SweepOptions
 	for _, fn := range optFns {

@@ -33,7 +33,6 @@ func earlier(a, b time.Time) time.Time {
 
 func (t *tally) add(e Entry) { *t = t.with(tally{by: map[state.Reason]found{e.Reason: {1, e.Run}}}) }
 
-// with returns the sum of two tallies.
 func (t tally) with(o tally) tally {
 	sum := tally{maps.Clone(t.by), earlier(t.open, o.open)}
 	if sum.by == nil {

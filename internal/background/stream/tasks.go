@@ -36,7 +36,6 @@ type tasks struct {
 	youngUntil time.Time // when all of these are late enough for a sweep
 }
 
-// later returns the later of two times.
 func later(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b
@@ -81,7 +80,6 @@ func (s *Sweep) look(ctx context.Context, items []item.Map) tasks {
 	return f
 }
 
-// examine adds to f the tasks for a record.
 func (s *Sweep) examine(f *tasks, r *store.Record, now time.Time) {
 	if r.State == store.Open && !state.Freed(r) && (f.oldestOpen.IsZero() || r.Created.Before(f.oldestOpen)) {
 		f.oldestOpen = r.Created

@@ -196,7 +196,6 @@ func inParallel[T any](parts []*part, do func(*part) (T, error)) ([]T, error) {
 	return results, nil
 }
 
-// query reads a page of p.
 func (w *Waiting) query(ctx context.Context, p *part, edit func(*dynamodb.QueryInput)) (*dynamodb.QueryOutput, error) {
 	var v item.Values
 	condition := item.AttrWait + " = :wait"

@@ -41,9 +41,9 @@ func easeOf(ctx context.Context) *ease {
 	return e
 }
 
-// share is a service's part of a batch's time. If a service uses up its share without progress, its
-// next share is half as long. Otherwise the next share is twice as long, up to the whole share. So
-// a service that hangs soon takes little time, and a service that works again gets its share back.
+// share is a service's part of a batch's time. The share is halved when it is used up without
+// progress, and otherwise doubled, up to its full length. So a service that hangs soon takes little
+// time, and a service that works again gets its share back.
 type share struct {
 	mu        sync.Mutex
 	full, now time.Duration
@@ -118,7 +118,6 @@ func (s *share) set(d time.Duration) {
 	s.now = d
 }
 
-// sharedSink is a sink with a share of the time.
 type sharedSink struct {
 	jobs.Sink
 	*share
@@ -205,7 +204,6 @@ func shareOut(to jobs.Sink, full time.Duration) jobs.Sink {
 	return shared
 }
 
-// sharedQueue is a queue with a share of the time.
 type sharedQueue struct {
 	stream.TicketQueue
 	*share

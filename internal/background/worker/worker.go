@@ -89,8 +89,7 @@ type API interface {
 }
 
 // New returns the worker of store's table, which api reads. Tickets go to queue, and wait there.
-// New panics if api, store or queue is nil or a number is out of range: mistakes in the program,
-// which show at cold start.
+// New panics if api, store or queue is nil or a number is out of range.
 func New(api API, store *dynamo.Store, queue *completer.Queue, optFns ...func(*Options)) *Worker {
 	var opt Options
 	for _, fn := range optFns {
