@@ -35,7 +35,7 @@ func (a *attempt) answers(owner string) answers {
 // answers returns the answers for r's attempt.
 func (r *run) answers() answers { return answers{r.ask.core, r.ask, r.times, r.watch, r.writer.owner} }
 
-// answer returns the answer for the verdict v about held, the record that the claim met.
+// answer returns the answer for the verdict v about held, the record that the claim found.
 func (a answers) answer(ctx context.Context, held *store.Record, v state.Verdict) (Result, error) {
 	a.watch.met(held)
 	pk := a.ask.home.pk
@@ -117,9 +117,9 @@ func (a answers) unfinished(rec *store.Record, why error) (Result, error) {
 	return Result{}, err
 }
 
-// withhold answers in place of the handler's answer, which isn't stored for the reason why.
-// The operation may go on without its client, and end with another answer. held is nil if
-// the outcome of the release is unknown.
+// withhold answers in place of the handler's answer. why says why that answer isn't stored.
+// The operation may go on without the client, and end with another answer. held is the
+// released record, or nil if the outcome of the release is unknown.
 func (a answers) withhold(ctx context.Context, rec, held *store.Record, resp Response, why string) (Result, error) {
 	a.core.log.WarnContext(ctx, "answer withheld: the operation is not finished; a handler ends an operation with idem.Respond, after the calls that it may have made",
 		"record", redact.Record(rec.PK), "operation", rec.ID, "route", rec.Route, "status", resp.Status, "why", why)
@@ -129,8 +129,8 @@ func (a answers) withhold(ctx context.Context, rec, held *store.Record, resp Res
 	return a.unfinished(rec, errors.New(why))
 }
 
-// retryAfter returns how long a client should wait for held's holder: until the end of the
-// holder's lease, at most five seconds, since most handlers finish earlier.
+// retryAfter returns how long a client should wait: until the end of held's lease, but at
+// most five seconds, since most handlers finish earlier.
 func (a answers) retryAfter(held *store.Record) time.Duration {
 	if held == nil {
 		return time.Second
@@ -161,8 +161,8 @@ func (a answers) body(ctx context.Context, held *store.Record) *Error {
 }
 
 // overtaken answers an attempt that lost the lease of the record pk. held is the current
-// record. The attempt has written nothing since the loss, so the answer of its handler
-// doesn't count.
+// record. The attempt has written nothing since the loss, so its handler's answer is
+// dropped.
 func (a answers) overtaken(ctx context.Context, pk string, held *store.Record) (Result, error) {
 	a.core.log.WarnContext(ctx, "lease lost: another attempt has taken over", "record", redact.Record(pk))
 	a.watch.tell(ctx, evLeaseLost, held, ErrLeaseLost)
@@ -176,21 +176,22 @@ func (a answers) overtaken(ctx context.Context, pk string, held *store.Record) (
 	return Result{}, recordError("finish", pk, ErrLeaseLost)
 }
 
-// finished returns the answer of an operation that was just stored: resp if rec has the
-// same answer as made, otherwise the answer in rec.
+// finished returns the answer of an operation that has just ended. made is the record that
+// this attempt made, rec the record in the store. If both contain the same answer, finished
+// returns resp, otherwise the answer in rec.
 func (a answers) finished(ctx context.Context, rec, made *store.Record, resp Response, jobs int) (Result, error) {
 	a.watch.tell(ctx, evFinished, rec, nil, func(ev *Event) { ev.Jobs = jobs })
 	if rec == made || samePayload(rec, made) {
 		return Result{Response: resp, Expires: state.Lifetime(rec)}, nil
 	}
-	if err := a.body(ctx, rec); err != nil { // an earlier run of the phase was stored after all
+	if err := a.body(ctx, rec); err != nil { // an earlier run of the phase, reported as failed, was stored after all
 		return Result{}, err
 	}
 	return Result{Response: rec.Response.Clone(), Expires: state.Lifetime(rec)}, nil
 }
 
-// samePayload reports whether a record read back contains the answer in made.
-// Bodies outside of the record are compared by hash.
+// samePayload reports whether rec contains the same answer as made. Bodies outside of the
+// record are compared by hash.
 func samePayload(rec, made *store.Record) bool {
 	return rec.Response != nil && rec.Response.Status == made.Response.Status && bodyHash(rec) == bodyHash(made) &&
 		maps.EqualFunc(rec.Response.Header, made.Response.Header, slices.Equal)

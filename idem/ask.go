@@ -23,7 +23,7 @@ type ask struct {
 	request Request // memory for req, in the same allocation
 
 	home  place  // where the key is claimed
-	other *place // where the record lies if an earlier or a later release has claimed it; nil without Options.Former
+	other *place // where the record is if an earlier or a later release claimed the key; nil without Options.Former
 
 	print     string       // the fingerprint
 	secret    string       // id of the secret of print
@@ -71,7 +71,7 @@ func (q *ask) find(ctx context.Context, spaces bool) (inside bool, err error) {
 	b = e.names.partitionKey(b, b[2*nonceSize:at], q.req, &e.names.claims)
 	end := len(b)
 	b = hex.AppendEncode(b, sum[:])
-	text := string(b) // in one block of memory
+	text := string(b) // one allocation for all texts
 	q.owner, q.id, q.print = text[:nonceSize], text[nonceSize:2*nonceSize], text[end:]
 	q.home = place{pk: text[at:end], scope: text[2*nonceSize : at], whose: whose}
 	if q.other, err = e.names.other(ctx, q.req, q.home.pk); err != nil {
@@ -81,17 +81,18 @@ func (q *ask) find(ctx context.Context, spaces bool) (inside bool, err error) {
 }
 
 // bar notes why the request may not begin an operation: the current options forbid it, or
-// too little time is left. The first reason counts. The engine reads the record before it
-// returns the reason ([claiming.known]), since an earlier release may have begun the
-// operation.
+// too little time is left. Only the first reason is kept. The engine reads the record
+// before it returns the reason ([claiming.known]), since an earlier release may have begun
+// the operation.
 func (q *ask) bar(op string, why error) {
 	if why != nil && q.barred == nil {
 		q.barred = &Error{Op: op, Err: why}
 	}
 }
 
-// checkTexts refuses a request with a text that isn't UTF-8: the table would hold another
-// text. Since encryption binds a record to its texts, nobody could open such a record.
+// checkTexts refuses a request with a text that isn't UTF-8: the table would store a
+// different text. Encryption binds a record to its texts, so nobody could open such a
+// record.
 func checkTexts(r *Request) error {
 	for _, one := range [...]struct{ what, text string }{
 		{"operation", r.Operation}, {"tenant", r.Tenant}, {"route", r.Route}, {"function", r.Handler.Function}, {"handler", r.Handler.Name}, {"kind of caller", r.Identity.Kind},
@@ -132,10 +133,10 @@ func (o *Options) completable(r *Request, caller store.Identity) error {
 const callerFromOp = "Resumable with Scope or OneScope: a completer has no client's request, and so no token that a handler could check; " +
 	"let the handlers take the caller from Op.Caller, and set Options.CallerFromOp"
 
-// nonceSize is the length of a text of rand.Text: at least 128 random bits.
+// nonceSize is the length of a text from rand.Text, which has at least 128 random bits.
 const nonceSize = 26
 
-// drawNonces fills b with texts like those of rand.Text, from one read of random bytes.
+// drawNonces fills b with texts like rand.Text's, from one read of random bytes.
 func drawNonces(b []byte) {
 	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 	_, _ = rand.Read(b) // never fails
@@ -144,9 +145,9 @@ func drawNonces(b []byte) {
 	}
 }
 
-// inside reports whether ctx already runs in the operation of the key, at any depth: a
-// wrapper in a wrapper must not answer its own request with "in flight". The error refuses
-// another request under the same key, as outside of an operation.
+// inside reports whether ctx already runs in the operation of the key, at any depth. So
+// nested wrappers don't refuse their own request as in flight. As outside of an operation,
+// a different request under the same key is an error.
 func (q *ask) inside(ctx context.Context) (bool, error) {
 	for op, _ := FromContext(ctx); op != nil; op = op.outer {
 		if op.over.Load() || !q.meets(op.run.ask, op.run.gate.pk) || !sameStore(op.run.ask.core.store, q.core.store) {

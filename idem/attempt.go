@@ -87,8 +87,8 @@ func (a *attempt) prepare(ctx context.Context) {
 	q.bar("start", a.times.short())
 }
 
-// unclaimed ends an attempt that can't decide about its record, because of err. In ModeOpen
-// unclaimed runs fn if the store can't be reached.
+// unclaimed ends an attempt whose claim returned the error err. In ModeOpen unclaimed runs
+// fn if the store can't be reached.
 func (a *attempt) unclaimed(ctx context.Context, c *claiming, err error, fn func(context.Context) (Response, error)) (Result, error) {
 	if e, ok := errors.AsType[*Error](err); ok {
 		a.watch.name = e.Record

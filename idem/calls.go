@@ -14,18 +14,19 @@ type calls struct {
 	mu    sync.Mutex
 	asked map[string]bool   // calls whose key the phase has requested: true until the call is committed
 	sent  map[string]string // hashes of the data that the calls send, if known
-	marks []string          // marks of the Foreign that runs or has failed; nil without such a phase
+	marks []string          // marks of the Foreign phase that runs or has failed; nil if there is none
 }
 
-// enter records that a Foreign phase runs. The phase may call without a key.
+// enter records that a Foreign phase runs. The phase may make calls without a key.
 func (c *calls) enter(phase string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.marks = state.Marks(phase)
 }
 
-// missed reports whether doubts have the mark of a call that this run has not repeated: a
-// mark that belongs neither to a committed Foreign nor to the running Foreign.
+// missed reports whether doubts contain the mark of a call that this run has not repeated.
+// Marks of the running Foreign phase are excluded. Commits have removed the marks of their
+// phases from doubts.
 func (c *calls) missed(doubts []string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

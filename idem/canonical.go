@@ -15,12 +15,13 @@ import (
 const (
 	// maxDepth bounds the recursion over a client's JSON.
 	maxDepth = 200
-	// maxForm is the size of the largest body with a form. Making such a form takes about 30
-	// times the body's memory and a third of a second, and comes before the claim.
+	// maxForm is the size of the largest body for which a canonical form is made. For such
+	// a body this takes 30 times its memory and a third of a second, before the claim.
 	maxForm = 1 << 20
 )
 
-// Reasons why a body has no form. Each text follows "The body" in a message to a client.
+// Reasons why a body has no canonical form. Each text follows "The body" in a message to a
+// client.
 var (
 	errNotCanonical = errors.New("is not one JSON value")
 	errNotUTF8      = errors.New("is not UTF-8")
@@ -50,8 +51,9 @@ func CanonicalJSON(body []byte) ([]byte, bool) {
 	return form, err == nil
 }
 
-// formOf returns the form of a JSON value: values that count as equal have the same bytes.
-// If exact is true, the rules of [exactJSON] decide, otherwise those of [CanonicalJSON].
+// formOf returns the canonical form of a JSON value: equal values have the same form.
+// Equality follows the rules of [exactJSON] if exact is true, otherwise those of
+// [CanonicalJSON].
 func formOf(body []byte, exact bool) ([]byte, error) {
 	if len(body) > maxForm {
 		return nil, errTooLong
@@ -79,7 +81,7 @@ type canonical struct {
 	exact   bool     // numbers are compared by value
 	out     []byte   // without white space, members in their original order
 	members []member // of the open objects, the innermost last
-	moved   []object // objects whose members must change places, in their order in out
+	moved   []object // objects whose members must be sorted, by their position in out
 }
 
 // object is an object in out.
@@ -158,15 +160,15 @@ func (c *canonical) object(depth int) error {
 	return err
 }
 
-// arrange adds the object that began at start and has just ended to c.moved, if
-// its members are not in order.
+// arrange checks the members of the object that has just ended; it begins at start. If the
+// members are not in order, arrange adds the object to c.moved.
 func (c *canonical) arrange(start int, members []member) error {
 	if len(members) < 2 {
 		return nil
 	}
 	seen := make(map[string]string, len(members))
 	for _, m := range members {
-		// Go's decoder matches names in any case, and the last match wins.
+		// Go's decoder ignores the case of names, and the last match wins.
 		folded := strings.Map(foldRune, m.name)
 		switch other, twice := seen[folded]; {
 		case twice && other == m.name:
@@ -203,7 +205,8 @@ func foldRune(r rune) rune {
 	}
 }
 
-// sorted appends out[from:end] with the objects in moved put in order.
+// sorted appends out[from:end] to the slice to, with sorted members in the objects of
+// moved.
 func (c *canonical) sorted(to []byte, from, end int, moved []object) []byte {
 	for _, o := range moved {
 		to = append(append(to, c.out[from:o.start]...), '{')
@@ -224,7 +227,7 @@ func (c *canonical) scalar(tok json.Token) error {
 	switch tok := tok.(type) {
 	case string:
 		// The decoder puts U+FFFD in place of a lone surrogate, so two different strings
-		// would become one. exactJSON has refused lone surrogates before.
+		// would become equal. exactJSON has refused lone surrogates before.
 		if !c.exact && strings.ContainsRune(tok, utf8.RuneError) {
 			return errNotCanonical
 		}

@@ -37,23 +37,23 @@ func (c *claiming) claim(ctx context.Context) (rec *store.Record, v state.Verdic
 			return rec, v, err
 		}
 	}
-	if t.cause != nil { // an expired record is not in flight
+	if t.cause != nil { // the key has no live record, so nothing is in flight
 		return nil, 0, unavailable("claim", c.ask.home.pk, t.cause)
 	}
 	return nil, state.InFlight, nil
 }
 
-// tries is what the tries of a claim know from the tries before.
+// tries holds what a try of a claim needs from the tries before it.
 type tries struct {
 	c     *claiming
 	until time.Time // deadline of the claim's calls to the store
-	begun time.Time // of the tries with this nonce, by the wall clock, which advances while a sandbox is frozen
-	cause error     // why the last try was not applied, although the key has no record
+	begun time.Time // start of the tries with this nonce, by the wall clock, which advances while a sandbox is frozen
+	cause error     // the store's error for the last try, which was not applied although the key is free
 
 	replaces *store.Record // the freed record that the next try replaces
-	freed    bool          // the last try found this record: the next try needs no pause
-	there    *store.Record // a record at the other place that has expired or was freed: the next try fences it
-	fenced   *store.Record // that record, once it is fenced
+	freed    bool          // the last try found the record in replaces: the next try needs no pause
+	there    *store.Record // an expired or freed record at the other place: the next try fences its holders
+	fenced   *store.Record // the record at the other place after it was fenced
 }
 
 // once tries to claim the record. With the verdict Claimable, the next try may succeed.
@@ -68,8 +68,8 @@ func (t *tries) once(ctx context.Context) (rec *store.Record, v state.Verdict, e
 	}
 	now := c.core.opt.Now()
 	if now.Round(0).Sub(t.begun) > maxClaim || t.replaces != nil && t.replaces.ID == c.id {
-		// A claim with this nonce may have been applied, and then its record expired or
-		// another attempt freed it: continue as another owner.
+		// A claim with this nonce may have been applied. Then its record has expired, or
+		// another attempt has freed it. Continue as another owner.
 		c.writer.owner, c.id, t.begun = rand.Text(), rand.Text(), now.Round(0)
 	}
 	next := c.fresh(now)
@@ -77,7 +77,7 @@ func (t *tries) once(ctx context.Context) (rec *store.Record, v state.Verdict, e
 		if r == nil {
 			continue
 		}
-		if by := state.ForgottenBy(r); by != nil { // the operator who freed the key may not have got an answer
+		if by := state.ForgottenBy(r); by != nil { // keep the operator's decision to free the key: the operator may not have got an answer
 			next.Settled = []store.Decision{*by}
 		}
 	}
@@ -91,9 +91,9 @@ func (t *tries) once(ctx context.Context) (rec *store.Record, v state.Verdict, e
 	case errors.Is(err, ErrCorrupt):
 		return nil, 0, recordError("claim", c.ask.home.pk, err)
 	case err != nil:
-		// The current record shows whether our claim was applied. Even a refused claim may
-		// have been: the store's client may have sent it before and lost the
-		// acknowledgement.
+		// The current record shows whether our claim was applied. It may have been applied
+		// even if the store refused it: the store's client may have sent the claim twice
+		// and lost the first acknowledgement.
 		t.cause = err
 		if held, err = c.load(ctx, err); err != nil {
 			return nil, 0, err
@@ -132,8 +132,8 @@ func (c *claiming) fresh(now time.Time) *store.Record {
 	return state.Claimed(r, now, c.times.leaseEnd(now))
 }
 
-// load reads the record after a claim with an unknown outcome. The record is that of this
-// claim, or the record that refused the claim. Without a record, the claim was not applied.
+// load reads the record after a claim with an unknown outcome. The record is this claim's
+// own, or it refused the claim. Without a record, the claim was not applied.
 func (c *claiming) load(ctx context.Context, cause error) (*store.Record, error) {
 	rec, err := c.either(ctx)
 	if err == nil && rec == nil {
@@ -145,9 +145,9 @@ func (c *claiming) load(ctx context.Context, cause error) (*store.Record, error)
 	return rec, nil
 }
 
-// resolve judges held, the record that the claim met, or takes it over. If held is at home
-// and belongs to another request, resolve also looks at the key's other place, if there is
-// one. away reports whether the verdict is about the other place.
+// resolve judges held, the record that the claim found, or takes it over. If held is at
+// home and belongs to another request, resolve also looks at the key's other place, if
+// there is one. away reports whether the verdict is about the other place.
 func (c *claiming) resolve(ctx context.Context, held *store.Record, until time.Time) (rec *store.Record, v state.Verdict, away bool, err error) {
 	away = c.ask.away(held.PK)
 	rec, v, err = c.judgeOrTakeOver(ctx, held, until)
@@ -158,15 +158,15 @@ func (c *claiming) resolve(ctx context.Context, held *store.Record, until time.T
 	return rec, v, away, err
 }
 
-// elsewhere judges the record at the other place, if home has no record or the record of
-// another request: a change of scopes may split a key or merge two keys. If the request is
-// at neither place, elsewhere returns the verdict about home.
+// elsewhere judges the record at the key's other place if v says that home has no record or
+// another request's record: a change of scopes may split a key or merge two keys. If
+// neither place has a record of the request, elsewhere returns own and v.
 func (c *claiming) elsewhere(ctx context.Context, op string, own *store.Record, v state.Verdict, until time.Time) (*store.Record, state.Verdict, error) {
 	if c.ask.other == nil || v != state.Claimable && v != state.Mismatch {
 		return own, v, nil
 	}
 	there, found, err := c.judgeAt(ctx, op, c.ask.other.pk, until)
-	gone := there == nil || there.State == store.None || c.isFree(there) // otherwise the record was released meanwhile
+	gone := there == nil || there.State == store.None || c.isFree(there) // a Claimable record that isn't gone was released meanwhile
 	if err == nil && (gone || found == state.Mismatch && v == state.Mismatch) {
 		return own, v, nil
 	}
@@ -203,15 +203,15 @@ func (c *claiming) judgeOrTakeOver(ctx context.Context, held *store.Record, unti
 	case l == state.Landed:
 		return rec, state.TakeOver, nil
 	}
-	// Another attempt was faster, the holder came back, or the record has gone.
+	// Another attempt was faster, the holder continued, or the record has gone.
 	if v, err = c.judge(rec); v == state.TakeOver {
 		v = state.Claimable // released in the meantime: the next round decides
 	}
 	return rec, v, err
 }
 
-// supplied returns in with this attempt's body, if the body lies outside of the
-// record: the claiming attempt may have died before it wrote the body.
+// supplied returns in with this attempt's body, if the body lies outside of the record: the
+// attempt that claimed the record may have died before it wrote the body.
 func (c *claiming) supplied(in *store.Input) *store.Input {
 	if in == nil || in.Overflow == nil {
 		return in
@@ -266,7 +266,7 @@ func (c *claiming) either(ctx context.Context) (*store.Record, error) {
 // doesn't need bury: the claim replaces the record, and so fences its holders. If another
 // attempt has released the record in the meantime, bury leaves it as it is.
 func (c *claiming) bury(ctx context.Context, held *store.Record, until time.Time) (*store.Record, error) {
-	if !c.isFree(held) { // gone, or released meanwhile: the next claim shows it
+	if !c.isFree(held) { // the record is gone or was released: the next claim shows which
 		return nil, nil
 	}
 	// Use a new nonce: a record that this attempt takes over later must not look like the

@@ -15,8 +15,8 @@ import (
 // The commits of a run: a phase, the outcome of an intent, the answer, the
 // mark of a stuck operation. All of them go through run.write.
 
-// mark records that a call follows, and sent, the hashes of its data. From then on the
-// record is kept, and it shows the call even if the process dies.
+// mark records that a call follows. sent contains hashes of the call's data. From then on
+// the record is kept, and shows the call even if the process dies.
 func (r *run) mark(ctx context.Context, mark string, sent map[string]string) error {
 	_, err := r.write(ctx, trace.Commit, func(base *store.Record) *store.Record {
 		return state.Calling(base, mark, sent)
@@ -113,8 +113,8 @@ func (r *run) markStuck(ctx context.Context, why string, begun ...store.Phase) e
 	})
 }
 
-// stick marks the record that before returns as stuck. stick returns an *ended, or an error
-// if the operation has not ended.
+// stick writes the record that the function before returns, marked as stuck. stick returns
+// an *ended, or an error if the operation has not ended.
 func (r *run) stick(ctx context.Context, why string, before func(*store.Record) *store.Record) error {
 	rec, err := r.write(ctx, trace.Commit, func(base *store.Record) *store.Record {
 		return state.MadeStuck(before(base), r.ask.core.opt.Now(), why)
@@ -125,7 +125,7 @@ func (r *run) stick(ctx context.Context, why string, before func(*store.Record) 
 	return r.stuck(ctx, rec)
 }
 
-// stuck tells the hooks of rec, which is marked as stuck.
+// stuck reports to the hooks that rec is marked as stuck.
 func (r *run) stuck(ctx context.Context, rec *store.Record) *ended {
 	r.ask.core.log.ErrorContext(ctx, "operation is stuck and waits for an operator", "record", redact.Record(rec.PK), "operation", rec.ID)
 	stuckErr := phaseError("phase", r.gate.pk, ErrStuck)
@@ -133,8 +133,9 @@ func (r *run) stuck(ctx context.Context, rec *store.Record) *ended {
 	return &ended{err: stuckErr, toPhase: stuckErr}
 }
 
-// write sends the record that build returns, and sets and returns the resulting record.
-// The error is an *ended if another attempt has taken over. kind names the write in traces.
+// write writes the record that build returns. The result becomes the run's record, and is
+// returned. The error is an *ended if another attempt has taken over. kind names the write
+// in traces.
 func (r *run) write(ctx context.Context, kind trace.Kind, build func(*store.Record) *store.Record, writes []Write) (rec *store.Record, err error) {
 	ctx, sp := r.watch.step(ctx, kind, "")
 	defer func() {
@@ -147,7 +148,7 @@ func (r *run) write(ctx context.Context, kind trace.Kind, build func(*store.Reco
 		// The attempt has ended without this phase, and may have been answered.
 		return nil, r.gate.fail(fmt.Errorf("%w: it outlived its handler", ErrPhaseOrder))
 	}
-	if r.lease.turn != nil { // renewals and commits are writes of one owner, one after the other
+	if r.lease.turn != nil { // renewals and commits have one owner, so they must not overlap
 		r.lease.turn <- struct{}{}
 		defer func() { <-r.lease.turn }()
 	}

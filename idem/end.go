@@ -28,24 +28,24 @@ type outcome struct {
 
 // doubt describes what earlier attempts left open and this run hasn't cleared up.
 type doubt struct {
-	leftOut error // set if the handler left out recorded work, or a call that an earlier attempt began: says which
-	missed  bool  // a call that this run has not repeated has a mark: an attempt may have died in the call
+	leftOut error // says which recorded work, or which call of an earlier attempt, the handler left out; nil if none
+	missed  bool  // the record has the mark of a call that this run has not repeated: an attempt may have died in the call
 }
 
 // ending says what an attempt does after the run of its handler.
 type ending struct {
 	store    bool   // store the answer: it ends the operation
 	withheld bool   // the operation goes on, and the client doesn't get the handler's answer
-	refused  bool   // nothing was accepted: the key may be free
+	refused  bool   // the handler refused the request with a 4xx: the key may become free
 	why      string // why the answer isn't stored; "" if cause says it
 	err      error  // returned in place of the answer
-	breaks   bool   // err is a mistake of the program, and counts as a failed phase
+	breaks   bool   // err is a mistake in the program, and is treated like a failed phase
 	cause    error  // why the record is released
 }
 
-// decide returns what follows from an outcome. Two rules hold in every row: after a failed
-// phase no answer is stored (unless it is definitive), and no answer hides recorded work or
-// a call that may have been made.
+// decide returns what an attempt does after the outcome o. Two rules apply in every case.
+// After a failed phase, only a definitive answer is stored. No answer hides recorded work
+// or a call that may have been made.
 func decide(o outcome, d doubt) ending {
 	stores := o.definitive || o.failed == nil && o.stored
 	switch {
@@ -126,10 +126,10 @@ func (r *run) ends(ctx context.Context, resp Response, writes []Write, jobs []Jo
 }
 
 // conclude stores the handler's answer and returns it. If the write fails, the effect has
-// happened all the same: a handler without phases then gives its answer unstored. The
-// failure is an error in three cases: the commit has jobs; there were phases (also a failed
-// phase, whose commit may have been applied); or the request is stored. In these cases
-// another attempt may give another answer.
+// still happened, so conclude returns the answer of a handler without phases unstored.
+// conclude returns an error instead in three cases: the commit has jobs; there were phases
+// (also a failed phase, whose commit may have been applied); or the request is stored. In
+// these cases another attempt may give another answer.
 func (r *run) conclude(ctx context.Context, resp Response) (Result, error) {
 	var err error
 	for try := range 3 {
@@ -172,9 +172,10 @@ func (r *run) conclude(ctx context.Context, resp Response) (Result, error) {
 }
 
 // mayDrop reports whether to store only the answer's status, after storing the answer in
-// rec has failed with err. It does so if the answer can never fit, or if nothing but the
-// record shows that a handler without phases has had its effect. A record that is kept
-// stays open instead: the next attempt gives an answer that can be stored.
+// rec has failed with err. It returns true if the answer can never fit. It also returns
+// true if the record isn't kept: only this record shows that the handler, which has no
+// phases, has had its effect. A record that is kept stays open instead: the next attempt
+// gives an answer that can be stored.
 func mayDrop(err error, rec *store.Record) bool {
 	return errors.Is(err, store.ErrTooLarge) || !state.Kept(rec)
 }
@@ -241,7 +242,7 @@ func (r *run) release(ctx context.Context, b state.Release, cause error) (_ *sto
 	rec := r.record()
 	prev := rec
 	for range maxRounds {
-		if prev.State != store.Open { // an earlier write, which was reported as failed, has ended the operation after all: its key must not be free
+		if prev.State != store.Open { // an earlier write, reported as failed, has ended the operation after all: don't free the key
 			return prev, state.Landed, nil
 		}
 		next := state.Released(prev, r.ask.core.opt.Now(), b)

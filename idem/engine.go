@@ -18,8 +18,8 @@ type core struct {
 	names     naming
 	store     store.Store
 	opt       Options
-	retention time.Duration // of records, in whole seconds
-	spare     time.Duration // half of LeaseMargin: time for a renewal before the lease ends; the other half is for a timeout that kills late
+	retention time.Duration // how long records are kept, in whole seconds
+	spare     time.Duration // half of LeaseMargin, for a renewal before the lease ends; the other half is for a sandbox that is killed late after its timeout
 	log       *slog.Logger
 	scheme    string          // of Options.Fingerprint
 	methods   map[string]bool // HTTP methods on which the engine acts

@@ -21,18 +21,18 @@ type claiming struct {
 	watch  *watch
 	writer writer
 
-	id        string        // of the operation, if it is new
-	barred    *Error        // why the request may begin nothing; set if no record decided
-	seat      *seat         // in the caller's quota; nil without a quota
+	id        string        // id of the operation if this attempt begins it
+	barred    *Error        // why the request may not begin an operation; nil if it may
+	seat      *seat         // seat in the caller's quota; nil without a quota
 	seen      bool          // the store has returned a record of the key, from a read or a refused claim
 	foundFree bool          // a read before the claim has found the key free, at both places
-	freed     *store.Record // the free record that this read has found: the claim replaces it
+	freed     *store.Record // the freed record that the read before the claim has found: the claim replaces it
 }
 
 // enter reads the record first if the request is probably a repetition, since a read costs
-// less than a refused claim. A wrong guess changes only the price. For a new operation,
-// enter then asks the quota, and claims. If another attempt holds the record, enter may
-// wait for its answer. The caller must leave c.seat.
+// less than a refused claim. A wrong guess only costs more. For a new operation, enter then
+// asks the quota, and claims. If another attempt holds the record, enter may wait for its
+// answer. The caller must leave c.seat.
 func (c *claiming) enter(ctx context.Context) (rec *store.Record, v state.Verdict, err error) {
 	v = state.Claimable
 	if c.barred == nil && (c.ask.req.ReadFirst || retrysign.In(c.ask.req.Header)) {
@@ -117,10 +117,11 @@ func (c *claiming) known(ctx context.Context, refusal *Error) (*store.Record, st
 	return rec, v, err
 }
 
-// readFirst reads the record, and judges it or takes it over as if the record had just
-// refused a claim; so the read is consistent. The verdict Claimable leaves the decision to the
-// claim. The verdict is also Claimable if the read failed, or if the record would not refuse a
-// claim. But after a record was seen, ModeOpen runs nothing.
+// readFirst reads the record by a consistent read. It judges the record, or takes it over,
+// as if the record had just refused a claim. The verdict Claimable leaves the decision to
+// the claim. The verdict is also Claimable if the read failed, or if the record would not
+// refuse a claim. Once a record was seen, ModeOpen doesn't run the request without
+// protection.
 func (c *claiming) readFirst(ctx context.Context) (held *store.Record, v state.Verdict, err error) {
 	until := c.until()
 	ctx, cancel := c.times.within(ctx, until)

@@ -136,8 +136,8 @@ var (
 	errUnread = errors.New("record can't be read")
 )
 
-// recordUnread is the error of a request that is refused although its record could not be
-// read. The answer then says nothing about the operation.
+// recordUnread is the error of a request that is refused before its record could be read.
+// The answer says nothing about the operation.
 type recordUnread struct{ err error }
 
 func (u *recordUnread) Error() string { return u.err.Error() }

@@ -7,14 +7,15 @@ import (
 	"strings"
 )
 
-// exactJSON returns the form of a body. Two bodies have the same form exactly if their JSON
-// values are equal: the order of members, white space and escapes don't count; names, texts
-// and the order of arrays do; null differs from an absent member; numbers are compared by
-// their exact value, so 1.0 equals 1 and 2^53+1 differs from 2^53. The error says why a
-// body has no form, and may be shown: repeated members (in any case), more or less than one
-// value, invalid UTF-8, half of a surrogate pair, more than 200 levels or 1 MiB.
+// exactJSON returns the canonical form of a body. Two bodies have the same form exactly if
+// their JSON values are equal. The order of members, white space and escapes make no
+// difference. Names, texts and the order of arrays do. null differs from an absent member.
+// Numbers are compared by their exact value: 1.0 equals 1, and 2^53+1 differs from 2^53. A
+// body has no form if it repeats members (in any case), isn't exactly one value, has
+// invalid UTF-8 or half of a surrogate pair, or has more than 200 levels or 1 MiB. The
+// error gives the reason, and may be shown to clients.
 //
-// The time is proportional to the body's size, whatever its numbers are: no number is
+// The time is proportional to the body's size, even with huge exponents: no number is
 // expanded.
 func exactJSON(body []byte) ([]byte, error) {
 	switch {
@@ -31,7 +32,7 @@ func exactJSON(body []byte) ([]byte, error) {
 // halfSurrogate reports whether a text of a valid JSON value has half of a surrogate pair.
 // Decoders put the same character in place of every such half.
 func halfSurrogate(body []byte) bool {
-	high := false // the escape just before was the first half of a pair
+	high := false // the previous escape was the first half of a pair
 	for i := 0; i < len(body); i++ {
 		if body[i] != '\\' {
 			if high {
@@ -46,7 +47,7 @@ func halfSurrogate(body []byte) bool {
 			}
 			continue
 		}
-		unit, _ := strconv.ParseUint(string(body[i+1:i+5]), 16, 0) // valid JSON has four digits
+		unit, _ := strconv.ParseUint(string(body[i+1:i+5]), 16, 0) // four digits, since the JSON is valid
 		i += 4
 		low := unit >= 0xdc00 && unit <= 0xdfff
 		if low != high {
@@ -57,8 +58,8 @@ func halfSurrogate(body []byte) bool {
 	return high
 }
 
-// appendDecimal appends the single spelling of a JSON number: its digits without zeros at
-// either end, and a power of ten. Zero has no sign.
+// appendDecimal appends a JSON number in a form that is the same for equal numbers: its
+// digits without zeros at either end, and a power of ten. Zero has no sign.
 func appendDecimal(b []byte, number string) []byte {
 	number, negative := strings.CutPrefix(number, "-")
 	mantissa, exponent := number, "0"
@@ -82,7 +83,7 @@ func appendDecimal(b []byte, number string) []byte {
 func appendSum(b []byte, integer string, n int) []byte {
 	negative := strings.HasPrefix(integer, "-")
 	integer = strings.TrimLeft(strings.TrimLeft(integer, "+-"), "0")
-	const short = 17 // so many digits and a body's length have a sum that fits into an int64
+	const short = 17 // a number of at most 17 digits plus a body's length fits into an int64
 	if len(integer) <= short {
 		i, _ := strconv.ParseInt("0"+integer, 10, 64) // digits only
 		if negative {

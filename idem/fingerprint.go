@@ -83,14 +83,14 @@ type Secret struct {
 	Key []byte // at least 16 bytes
 }
 
-// neverFingerprinted lists headers that may differ between honest retries, besides
-// [Options.KeyHeader] and the headers that count retries.
+// neverFingerprinted lists headers that may differ between honest retries.
+// [Options.KeyHeader] and the headers that count retries may differ, too.
 var neverFingerprinted = []string{
 	"Authorization", "Cookie", "Idempotency-Key", "Traceparent", "Tracestate", "X-Amzn-Trace-Id", "X-Request-Id",
 }
 
-// scheme names the parts that count, and how they count; "" for the default. Records store
-// the name, so it never changes for the same fields. With a Func the name has only
+// scheme returns a name for what is compared and how; "" for the default. Records store the
+// name, so equal fields always have the same name. With a Func the name contains only
 // FuncName.
 func (f *Fingerprint) scheme() string {
 	if f.Func != nil {
@@ -100,7 +100,7 @@ func (f *Fingerprint) scheme() string {
 	if f.CanonicalJSON {
 		parts = append(parts, "json")
 	}
-	for _, name := range f.Headers { // in their order, in which they are hashed
+	for _, name := range f.Headers { // in the order in which they are hashed
 		parts = append(parts, "+"+http.CanonicalHeaderKey(name))
 	}
 	return strings.Join(parts, " ")
@@ -175,8 +175,8 @@ func (f *Fingerprint) validateSecrets() error {
 	return nil
 }
 
-// digest returns the unkeyed SHA-256 of the parts that count. Each part has a tag and its
-// length, so that two different requests never produce the same bytes.
+// digest returns the unkeyed SHA-256 of the parts of r that are compared. Each part has a
+// tag and its length, so that two different requests never produce the same bytes.
 func (f *Fingerprint) digest(r *Request) (sum [sha256.Size]byte, err error) {
 	small, tag, body := make([]byte, 0, 256), byte('b'), r.Body
 	if r.Same != nil {
@@ -195,7 +195,7 @@ func (f *Fingerprint) digest(r *Request) (sum [sha256.Size]byte, err error) {
 		}
 		small = appendTagged(small, 'q', canonicalQuery(r.Query))
 		for _, name := range f.Headers {
-			// HTTP APIs join the values of one header; others keep them apart.
+			// HTTP APIs join the values of one header; other sources don't.
 			small = appendTagged(small, 'h', strings.Join(headerValues(r.Header, name), ","))
 		}
 		switch contentType, media := mediaType(r.Header); {
@@ -214,18 +214,18 @@ func (f *Fingerprint) digest(r *Request) (sum [sha256.Size]byte, err error) {
 	return digestOf(small, body), nil
 }
 
-// appendTagged appends an optional part: the tag says which part.
+// appendTagged appends tag, which names a part, and the part.
 func appendTagged(b []byte, tag byte, part string) []byte {
 	return appendPart(append(b, tag), part)
 }
 
-// appendPart appends a part after its length.
+// appendPart appends a part's length and the part.
 func appendPart[T string | []byte](buf []byte, part T) []byte {
 	buf = binary.BigEndian.AppendUint64(buf, uint64(len(part)))
 	return append(buf, part...)
 }
 
-// digestOf hashes small and then body. body may have megabytes, and is not copied.
+// digestOf hashes small and then body. A large body is not copied.
 func digestOf(small, body []byte) (sum [sha256.Size]byte) {
 	if len(body) <= cap(small)-len(small) {
 		return sha256.Sum256(append(small, body...))
@@ -254,8 +254,9 @@ func (f *Fingerprint) sign(digest [sha256.Size]byte) (fp [sha256.Size]byte, secr
 }
 
 // matches reports whether held was made from r, by the scheme and the secret that held
-// names. If the scheme or the secret isn't configured, the error is ErrIncomparable. A
-// replay could then be another request's answer, and a mismatch would advise a new key.
+// names. If the scheme or the secret isn't configured, the error is ErrIncomparable. Then a
+// replay could give another request's answer, and a mismatch would make the client use a
+// new key.
 func (f *Fingerprint) matches(held *store.Record, r *Request) (bool, error) {
 	scheme, secret := held.Scheme, held.Secret
 	by := f.known(scheme)

@@ -56,7 +56,7 @@ type Former struct {
 	Preset func(*Options)
 }
 
-// validate returns an error for a former release, or a change, that isn't possible.
+// validate returns an error if Former describes a release or a change that isn't possible.
 func (f *Former) validate(o *Options) error {
 	if f == nil {
 		return nil

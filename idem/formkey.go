@@ -56,8 +56,8 @@ func FormKey(field string) func(*Request) (string, error) {
 }
 
 // formParts returns the content of a multipart form: the header and the body of each part,
-// each after its length. The boundary is left out, since it differs in each submission. ok
-// is false for a body that is no multipart form.
+// each after its length. formParts leaves out the boundary, which differs in each
+// submission. ok is false for a body that is no multipart form.
 func formParts(contentType string, body []byte) (form []byte, ok bool) {
 	_, params, err := mime.ParseMediaType(contentType)
 	if err != nil || params["boundary"] == "" {
@@ -86,8 +86,8 @@ func formParts(contentType string, body []byte) (form []byte, ok bool) {
 	}
 }
 
-// partsNamed returns the parts of a multipart body named field. Each part is cut
-// to one byte more than the longest key.
+// partsNamed returns the parts of a multipart body that are named field. Each part is cut
+// one byte after the length of the longest key.
 func partsNamed(field string, body []byte, boundary string) (values []string, err error) {
 	parts := multipart.NewReader(bytes.NewReader(body), boundary)
 	for {

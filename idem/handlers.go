@@ -26,7 +26,7 @@ type operation struct{ kind, name string }
 // engine: a completer could run an abandoned request in the wrong handler. AddHandler
 // always returns an error for a name that isn't UTF-8.
 func (e *Engine) AddHandler(name string) error {
-	if !utf8.ValidString(name) { // a record would have another name, and nobody could read its contents
+	if !utf8.ValidString(name) { // the record would store a different name, and nobody could read the record's contents
 		return fmt.Errorf("idem: the handler's name %q is not UTF-8", name)
 	}
 	if !e.core.opt.Resumable {

@@ -74,7 +74,7 @@ type Summary struct {
 	Cost store.Cost
 }
 
-// happening is the name of an event, which is the name of its hook.
+// happening is the name of an event and of the event's hook.
 type happening string
 
 const (

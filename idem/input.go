@@ -13,14 +13,14 @@ import (
 	"github.com/samekey/samekey/internal/base/secrets"
 )
 
-// secretInput are request headers that no option can add to a record.
+// secretInput lists request headers that no option can add to a record.
 var secretInput = []string{
 	"Authorization", "Cookie", "Proxy-Authorization", "X-Api-Key", "X-Amz-Security-Token", "X-Amzn-Oidc-Accesstoken", "X-Amzn-Oidc-Data",
 	"Dpop", "X-Payment", "Payment-Signature", KeyHeader,
 }
 
-// inputOf returns the part of r that a repeated run needs, without the key. Of r.Header it
-// keeps the Content-Type and the names in headers.
+// inputOf returns the part of r that a repeated run needs, without the key. From r.Header
+// it takes the Content-Type and the headers named in headers.
 func inputOf(r *Request, headers []string) *store.Input {
 	in := &store.Input{
 		Method: r.Method, Path: r.Path, Query: inText(withoutTokens(r.Query)), Identity: r.Identity, Snapshot: r.Snapshot, Body: r.Body,
@@ -49,8 +49,8 @@ func withoutTokens(query string) string {
 	return strings.Join(left, "&")
 }
 
-// inText returns a query with the same parameters that a text can hold: a client may send
-// bytes that aren't UTF-8.
+// inText returns an equal query that is valid UTF-8: it escapes the other bytes that a
+// client may send.
 func inText(query string) string {
 	if utf8.ValidString(query) {
 		return query
@@ -66,8 +66,9 @@ func inText(query string) string {
 	return b.String()
 }
 
-// maxStoredHead is the limit for a stored request ([Options.Resumable]) without its body
-// ([Options.MaxRequest]), in bytes. A larger request is refused before the claim.
+// maxStoredHead is the limit in bytes for a stored request ([Options.Resumable]) without
+// its body. [Options.MaxRequest] limits the body. A larger request is refused before the
+// claim.
 const maxStoredHead = 64 << 10
 
 // storable refuses a request that can't be stored: its record would be

@@ -29,20 +29,21 @@ const maxKind = 128
 // refuses would wait for people for ever.
 const maxArgs = 250 << 10
 
-// argsSize returns the size of args as sinks send them. Sinks send two forms, and the
-// larger size counts. One form is args unchanged, with escapes for two characters that SQS
-// refuses. The other is compact JSON in an event, with escapes for the characters of HTML.
+// argsSize returns the size of args as sinks send them. Sinks send args in two forms, and
+// argsSize returns the larger size. One form is args unchanged, with escapes for two
+// characters that SQS refuses. The other is compact JSON in an event, with escapes for the
+// characters of HTML.
 func argsSize(args []byte) int {
-	if len(args) <= maxArgs/6 { // no character has an escape of more than six times its bytes
+	if len(args) <= maxArgs/6 { // with escapes, args are at most six times as long
 		return len(args)
 	}
-	event, _ := json.Marshal(json.RawMessage(args)) // args that aren't JSON are refused
+	event, _ := json.Marshal(json.RawMessage(args)) // no error: checkJob has refused args that aren't JSON
 	const escape = len(`\ufffe`) - len("\ufffe")
 	return max(len(event), len(args)+escape*(bytes.Count(args, []byte("\ufffe"))+bytes.Count(args, []byte("\uffff"))))
 }
 
-// due returns j with the time in the form of the record. A time in the past is dropped: the
-// job is then delivered without a delay.
+// due returns j with its time as records store it, in whole milliseconds. A time in the
+// past is dropped: the job is then delivered without a delay.
 func (c *core) due(j Job) (Job, error) {
 	now, retention := c.opt.Now(), c.opt.Retention
 	switch {
@@ -64,7 +65,7 @@ func (c *core) due(j Job) (Job, error) {
 // NewJob returns a job of this kind, with v as JSON in Args. If v can't be encoded as JSON,
 // NewJob returns a job without Args, and staging that job fails its phase ([ErrWrite]).
 func NewJob(kind string, v any) Job {
-	args, _ := json.Marshal(v) // none, if v has no JSON form: staging refuses the job with an error
+	args, _ := json.Marshal(v) // empty if v has no JSON form: staging then refuses the job
 	return Job{Kind: kind, Args: args}
 }
 
@@ -96,14 +97,14 @@ func (r *run) stage(ctx context.Context, jobs []Job) error {
 			return err
 		}
 		if !r.progress.stage(mine) {
-			return nil // the recorded phase that follows already has the jobs
+			return nil // the next phase is recorded already, with the jobs
 		}
 		return r.stageable(ctx, nil)
 	})
 }
 
-// stageable returns an error if jobs can't be committed together with all that waits for the
-// next commit.
+// stageable returns an error if jobs can't be committed together with the jobs that already
+// wait for the next commit.
 func (r *run) stageable(ctx context.Context, jobs []Job) error {
 	mine, err := r.watch.checked(ctx, jobs)
 	if err != nil {

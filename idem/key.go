@@ -37,7 +37,7 @@ func parseKey(values []string) (key, echo string, err error) {
 		if err != nil {
 			return "", "", fmt.Errorf("%w: not an RFC 9651 string: %w", ErrKeyInvalid, err)
 		}
-		key, _ = item.Value.(string) // it begins with a quote
+		key, _ = item.Value.(string) // always a string, since it begins with a quote
 		echo = quoted(key)
 	case key == "": // checkKey below checks the length
 	case strings.Contains(key, ","):

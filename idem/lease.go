@@ -13,12 +13,12 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// lease keeps the lease of an attempt while its handler works. Most handlers end before
+// lease renews the lease of an attempt while the handler works. Most handlers end before
 // the first renewal.
 type lease struct {
 	lost  context.CancelCauseFunc // ends the handler's context; nil if that context is left unchanged
 	turn  chan struct{}           // a writer of the record holds the only slot; nil without renewals
-	timer *time.Timer             // of the first renewal; nil without renewals
+	timer *time.Timer             // begins the first renewal; nil without renewals
 
 	mu         sync.Mutex
 	over       bool
@@ -93,9 +93,9 @@ func (l *lease) renews(renew func() (due time.Duration, more bool)) {
 	}
 }
 
-// keepLease renews the lease while the handler works past its deadline. Renewals begin
-// after the time at which a killed process would be dead, and end with lease.unkeep.
-// lost ends the handler's context.
+// keepLease renews the lease while the handler works past its deadline. Renewals begin when
+// a process that is killed at the deadline would be dead. They end with lease.unkeep. lost
+// ends the handler's context.
 func (r *run) keepLease(ctx context.Context, lost context.CancelCauseFunc) {
 	r.lease.lost = lost
 	if asleep.In(ctx) {
@@ -107,7 +107,7 @@ func (r *run) keepLease(ctx context.Context, lost context.CancelCauseFunc) {
 	})
 }
 
-// renew renews the lease if due, and returns the time to the next renewal; false
+// renew renews the lease if it is time. due is the time to the next renewal. more is false
 // if there is nothing left to renew.
 func (r *run) renew(ctx context.Context) (due time.Duration, more bool) {
 	rec, opt, spare := r.record(), &r.ask.core.opt, r.ask.core.spare
@@ -128,7 +128,7 @@ func (r *run) renew(ctx context.Context) (due time.Duration, more bool) {
 	switch {
 	case err != nil:
 		r.ask.core.log.ErrorContext(ctx, "lease not renewed", "record", redact.Record(rec.PK), "error", err)
-		return spare, true // we hold the lease until another attempt takes over
+		return spare, true // try again: we hold the lease until another attempt takes over
 	case l == state.Fenced:
 		r.ask.core.log.ErrorContext(ctx, "lease lost: the handler outlived it", "record", redact.Record(rec.PK))
 		_ = r.gate.fail(fmt.Errorf("%w: another attempt has taken over", ErrLeaseLost))
@@ -137,6 +137,6 @@ func (r *run) renew(ctx context.Context) (due time.Duration, more bool) {
 		return 0, false // answered after all: release will see the answer
 	}
 	r.ask.core.log.WarnContext(ctx, "handler works on after its time: lease renewed", "record", redact.Record(rec.PK), "until", held.Lease)
-	r.progress.set(held) // the renewal, or an earlier write of this attempt that landed after all
+	r.progress.set(held) // held has the renewal, or an earlier write of this attempt that landed after all
 	return 0, true
 }

@@ -89,7 +89,7 @@ type lookUp struct {
 	result reflect.Type
 }
 
-// fits refuses a look-up that doesn't fit its phase, on every run.
+// fits refuses a look-up that doesn't fit its phase, even if no call is in doubt.
 func (p *phaseRun) fits() error {
 	l := p.step.lookUp
 	switch {
@@ -168,9 +168,9 @@ func (p *phaseRun) lookUp(ctx context.Context, sent map[string]string) (raw []by
 	return nil, true, p.asksLater(ctx, d, &state.LookedUp{Asked: note, Counts: counts}, text)
 }
 
-// paced reports whether a look-up may count as a try: each look-up of a completer, or,
-// without a stored request, the first look-up in its pause. So a client that polls can't
-// use up the tries.
+// paced reports whether a look-up may count as a try. A completer's look-up always counts.
+// A client's look-up counts if the request isn't stored and this is the first look-up in a
+// pause of the back-off. So a client that polls can't use up the tries.
 func (p *phaseRun) paced(rec *store.Record, now time.Time) bool {
 	if p.run.ask.unattended || rec.Input != nil {
 		return p.run.ask.unattended
@@ -229,8 +229,8 @@ func (p *phaseRun) markLookUpStuck(ctx context.Context, d state.Doubtful, note *
 	return p.run.stick(ctx, why, func(base *store.Record) *store.Record { return p.leaves(base, d, note) })
 }
 
-// leaves returns base in the form in which people get it: with the phase as a call that has
-// begun, and with the note of the last look-up.
+// leaves returns base in the form in which people settle it: the phase is recorded as a
+// call that has begun, together with the note of the last look-up.
 func (p *phaseRun) leaves(base *store.Record, d state.Doubtful, note *store.Asked) *store.Record {
 	if note != nil {
 		base = state.Noted(base, note)
@@ -259,7 +259,7 @@ func (p *phaseRun) asksLater(ctx context.Context, d state.Doubtful, l *state.Loo
 	switch {
 	case landed == state.Fenced:
 		end.res, end.err = r.answers().overtaken(ctx, rec.PK, held)
-	case err != nil: // the lease ends by itself
+	case err != nil: // not released: the lease ends by itself
 		end.err = errors.Join(unavailable("look-up", rec.PK, cause), err)
 	default:
 		end.res, end.err = r.answers().unfinished(held, cause)

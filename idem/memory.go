@@ -176,7 +176,7 @@ const maxRecord = 400 << 10
 // Fits implements [store.Sizer].
 func (m *MemoryStore) Fits(prev, next *store.Record) error { return fits(prev, next) }
 
-// unchanged reports whether a record is as it was seen.
+// unchanged reports whether r is still as it was when seen was read.
 func unchanged(r, seen *store.Record) bool {
 	return seen != nil && r.Owner == seen.Owner && r.Ver == seen.Ver
 }

@@ -85,7 +85,7 @@ func (m middleware) pass(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// phaseless replaces the answer of a handler with a refused phase.
+// phaseless replaces a handler's answer if a phase of the handler was refused.
 type phaseless struct {
 	http.ResponseWriter
 
@@ -183,8 +183,8 @@ func removeFiles(r *http.Request) {
 	}
 }
 
-// mostRead is the size of the largest body that Middleware reads. With Resumable, it may
-// exceed the size of the largest body to store, since the key may be known.
+// mostRead is the size of the largest body that Middleware reads. With Resumable, it may be
+// more than the limit for stored bodies: a request with a known key isn't stored.
 func (o *Options) mostRead() int64 {
 	if o.Resumable {
 		return int64(max(o.MaxRequest, defaults.MaxRequest))

@@ -18,9 +18,9 @@ func (e *core) observed(ctx context.Context, r *Request, err error) {
 	e.attemptAt(r).watch.tell(ctx, evObserved, nil, err)
 }
 
-// observe always runs fn and reports to Hooks.Observed the outcome that the
-// request would have had. New operations leave a record, so that later requests
-// can be judged. Errors of the record never reach the client.
+// observe always runs fn and reports to Hooks.Observed the outcome that the request would
+// have had. New operations leave a record, so that later requests can be judged. Errors of
+// reading or writing the record never reach the client.
 func (a *attempt) observe(ctx context.Context, keyErr error, fn func(context.Context) (Response, error)) (Result, error) {
 	e, q := a.core, &a.ask
 	would := func(err error) (Result, error) {

@@ -13,7 +13,7 @@ import (
 type Op struct {
 	run       *run
 	takenOver bool
-	outer     *Op         // the operation around this operation; nil outside of any
+	outer     *Op         // the enclosing operation; nil if there is none
 	over      atomic.Bool // the handler has returned; its context may still be in use
 }
 
@@ -82,8 +82,8 @@ func sameStore(a, b store.Store) bool {
 	return reflect.TypeOf(a) == reflect.TypeOf(b) && reflect.TypeOf(a).Comparable() && a == b
 }
 
-// nested reports whether ctx runs in any operation. If so, the outer wrapper makes the
-// answer of a Respond.
+// nested reports whether ctx runs in any operation. If so, the outer wrapper makes an
+// answer from Respond's value.
 func nested(ctx context.Context) bool {
 	op, ok := FromContext(ctx)
 	return ok && !op.over.Load()

@@ -135,7 +135,7 @@ func (e *Engine) Erase(ctx context.Context, seen jobs.Ticket, by string) error {
 	})
 }
 
-// fitting returns next, or wraps err, which says why an operator's decision doesn't fit the
+// fitting returns next, or an error if err says why an operator's decision doesn't fit the
 // record.
 func fitting(next *store.Record, err error) (*store.Record, error) {
 	if err != nil {
@@ -160,7 +160,7 @@ func (e *core) decide(ctx context.Context, op, pk string, seen *jobs.Ticket, nex
 		if nerr != nil {
 			return recordError(op, pk, nerr)
 		}
-		to.Settled[len(to.Settled)-1].ID = a.ask.owner // the decision is found again by this id
+		to.Settled[len(to.Settled)-1].ID = a.ask.owner // HasDecision finds the decision by this id
 		// This attempt's owner fences a late write of the attempt that holds the record.
 		held, _, werr := a.writer().write(ctx, change{prev: rec, next: to, rerun: true}, a.times.end, maxRounds)
 		if werr != nil {
@@ -168,7 +168,7 @@ func (e *core) decide(ctx context.Context, op, pk string, seen *jobs.Ticket, nex
 				return unavailable(op, pk, fmt.Errorf("%w: %w", store.ErrUnknown, errors.Join(werr, err)))
 			}
 		}
-		moved := held == nil || held.Owner != rec.Owner || held.Ver != rec.Ver // no copy of the write lands any more
+		moved := held == nil || held.Owner != rec.Owner || held.Ver != rec.Ver // a late copy of the write can no longer be applied
 		switch made, known := state.HasDecision(held, rec, a.ask.owner); {
 		case made:
 			return nil
@@ -184,9 +184,9 @@ func (e *core) decide(ctx context.Context, op, pk string, seen *jobs.Ticket, nex
 	return err
 }
 
-// readsClosed reads the record like reads, for a change that may need no contents. If the
-// contents are sealed and can't be opened, readsClosed returns the record without them. The
-// store refuses a write that needs the contents.
+// readsClosed reads the record for a change that may need no contents. If the contents are
+// sealed and can't be opened, readsClosed returns the record without them. The store
+// refuses a write that needs the contents.
 func (a *attempt) readsClosed(ctx context.Context, until time.Time) (*store.Record, error) {
 	rec, err := a.writer().read(ctx, a.ask.home.pk, until)
 	if err != nil && (rec == nil || !errors.Is(err, store.ErrSealed)) {

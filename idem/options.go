@@ -193,7 +193,7 @@ type Options struct {
 	Tracer trace.Tracer
 
 	oneScope bool // see OneScope
-	oneKey   int  // the least length of a key of OneScope's callers
+	oneKey   int  // the shortest key allowed to callers with OneScope
 
 	// Now is the clock with which the engine sets and compares stored times, for tests.
 	// Default: time.Now.
@@ -286,7 +286,7 @@ func (o *Options) validate() error {
 	return errors.Join(errs...)
 }
 
-// noKeyHeader are headers with a meaning of their own, which can't carry keys.
+// noKeyHeader lists headers that have another meaning, so they can't carry keys.
 var noKeyHeader = []string{
 	"Authorization", "Cookie", "Content-Length", "Content-Type", "Host", "Origin", "X-Api-Key", expiresHeader, ReplayedHeader, statusHeader,
 }
