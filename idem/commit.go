@@ -24,8 +24,9 @@ func (r *run) mark(ctx context.Context, mark string, sent map[string]string) err
 	return err
 }
 
-// commit writes a phase together with the user's writes and jobs. An intent is only the begin
-// of a call: foreign has refused jobs before it. Any other phase has then ended.
+// commit writes a phase together with the user's writes and jobs. An intent is only the
+// beginning of a call, and has no jobs: foreign refuses them. The commit of any other phase
+// ends the phase.
 func (r *run) commit(ctx context.Context, phase store.Phase, got collected) error {
 	jobs, err := r.progress.staged(ctx, got.jobs, r.ask.core.due, r.writer.countJobs)
 	if err == nil && len(jobs) > 0 {

@@ -34,7 +34,7 @@ func (e *Engine) Pass(ctx context.Context, r Request, fn func(context.Context) (
 	return res, err
 }
 
-// passed returns the outcome of a pass, with fn's own error.
+// passed returns res and fn's own error, without the handlerError around it.
 func passed(res Result, err error) (Result, error) {
 	if h, ok := errors.AsType[*handlerError](err); ok {
 		err = h.err
@@ -64,7 +64,8 @@ func (e *core) off(ctx context.Context, r *Request, fn func(context.Context) (Re
 	return e.unprotected(ctx, r, fn)
 }
 
-// tellsOff tells that a request runs without protection in ModeOff, if it has a key.
+// tellsOff reports to the hooks that a request with a key runs without protection in
+// ModeOff.
 func (e *core) tellsOff(ctx context.Context, r *Request) {
 	if r.Key != "" || e.methods[r.Method] && e.opt.hasKey(r.Header) {
 		e.attemptAt(r).watch.tell(ctx, evUnprotected, nil, nil)
@@ -126,7 +127,7 @@ func leave(ctx context.Context) (context.Context, *leaving) {
 	return context.WithValue(ctx, leavingKey{}, l), l
 }
 
-// hear tells l, and the engines around l, that an engine inside has acted.
+// hear records in l, and for the engines around l, that an engine inside has acted.
 func (l *leaving) hear() {
 	for ; l != nil; l = l.outer {
 		l.acted.Store(true)

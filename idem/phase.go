@@ -162,7 +162,8 @@ func Remembers(d time.Duration) PhaseOption {
 	return func(s *step) { s.memory = trusted(d) }
 }
 
-// trusted returns the part of a provider's memory that Samekey relies on.
+// trusted returns how long Samekey relies on a provider that remembers keys for the time
+// memory.
 func trusted(memory time.Duration) time.Duration { return memory - min(time.Hour, memory/4) }
 
 // Sends declares the data v that the call to service (and steps, see [Tx.Key]) sends: any
@@ -212,7 +213,7 @@ type step struct {
 	intent bool          // NotIdempotent
 	memory time.Duration // how long a call may be repeated
 	sends  []send
-	result reflect.Type // nil for the finish
+	result reflect.Type // type of the result; nil for the finish
 	lookUp *lookUp      // how to ask for the outcome of the phase's call; nil without LookUp
 }
 
@@ -248,13 +249,14 @@ func (s *step) check() error {
 // repeated.
 func (s *step) recordsBegin() bool { return s.intent && s.lookUp == nil }
 
-// doubtful returns the phase with the name of its call, if it has one.
+// doubtful describes the phase for questions about a call in doubt. call is the name of the
+// phase's call, or "".
 func (s *step) doubtful(call string) state.Doubtful {
 	return state.Doubtful{Phase: s.name, Call: call, Keyless: s.intent, Memory: s.memory}
 }
 
 // begins returns the phase as a call that has begun. It includes the shape of the result,
-// which people may have to give.
+// since a person may have to supply the result.
 func (s *step) begins() store.Phase {
 	return store.Phase{Name: s.name, Intent: true, Shape: shape.Of(s.result)}
 }

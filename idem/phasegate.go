@@ -39,7 +39,7 @@ func (e *ended) Error() string {
 	return e.toPhase.Error()
 }
 
-// Unwrap returns what the phase's caller gets.
+// Unwrap returns the error for the phase's caller.
 func (e *ended) Unwrap() error { return e.toPhase }
 
 // enter allows a phase to run, or returns its recorded result, which recall finds.
@@ -73,8 +73,8 @@ func (g *gate) enter(s step, recall func(step) ([]byte, bool, error)) (raw []byt
 	return raw, recorded, err
 }
 
-// leave records that the phase has ended, with err unless err is nil. If end isn't nil, the
-// phase has also ended the operation.
+// leave records that the phase has ended, and err if the phase has failed. If end isn't
+// nil, the phase has also ended the operation.
 func (g *gate) leave(end *ended, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -84,7 +84,8 @@ func (g *gate) leave(end *ended, err error) {
 	}
 }
 
-// between calls do if no phase is running, between two phases.
+// between calls do between two phases. It returns an error instead if a phase is running,
+// or if the handler or the operation has ended.
 func (g *gate) between(do func() error) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -129,7 +130,7 @@ func (g *gate) failure() (left bool, first error) {
 
 // refused returns why the running phase must not commit; nil if it may. A phase must not
 // commit if its function has begun another phase, or has staged a job without the phase's
-// Tx: a later attempt would not do that again.
+// Tx: a later attempt would use the recorded result and not do that again.
 func (g *gate) refused() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -22,7 +22,7 @@ func encodeResult[T any](v T) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrResult, err)
 	}
-	if !utf8.Valid(raw) { // from the JSON method of a type, such as json.RawMessage; a string of an item would hold other bytes
+	if !utf8.Valid(raw) { // a type's JSON method, such as json.RawMessage's, may return such bytes; a string in the table would have other bytes
 		return nil, fmt.Errorf("%w: the JSON of %T is not UTF-8", ErrResult, v)
 	}
 	var back T
@@ -38,8 +38,8 @@ func encodeResult[T any](v T) ([]byte, error) {
 	return raw, nil
 }
 
-// missing names a part of stored that was lost when it was read into v, whose
-// type differs from the type of the stored value; "" if nothing was lost.
+// missing names a part of stored that was lost when stored was read into v; "" if nothing
+// was lost. The stored value may be of another type than v.
 func missing[T any](stored []byte, v T) string {
 	again, err := json.Marshal(v)
 	if err == nil && bytes.Equal(stored, again) {
@@ -60,8 +60,8 @@ func parsed(raw []byte) (v any, err error) {
 	return v, err
 }
 
-// lost names a part of the JSON value was that is missing in the JSON value is. Empty
-// values may be missing; names are compared as in encoding/json.
+// lost compares two JSON values, and names a part of the first that is missing in the
+// second. Empty values may be missing; names are compared as in encoding/json.
 func lost(was, is any, at string) string {
 	switch was := was.(type) {
 	case map[string]any:
@@ -97,13 +97,13 @@ func lost(was, is any, at string) string {
 	return cmp.Or(strings.TrimPrefix(at, "."), "the value")
 }
 
-// altered finds the first part of v that differs in back, which was read from v's JSON: a
-// field that JSON leaves out, or a string that isn't UTF-8. altered returns the part's path
-// in Go syntax, or "".
+// altered compares v with back, which was read from v's JSON. altered returns the path, in
+// Go syntax, of the first part that differs, or "". The part is a field that JSON leaves
+// out, or a string that isn't UTF-8.
 //
 // A type with its own JSON methods is trusted, except for UTF-8 ([encodeResult]). Empty and
-// nil are equal, since omitempty turns one into the other. If v contains an interface, back
-// contains the types of JSON: there, only data that JSON leaves out counts.
+// nil are equal, since omitempty turns one into the other. Where v has an interface, back
+// has the types of JSON: there, altered reports only data that JSON leaves out.
 func altered(v, back reflect.Value, at string) string {
 	if !v.IsValid() || ownJSON(v) {
 		return ""
@@ -143,8 +143,8 @@ func differs(is bool, at string) string {
 	return ""
 }
 
-// alteredField is altered for structs. A field that JSON leaves out may be there
-// if it is zero.
+// alteredField is altered for structs. It accepts a field that JSON leaves out if the field
+// is zero.
 func alteredField(v, back reflect.Value, at string) string {
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
@@ -186,7 +186,7 @@ func alteredEntry(v, back reflect.Value, at string) string {
 	return ""
 }
 
-// unseen finds data of v that JSON leaves out, without a value to compare with.
+// unseen finds data of v that JSON leaves out. There is no value to compare v with.
 func unseen(v reflect.Value, at string) string {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:
@@ -226,8 +226,8 @@ var (
 	textMarshaler = reflect.TypeFor[encoding.TextMarshaler]()
 )
 
-// ownJSON reports whether v has its own JSON methods. A method on the pointer
-// counts if encoding/json can call it.
+// ownJSON reports whether v has its own JSON methods. This includes methods on a pointer to
+// v if encoding/json can call them.
 func ownJSON(v reflect.Value) bool {
 	is := func(t reflect.Type) bool { return t.Implements(jsonMarshaler) || t.Implements(textMarshaler) }
 	return is(v.Type()) && v.Kind() != reflect.Interface || v.CanAddr() && is(reflect.PointerTo(v.Type()))

@@ -25,7 +25,7 @@ type phaseRun struct {
 	step step
 }
 
-// do runs a phase from its name to its commit. raw is its result.
+// do runs a phase, from the check of its name to its commit. raw is the phase's result.
 func (r *run) do(ctx context.Context, s step, fn func(context.Context, *Tx) ([]byte, error)) (raw []byte, err error) {
 	if raw, recorded, err := r.gate.enter(s, r.progress.recall); recorded || err != nil {
 		return raw, err
@@ -53,10 +53,10 @@ func (r *run) do(ctx context.Context, s step, fn func(context.Context, *Tx) ([]b
 	return raw, err
 }
 
-// rerunFor is how long an Atomic runs again after conflicts.
+// rerunFor limits how long an Atomic is run again after conflicts.
 const rerunFor = 5 * time.Second
 
-// atomic runs fn until its commit meets no conflict.
+// atomic runs fn and commits, again after each conflict, for up to rerunFor.
 func (p *phaseRun) atomic(ctx context.Context, fn func(context.Context, *Tx) ([]byte, error)) ([]byte, error) {
 	until := time.Now().Add(rerunFor)
 	for round := 0; ; round++ {
@@ -148,7 +148,7 @@ func (p *phaseRun) call(ctx context.Context, tx *Tx, fn func(context.Context, *T
 	return raw, err
 }
 
-// sends hashes the data that the calls of the phase send, by the calls' names.
+// sends returns hashes of the data that the phase's calls send, by the calls' names.
 func (p *phaseRun) sends() (map[string]string, error) {
 	tx := p.run.progress.tx()
 	sent := make(map[string]string, len(p.step.sends))
@@ -187,7 +187,7 @@ func (p *phaseRun) unsent(sent map[string]string) bool {
 // provider may have forgotten the key meanwhile. Otherwise forgotten returns the zero time.
 func (p *phaseRun) forgotten() (since time.Time) {
 	rec, d := p.run.record(), p.step.doubtful("")
-	d.Keyless = d.Keyless && slices.ContainsFunc(rec.Doubts, state.IsMark) // intend refuses a named call
+	d.Keyless = d.Keyless && slices.ContainsFunc(rec.Doubts, state.IsMark) // if a named call is in doubt, intend returns an error
 	if !d.Asks(rec, p.run.ask.core.opt.Now()) {
 		return time.Time{}
 	}
@@ -266,7 +266,7 @@ func (p *phaseRun) outcome(ctx context.Context, tx *Tx, raw []byte, err error) (
 		return nil, p.run.gate.fail(err)
 	case err != nil && !responds:
 		if _, retry := errors.AsType[*safe](err); retry {
-			p.run.calls.recorded(got.calls) // had no effect: nothing is in doubt
+			p.run.calls.recorded(got.calls) // the calls had no effect, so none is in doubt
 		}
 		if p.step.kind == foreign && txErr != nil { // the refusal has ended the phase's context
 			return nil, p.run.gate.fail(errors.Join(txErr, err))
@@ -294,8 +294,8 @@ func (p *phaseRun) outcome(ctx context.Context, tx *Tx, raw []byte, err error) (
 	return p.run.progress.lastResult(), nil
 }
 
-// respond ends the operation by the answer of the phase, with writes and jobs. It returns an
-// *ended, or an error if the operation has not ended.
+// respond ends the operation with the phase's answer, which is stored together with writes
+// and jobs. It returns an *ended, or an error if the operation has not ended.
 func (p *phaseRun) respond(ctx context.Context, resp Response, writes []Write, jobs []Job, answer error) error {
 	p.run.ask.core.cleaned(ctx, p.run.gate.pk, &resp)
 	end, err := p.run.ends(ctx, resp, writes, jobs)
@@ -324,8 +324,8 @@ func (p *phaseRun) endIntent(ctx context.Context, tx *Tx, raw []byte, err error)
 	}
 	switch {
 	case retry && txErr == nil:
-		// As if the call had never begun: the key stays, and the call may be made
-		// again.
+		// Remove the intent, as if the call had never begun. The key stays, and the call
+		// may be made again.
 		p.run.calls.recorded(got.calls)
 		if rerr := p.run.replaceIntent(ctx, nil); rerr != nil {
 			return nil, commitFailed(p.run.gate.pk, p.step.name, rerr)

@@ -18,14 +18,14 @@ import (
 // layout version are never mistaken for ours.
 const layout = "v1"
 
-// naming finds the name of a key's record.
+// naming makes the partition keys of records.
 type naming struct {
-	prefix  string   // of every record's key
+	prefix  string   // prefix of every partition key
 	claims  scoping  // the scoping under which keys are claimed
 	besides *scoping // the other scoping while the scope of keys changes; nil without Options.Former
 }
 
-// namingOf returns the naming of opt, whose defaults are set.
+// namingOf returns the naming for opt, which has its defaults set.
 func namingOf(opt *Options) naming {
 	n := naming{prefix: layout + "#" + opt.Namespace + "#", claims: scoping{scope: opt.Scope, one: opt.oneScope, path: opt.rules.path}}
 	if f := opt.Former; f != nil {
@@ -40,15 +40,15 @@ func namingOf(opt *Options) naming {
 	return n
 }
 
-// place says where the record of a key lies, and which caller has the key there.
+// place says where the record of a key is, and which caller has the key there.
 type place struct {
 	pk, scope string
 	whose     store.Identity
 }
 
-// partitionKey appends the key of r's record: a prefix, and the hash of its parts. The
-// key has a fixed length, is evenly distributed and hides the client's key. Length
-// prefixes keep a key from reaching into another scope.
+// partitionKey appends the partition key of r's record to b: a prefix and a hash. The
+// partition key has a fixed length, is evenly distributed and hides the client's key. Each
+// hashed part follows its length, so that a key can't reach into another scope.
 func (n *naming) partitionKey(b, text []byte, r *Request, by *scoping) []byte {
 	buf := appendPart(make([]byte, 0, 256), text)
 	buf = appendPart(buf, r.Key)
@@ -106,8 +106,8 @@ func (q *ask) placeOf(rec *store.Record) *place {
 	return &q.home
 }
 
-// meets reports whether other is a request of the same key with a record at pk. In the
-// larger of two scopes, two operations may share a place.
+// meets reports whether q has the same key as other, whose record is at pk. In the larger
+// of two scopes, two operations may share a place.
 func (q *ask) meets(other *ask, pk string) bool {
 	return q.home.pk == other.home.pk || pk == q.home.pk || q.away(pk)
 }

@@ -27,8 +27,9 @@ func DefaultStored(r Response) bool {
 	return r.Status < http.StatusInternalServerError && !asksAgain(&r)
 }
 
-// storedBy returns a policy that stores all statuses below 500 except those in except, and
-// no answer that asks for the same request in another way. serverErrors decides about 5xx.
+// storedBy returns a policy that stores answers below 500. It doesn't store the statuses in
+// except, or answers that ask for the same request in another way. serverErrors says
+// whether 5xx are stored.
 func storedBy(serverErrors bool, except ...int) func(Response) bool {
 	not := make(map[int]bool, len(except))
 	for _, status := range except {
@@ -44,7 +45,7 @@ func storedBy(serverErrors bool, except ...int) func(Response) bool {
 
 // asksAgain reports whether an answer asks for the same request in another way: with a
 // credential, a proof of payment, another encoding. The client's next request has the same
-// fingerprint, and would get a stored answer again.
+// fingerprint, so it would get the same answer again if that were stored.
 func asksAgain(r *Response) bool {
 	switch r.Status {
 	case http.StatusUnauthorized, http.StatusNotAcceptable, http.StatusProxyAuthRequired, http.StatusUnsupportedMediaType,

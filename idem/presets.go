@@ -76,8 +76,8 @@ func commerce(o *Options, body func(*Request) ([]byte, error), scheme string) {
 	o.Stored = storedBy(false, http.StatusUnauthorized, http.StatusConflict, http.StatusTooEarly, http.StatusTooManyRequests)
 	o.Fingerprint.FuncName = scheme
 	o.Fingerprint.Func = func(r *Request) ([]byte, error) {
-		// Method and path are in the scope, but an engine without the preset may know this
-		// fingerprint.
+		// With the preset, method and path are in the scope, too. But an engine without the
+		// preset may know this fingerprint.
 		same := appendTagged(appendTagged(nil, 'm', r.Method), 'p', r.Path)
 		if query := canonicalQuery(r.Query); query != "" {
 			same = appendTagged(same, 'q', query)
@@ -94,7 +94,7 @@ func commerce(o *Options, body func(*Request) ([]byte, error), scheme string) {
 	o.rules = rules{path: true, failClosed: true, retention: 24 * time.Hour}
 }
 
-// rules holds a preset's demands that no option can state.
+// rules holds the rules of a preset for which there are no options.
 type rules struct {
 	path       bool          // method and path, as the client sent them, are part of the scope
 	requestID  bool          // answers echo the request's Request-Id
