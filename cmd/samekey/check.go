@@ -77,7 +77,7 @@ func newCheck(env environment) *cobra.Command {
 	o.register(cmd.Flags())
 	return exitCodes(cmd, map[int]string{
 		exitDone: "the API breaks no rule of the contract", exitFailed: "the API breaks a rule",
-		exitWrong: "usage error, or the question was not answered with yes", exitFound: "the check did not run to its end",
+		exitWrong: "usage error, or the question was not answered with yes", exitFound: "the check was not completed",
 	})
 }
 
@@ -92,7 +92,7 @@ func (o *checkOptions) run(ctx context.Context, env environment) error {
 	case o.plan:
 		return nil
 	case !o.yes && !agreed(env):
-		return wrongCallf("nothing was sent (--yes skips the question)")
+		return wrongCallf("not confirmed: nothing was sent (--yes skips the question)")
 	}
 	report, err := plan.Run(ctx)
 	if err := o.print(env, report); err != nil {
@@ -146,14 +146,14 @@ func (o *checkOptions) register(fs *pflag.FlagSet) {
 		into       *check.Operation
 	}{{"update", "{id}", &c.Update}, {"complete", "{id}/complete", &c.Complete}, {"cancel", "{id}/cancel", &c.Cancel}} {
 		fs.StringVar(&op.into.Path, op.name+"-path", "", "acp, ucp: `PATH` of the "+op.name+" below the URL (default: "+op.path+")")
-		fs.Func(op.name+"-body", "acp, ucp: `TEXT` is a body that the "+op.name+" accepts", func(body string) error {
+		fs.Func(op.name+"-body", "acp, ucp: `TEXT` of a body that the "+op.name+" accepts", func(body string) error {
 			op.into.Body = []byte(body)
 			return nil
 		})
 	}
 	p := &o.options
 	fs.StringVar(&p.Contract, "contract", check.Default, "`CONTRACT` that decides the exit code: "+strings.Join(check.Contracts(), ", "))
-	fs.StringVar(&p.Prefix, "prefix", check.DefaultPrefix, "begin all keys with `TEXT`, so that an operator finds them")
+	fs.StringVar(&p.Prefix, "prefix", check.DefaultPrefix, "begin all keys with `TEXT`, by which an operator recognizes the requests")
 	fs.StringVar(&p.Name, "name", "", "use `TEXT` in all keys, after the prefix, as the name of this run (default: random)")
 	fs.IntVar(&p.Racers, "at-once", check.DefaultRacers, "number of requests to send at the same time")
 	fs.IntVar(&p.Requests, "requests", check.DefaultRequests, "maximum number of requests")

@@ -180,7 +180,7 @@ func newRelease(env environment) *cobra.Command {
 func newForget(env environment) *cobra.Command {
 	var loss idem.Loss
 	cmd := &cobra.Command{
-		Use: "forget {REF | --key KEY [--scope SCOPE]} [FLAGS]", Short: "Free a key and lose its operation",
+		Use: "forget {REF | --key KEY [--scope SCOPE]} [FLAGS]", Short: "Free a key and forget the operation",
 		Long: "Frees the key of an operation: the next request with the key runs as a new operation.\nDangerous: work that is done may be done again. For a message that is no ticket\n(samekey#ticket#ID in samekey list), forget only removes the entry from the list.",
 	}
 	newDecider(env, cmd, false, &decision{wish: func() records.Wish { return records.Wish{Do: records.Forget, Loss: loss} }})
@@ -229,9 +229,9 @@ func (s *settling) register(fs *pflag.FlagSet) {
 	fs.StringVar(&s.bodyFile, "body-file", "", "read the answer's body from `FILE`")
 	fs.StringVar(&s.contentType, "content-type", "application/json", "Content-Type of the answer")
 	fs.StringVar(&s.result, "result", "", "result of the call in doubt, as `JSON`")
-	fs.BoolVar(&s.notMade, "not-made", false, "the call in doubt had no effect: make it once more")
+	fs.BoolVar(&s.notMade, "not-made", false, "the call in doubt had no effect: make the call once more")
 	fs.BoolVar(&s.riskTwice, "risk-twice", false, "make the call in doubt once more, although it may then happen twice")
-	fs.BoolVar(&s.ask, "ask", false, "have the completer look the call up at its provider (idem.LookUp)")
+	fs.BoolVar(&s.ask, "ask", false, "let the completer ask the provider about the call in doubt (idem.LookUp)")
 }
 
 func (s *settling) raw() json.RawMessage {

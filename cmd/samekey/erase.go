@@ -42,7 +42,7 @@ type erased struct {
 func newErase(env environment) *cobra.Command {
 	e := &eraser{}
 	cmd := &cobra.Command{
-		Use: "erase --caller SCOPE [FLAGS]", Short: "Erase a caller and its answers from finished records",
+		Use: "erase --caller SCOPE [FLAGS]", Short: "Erase a caller and the caller's answers from finished records",
 		Long: `Erases a caller and all answers to the caller, for a person who asks for deletion. The command
 reads the whole table, shows how many records each scope has, and asks. It erases finished and
 expired records that did not change meanwhile; each record stores who decided, and when. The

@@ -19,7 +19,7 @@ import (
 const localLong = `Runs the functions of a SAM template on 127.0.0.1, with an HTTP API in front,
 DynamoDB Local with streams, queues and schedules. When all functions are ready, samekey
 local prints one line of JSON with the addresses to standard output. Logs go to standard
-error. Ctrl-C ends it.
+error. Ctrl-C stops samekey local.
 
 Environment, all optional:
   LOCAL_API_PORT, LOCAL_CONTROL_PORT, LOCAL_UI_PORT                  ports

@@ -405,7 +405,7 @@ func TestRetry(t *testing.T) {
 		t.Fatal(err)
 	}
 	fails = false
-	says(t, "retry", d.ok(t, "retry", "--yes", rec.ID), "open: only the client's next retry with the same key continues it")
+	says(t, "retry", d.ok(t, "retry", "--yes", rec.ID), "open: only the client's next retry with the same key continues the operation")
 	if res, err := do(); err != nil || res.Status != 201 {
 		t.Errorf("got %+v, %v", res, err)
 	}

@@ -24,7 +24,7 @@ func (e environment) resend(ctx context.Context, sdk aws.Config, function string
 			return err
 		}
 	}
-	err := e.say("%d removed records of %d files were sent to the worker, %d failed", r.sent, r.files, len(r.failed))
+	err := e.say("sent %d removed records of %d files to the worker; %d failed", r.sent, r.files, len(r.failed))
 	return errors.Join(append([]error{err}, r.failed...)...)
 }
 
@@ -74,7 +74,7 @@ func removed(object []byte) (all []json.RawMessage, _ error) {
 		return nil, fmt.Errorf("not an object of FailedBucket: %w", err)
 	}
 	if o.Payload == nil {
-		return nil, errors.New("the object has no payload: only an on-failure destination in S3 gets the records")
+		return nil, errors.New("the object has no payload: Lambda sends records only to an on-failure destination in S3")
 	}
 	var ev struct{ Records []json.RawMessage }
 	if err := json.Unmarshal([]byte(*o.Payload), &ev); err != nil {

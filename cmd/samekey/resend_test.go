@@ -99,7 +99,7 @@ func TestResend(t *testing.T) {
 	})
 	worker := lambdaRuns{stream.NewDrain(d.store, sink).Invoke}
 	code, stdout, stderr := callAt(t, worker, "redrive", "--removed", "--function", "worker", folder)
-	if code != 1 || stdout != "2 removed records of 1 files were sent to the worker, 1 failed\n" || !strings.Contains(stderr, "the record with the sequence number 2") {
+	if code != 1 || stdout != "sent 2 removed records of 1 files to the worker; 1 failed\n" || !strings.Contains(stderr, "the record with the sequence number 2") {
 		t.Errorf("code %d, %q, %q", code, stdout, stderr)
 	}
 	if !slices.Equal(sent, []string{`"to k-gone"`}) {
@@ -133,9 +133,9 @@ func TestResendWorstInputs(t *testing.T) {
 	says := func(answer string, err error) lambdaRuns {
 		return lambdaRuns{func(context.Context, []byte) ([]byte, error) { return []byte(answer), err }}
 	}
-	const noWorker, none = "the function is not a worker: json: cannot unmarshal string into Go value of type struct { ErrorMessage string; BatchItemFailures []struct { ItemIdentifier string } }", "0 removed records of 0 files were sent to the worker, 0 failed\n"
+	const noWorker, none = "the function is not a worker: json: cannot unmarshal string into Go value of type struct { ErrorMessage string; BatchItemFailures []struct { ItemIdentifier string } }", "sent 0 removed records of 0 files to the worker; 0 failed\n"
 	one := func(failed int) string {
-		return fmt.Sprintf("1 removed records of 1 files were sent to the worker, %d failed\n", failed)
+		return fmt.Sprintf("sent 1 removed records of 1 files to the worker; %d failed\n", failed)
 	}
 	for name, tt := range map[string]struct {
 		args []string
@@ -147,7 +147,7 @@ func TestResendWorstInputs(t *testing.T) {
 		"no file named":    {[]string{"--function", "w"}, says("", nil), 2, "samekey redrive: --removed needs --function WORKER and at least one FILE\n"},
 		"no such file":     {[]string{"--function", "w", "nothing"}, says("", nil), 1, "samekey redrive: lstat FILE: no such file or directory\n"},
 		"an empty folder":  {[]string{"--function", "w", t.TempDir()}, says("", nil), 0, none},
-		"a queue's":        {[]string{"--function", "w", queue}, says("", nil), 1, "samekey redrive: FILE: the object has no payload: only an on-failure destination in S3 gets the records\n"},
+		"a queue's":        {[]string{"--function", "w", queue}, says("", nil), 1, "samekey redrive: FILE: the object has no payload: Lambda sends records only to an on-failure destination in S3\n"},
 		"something else":   {[]string{"--function", "w", other}, says("", nil), 1, "samekey redrive: FILE: not an object of FailedBucket: invalid character 'T' looking for beginning of value\n"},
 		"half an event":    {[]string{"--function", "w", broken}, says("", nil), 1, "samekey redrive: FILE: the payload is not a stream event: unexpected end of JSON input\n"},
 		"no record":        {[]string{"--function", "w", hollow}, says("", nil), 1, "samekey redrive: FILE: the payload is not a stream event: json: cannot unmarshal number into Go value of type struct { EventName string; UserIdentity struct { PrincipalID string } }\n"},

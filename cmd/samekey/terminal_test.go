@@ -196,7 +196,7 @@ func TestDecisionsOnATerminal(t *testing.T) {
 		s.run("settle --risk-twice --dry-run --json REF", 0,
 			`Stuck, and waits for people: the outcome of phase "charge_created" is unknown: timeout.`,
 			`The call of phase "charge_created" may have been made. The call is made once more, and may have its`,
-			"The operation becomes open: only the client's next retry with the same key continues it, since the request is not")
+			"The operation becomes open: only the client's next retry with the same key continues the operation, since the request is not")
 		s.run("settle --answer 410 --dry-run REF", 0,
 			"POST /rides ends: the client gets 410 from now on, with 0 bytes:",
 			"The answer is replayed until 2000-01-02 00:00:00 UTC, or longer while jobs are undelivered; after that a")
@@ -206,10 +206,10 @@ func TestDecisionsOnATerminal(t *testing.T) {
 		s.as.set(nil)
 		s.run("settle --not-made --yes --json --by omar REF", 0,
 			`The call of phase "charge_created" had no effect. The call is made once more.`,
-			"The operation becomes open: only the client's next retry with the same key continues it, since the request is not",
-			`"done": "open: only the client's next retry with the same key continues it, since the request is not`)
+			"The operation becomes open: only the client's next retry with the same key continues the operation, since the request is not",
+			`"done": "open: only the client's next retry with the same key continues the operation, since the request is not`)
 		s.run("retry --yes REF", 1,
-			"the operation is not stuck: only the client's next retry with the same key continues it, since the request is")
+			"the operation is not stuck: only the client's next retry with the same key continues the operation, since the request is")
 		s.run("release --yes REF", 1, "no attempt holds the record")
 		s.env["USER"] = ""
 		s.run("forget REF", 2, "no name of the person who decides: set --by or USER; the name is stored in the record")
@@ -467,8 +467,8 @@ func TestScansOnATerminal(t *testing.T) {
 		s.run("retry DERIVED", 1,
 			`the call of phase "charge_created" is in doubt: give its result as JSON, or say that it`)
 		s.run("settle --not-made --yes REF", 0,
-			"The operation becomes open: only the client's next retry with the same key continues it, since the request is not",
-			"open: only the client's next retry with the same key continues it, since the request is not stored")
+			"The operation becomes open: only the client's next retry with the same key continues the operation, since the request is not",
+			"open: only the client's next retry with the same key continues the operation, since the request is not stored")
 		if _, err := s.pay(s.Context(), &calls); err != nil {
 			s.Fatal(err)
 		}
@@ -683,8 +683,8 @@ func TestMoreOnATerminal(t *testing.T) {
 		}
 		s.run("retry --json --yes REF", 0,
 			"Stuck, and waits for people: the bank is gone.",
-			"The operation becomes open: only the client's next retry with the same key continues it, since the request is not",
-			`"done": "open: only the client's next retry with the same key continues it, since the request is not`)
+			"The operation becomes open: only the client's next retry with the same key continues the operation, since the request is not",
+			`"done": "open: only the client's next retry with the same key continues the operation, since the request is not`)
 		s.answered("omar", "omar-key")
 		s.as.set(refusingOps("AccessDeniedException", "GetItem"))
 		s.run("erase --caller jwt:jane --dry-run", 3, "the operation is not finished")

@@ -197,7 +197,7 @@ test("keys alone: find, open, act, close", async () => {
   await page.keyboard.press("Enter");
   await says(page, "#ask-body", "had no effect. The call is made once more.");
   await page.keyboard.press("Enter");
-  await says(page, "#status", "open: only the client's next retry with the same key continues it");
+  await says(page, "#status", "open: only the client's next retry with the same key continues the operation");
   const now = await client(stage, { table: "requests", key: "order-keys" });
   assert.equal(now.status, 201, JSON.stringify(now));
   await sound(page);

@@ -89,7 +89,7 @@ func TestBadServers(t *testing.T) {
 			"too long in all", func(_ http.ResponseWriter, r *http.Request) { hang(r) },
 			func(o *check.Options) { o.Total = 50 * time.Millisecond }, "the check reached its limit of 50ms: raise",
 		},
-		{"an end without an answer", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, nil, "closed the connection before its answer was complete"},
+		{"an end without an answer", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, nil, "closed the connection before the answer was complete"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -120,7 +120,7 @@ func TestNoServers(t *testing.T) {
 		{"no TLS", strings.Replace(plain.URL, "http:", "https:", 1), "doesn't speak TLS: is its URL http://?"},
 		{"nothing listens", gone.URL, "nothing listens at 127.0.0.1:"},
 		{"another protocol", saying(t, "220 mail.example ESMTP "+token+" \x1b[31m\r\n"), `no HTTP answer from 127.0.0.1:`},
-		{"a closed door", saying(t, ""), "closed the connection before its answer was complete"},
+		{"a closed door", saying(t, ""), "closed the connection before the answer was complete"},
 		{"no such host", "http://no-such-host.invalid", "no-such-host.invalid"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -146,7 +146,7 @@ func commerceChecks(t Template, opt Options) []examined {
 	}
 	all = append(all, examined{"mismatch", "the same key with another body", "", 1, 0, 1, (*examination).mismatch})
 	for _, o := range t.Checkout.operations() {
-		all = append(all, examined{o.name, "a new session, its " + o.name + " twice, and once more with another body", "", 4, 2, 4, func(e *examination, ctx context.Context) error {
+		all = append(all, examined{o.name, "a new session, two equal requests to " + o.name + " it, and one with another body", "", 4, 2, 4, func(e *examination, ctx context.Context) error {
 			return e.operation(ctx, o)
 		}})
 	}
@@ -294,7 +294,7 @@ func (e *examination) equality(ctx context.Context) error {
 		case a.replays(almost.first):
 			e.breaks(almost.rule, "the changed body got the first answer, "+was(a))
 		case a.ok():
-			e.breaks("mismatch-ran", "a body that differs only by "+almost.rule+" got its own answer, "+was(a))
+			e.breaks("mismatch-ran", "a body that differs only by "+almost.rule+" got a new answer, "+was(a))
 		}
 	}
 	return nil
@@ -333,7 +333,7 @@ func (e *examination) requestID(ctx context.Context) error {
 			return err
 		}
 		if got := a.header.Get("Request-Id"); got != e.key("request") {
-			e.breaks("request-id-unechoed", fmt.Sprintf("a %d has Request-Id %q", a.status, got))
+			e.breaks("request-id-unechoed", fmt.Sprintf("an answer %d has the Request-Id %q", a.status, got))
 		}
 	}
 	return nil
@@ -451,9 +451,9 @@ func (e *examination) flatErrors(context.Context) error {
 			flat = body.Code != "" && body.Content != ""
 		}
 		if !flat {
-			e.breaks("error-body", fmt.Sprintf("the answer %d has %d bytes and lacks some of these members", a.status, len(a.body)))
+			e.breaks("error-body", fmt.Sprintf("an answer %d has %d bytes and lacks some of these members", a.status, len(a.body)))
 		} else if a.code != "" && body.Code != a.code {
-			e.breaks("error-code", fmt.Sprintf("the answer %d has the code %q, want %q", a.status, body.Code, a.code))
+			e.breaks("error-code", fmt.Sprintf("an answer %d has the code %q, want %q", a.status, body.Code, a.code))
 		}
 	}
 	return nil

@@ -56,7 +56,7 @@ func (e *examination) race(ctx context.Context, c call, rule string, counts func
 			bodies[string(a.body)] = struct{}{}
 		case a.ok():
 		default:
-			e.breaks(rule+"-failed", fmt.Sprintf("one of %d got %d", len(answers), a.status))
+			e.breaks(rule+"-failed", fmt.Sprintf("one of %d simultaneous requests got %d", len(answers), a.status))
 		}
 	}
 	if lost == len(answers) {
@@ -64,7 +64,7 @@ func (e *examination) race(ctx context.Context, c call, rule string, counts func
 	}
 	switch {
 	case !final.ok():
-		e.breaks(rule+"-failed", fmt.Sprintf("afterwards the same request got %d", final.status))
+		e.breaks(rule+"-failed", fmt.Sprintf("after the simultaneous requests, the same request got %d", final.status))
 	case counts(final):
 		bodies[string(final.body)] = struct{}{}
 	}
@@ -104,6 +104,6 @@ func (e *examination) judgeRetryAfter(a *answer) {
 	e.busy = true
 	e.mu.Unlock()
 	if d, ok := toldWait(a); !ok || d < -time.Minute {
-		e.breaks("retry-after", fmt.Sprintf("a %d has Retry-After %q", a.status, a.header.Get("Retry-After")))
+		e.breaks("retry-after", fmt.Sprintf("an answer %d has the Retry-After %q", a.status, a.header.Get("Retry-After")))
 	}
 }

@@ -50,7 +50,7 @@ func (e *examination) explain(ctx context.Context, err error) error {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Errorf("nothing listens at %s", host)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
-		return fmt.Errorf("%s closed the connection before its answer was complete", host)
+		return fmt.Errorf("%s closed the connection before the answer was complete", host)
 	}
 	return fmt.Errorf("no HTTP answer from %s: %s", host, e.shown(err.Error()))
 }

@@ -19,7 +19,7 @@ func (e *examination) mismatch(ctx context.Context) error {
 	case a.replays(e.first):
 		e.breaks("mismatch-replayed", "the other body got the first answer, "+was(a))
 	case a.ok():
-		e.breaks("mismatch-ran", "the other body got its own answer, "+was(a))
+		e.breaks("mismatch-ran", "the other body got a new answer, "+was(a))
 	case a.refused():
 		e.blame(a, "idempotency_conflict")
 		for _, contract := range Contracts() {

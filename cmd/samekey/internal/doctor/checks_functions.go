@@ -17,7 +17,7 @@ func functionChecks() []Check {
 		{
 			ID: "env-table", Severity: Error, Needs: []Source{Functions, DescribeTable}, find: envTable,
 			Looks:  "all functions of the application have the same table in IDEM_TABLE",
-			Causes: "the function uses another table than the worker: its jobs aren't delivered, and a retry at another function runs again",
+			Causes: "the function uses another table than the worker: jobs aren't delivered, and a retry at another function runs again",
 			Mend:   "IDEM_TABLE: !GetAtt Samekey.Outputs.TableName in each function's Environment",
 		},
 		{
@@ -35,13 +35,13 @@ func functionChecks() []Check {
 		{
 			ID: "completes", Severity: Error, Needs: functions, find: completes,
 			Looks:  "the functions in the worker's SAMEKEY_FUNCTIONS exist",
-			Causes: "the worker can't complete the missing function's abandoned requests (not_mine): they stay open",
+			Causes: "the worker can't complete abandoned requests of the missing function (not_mine), so the operations stay open",
 			Mend:   "correct the parameter Functions (docs/operate/background.md)",
 		},
 		{
 			ID: "completes-all", Severity: Error, Needs: []Source{Functions, ScanTable}, find: completesAll,
-			Looks:  "each function whose resumable requests are in the sample is in SAMEKEY_FUNCTIONS",
-			Causes: "the worker can't complete the function's abandoned requests: they wait for the client",
+			Looks:  "SAMEKEY_FUNCTIONS names each function that has resumable requests in the sample",
+			Causes: "the worker can't complete abandoned requests of the function, so the operations wait for the client",
 			Mend:   "add the function's ARN to the parameter Functions",
 		},
 		{
@@ -65,7 +65,7 @@ func functionChecks() []Check {
 		{
 			ID: "lease", Severity: Warning, Needs: functions, find: lease,
 			Looks:  "the Timeout of each function in SAMEKEY_FUNCTIONS is at most 5 minutes",
-			Causes: "after a process dies, retries of its request get 409 for as long as the Timeout",
+			Causes: "after a process dies, retries get 409 until the function's Timeout has passed",
 			Mend:   "shorten the Timeout, and do long work in a job",
 		},
 		{

@@ -53,13 +53,13 @@ func otherChecks() []Check {
 		{
 			ID: "versions", Severity: Warning, Needs: []Source{Functions, Code}, find: versions,
 			Looks:  "the functions, the worker and this command have the same version of Samekey",
-			Causes: "adjacent releases can share a table; over a larger gap, the older program refuses the records of the newer one (500, record_corrupt)",
+			Causes: "adjacent releases can share a table; if the releases are further apart, the older program refuses records of the newer program (500, record_corrupt)",
 			Mend:   "build and deploy functions and worker at the version of go.mod, and run the command of that version",
 		},
 		{
 			ID: "clock", Severity: Warning, Needs: []Source{ServerClock}, find: clock,
 			Looks:  "this machine's clock is within 5 seconds of DynamoDB's",
-			Causes: "this machine takes over operations and expires keys too early or too late; safety doesn't depend on it",
+			Causes: "this machine takes over operations and expires keys too early or too late; safety doesn't depend on the clock",
 			Mend:   "synchronise the clock (NTP)",
 		},
 	}
@@ -164,7 +164,7 @@ func rights(f *Facts) ([]wrong, string) {
 	var all []wrong
 	for _, s := range roles[f.Options.As] {
 		if why, ok := f.Refused[s]; ok {
-			all = append(all, wrong{where: "the caller's credentials, as " + f.Options.As, what: fmt.Sprintf("%s is refused (%s)", s, why)})
+			all = append(all, wrong{where: "your credentials, in the role " + f.Options.As, what: fmt.Sprintf("%s is refused (%s)", s, why)})
 		}
 	}
 	if len(all) > 0 {

@@ -18,7 +18,7 @@ func queueChecks() []Check {
 	return []Check{
 		{
 			ID: "queue-missing", Severity: Error, Needs: []Source{Functions, Queues}, find: queueMissing,
-			Looks:  "the queues of tickets and jobs that the worker names exist",
+			Looks:  "all queues in the worker's SAMEKEY_TICKETS_URL and SAMEKEY_SINKS exist",
 			Causes: "tickets and jobs for the missing queue can't be sent; the sweep tries again every hour",
 			Mend:   "correct SAMEKEY_TICKETS_URL or SAMEKEY_SINKS, or deploy the queue",
 		},
@@ -55,7 +55,7 @@ func queueChecks() []Check {
 		{
 			ID: "tickets-filters", Severity: Error, Needs: queues, find: ticketsFilters,
 			Looks:  "the worker's mapping of tickets has no filter",
-			Causes: "Lambda deletes the tickets that don't pass the filter: their operations and jobs wait for the sweep",
+			Causes: "Lambda deletes tickets that don't pass the filter, and the operations and jobs of these tickets wait for the sweep",
 			Mend:   "remove FilterCriteria from WorkerTickets, as in samekey.yaml",
 		},
 		{
@@ -143,7 +143,7 @@ func ticketsReader(f *Facts) ([]wrong, string) {
 			return found(r.wrong("it is %s", aws.ToString(r.mapping.State)))
 		}
 	}
-	return found(q.wrong("%s doesn't read it", w.Name))
+	return found(q.wrong("%s doesn't read the queue", w.Name))
 }
 
 func ticketsFIFO(f *Facts) ([]wrong, string) {

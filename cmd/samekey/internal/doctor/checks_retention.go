@@ -30,8 +30,8 @@ func windowChecks() []Check {
 		},
 		{
 			ID: "provider-keys", Severity: Warning, Needs: []Source{Functions}, find: providerKeys,
-			Looks:  "the completer takes up abandoned requests well before the provider forgets its keys (--provider-remembers)",
-			Causes: "a call in doubt can't be repeated safely: each such operation waits for people",
+			Looks:  "the completer takes up abandoned requests well before the provider forgets a key (--provider-remembers)",
+			Causes: "each operation with a call in doubt waits for people, since the call can't be repeated safely",
 			Mend:   "shorten the parameter Grace, or use idem.Remembers for a provider that remembers longer",
 		},
 		{
@@ -68,7 +68,7 @@ const noFinished = "the sample has no finished record that shows the retention"
 
 func retentionClients(f *Facts) ([]wrong, string) {
 	if f.Options.ClientRetries <= 0 {
-		return nil, "unknown how long clients retry: give --client-retries"
+		return nil, "give --client-retries, the time for which clients retry"
 	}
 	kept := f.retentions()
 	if len(kept) == 0 {
@@ -112,7 +112,7 @@ func retentionQueue(f *Facts) ([]wrong, string) {
 		}
 	}
 	if !measured {
-		return nil, "no finished record of a function that reads a queue is in the sample"
+		return nil, "the sample has no finished record of a function that reads a queue"
 	}
 	return all, ""
 }

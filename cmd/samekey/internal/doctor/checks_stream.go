@@ -31,8 +31,8 @@ func streamChecks() []Check {
 		{
 			ID: "stream-readers", Severity: Warning, Needs: mappings, find: streamReaders,
 			Looks:  "at most two functions read the stream",
-			Causes: "DynamoDB throttles the readers of a shard, and all of them get records late",
-			Mend:   "use one worker instead of drain and completer (docs/operate/background.md), or give the others a Kinesis stream",
+			Causes: "DynamoDB throttles the readers of a shard, and all readers get records late",
+			Mend:   "use one worker instead of drain and completer (docs/operate/background.md), or give the other readers a Kinesis stream",
 		},
 		{
 			ID: "stream-filters", Severity: Error, Needs: mappings, find: streamFilters,
@@ -43,7 +43,7 @@ func streamChecks() []Check {
 		{
 			ID: "mapping-result", Severity: Error, Needs: []Source{Mappings}, find: mappingResult,
 			Looks:  "the last batch of each mapping had no problem",
-			Causes: "records wait, or are given up",
+			Causes: "records are delayed or given up",
 			Mend:   "mend the function or its role; then the mapping continues by itself",
 		},
 		{
@@ -61,7 +61,7 @@ func streamChecks() []Check {
 		{
 			ID: "stream-on-failure", Severity: Warning, Needs: mappings, find: streamOnFailure,
 			Looks:  "the stream's mappings have an on-failure destination",
-			Causes: "batches that are given up leave no trace: only the sweep finds their work",
+			Causes: "batches that Lambda gives up leave no trace: only the sweep finds the work in them",
 			Mend:   "DestinationConfig: {OnFailure: {Destination: !GetAtt FailedBucket.Arn}}",
 		},
 		{
@@ -191,7 +191,7 @@ func streamFilters(f *Facts) ([]wrong, string) {
 			for _, r := range readers {
 				ok, err := eventsource.Match(patterns(r.mapping), []byte(strings.ReplaceAll(p.record, "v1#NS#", "v1#"+ns+"#")))
 				if err != nil {
-					return nil, fmt.Sprintf("the filters of %s are not understood: %v", r.fn.Name, err)
+					return nil, fmt.Sprintf("can't read the filters of %s: %v", r.fn.Name, err)
 				}
 				passes = passes || ok
 			}

@@ -23,14 +23,14 @@ func tableChecks() []Check {
 		{
 			ID: "table-key", Severity: Error, Needs: table, find: tableKey,
 			Looks:  "the table has the partition key `pk`, a string, and no sort key",
-			Causes: "every claim is refused by DynamoDB: no request with a key is served",
-			Mend:   "a key can't be changed: make another table with AttributeDefinitions and KeySchema of samekey.yaml (samekey stack), and deploy with it",
+			Causes: "DynamoDB refuses every claim, so no request with a key is served",
+			Mend:   "a key can't be changed: make another table with AttributeDefinitions and KeySchema of samekey.yaml (samekey stack), and deploy with that table",
 		},
 		{
 			ID: "table-status", Severity: Error, Needs: table, find: tableStatus,
 			Looks:  "the table is active, and its KMS key is accessible",
 			Causes: "no request with a key is served",
-			Mend:   "allow or enable the KMS key within 7 days, after which DynamoDB archives the table",
+			Mend:   "allow or enable the KMS key within 7 days; after that, DynamoDB archives the table",
 		},
 		{
 			ID: "table-replicas", Severity: Warning, Needs: table, find: tableReplicas,
@@ -52,7 +52,7 @@ func tableChecks() []Check {
 		},
 		{
 			ID: "ttl-attribute", Severity: Error, Needs: []Source{DescribeTTL}, find: ttlAttribute,
-			Looks:  "TTL, if it is on, is on `exp_s`",
+			Looks:  "TTL is off, or the TTL attribute is `exp_s`",
 			Causes: "DynamoDB deletes records that must be kept, or deletes no records; a retry of a deleted record runs again",
 			Mend:   "TimeToLiveSpecification: {AttributeName: exp_s, Enabled: true}; by hand: turn TTL off, wait an hour, turn it on for exp_s",
 		},
@@ -65,7 +65,7 @@ func tableChecks() []Check {
 		{
 			ID: "ttl-unit", Severity: Error, Needs: []Source{ScanTable}, find: ttlUnit,
 			Looks:  "`exp_s` is in epoch seconds in all items of the sample",
-			Causes: "a time in milliseconds lies 50,000 years ahead: the key never expires, and a new request under it gets the old answer",
+			Causes: "a time in milliseconds lies 50,000 years ahead: the key never expires, and a new request under the key gets the old answer",
 			Mend:   "find what else writes to the table, and correct exp_s of these items",
 		},
 		{
@@ -83,7 +83,7 @@ func tableChecks() []Check {
 		{
 			ID: "recovery", Severity: Warning, Needs: []Source{DescribeBackup}, find: recovery,
 			Looks:  "point-in-time recovery is on",
-			Causes: "records that a mistake deletes can't be restored, and all their retries run again",
+			Causes: "records that a mistake deletes can't be restored, and retries of these requests run again",
 			Mend:   "PointInTimeRecoverySpecification: {PointInTimeRecoveryEnabled: true}",
 		},
 		{

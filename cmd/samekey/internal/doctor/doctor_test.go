@@ -283,7 +283,7 @@ func mistaken() []deployment {
 		role    = "error: schedule-role: role arn:aws:iam::123456789012:role/samekey/later: "
 		machina = "error: machine-standard: state machine arn:aws:states:us-east-1:123456789012:stateMachine:ship: "
 		unread  = "not checked: stream-readers stream-filters stream-retries stream-bisect stream-on-failure stream-start stream-age: no function reads the stream"
-		unkept  = "not checked: retention-queue: no finished record of a function that reads a queue is in the sample"
+		unkept  = "not checked: retention-queue: the sample has no finished record of a function that reads a queue"
 		unasked = ": AccessDeniedException: not for tests (unanswered)"
 	)
 	removed := "an open record that was removed, a stuck record that was removed, a finished record with jobs that was removed"
@@ -324,7 +324,7 @@ func mistaken() []deployment {
 		finds(`warning: one-scope: table records: all callers of "POST /orders" share one scope (idem.OneScope)`,
 			item("orders", "done", 24*time.Hour), there(func(w *doctortest.World) { w.Items[3]["scope"] = object{"S": "tenant:blue|one:"} })),
 		finds("note: protection: table records: deletion protection is off", table("DeletionProtectionEnabled", false)),
-		finds("not checked: retention-queue: no finished record of a function that reads a queue is in the sample\n"+
+		finds("not checked: retention-queue: the sample has no finished record of a function that reads a queue\n"+
 			"not checked: retention-clients: the sample has no finished record that shows the retention\n"+
 			"not checked: ttl-unit layout: the sample has no record", there(func(w *doctortest.World) { w.Items = nil })),
 		// the table's stream
@@ -348,7 +348,7 @@ func mistaken() []deployment {
 			filters(`{"eventName":["INSERT"],"dynamodb":{"NewImage":{"st":{"S":["open"]}}}}`, `{"dynamodb":{"NewImage":{"st":{"S":["done","stuck"]}}}}`))),
 		finds("error: stream-filters: mapping of stream to worker: its filters can't be read: KMSAccessDeniedException: no key",
 			stream("FilterCriteria", nil), stream("FilterCriteriaError", object{"ErrorCode": "KMSAccessDeniedException", "Message": "no key"})),
-		finds("not checked: stream-filters: the filters of worker are not understood: filter {: not JSON: unexpected EOF",
+		finds("not checked: stream-filters: can't read the filters of worker: filter {: not JSON: unexpected EOF",
 			stream("FilterCriteria", filters("{"))),
 		finds("error: stream-filters: mapping of stream to worker: its filters leave out "+
 			"an open record, an open record that is renewed, a finished record, a stuck record", stream("FilterCriteria",
@@ -398,7 +398,7 @@ func mistaken() []deployment {
 			there(func(w *doctortest.World) {
 				w.Roles["later"].Allowed = []string{"arn:aws:sqs:us-east-1:123456789012:receipts"}
 			})),
-		finds("error: tickets-reader: queue tickets: worker doesn't read it", without(mappings, "UUID", "tickets")),
+		finds("error: tickets-reader: queue tickets: worker doesn't read the queue", without(mappings, "UUID", "tickets")),
 		finds("error: tickets-reader: mapping of queue tickets to worker: it is Disabled", mapping("tickets", "State", "Disabled")),
 		finds("error: tickets-fifo: function worker: SAMEKEY_TICKETS_URL names a FIFO queue", func(w *doctortest.World, _ *doctor.Options) {
 			fifo := w.Queues["tickets"]
@@ -452,7 +452,7 @@ func mistaken() []deployment {
 		finds("note: gateway-bytes: function orders: the REST API restapi001 in front of the function has no binary media types",
 			there(func(w *doctortest.World) { w.BinaryMediaTypes = nil })),
 		finds("not checked: gateway-timeout: no integration of an API with the functions was found", there(func(w *doctortest.World) { w.Policies = nil })),
-		finds("not checked: gateway-timeout gateway-bytes asynchronous schedules: orders: its policy is not understood: "+
+		finds("not checked: gateway-timeout gateway-bytes asynchronous schedules: orders: can't read the function's policy: "+
 			"unexpected end of JSON input (unanswered)", there(func(w *doctortest.World) { w.Policies["orders"] = "{" })),
 		finds("not checked: gateway-timeout gateway-bytes: restapi001"+unasked, refused("APIGateway.GetRestApi")),
 		finds("warning: gateway-timeout: function orders: its Timeout is 10m0s, but API httpapi001 waits only for 30s\n"+
@@ -487,8 +487,8 @@ func mistaken() []deployment {
 		finds("warning: retention-queue: function receipts: it remembers a message for 336h, but queue receipts may deliver the message again for 672h: "+
 			"a message that is redriven late from the dead-letter queue is processed twice",
 			there(func(w *doctortest.World) { w.Items[1] = w.Record("2", "receipts", "done", 14*24*time.Hour) })),
-		finds("not checked: rights: no role given: give --as function, worker or operator\n"+
-			"not checked: retention-clients: unknown how long clients retry: give --client-retries",
+		finds("not checked: retention-clients: give --client-retries, the time for which clients retry\n"+
+			"not checked: rights: no role given: give --as function, worker or operator",
 			asked(func(o *doctor.Options) { o.ClientRetries, o.As = 0, "" })),
 		finds("warning: provider-keys: function worker: the completer takes up an abandoned request 24h15m15s after its claim: the provider forgets a key after 24h, which leaves less than an hour for the call",
 			env("worker", "SAMEKEY_GRACE", "24h")),
@@ -508,7 +508,7 @@ func mistaken() []deployment {
 			there(func(w *doctortest.World) {
 				w.Metrics[0]["Dimensions"] = []any{object{"Name": "App", "Value": "another"}}
 			})),
-		finds("error: rights: the caller's credentials, as operator: dynamodb:UpdateItem is refused (AccessDeniedException: not for tests)",
+		finds("error: rights: your credentials, in the role operator: dynamodb:UpdateItem is refused (AccessDeniedException: not for tests)",
 			refused("DynamoDB.UpdateItem")),
 		finds("not checked: rights: ThrottlingException: not for tests",
 			there(func(w *doctortest.World) { w.Refused["DynamoDB.UpdateItem"] = "ThrottlingException" })),

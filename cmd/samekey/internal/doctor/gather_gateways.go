@@ -25,7 +25,7 @@ func (f *Facts) askGateways(ctx context.Context, c Clients) {
 	for _, fn := range f.Functions {
 		all, err := apis(fn.Policy)
 		if err != nil {
-			f.miss(Policies, fmt.Sprintf("%s: its policy is not understood: %v", fn.Name, err))
+			f.miss(Policies, fmt.Sprintf("%s: can't read the function's policy: %v", fn.Name, err))
 		}
 		for _, api := range all {
 			f.askGateway(ctx, c, fn, api)

@@ -230,7 +230,7 @@ func newestFirst(records []*store.Record) {
 
 // NoCaller is the text for [Found.Untold] about records whose caller could not be
 // compared.
-const NoCaller = "whose caller was erased or whose path is not stored: give the whole --scope and --namespace, or --key-route 'METHOD PATH'"
+const NoCaller = "with an erased caller or an unknown path: give the whole --scope and --namespace, or --key-route 'METHOD PATH'"
 
 // kinds are the kinds of callers that a bare subject may have.
 var kinds = []string{"jwt", "iam", "lambda", scope.Program, scope.Source, scope.One}

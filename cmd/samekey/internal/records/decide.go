@@ -77,7 +77,7 @@ func May(rec *store.Record, now time.Time, w Wish) (*Plan, error) {
 	}
 	doubt := state.Decidable(rec, now) != nil || len(rec.Doubts) > 0
 	if w.Many && w.Do != Redrive && (w.Do != Retry || doubt) {
-		return nil, errors.New("decide about this record alone, not together with others: look at it first")
+		return nil, errors.New("this record needs a decision of its own: look at the record first")
 	}
 	var err error
 	switch w.Do {
@@ -118,12 +118,12 @@ func (p *Plan) retry(now time.Time) error {
 // Continues describes who can continue an open operation.
 func Continues(rec *store.Record) string {
 	if FromSource(rec) {
-		return "only the next delivery of the message continues it: if the message is in the dead-letter queue, redrive that queue now"
+		return "only the next delivery of the message continues the operation: if the message is in the dead-letter queue, redrive that queue now"
 	}
 	if rec.Input == nil {
-		return "only the client's next retry with the same key continues it, since the request is not stored"
+		return "only the client's next retry with the same key continues the operation, since the request is not stored"
 	}
-	return "the client's next retry or the completer continues it"
+	return "the client's next retry or the completer continues the operation"
 }
 
 // FromSource reports whether an operation came from a queue or another source of events,
@@ -178,15 +178,15 @@ func (p *Plan) settle(now time.Time) error {
 	case s.Result != nil:
 		p.Says = decoded(s.Result)
 		p.Says[0] = call + " returned " + p.Says[0]
-		p.Says = append(p.Says, "The program reads "+cmp.Or(reads, "JSON, but the record doesn't store its type")+".",
+		p.Says = append(p.Says, "The program reads "+cmp.Or(reads, "JSON of a type that the record doesn't store")+".",
 			"The call is not made again. A wrong result can be corrected until an attempt has used it.")
 	case s.NotMade:
-		p.Says = []string{call + " had no effect. The call is made once more."}
+		p.Says = []string{fmt.Sprintf("%s had no effect. The call is made once more.", call)}
 	case s.RiskTwice:
-		p.Says = []string{call + " may have been made. The call is made once more, and may have its effect twice."}
+		p.Says = []string{fmt.Sprintf("%s may have been made. The call is made once more, and may have its effect twice.", call)}
 	case s.Ask:
 		p.done = "open: the completer runs the operation"
-		p.Says = []string{call + " is looked up at the provider when the completer runs the operation. If the phase has no look-up, the operation is stuck again."}
+		p.Says = []string{fmt.Sprintf("%s is looked up at the provider when the completer runs the operation. If the phase has no look-up, the operation is stuck again.", call)}
 	default:
 		return errors.New("no decision: give an answer or the outcome of the call")
 	}
@@ -346,7 +346,7 @@ func (p *Plan) Run(ctx context.Context, s *dynamo.Store) (done string, err error
 		if err = engine.Settle(ctx, p.rec.PK, settlement); err == nil && settlement.Answer == nil && FromSource(p.rec) {
 			// the decision is stored, even if the list can't be updated
 			if err := stream.Refer(ctx, s, seen, errors.New("a person settled the operation, but its message was not delivered since: redrive the dead-letter queue")); err != nil {
-				return p.done + "; but samekey list doesn't show it: " + plain.Line(err.Error()), nil
+				return p.done + "; but samekey list doesn't show the operation: " + plain.Line(err.Error()), nil
 			}
 		}
 	case Release:
@@ -370,7 +370,7 @@ func (p *Plan) Run(ctx context.Context, s *dynamo.Store) (done string, err error
 		if left := len(p.jobs) - n; err == nil && n == 0 {
 			err = fmt.Errorf("%w: the job's delivery has begun, or somebody else has cancelled it", jobs.ErrMoved)
 		} else if left > 0 {
-			done += fmt.Sprintf(", %d not: their delivery has begun, or somebody else has cancelled them", left)
+			done += fmt.Sprintf(", %d not cancelled: their delivery has begun, or somebody else has cancelled them", left)
 		}
 		return done, err
 	case Erase:

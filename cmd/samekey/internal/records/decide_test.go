@@ -175,10 +175,10 @@ func TestReasons(t *testing.T) {
 		"nothing said":         {open, settle(idem.Settlement{}), "no decision: give an answer"},
 		"a finished operation": {kept, settle(idem.Settlement{Answer: &idem.Response{Status: 200}}), "the operation is done, not stuck"},
 		"retry, in flight":     {held, retry, "the operation is not stuck: an attempt works on it until"},
-		"retry, its client's":  {released, retry, "the operation is not stuck: only the client's next retry with the same key continues it"},
-		"retry, anybody's":     {&stored, retry, "the operation is not stuck: the client's next retry or the completer continues it; to end it now, use samekey settle --answer"},
+		"retry, its client's":  {released, retry, "the operation is not stuck: only the client's next retry with the same key continues the operation"},
+		"retry, anybody's":     {&stored, retry, "the operation is not stuck: the client's next retry or the completer continues the operation; to end it now, use samekey settle --answer"},
 		"retry, blocked":       {&blocked, retry, "the operation is blocked, not stuck"},
-		"retry, abandoned":     {abandoned, retry, "the operation is not stuck: only the client's next retry with the same key continues it"},
+		"retry, abandoned":     {abandoned, retry, "the operation is not stuck: only the client's next retry with the same key continues the operation"},
 		"retry, free":          {free, retry, "the operation is not stuck: the key is free"},
 		"not parked":           {kept, records.Wish{Do: records.Redrive, By: "jane", Jobs: []string{"0.1"}}, "the record has no such parked job"},
 		"another operation":    {kept, records.Wish{Do: records.Redrive, By: "jane", Jobs: []string{"OTHER.0.0"}}, "OTHER.0.0 belongs to another operation"},
@@ -194,7 +194,7 @@ func TestReasons(t *testing.T) {
 	if _, err := records.May(kept, now, records.Wish{Do: records.Erase, By: "jane"}); !errors.Is(err, state.ErrJobs) {
 		t.Errorf("the reason is %v", err)
 	}
-	const only = "The operation becomes open: only the client's next retry with the same key continues it, since the request is not stored."
+	const only = "The operation becomes open: only the client's next retry with the same key continues the operation, since the request is not stored."
 	for name, tt := range map[string]struct {
 		rec  *store.Record
 		wish records.Wish
@@ -204,7 +204,7 @@ func TestReasons(t *testing.T) {
 		"risk":     {stuck, settle(idem.Settlement{RiskTwice: true}), []string{`The call of phase "charged" may have been made. The call is made once more, and may have its effect twice.`, only}},
 		"ask": {withRequest(stuck), settle(idem.Settlement{Ask: true}), []string{
 			`The call of phase "charged" is looked up at the provider when the completer runs the operation. If the phase has no look-up, the operation is stuck again.`,
-			"The operation becomes open: the client's next retry or the completer continues it.",
+			"The operation becomes open: the client's next retry or the completer continues the operation.",
 		}},
 		"retry":        {open, retry, []string{only}},
 		"the last one": {open, settle(idem.Settlement{Answer: &idem.Response{Status: 599, Body: []byte("gone")}}), []string{"POST /rides ends: the client gets 599 from now on, with 4 bytes:", "gone", "The answer is replayed until 2027-01-15 08:00:00 UTC; after that a retry runs as a new request.", "This can't be undone."}},
@@ -343,10 +343,10 @@ func TestRunWithoutSomeJobs(t *testing.T) {
 		broken bool
 	}{
 		"redrive, refused": {wish: "redrive", done: "0 redriven: the drain delivers them from the stream", err: "dynamo: redrive: the store refuses the call: api error AccessDeniedException: ", record: "kept", broken: true},
-		"cancel, refused":  {wish: "cancel", done: "0 cancelled, 2 not: their delivery has begun, or somebody else has cancelled them", err: "dynamo: cancel: the store refuses the call: api error AccessDeniedException: ", record: "later", broken: true},
+		"cancel, refused":  {wish: "cancel", done: "0 cancelled, 2 not cancelled: their delivery has begun, or somebody else has cancelled them", err: "dynamo: cancel: the store refuses the call: api error AccessDeniedException: ", record: "later", broken: true},
 		"redrive one":      {"redrive", 1, "1 redriven: the drain delivers them from the stream", "", "kept", false},
 		"redrive none":     {"redrive", 2, "0 redriven: the drain delivers them from the stream", jobs.ErrMoved.Error() + none, "kept", false},
-		"cancel one":       {"cancel", 1, "1 cancelled, 1 not: their delivery has begun, or somebody else has cancelled them", "", "later", false},
+		"cancel one":       {"cancel", 1, "1 cancelled, 1 not cancelled: their delivery has begun, or somebody else has cancelled them", "", "later", false},
 		"cancel none":      {"cancel", 2, "0 cancelled", jobs.ErrMoved.Error() + ": the job's delivery has begun, or somebody else has cancelled it", "later", false},
 	} {
 		server, s, rec := tableOf(t, tt.record)
@@ -419,7 +419,7 @@ func TestResultIsShown(t *testing.T) {
 		{"", `null`, "returned null\n"},
 		{"", `true`, "returned the value true\n"},
 		{"", `{"id":"ch_1"}`, "returned an object:\n{\n  \"id\": \"ch_1\"\n}\n"},
-		{"", `["ch_1"]`, "returned a list:\n[\n  \"ch_1\"\n]\nThe program reads JSON, but the record doesn't store its type.\n"},
+		{"", `["ch_1"]`, "returned a list:\n[\n  \"ch_1\"\n]\nThe program reads JSON of a type that the record doesn't store.\n"},
 		{`{"id":""}`, `{"id":"ch_1"}`, "\nThe program reads {\"id\":\"TEXT\"}.\nThe call is not made again. A wrong result can be corrected"},
 	} {
 		rec := &store.Record{State: store.Stuck, Phases: []store.Phase{{Name: "pay", Intent: true, Shape: tt.shape}}}
@@ -441,7 +441,7 @@ func TestManyAtOnce(t *testing.T) {
 			_, alone := records.May(rec, now, w)
 			w.Many = true
 			_, err := records.May(rec, now, w)
-			if alone := w.Do != records.Redrive && (w.Do != records.Retry || name == "unknown" || name == "doubts" || name == "a doubt"); alone != (err != nil && strings.HasPrefix(err.Error(), "decide about this record alone")) {
+			if alone := w.Do != records.Redrive && (w.Do != records.Retry || name == "unknown" || name == "doubts" || name == "a doubt"); alone != (err != nil && strings.HasPrefix(err.Error(), "this record needs a decision of its own")) {
 				t.Errorf("%s of %s with others: %v", wish, name, err)
 			}
 			may := alone == nil && (w.Do == records.Redrive || w.Do == records.Retry && name == "stuck")

@@ -35,7 +35,7 @@ func asked(r *store.Record) string {
 	}
 	says := fmt.Sprintf("the call of phase %q: %s, at %s UTC, look-up %d", a.Phase, a.Said, plain.Time(a.At), a.Times)
 	if !a.Sent.IsZero() {
-		says += "; it may have been sent until " + plain.Time(a.Sent)
+		says += "; the call may have been sent until " + plain.Time(a.Sent)
 	}
 	return says
 }

@@ -45,7 +45,7 @@ func free(r *store.Record) (string, []Next) {
 		return "The key is free: " + cmp.Or(by.By, "an operator") + " forgot the operation at " + plain.Time(by.At) +
 			". Work that the operation did stays done.", all
 	case state.Freed(r):
-		return "The key is free: the attempt released it with nothing done.", all
+		return "The key is free: the attempt released the key and had done nothing.", all
 	}
 	return "The key is free: the record expired at " + plain.Time(r.Expires) + ".", all
 }
@@ -75,12 +75,12 @@ func stuck(r *store.Record, now time.Time) (string, []Next) {
 	case n > 0 && r.Phases[n-1].Intent:
 		call := fmt.Sprintf("the call of phase %q", r.Phases[n-1].Name)
 		all = append(all,
-			people(call+" was made: give the result", "--result", cmp.Or(shape.Example(r.Phases[n-1].Shape), "JSON")),
-			people(call+" had no effect: make it once more", "--not-made"),
+			people(fmt.Sprintf("%s was made: give the call's result", call), "--result", cmp.Or(shape.Example(r.Phases[n-1].Shape), "JSON")),
+			people(fmt.Sprintf("%s had no effect: make the call once more", call), "--not-made"),
 			people("the outcome stays unknown: make the call once more, although it may happen twice", "--risk-twice"))
 	case len(r.Doubts) > 0:
 		all = append(all,
-			people("the calls in doubt had no effect: make the calls once more", "--not-made"),
+			people("the calls in doubt had no effect: make these calls once more", "--not-made"),
 			people("the outcomes stay unknown: make the calls once more, although they may happen twice", "--risk-twice"),
 			Next{Who: "people", What: "the cause is mended, and the provider knows the calls' keys: try again", Command: plain.Command("samekey", "retry", r.PK)})
 	default:
@@ -94,11 +94,11 @@ func stuck(r *store.Record, now time.Time) (string, []Next) {
 }
 
 func held(r *store.Record, o StoryOptions) (string, []Next) {
-	return "An attempt works on the operation. The lease ends at " + plain.Time(r.Lease) + ", unless the attempt renews it.", append([]Next{
+	return "An attempt works on the operation. The lease ends at " + plain.Time(r.Lease) + ", unless the attempt renews the lease.", append([]Next{
 		{Who: "attempt", What: "the attempt finishes, and later retries get the stored answer"},
 		{Who: "client", What: "before the lease ends, a retry is refused as in flight, or waits, as the route is configured"},
 		{
-			When: r.Lease.UTC(), Who: "client", What: "if the attempt is dead: the lease ends, and a retry takes the operation over",
+			When: r.Lease.UTC(), Who: "client", What: "if the attempt is dead: a retry takes the operation over after the lease ends",
 			Command: plain.Command("samekey", "release", r.PK),
 		},
 	}, leftOpen(r, o)...)
@@ -151,7 +151,7 @@ func leftOpen(r *store.Record, o StoryOptions) []Next {
 			all[0].What = "only the message can finish the operation; after this time the operation is stuck"
 		}
 	case state.ReasonExpiring:
-		all = []Next{{When: r.Expires.UTC(), Who: "time", What: "nothing is committed: the record expires, and the key is free"}}
+		all = []Next{{When: r.Expires.UTC(), Who: "time", What: "nothing is committed: the record expires, and the key becomes free"}}
 	default:
 	}
 	return slices.Concat(all, jobsNext(r, o.Now))

@@ -445,7 +445,7 @@ func TestForgottenIsNotFreed(t *testing.T) {
 	if want := "The key is free: jane forgot the operation at 2027-01-15 09:00:00 UTC. Work that the operation did stays done."; got.State != "free" || got.Summary != want {
 		t.Errorf("got %s: %q, want %q", got.State, got.Summary, want)
 	}
-	if got := freedBy(func(*store.Record) string { return "THEOPERATIONBEFORE" }); !strings.Contains(got.Summary, "nothing done") {
+	if got := freedBy(func(*store.Record) string { return "THEOPERATIONBEFORE" }); !strings.Contains(got.Summary, "had done nothing") {
 		t.Errorf("got %q", got.Summary)
 	}
 }
@@ -454,7 +454,7 @@ func TestForgottenIsNotFreed(t *testing.T) {
 func TestHeldSaysThatALeaseIsRenewed(t *testing.T) {
 	t.Parallel()
 	got := Explain(base(), StoryOptions{Now: at(time.Second)})
-	if strings.Contains(got.Summary, "at most") || !strings.Contains(got.Summary, "unless the attempt renews it") {
+	if strings.Contains(got.Summary, "at most") || !strings.Contains(got.Summary, "unless the attempt renews the lease") {
 		t.Errorf("got %q", got.Summary)
 	}
 }

@@ -76,7 +76,7 @@ func offersOf(r *store.Record, now time.Time) (offers []Offer) {
 	if may(records.Wish{Do: records.Release}) {
 		offers = append(offers, Offer{
 			Do: string(records.Release), Label: "Release the lease",
-			Hint: "Do this only if the attempt is dead. Calls that it may have made stay in doubt.",
+			Hint: "Do this only if the attempt is dead. Calls that the attempt may have made stay in doubt.",
 		})
 	}
 	if may(records.Wish{Do: records.Forget, Loss: idem.Loss{Held: true, Work: true, Jobs: true}}) {

@@ -19,7 +19,7 @@ func (t *Table) Find(ctx context.Context, s Search) (*Found, error) {
 	}
 	pk := s.Any
 	if strings.Count(pk, "#") != 2 { // no partition key has this form
-		return &Found{Only: "the record is not in the list: give its whole partition key"}, nil
+		return &Found{Only: "the record is not in the list: give the record's whole partition key"}, nil
 	}
 	_, ok, err := t.Row(ctx, pk)
 	if !ok || err != nil {

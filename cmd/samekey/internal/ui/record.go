@@ -29,7 +29,7 @@ func (t *Table) Story(ctx context.Context, pk string, personal bool) (*Story, er
 		row, _, _ := t.Row(ctx, pk)
 		return &Story{Row: row, Seen: "-", Said: []string{
 			"This program can't read the record: " + err.Error(),
-			"Samekey changes no record that it can't read. Deploy the version that wrote it, or repair it by hand.",
+			"Samekey changes no record that it can't read. Deploy the version that wrote the record, or repair the record by hand.",
 		}}, nil
 	case err != nil:
 		return nil, t.said(err)
@@ -114,9 +114,9 @@ func messageOf(head string, h http.Header, body []byte, elsewhere *store.Overflo
 	}
 	switch {
 	case elsewhere != nil:
-		m.Note = fmt.Sprintf("The body has %d bytes, which are not in the record.", elsewhere.Length)
+		m.Note = fmt.Sprintf("The record doesn't contain the body of %d bytes.", elsewhere.Length)
 	case !utf8.Valid(body):
-		m.Note = fmt.Sprintf("The body has %d bytes, which are not text.", len(body))
+		m.Note = fmt.Sprintf("The body of %d bytes is not text.", len(body))
 	default:
 		m.Body = string(body)
 	}

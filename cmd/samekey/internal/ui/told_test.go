@@ -145,8 +145,8 @@ func TestPersonal(t *testing.T) {
 	rec.Jobs = map[string]store.Job{"0.1": {Args: []byte(`{"to":"<jane>"}`)}, "0.0": {Args: []byte(`1`)}}
 	headers := [][2]string{{"X-A", "3"}, {"X-B", "1, 2"}}
 	want := &Personal{
-		Request: &Message{Head: "POST /rides?a=1", Headers: headers, Note: "The body has 1 bytes, which are not text."},
-		Answer:  &Message{Head: "201", Headers: [][2]string{}, Note: "The body has 500000 bytes, which are not in the record."},
+		Request: &Message{Head: "POST /rides?a=1", Headers: headers, Note: "The body of 1 bytes is not text."},
+		Answer:  &Message{Head: "201", Headers: [][2]string{}, Note: "The record doesn't contain the body of 500000 bytes."},
 		Parts: []Part{
 			{"Result of phase bare", "7"},
 			{"Result of phase odd", "{"},

@@ -11,7 +11,7 @@ import (
 	"github.com/samekey/samekey/idem"
 )
 
-var answers = newRule("answers", "find refusals after a phase, which no client gets", checkAnswers)
+var answers = newRule("answers", "find refusals after a phase: no client gets these answers", checkAnswers)
 
 // answer is a refusal of a handler that [idem.DefaultStored] doesn't store.
 type answer struct {
@@ -28,7 +28,7 @@ func checkAnswers(c *code) (all []finding) {
 	for _, u := range c.units {
 		for _, a := range c.answersOf(u) {
 			if c.committedBefore(u, a.at) {
-				all = append(all, found(a.at, "the answer %d isn't stored, although a phase before it is committed: the operation continues, "+
+				all = append(all, found(a.at, "the answer %d isn't stored, and an earlier phase is committed: the operation continues, "+
 					"so the client gets 503, not %[1]d. Return idem.Respond to end the operation with this answer, or decide before the first phase", a.status))
 			}
 		}

@@ -51,7 +51,7 @@ func (c *code) checkAssign(p *phase, left ast.Expr, adds bool) []finding {
 	case !c.usedAfter(p, v, field):
 		return nil
 	}
-	return []finding{found(left, "%s is assigned in an idem.%s and used after it: a retry that finds the phase recorded "+
+	return []finding{found(left, "%s is assigned in an idem.%s and used after this phase: a retry that finds the phase recorded "+
 		"doesn't run the function, and %s stays empty. Return the value as the result of the phase", types.ExprString(left), p.kind, v.Name())}
 }
 

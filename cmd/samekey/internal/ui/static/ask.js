@@ -192,7 +192,7 @@ const forms = {
     const ask = offer.asks ? [choice("ask", "Let the program ask the provider again, as a completer takes the operation up.")] : [];
     return {
       body: [el("fieldset", {}, el("legend", {}, `What became of the call ${offer.call}?`), ...made,
-        choice("not_made", "It was not made, or had no effect: make it once more."),
+        choice("not_made", "It was not made, or had no effect: make the call once more."),
         choice("risk_twice", "Nobody knows: make it again, though its effect may then happen twice."), ...again, ...ask)],
       read() {
         const chosen = dialog.querySelector("[name=outcome]:checked")?.value;

@@ -22,7 +22,7 @@ var calls int
 
 func price(context.Context, string) (int, error) { calls++; return 20, nil }
 
-// want +5 `assigns: total is assigned in an idem.Atomic and used after it: a retry that finds the phase recorded doesn't run the function, and total stays empty. Return the value as the result of the phase`
+// want +5 `assigns: total is assigned in an idem.Atomic and used after this phase: a retry that finds the phase recorded doesn't run the function, and total stays empty. Return the value as the result of the phase`
 
 func bad(ctx context.Context, id string) (int, error) {
 	var total int
@@ -43,7 +43,7 @@ func good(ctx context.Context, id string) (int, error) {
 func alsoBad(ctx context.Context, id string) (order Order, lines []string, err error) {
 	charge := ""
 	_, err = idem.Foreign(ctx, "charged", func(ctx context.Context, tx *idem.Tx) (bool, error) {
-		charge = tx.Key("payments") // want `assigns: charge is assigned in an idem.Foreign and used after it`
+		charge = tx.Key("payments") // want `assigns: charge is assigned in an idem.Foreign and used after this phase`
 		return true, nil
 	})
 	if err != nil {
@@ -127,7 +127,7 @@ func inLiteral(handle func(func(context.Context) (int, error))) {
 	handle(func(ctx context.Context) (int, error) {
 		n := 0
 		_, err := idem.Atomic(ctx, "counted", func(context.Context, *idem.Tx) (bool, error) {
-			n = 1 // want `assigns: n is assigned in an idem.Atomic and used after it`
+			n = 1 // want `assigns: n is assigned in an idem.Atomic and used after this phase`
 			return true, nil
 		})
 		return n, err

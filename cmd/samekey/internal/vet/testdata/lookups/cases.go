@@ -33,7 +33,7 @@ func (a *App) good(ctx context.Context) error {
 }
 
 func (a *App) waits(ctx context.Context) error {
-	_, err := idem.Foreign(ctx, "paid", a.pay, idem.NotIdempotent()) // want `hint: if its outcome is unknown, this call waits for a person`
+	_, err := idem.Foreign(ctx, "paid", a.pay, idem.NotIdempotent()) // want `hint: if the outcome of this call is unknown, the operation waits for a person`
 	return err
 }
 
