@@ -19,11 +19,11 @@ type Problem struct {
 	Err        error         // the cause, for Options.Problem; not for clients
 }
 
-// docs is the URL that explains each Code.
+// docs is the URL of the page that explains each Code.
 const docs = "https://github.com/samekey/samekey/blob/main/docs/use/http.md#"
 
-// problems maps each error to its answer: the only table of the HTTP contract.
-// The first match counts.
+// problems maps each error to its answer: the only table of the HTTP contract. problemOf
+// uses the first match.
 var problems = []struct {
 	err     error
 	problem Problem
@@ -108,15 +108,15 @@ var problems = []struct {
 	}},
 }
 
-// unreadDetail is the advice for a request that is refused before its record was read:
-// an earlier attempt may have done its work.
+// unreadDetail is the advice for a request that is refused before its record was read: an
+// earlier attempt may have done the work.
 const unreadDetail = "The request was refused, and the record of its key was not read: an earlier attempt may have been carried out."
 
-// untilDeployed is the time until a deployed program may know the record's scheme and
-// secret. Only a deployment helps, so earlier retries are of no use.
+// untilDeployed is how long a client should wait for a program that knows the record's
+// scheme and secret. Only a deployment helps, so earlier retries are of no use.
 const untilDeployed = 5 * time.Minute
 
-// unfinished doesn't describe the work, which may be done in part and may go on.
+// unfinished says nothing about the work: it may be done in part, and may go on.
 var unfinished = Problem{
 	Status: 503, Code: "idempotency_unfinished", Title: "The request is not finished",
 	Detail: "The request was begun, and may still be carried out. Retry with the same key to get its answer.", RetryAfter: time.Second,
@@ -145,9 +145,9 @@ func problemOf(err error) Problem {
 }
 
 // problemIn finds the answer for an error that a handler returns. Errors of the handler's
-// phases count as the engine's errors. But phases run after the operation has begun, so a
-// phase's error never says that nothing was done. An error that a phase's error wraps, such
-// as an error of a nested operation, is not about this request.
+// phases are answered like the engine's errors. But phases run after the operation has
+// begun, so the answer never says that nothing was done. An error that a phase's error
+// wraps, such as an error of a nested operation, is not about this request.
 func problemIn(err error) Problem {
 	ours, _ := errors.AsType[*Error](err)
 	switch {

@@ -15,11 +15,11 @@ import (
 // commit.
 type progress struct {
 	mu        sync.Mutex
-	rec       *store.Record // as this attempt last wrote or saw it
+	rec       *store.Record // the record as this attempt last wrote or read it
 	completed int           // phases completed in this run
 	loose     []Job         // jobs staged since the last phase, for the next commit
 
-	started time.Time // begin of the phase that runs
+	started time.Time // when the running phase began
 }
 
 func (p *progress) record() *store.Record {
@@ -53,13 +53,13 @@ func (p *progress) recall(s step) (raw []byte, recorded bool, err error) {
 	if was.Intent {
 		return nil, false, nil // an earlier attempt began the call and recorded no outcome: foreign decides
 	}
-	p.advances() // committed with the phase
+	p.advances() // the jobs were committed with the phase
 	return slices.Clone(was.Result), true, nil
 }
 
-// leftover returns an error if the handler ended before a recorded phase, or before a call
-// that an earlier attempt began and whose outcome is unknown. An answer must hide neither
-// of them. made holds the calls of this run.
+// leftover returns an error if the handler ended without a recorded phase, or without an
+// earlier attempt's call whose outcome is unknown. An answer must not hide such a phase or
+// call. made holds the calls of this run.
 func (p *progress) leftover(made *calls) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -94,8 +94,8 @@ func (p *progress) lastResult() []byte {
 	return slices.Clone(p.rec.Phases[len(p.rec.Phases)-1].Result)
 }
 
-// stage keeps jobs for the next commit. It returns false if the recorded phase that
-// follows already has them.
+// stage keeps jobs for the next commit. It returns false if the next phase is recorded
+// already, with the jobs.
 func (p *progress) stage(jobs []Job) (news bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -105,9 +105,9 @@ func (p *progress) stage(jobs []Job) (news bool) {
 
 // staged returns all jobs of the next commit. A job's name in the record is the position of
 // its phase and its index in the phase, so the same run of a handler gives the same names.
-// due judges the time of each job. The record may still list jobs of earlier commits. If
-// these and the new jobs could be too many, staged calls now to count the jobs that are
-// still in the stored record.
+// due checks and rounds the time of each job. The record may still list jobs of earlier
+// commits. If these and the new jobs could be too many, staged calls now to count the jobs
+// that are still in the stored record.
 func (p *progress) staged(ctx context.Context, jobs []Job, due func(Job) (Job, error), now func(context.Context, *store.Record) int) (map[string]Job, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -152,7 +152,7 @@ func (p *progress) advances() {
 	p.loose = nil
 }
 
-// duration returns how long the phase that was just stored took.
+// duration returns the duration of the phase that was just stored.
 func (p *progress) duration() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

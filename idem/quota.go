@@ -56,7 +56,7 @@ type QuotaUse struct {
 
 // takeSeat takes a seat in the quota, or returns the refusal of a new operation.
 func (c *claiming) takeSeat(ctx context.Context, until time.Time) *Error {
-	ctx, cancel := context.WithTimeout(ctx, half(until)) // leave time for the record
+	ctx, cancel := context.WithTimeout(ctx, half(until)) // leave time to read the record
 	defer cancel()
 	r, opt, home := c.ask.req, &c.core.opt, &c.ask.home
 	end, wait, err := opt.Quota.Begin(ctx, QuotaRequest{
@@ -77,7 +77,7 @@ func (c *claiming) takeSeat(ctx context.Context, until time.Time) *Error {
 // seat is an attempt's place in the caller's quota. A nil seat does nothing: the engine has
 // no quota, or the request is a part of another operation.
 type seat struct {
-	mu  sync.Mutex // a phase may outlive its handler
+	mu  sync.Mutex // needed since a phase may outlive its handler
 	end func(QuotaUse)
 	use QuotaUse
 }
@@ -96,7 +96,7 @@ func (s *seat) settle(v state.Verdict, err error) {
 	}
 }
 
-// holds notes the size of the operation's record, which may be nil.
+// holds notes the size of rec, the operation's record. rec may be nil.
 func (s *seat) holds(rec *store.Record) {
 	if rec != nil {
 		s.mu.Lock()
@@ -105,7 +105,7 @@ func (s *seat) holds(rec *store.Record) {
 	}
 }
 
-// leave gives the seat up. Only the first call counts.
+// leave gives the seat up. Later calls have no effect.
 func (s *seat) leave() {
 	if s == nil {
 		return
@@ -124,7 +124,7 @@ func (s *seat) leave() {
 
 // stored estimates the size of a record's item, in bytes.
 func stored(r *store.Record) int64 {
-	const numbers = 250 // names of attributes, numbers and times
+	const numbers = 250 // for names of attributes, numbers and times
 	n := numbers + len(r.PK) + len(r.Owner) + len(r.ID) + len(r.Fingerprint) + len(r.Secret) + len(r.Scheme) + len(r.Scope) + len(r.Route) + len(r.LastErr)
 	if r.Response != nil {
 		n += bodySize(r.Response.Body, r.Overflow)
@@ -144,8 +144,8 @@ func stored(r *store.Record) int64 {
 	return int64(n)
 }
 
-// bodySize returns the size of a body in its record or beside it. A program that wrote a
-// body beside the record still has the body in memory, too.
+// bodySize returns the size of a body that is stored in its record or beside the record. A
+// program that wrote a body beside the record still has the body in memory, too.
 func bodySize(body []byte, o *store.Overflow) int {
 	switch {
 	case o == nil:

@@ -61,7 +61,8 @@ const (
 // client or are valid for one answer only.
 var neverStored = []string{
 	"Authorization", "Content-Length", "Date", "Set-Cookie", "Set-Cookie2", "Www-Authenticate",
-	// Of one connection (RFC 9110, section 7.6.1): a client or gateway would take them for its own.
+	// Headers of one connection (RFC 9110, section 7.6.1): a client or gateway would apply
+	// them to another connection.
 	"Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
 }
 
@@ -151,8 +152,8 @@ func clean(r *Response) (dropped []string) {
 	return dropped
 }
 
-// cleaned drops headers that would split the answer to the request of the record pk, and
-// logs a warning.
+// cleaned drops headers that would split the answer, and logs a warning with the record's
+// name.
 func (e *core) cleaned(ctx context.Context, pk string, resp *Response) {
 	if dropped := clean(resp); dropped != nil {
 		e.log.WarnContext(ctx, "response header with control characters left out", "record", redact.Record(pk), "headers", dropped)

@@ -73,7 +73,7 @@ func resumeOptions(optFns []func(*ResumeOptions), function string) ResumeOptions
 	return opt
 }
 
-// unattended returns an attempt at the record pk.
+// unattended returns an attempt for the record pk, without a client.
 func (e *core) unattended(ctx context.Context, pk string) (*attempt, error) {
 	a := e.attempt()
 	a.ask.home.pk, a.ask.unattended, a.ask.owner = pk, true, rand.Text()
@@ -119,7 +119,7 @@ func (a *attempt) takeUp(ctx context.Context, ticket jobs.Ticket, handlers []sto
 		return nil, nil, recordError("resume", a.ask.home.pk, jobs.ErrMoved)
 	}
 	if got != next && got.Input != nil && next.Input != nil {
-		got.Input.Body = next.Input.Body // loaded before the take-over
+		got.Input.Body = next.Input.Body // loadInput has loaded the body before the take-over
 	}
 	return a.took(got), missing, nil
 }
@@ -127,7 +127,8 @@ func (a *attempt) takeUp(ctx context.Context, ticket jobs.Ticket, handlers []sto
 // takeOnce takes the record over in one write. If the take-over is refused or not
 // possible, takeOnce returns the current record.
 func (a *attempt) takeOnce(ctx context.Context, t store.Take) (rec *store.Record, taken bool, _ error) {
-	// The record shows whether the take-over was applied without an acknowledgement.
+	// ours reports whether the take-over was applied. The store may have lost the
+	// acknowledgement.
 	ours := func(rec *store.Record) bool { return rec != nil && rec.Owner == t.NewOwner && rec.Ver == t.Ver+1 }
 	var cause error
 	if taker, ok := a.core.store.(store.Taker); ok {
@@ -137,7 +138,7 @@ func (a *attempt) takeOnce(ctx context.Context, t store.Take) (rec *store.Record
 		rec, taken, cause = taker.Take(ctx, t)
 		switch {
 		case cause == nil:
-			return rec, taken || ours(rec), nil // taken although refused, if the store itself sent the write twice
+			return rec, taken || ours(rec), nil // if the store itself sent the write twice, the refused write may be the second
 		case !store.Passing(cause):
 			return nil, false, unavailable("take-over", a.ask.home.pk, cause)
 		}
@@ -210,7 +211,7 @@ func (a *attempt) goOn(ctx context.Context, rec *store.Record, missing error, fn
 	a.ask.req = requestOf(rec)
 	a.ask.req.Handler, a.ask.req.Tenant = rec.Handler, rec.Tenant
 	res, err := r.course(ctx, true, func(ctx context.Context) (Response, error) {
-		if err := a.core.opt.completable(a.ask.req, a.ask.home.whose); err != nil { // an earlier program took the caller from the operation
+		if err := a.core.opt.completable(a.ask.req, a.ask.home.whose); err != nil { // the program that stored the request set CallerFromOp, and this program doesn't
 			return Response{}, err
 		}
 		return fn(ctx, a.ask.req)
@@ -226,8 +227,8 @@ func (a *attempt) goOn(ctx context.Context, rec *store.Record, missing error, fn
 }
 
 // endTries marks an operation that can't be completed as stuck. If nothing was done under
-// the key, endTries frees the key instead and returns [jobs.ErrMoved]: people would have
-// nothing to decide, and one client could have any number of such requests.
+// the key, endTries frees the key instead and returns [jobs.ErrMoved]: a person would have
+// nothing to decide, and one client could make any number of such operations.
 func (a *attempt) endTries(ctx context.Context, r *run, why string) error {
 	b := state.Release{Refused: true, Why: why}
 	if rec := r.record(); !state.Kept(state.Released(rec, a.core.opt.Now(), b)) {

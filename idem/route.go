@@ -20,8 +20,8 @@ func patternHost(r *Request) string {
 	return host
 }
 
-// splitPattern returns the method of a pattern ("" for any method), and the rest: the path,
-// after a host if the pattern has one. Other texts have no path.
+// splitPattern returns the method of a pattern ("" for any method), and the rest: an
+// optional host, and the path.
 func splitPattern(pattern string) (method, path string) {
 	path = pattern
 	if before, after, ok := strings.Cut(pattern, " "); ok {
@@ -30,9 +30,9 @@ func splitPattern(pattern string) (method, path string) {
 	return method, path
 }
 
-// sentPath returns the path as the client sent it. Routers cut r.URL.Path
-// (http.StripPrefix), and two requests whose remaining paths are equal are two operations.
-// For a request that a program has made, sentPath returns the path in r.URL.
+// sentPath returns the path as the client sent it. Routers shorten r.URL.Path
+// (http.StripPrefix). So r.URL.Path may be equal for two requests that are two operations.
+// If r has no RequestURI, because a program made it, sentPath returns the path in r.URL.
 func sentPath(r *http.Request) string {
 	if u, err := url.ParseRequestURI(r.RequestURI); err == nil && strings.HasPrefix(u.Path, "/") {
 		return u.EscapedPath()

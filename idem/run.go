@@ -7,8 +7,8 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// run is one run of a handler by the attempt that holds the record. Once an attempt holds
-// its record, only its run changes. Phases run in phaserun.go and are committed in
+// run is one run of a handler by the attempt that holds the record. After the claim, an
+// attempt changes nothing but its run. Phases run in phaserun.go and are committed in
 // commit.go; end.go ends the run.
 type run struct {
 	ask    *ask

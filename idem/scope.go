@@ -13,7 +13,7 @@ import (
 
 // The caller of a key. Every keyed request has a caller, and no caller is guessed.
 
-// scopeFunc is [Options.Scope].
+// scopeFunc is the type of [Options.Scope].
 type scopeFunc = func(ctx context.Context, r *Request) (string, error)
 
 // scoping decides who is the caller of a key.
@@ -27,16 +27,16 @@ type scoping struct {
 // errNobody is the error for a request that has no caller.
 var errNobody = fmt.Errorf("%w: nobody names the caller", ErrScope)
 
-// callerless is the error for a request that has no caller by [Options.Scope].
+// callerless is the error for a request for which [Options.Scope] finds no caller.
 type callerless struct{ error }
 
 func (c callerless) Unwrap() error { return c.error }
 
 // callerOf returns the caller of r: the caller whom the program names, else the identity
 // that was verified in front of the handler, else the one scope of all callers. callerOf
-// refuses a name that isn't UTF-8, because two callers could become one: a later attempt
-// would read another name, and the decoder of an event puts U+FFFD in place of half of a
-// surrogate pair.
+// refuses a name that isn't UTF-8 or has U+FFFD, because two callers could become one. A
+// later attempt would read another name, and the decoder of an event replaces half of a
+// surrogate pair with U+FFFD.
 func (by *scoping) callerOf(ctx context.Context, r *Request) (store.Identity, error) {
 	id, err := by.namedCaller(ctx, r)
 	if err == nil && (!utf8.ValidString(id.Subject) || strings.ContainsRune(id.Subject, utf8.RuneError)) {
@@ -89,8 +89,8 @@ func nobody(r *Request) string {
 	}
 }
 
-// refusesNobody logs why a request without a caller is refused, and returns the request's
-// error. Other errors stay as they are.
+// refusesNobody returns the request's error for err. For errNobody, it logs why the request
+// has no caller, and adds the reason to the error.
 func (e *core) refusesNobody(ctx context.Context, r *Request, err error) error {
 	if errors.Is(err, errNobody) {
 		why := nobody(r)

@@ -24,7 +24,7 @@ import (
 func (e *Engine) Serve(ctx context.Context, r Request, fn func(context.Context) (Response, error)) (Result, error) {
 	c, a := contract{e.core}, e.core.attempt()
 	a.ask.request = r
-	inner := e.core.completing(ctx, a.ask.req) // the outer wrapper used the key, which isn't stored with the request
+	inner := e.core.completing(ctx, a.ask.req) // if so, the outer wrapper has used the key, which isn't stored with the request
 	echo, acts, err := c.key(ctx, &a.ask)
 	var res Result
 	var left *leaving
@@ -67,7 +67,7 @@ func (e *Engine) Serve(ctx context.Context, r Request, fn func(context.Context) 
 		if r := e.core.opt.rules; err == nil && (r.requestID || r.stripe) {
 			c.dress(a.ask.req, &res)
 		}
-	case !nested(ctx): // otherwise the outer wrapper uses the key
+	case !nested(ctx): // inside of an operation, the outer wrapper uses the key
 		c.ignores(&r, &res, left)
 	}
 	return res, nil
@@ -78,8 +78,8 @@ func (e *Engine) Serve(ctx context.Context, r Request, fn func(context.Context) 
 type contract struct{ core *core }
 
 // completing reports whether ctx belongs to an operation of this engine that a completer is
-// finishing, and r has no key of its own. Another engine's wrapper had an operation of its
-// own here, which must not run unprotected.
+// finishing, and r has no key of its own. In an operation of another engine, this engine
+// runs a separate operation, which must not run without protection.
 func (e *core) completing(ctx context.Context, r *Request) bool {
 	op, ok := FromContext(ctx)
 	return ok && !op.over.Load() && op.run.ask.unattended && op.run.ask.core == e &&
@@ -88,14 +88,14 @@ func (e *core) completing(ctx context.Context, r *Request) bool {
 
 // key finds the request's key and the form in which the answer echoes it. acts is false if
 // the request passes without a key. A key from KeyFrom replaces the key in the header: the
-// page or the producer chose the former for this work, while a browser may add a header of
-// its own to each submission.
+// page or the producer chose KeyFrom's key for this work, while a browser may add another
+// key header to each submission.
 func (c contract) key(ctx context.Context, q *ask) (echo string, acts bool, err error) {
 	e, r := c.core, q.req
 	if e.opt.Mode == ModeOff || !e.methods[r.Method] {
 		return "", false, nil
 	}
-	if r.Key != "" { // found outside of the header
+	if r.Key != "" { // an adapter found the key outside of the header
 		if err := checkKey(r.Key, false); err != nil {
 			return "", false, &Error{Op: "key", Err: err}
 		}
@@ -106,7 +106,7 @@ func (c contract) key(ctx context.Context, q *ask) (echo string, acts bool, err 
 			err = checkKey(r.Key, false)
 		}
 		switch {
-		case r.Unread != nil && err != nil: // the key may be in the part that is not read
+		case r.Unread != nil && err != nil: // the key may be in the part that was not read
 			return "", false, keyError(&recordUnread{r.Unread})
 		case errors.Is(err, ErrRequest):
 			return "", false, keyError(&recordUnread{err})
@@ -150,8 +150,8 @@ func (e *core) keyless(ctx context.Context, r *Request) (acts bool, err error) {
 	return true, nil
 }
 
-// keyOptional reports whether a request with this method passes without a key. An engine
-// that observes reports such a request.
+// keyOptional reports whether a request with this method passes without a key. In
+// ModeObserve no request passes without a report.
 func (o *Options) keyOptional(method string) bool {
 	return o.Mode != ModeObserve && (o.Key == KeyOptional || slices.Contains(o.rules.optional, method))
 }
@@ -159,10 +159,10 @@ func (o *Options) keyOptional(method string) bool {
 // hasKey reports whether a request has a key header, valid or not.
 func (o *Options) hasKey(h http.Header) bool { return len(headerValues(h, o.KeyHeader)) > 0 }
 
-// catching returns fn with its panics turned into errors and stored in caught. As
-// after an error, the attempt is released and the client is told to retry.
-// http.ErrAbortHandler, which makes net/http cut the connection, continues, and
-// so does runtime.Goexit.
+// catching returns fn with panics turned into errors, and stores a panic in caught. As
+// after an error, the attempt is released and the client is told to retry. Two cases
+// continue: http.ErrAbortHandler, which makes net/http cut the connection, and
+// runtime.Goexit.
 func (e *core) catching(route string, fn func(context.Context) (Response, error), caught **panicked) func(context.Context) (Response, error) {
 	return func(ctx context.Context) (resp Response, err error) {
 		defer func() {
@@ -253,8 +253,8 @@ func (c contract) render(r *Request, p Problem) Response {
 	return resp
 }
 
-// mark adds the headers of a keyed answer. Among them is the key, under the name keyHeader.
-// The headers are not stored: without them, the first answer and its replays have the same
+// mark adds the headers of a keyed answer. The header keyHeader contains the key. The
+// headers are not stored: without them, the first answer and its replays have the same
 // bytes.
 func (r *Result) mark(keyHeader, echo string) {
 	h := r.Header.Clone()

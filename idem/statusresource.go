@@ -87,7 +87,7 @@ func (e *Engine) ServeStatus(ctx context.Context, r Request) Response {
 	if r.Key == "" {
 		r.Key = e.core.opt.statusKey(r.Path)
 	}
-	r.Route = r.Method + " " + e.core.opt.StatusURL + "{key}" // some adapters' route is the path, which has the key
+	r.Route = r.Method + " " + e.core.opt.StatusURL + "{key}" // the route of some adapters is the path, which contains the key
 	res, err := e.Status(ctx, r)
 	if err == nil {
 		err = legible(&r, &res)
@@ -107,8 +107,8 @@ func (e *Engine) StatusHandler() http.Handler {
 	})
 }
 
-// statusKey finds the key in the path of the status resource; "", which is never a key, if
-// there is none. A gateway may have put a stage in front of the path.
+// statusKey finds the key in the path of the status resource. It returns "" if there is
+// none; "" is never a key. A gateway may have put a stage in front of the path.
 func (o *Options) statusKey(path string) string {
 	u, err := url.Parse(o.StatusURL)
 	if err != nil || u.Path == "" {

@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	// maxClaim is how long a claim is repeated: much shorter than any retention, so
-	// that no copy of the claim can outlive its record.
+	// maxClaim limits how long a claim is repeated. It is much shorter than any retention,
+	// so that no copy of the claim can outlive its record.
 	maxClaim = 60 * time.Second
 	// maxRounds limits how often an attempt judges a record that keeps changing.
 	maxRounds = 5
 	// patient is the number of rounds for a write after the handler's effect has happened:
 	// the write is repeated until its time is over.
 	patient = math.MaxInt
-	// answerShare divides defaults.Reserve: the result is the time for sending the answer.
+	// answerShare says which part of defaults.Reserve is for sending the answer: a fifth.
 	answerShare = 5
 )
 
@@ -31,9 +31,9 @@ const (
 type times struct {
 	core *core
 
-	deadline time.Time     // end of the work
-	unbegun  time.Time     // deadline while the handler isn't called
-	end      time.Time     // deadline of the last call to the store, so that the answer is sent before the attempt's
+	deadline time.Time     // when the attempt's work ends
+	unbegun  time.Time     // deadline of the handler's context, and of calls to the store before it
+	end      time.Time     // deadline of the last call to the store, which leaves time to send the answer
 	limit    time.Duration // limit for each call to the store; 0 means the usual limit
 	spent    atomic.Bool   // waiting for the store has used up the time
 }
@@ -71,17 +71,17 @@ func (t *times) enough(pk string) error {
 	return nil
 }
 
-// leaseEnd returns the end of a lease that begins now. The remaining time is real
-// time; the stored end uses the engine's clock.
+// leaseEnd returns the end of a lease that begins now. The time left is measured by the
+// real clock. The stored end uses the engine's clock.
 func (t *times) leaseEnd(now time.Time) time.Time {
 	return now.Add(time.Until(t.deadline) + t.core.opt.LeaseMargin)
 }
 
 // until returns the deadline for calls to the store that begin now, after the handler's
-// effect: usually the attempt's end. A handler may have exceeded its time, in a process
-// that was not killed. Then until allows the rest of rec's lease, and at least a second: if
-// a worker wakes up late, the version fence protects the record. If the store itself used
-// up the time, until allows no more.
+// effect: usually the attempt's end. If the handler exceeded its time, and the process was
+// not killed, until allows the rest of rec's lease, and at least a second. If the process
+// was asleep, the version fence protects the record. If waiting for the store used up the
+// time, until allows no more.
 func (t *times) until(rec *store.Record) time.Time {
 	now := time.Now()
 	if now.Before(t.end) || t.spent.Load() {
@@ -103,15 +103,15 @@ func (t *times) within(ctx context.Context, until time.Time) (context.Context, c
 	return context.WithDeadline(context.WithoutCancel(ctx), until)
 }
 
-// ranOut records a failed write if ctx ended for lack of time.
+// ranOut notes that waiting for the store used up the time, if ctx has ended.
 func (t *times) ranOut(ctx context.Context) {
 	if ctx.Err() != nil {
 		t.spent.Store(true)
 	}
 }
 
-// half is the time for one of several tries before until: one packet that hangs
-// must not use up the time of another try.
+// half returns the time for one of several tries before until: a packet that hangs must not
+// use up the time of the next try.
 func half(until time.Time) time.Duration {
 	return min(maxClaim, max(time.Until(until)/2, 100*time.Millisecond))
 }
@@ -123,14 +123,14 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// pause sleeps before round of a write, and returns false if until comes first.
+// pause sleeps before the given round of a write. It returns false if until comes first.
 func (t *times) pause(ctx context.Context, round int, until time.Time) bool {
 	ctx, cancel := t.within(ctx, until)
 	defer cancel()
 	return pause(ctx, round)
 }
 
-// pause sleeps before round: full jitter over state.ResendWithin, at most 0.64 s.
+// pause sleeps before the given round: full jitter over state.ResendWithin, at most 0.64 s.
 func pause(ctx context.Context, round int) bool {
 	return sleep(ctx, chance.N(ctx, state.ResendWithin(min(round, maxRounds))))
 }

@@ -27,8 +27,8 @@ func (s span) done(err error) {
 	}
 }
 
-// spanOutcome describes the end of a step with err, which may be nil. A definitive
-// answer is no error.
+// spanOutcome describes the end of a step with err, which may be nil. A definitive answer
+// is not an error.
 func spanOutcome(err error) trace.Outcome {
 	if end, ok := errors.AsType[*ended](err); ok {
 		err = end.toPhase
@@ -94,13 +94,13 @@ func (w *watch) operate(ctx context.Context, fn func(context.Context) (Result, e
 // sender returns the trace context in a request's headers.
 func sender(h http.Header) trace.Context {
 	if len(h["Traceparent"]) != 1 {
-		return trace.Context{} // two parents count as none
+		return trace.Context{} // of two headers, neither is used
 	}
 	return trace.Context{Parent: h["Traceparent"][0], State: strings.Join(h["Tracestate"], ",")}
 }
 
-// resume runs fn as the outermost step of a completer's attempt, which began to take the
-// record over at began.
+// resume runs fn as the outermost step of a completer's attempt. began is the time at which
+// the take-over of the record began.
 func (w *watch) resume(ctx context.Context, rec *store.Record, began time.Time, fn func(context.Context) (Result, error)) (Result, error) {
 	if w.core.opt.Tracer == nil {
 		return fn(ctx)
@@ -129,7 +129,7 @@ func (w *watch) outermost(ctx context.Context, s trace.Step, fn func(context.Con
 	return res, err
 }
 
-// told adds to o the facts of the operation's record.
+// told adds data from the operation's record to o.
 func (w *watch) told(o trace.Outcome) trace.Outcome {
 	w.course.mu.Lock()
 	defer w.course.mu.Unlock()
@@ -161,8 +161,8 @@ func contextOf(ctx context.Context, t trace.Tracer) trace.Context {
 	return t.Context(ctx).Sound()
 }
 
-// traced gives jobs the trace context of the span in ctx, unless they have a context. The
-// jobs are the caller's own copies.
+// traced sets the trace context of jobs that have none to that of the span in ctx. It
+// changes jobs, so jobs must be the caller's own copy.
 func (w *watch) traced(ctx context.Context, jobs []Job) {
 	own := contextOf(ctx, w.core.opt.Tracer)
 	for i := range jobs {

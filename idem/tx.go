@@ -24,10 +24,10 @@ type Write = store.Write
 // panics.
 type Tx struct {
 	id        string                  // the operation's id
-	made      map[string]int          // calls of earlier phases
+	made      map[string]int          // calls of earlier phases, counted by name
 	repeats   bool                    // an earlier attempt may have made this phase's calls
-	called    func(string)            // gets the name of each call; nil in a phase without calls
-	stageable func([]Job) error       // returns why all jobs of this run can't be committed; nil if they can
+	called    func(string)            // is called with the name of each call; nil in a phase without calls
+	stageable func([]Job) error       // returns an error if the jobs of this run can't be committed together
 	refuse    context.CancelCauseFunc // ends the context of a Foreign; nil in another phase
 	others    func(call string) error // returns an error if another phase may have made the call; nil in a phase without calls
 	only      string                  // the one call of a phase with a look-up; "" in another phase
@@ -145,8 +145,8 @@ func callName(made map[string]int, service string, step []string) string {
 	return strings.Join(parts, "/")
 }
 
-// callsOnly refuses what a Foreign can't commit: if the provider or people say how the call
-// ended, fn doesn't run, and its writes and jobs would be lost.
+// callsOnly refuses writes and jobs in a Foreign. If a look-up or a person supplies the
+// result of the call, fn doesn't run, and its writes and jobs would be lost.
 func (tx *Tx) callsOnly(what string) {
 	if tx.called != nil {
 		tx.fail(fmt.Errorf("%w: %s in a Foreign: hand it to a following Atomic or Finish", ErrWrite, what))
@@ -175,5 +175,5 @@ func (tx *Tx) close() (collected, error) {
 type collected struct {
 	writes []Write
 	jobs   []Job
-	calls  []string // with the names that [Tx.Key] gave them
+	calls  []string // names of the calls, from [Tx.Key]
 }

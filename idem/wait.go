@@ -17,8 +17,8 @@ const (
 	longestRead = 800 * time.Millisecond // the longest wait between two reads
 	seldomRead  = 10 * time.Second       // the longest wait between two reads, if nobody waits for the answer
 
-	// mostEnough is the most time that must be left after the wait of an asynchronous
-	// request: with less, the request is left to its source's next retry.
+	// mostEnough is the largest amount of time that must be left after the wait of an
+	// asynchronous request. With less time, the request is left to its source's next retry.
 	mostEnough = 30 * time.Second
 )
 
@@ -26,13 +26,13 @@ const (
 // is the time since the attempt began to wait, age the time since the holder began, lease
 // the rest of the holder's lease, and longest the bound of the wait.
 //
-// The wait is as long as the attempt has waited, so k reads take about 2^k·firstRead. It
-// is at least a tenth of the holder's age: an operation of ten seconds seldom ends in the
-// next 0.1 s. A read is due once the lease has ended. The bounds are apart, so that many
-// waiting attempts don't read at once.
+// The wait is as long as the attempt has waited, so k reads take about 2^k·firstRead. It is
+// at least a tenth of the holder's age: an operation of ten seconds seldom ends in the next
+// 0.1 s. A read is due once the lease has ended. The bounds differ, so that many waiting
+// attempts don't read at once.
 //
 // The holder's clock may differ from this clock. A wrong age makes a wait longest at most;
-// a wrong lease costs one read, since the lease counts as ended from then on.
+// a wrong lease costs one read, after which the lease is treated as ended.
 func nextRead(waited, age, lease, longest time.Duration) (least, most time.Duration) {
 	most = min(firstRead+max(waited, age/10), longest)
 	if lease > 0 && lease < most {
@@ -73,7 +73,7 @@ func (c *claiming) wait(ctx context.Context, held *store.Record, end time.Time, 
 // little time will be left to begin: its source's next retry must come after the lease.
 func (c *claiming) patiently(ctx context.Context, held *store.Record) (*store.Record, state.Verdict, error) {
 	deadline, opt := c.times.deadline, &c.core.opt
-	end, longest, enough := deadline.Add(-defaults.Reserve), seldomRead, min(mostEnough, time.Until(deadline)/10) // one limit, also if one holder follows another
+	end, longest, enough := deadline.Add(-defaults.Reserve), seldomRead, min(mostEnough, time.Until(deadline)/10) // one limit for the whole wait, even if the holder changes
 	v := state.InFlight
 	switch {
 	case c.ask.req.Asynchronous:

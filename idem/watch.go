@@ -20,11 +20,11 @@ type watch struct {
 	core   *core
 	ask    *ask
 	name   string // the record's name in logs, if the record isn't at the key's home
-	trail  *trail // for Hooks.Ended; nil without that hook
+	trail  *trail // events for Hooks.Ended; nil without that hook
 	course course // zero without a tracer
 }
 
-// course is the part of an attempt that only its trace needs.
+// course holds data that only the attempt's trace needs.
 type course struct {
 	own trace.Context // trace context of the attempt's outermost step, without tracestate; zero if the trace is not recorded
 
@@ -34,8 +34,8 @@ type course struct {
 	origin    trace.Context // trace context of the operation's first attempt, if this is another attempt
 }
 
-// trail collects the events of a request. Its attempt may tell events on several
-// goroutines: a phase may outlive its handler.
+// trail collects the events of a request. Events may come from several goroutines, since a
+// phase may outlive its handler.
 type trail struct {
 	begun time.Time
 	meter meter.Meter
@@ -45,8 +45,8 @@ type trail struct {
 }
 
 // tell calls the hook of an event, and keeps the event for Hooks.Ended. The event is about
-// the record rec, which may be nil; more adds to the event. If no hook needs the event,
-// none is made.
+// rec, which may be nil. more adds data to the event. If no hook needs the event, tell does
+// nothing.
 func (w *watch) tell(ctx context.Context, name happening, rec *store.Record, err error, more ...func(*Event)) {
 	hook, t := w.core.hooks[name], w.trail
 	if hook == nil && t == nil {
@@ -110,7 +110,7 @@ func (w *watch) summary(res Result, err error) Summary {
 	return s
 }
 
-// record names the record in logs.
+// record returns the record's name for logs.
 func (w *watch) record() string {
 	if w.name != "" {
 		return w.name

@@ -10,18 +10,18 @@ import (
 )
 
 // writer makes the conditional writes of one owner. It repeats a write until the record
-// shows whether the write was applied. A commit, a renewal and an operator's decision use a
-// writer. Claims and take-overs don't: their results are verdicts.
+// shows whether the write was applied. Two writes don't use a writer: a claim, and a
+// take-over in one write ([store.Taker]).
 type writer struct {
 	times *times
-	owner string // a nonce: the fence of every write
+	owner string // the nonce that each write stores as the record's owner
 }
 
 // change is one conditional write.
 type change struct {
 	prev, next *store.Record
 	writes     []Write
-	rerun      bool // return a conflict to the caller, who then makes other writes
+	rerun      bool // a conflict is returned to the caller, who then makes other writes
 }
 
 // write sends a conditional write until its outcome is known, at most rounds
@@ -38,8 +38,8 @@ func (w writer) write(ctx context.Context, c change, until time.Time, rounds int
 	return held, l, err
 }
 
-// send makes c.next this owner's write. Each try's context ends at until, so ctx needs no
-// deadline of its own.
+// send stamps c.next as a write of w's owner, and sends it until its outcome is known. Each
+// try's context ends at until, so ctx needs no deadline of its own.
 func (w writer) send(ctx context.Context, c change, until time.Time, rounds int) (*store.Record, state.Landing, error) {
 	state.Stamp(c.next, c.prev, w.owner)
 	var err error
@@ -56,9 +56,9 @@ func (w writer) send(ctx context.Context, c change, until time.Time, rounds int)
 		if err != nil && (blind || c.rerun && errors.Is(err, ErrConflict) || !store.Passing(err)) {
 			break
 		}
-		// As far as is known, the write was not applied: send the same bytes again. If
-		// the first copy lands in between, the condition refuses the second copy and
-		// Land recognises the first.
+		// The write seems not to be applied: send the same bytes again. If the first copy
+		// lands in between, the condition refuses the second copy and Land recognises the
+		// first.
 	}
 	if err == nil {
 		err = store.ErrUnknown
@@ -94,8 +94,9 @@ func (w writer) read(ctx context.Context, pk string, until time.Time) (*store.Re
 	return w.times.core.store.Load(ctx, pk)
 }
 
-// countJobs returns how many jobs the stored record has now: jobs that were delivered since rec
-// was read don't count. If the record can't be read, all jobs of rec count.
+// countJobs returns how many jobs the stored record has now: jobs that were delivered since
+// rec was read are not included. If the record can't be read, countJobs returns the number
+// of rec's jobs.
 func (w writer) countJobs(ctx context.Context, rec *store.Record) int {
 	if now, err := w.read(ctx, rec.PK, w.times.until(rec)); err == nil && now != nil {
 		return len(now.Jobs)
