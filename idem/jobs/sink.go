@@ -34,23 +34,23 @@ type Delivery struct {
 	// tenants.
 	Tenant string
 	// Trace is the trace context of the phase that staged the job, the same on every
-	// delivery; zero if the phase was not traced. A sink passes it on, so that the consumer
-	// continues the trace.
+	// delivery; zero if the phase was not traced. A sink passes Trace on, so that the
+	// consumer continues the trace.
 	Trace trace.Context
 }
 
 // Sink delivers jobs to a queue, a topic or a function.
 //
-// A Sink gets each job at least once: if a delivery may have failed, the job comes again
-// under the same JobID. A Sink is safe for concurrent use.
+// A Sink gets each job at least once: if a delivery may have failed, the job is delivered
+// again under the same JobID. A Sink must be safe for concurrent use.
 type Sink interface {
 	// Deliver delivers a batch, in order if the order matters. If all deliveries succeeded,
 	// Deliver returns nil. Otherwise Deliver returns one element for each delivery: its
 	// error, or nil for a success. If the list is shorter than the batch, the deliveries
 	// without an element have failed too. A job stays staged until a delivery succeeds.
 	//
-	// After too many errors, a job is parked. Errors that match ErrSinkDown or ErrHeldBack
-	// don't count. Deliver returns when ctx ends.
+	// After too many errors, a job is parked; errors that match ErrSinkDown or ErrHeldBack
+	// are not counted. Deliver must return when ctx ends.
 	Deliver(ctx context.Context, batch []Delivery) []error
 }
 

@@ -21,8 +21,8 @@ type Ticket struct {
 	Owner string `json:"owner"`
 	Ver   int64  `json:"ver"`
 
-	// Released reports whether the last attempt released the record. A right value only
-	// saves a call: the record itself decides.
+	// Released reports whether the last attempt released the record. A wrong value only
+	// costs a call, since the record itself decides.
 	Released bool `json:"released,omitempty"`
 
 	Operation string `json:"-"` // the operation's id

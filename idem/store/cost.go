@@ -5,12 +5,12 @@ import "time"
 // Call describes a call of a [Store] to its medium, such as one PutItem.
 type Call struct {
 	Op         string        // the medium's name for the call, such as "PutItem"
-	Begun      time.Time     // by the real clock
+	Begun      time.Time     // when the call began, by the real clock
 	Duration   time.Duration // including the client's own retries
 	Retries    int           // how often the client sent the call again; 0 if unknown
 	ReadUnits  float64       // capacity units; 0 if unknown
 	WriteUnits float64       // capacity units; 0 if unknown
-	Fault      Fault         // kind of Err; "" without Err, and for a refused condition, which counts as an answer
+	Fault      Fault         // kind of Err; "" without Err, and for a refused condition, which isn't a failure
 	Err        error         // as returned by the client; may be set without a Fault
 }
 

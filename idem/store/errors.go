@@ -7,14 +7,14 @@ import (
 // Errors of a [Store]. Compare with errors.Is. Each error says what happened to a write,
 // and whether another try of the same write can help:
 //
-//   - refused for good: [ErrRefused] by the medium; [ErrWrite], [ErrTooLarge],
-//     [ErrCondition] and [ErrChanged] because of what is written. Nothing was written, and
-//     the same write is refused again.
+//   - refused for good: the medium refuses the call ([ErrRefused]), or the write itself
+//     can't succeed ([ErrWrite], [ErrTooLarge], [ErrCondition], [ErrChanged]). Nothing was
+//     written, and the same write is refused again.
 //   - refused for now: [ErrConflict], unless the error matches ErrChanged. Nothing was
 //     written; the same write may succeed soon.
 //   - not reached, throttled, or no answer: [ErrUnknown]. The write may have been applied,
-//     also by an earlier try of the medium's client. The record shows whether it was. The
-//     same write may be sent again.
+//     also by an earlier try of the medium's client. The record shows whether the write was
+//     applied. The same write may be sent again.
 //
 // The error of a read that is refused for good matches [ErrRefused], too. Any other failed
 // read may succeed soon.

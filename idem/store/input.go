@@ -6,15 +6,15 @@ import (
 	"slices"
 )
 
-// Input is a stored request, so that a completer can run the operation without the client.
-// Input has no key, and only the headers that idem.Options.InputHeaders names.
+// Input is a stored request, with which a completer can run the operation without the
+// client. Input has no key, and only the headers that idem.Options.InputHeaders names.
 type Input struct {
 	Method   string
 	Path     string
 	Query    string
 	Header   http.Header
 	Identity Identity
-	Snapshot []byte // the adapter's snapshot for its event
+	Snapshot []byte // idem.Request.Snapshot, made by the adapter
 	Body     []byte
 	Overflow *Overflow // set if Body is outside of the record
 }

@@ -18,7 +18,7 @@ const (
 	None  State = ""
 	Open  State = "open"  // claimed, not finished; an attempt may hold the lease
 	Done  State = "done"  // finished: the response is stored and never changes
-	Stuck State = "stuck" // only an operator may continue
+	Stuck State = "stuck" // only an operator may continue the operation
 )
 
 // Keep is the reason why a record must not expire. No conditional write depends on Keep.
@@ -32,8 +32,8 @@ const (
 	KeepJobs    Keep = "jobs" // finished, with undelivered jobs
 
 	// KeepFreed means that the key is free, and that the record will expire. Until TTL
-	// removes the record, the record refuses every claim whose claimer hasn't read the
-	// record (see Claim.Seen), since such a claim may be a late copy.
+	// removes the record, a claim wins only if its claimer has read the record (see
+	// Claim.Seen): any other claim may be a late copy.
 	KeepFreed Keep = "freed"
 )
 
@@ -65,11 +65,11 @@ type Record struct {
 
 	Fingerprint string // SHA-256 or HMAC-SHA-256 of the request, hex
 	Secret      string // id of the secret that keyed Fingerprint; "" without a secret
-	Scheme      string // which parts of the request made Fingerprint, and how; "" for the default
+	Scheme      string // which parts of the request Fingerprint covers, and how; "" for the default
 	ID          string // server-made id of the operation
 
 	Phases []Phase        // committed phases in order; the last is the recovery point
-	Jobs   map[string]Job // staged, undelivered jobs by "phase.index"; named in jobs.Delivery.JobID
+	Jobs   map[string]Job // staged, undelivered jobs by "phase.index", which is a part of jobs.Delivery.JobID
 	Input  *Input         // the request, if a completer may finish it without its client
 
 	// Calls counts the calls of committed phases under the names of idem.Tx.Key: by service,
@@ -82,7 +82,7 @@ type Record struct {
 	// never repeated.
 	Mark string
 	// Doubts names calls that may have been made but are recorded in no phase. "?" means
-	// any call of the next phase that calls, and "?phase" any call of that phase.
+	// any call of the next phase that makes calls, and "?phase" any call of that phase.
 	// DoubtSince is the earliest time at which one of these calls may have been made.
 	// DoubtUntil is the last moment at which a copy of one of these calls may have been
 	// sent: the end of the last lease of the call's attempts; zero if unknown. Without a
@@ -111,7 +111,7 @@ type Record struct {
 	Handovers   []Handover // the latest take-overs and releases, for people; nil if the first attempt finished the operation
 	Route       string     // for people
 	Region      string     // Region of the claim, for people; "" if unknown
-	Scope       string     // the key's caller: operation, tenant, and the caller's kind and subject
+	Scope       string     // the key's scope: idem.Request.Operation, tenant, and the caller's kind and subject
 
 	// Handler names the code that claimed the operation, or that took the operation over
 	// for a retry of the client. A completer runs the operation only in this handler.
@@ -150,8 +150,8 @@ type Decision struct {
 	From string // the record's state before; "" if unknown
 	To   string // the record's state after
 
-	// ID names this decision, so that its author finds it in the record after a lost
-	// answer. Empty if unknown.
+	// ID names this decision: an operator who got no answer can find the decision in the
+	// record. ID is empty if unknown.
 	ID string
 }
 
@@ -165,7 +165,7 @@ func (d Decision) Equal(other Decision) bool {
 type Handover struct {
 	At       time.Time
 	Kind     string // release; withheld (a release, and the answer was withheld, too); retry (of a client); or completer
-	Function string // function that took the record over, if it isn't the function before
+	Function string // function that took the record over, if it differs from the function before
 	Err      string // for a release: why the attempt ended; at most 256 bytes
 }
 
@@ -180,8 +180,8 @@ type Phase struct {
 	Result []byte // JSON; nil once the operation has finished
 	Intent bool   // the phase has begun a call that must not be repeated, and the call's outcome is unknown
 
-	// Shape has the names and kinds of the result's fields, from the type in the program.
-	// Shape is for people who have to enter the result of an Intent, or have entered it. ""
+	// Shape contains the names and kinds of the result's fields, from the type in the
+	// program. Shape is for people who enter, or have entered, the result of an Intent. ""
 	// means unknown.
 	Shape string
 
@@ -196,7 +196,7 @@ type Phase struct {
 type Asked struct {
 	Phase string    // the phase that makes the call
 	At    time.Time // begin of the last look-up
-	Times int       // look-ups for this doubt
+	Times int       // number of look-ups of this call in doubt
 	Said  string    // finding of the last look-up: made, not made, not made yet, unknown, contradiction
 
 	// Sent is the last moment at which a copy of the call may have been sent, while the
@@ -224,8 +224,8 @@ type Job struct {
 
 	// At is the time before which the job isn't delivered, rounded up to milliseconds. If
 	// At is zero, or already past when the job is committed, the job is delivered at once.
-	// The job stays in its record until At. If At is more than idem.Options.Retention
-	// ahead, the phase fails (idem.ErrWrite).
+	// The job stays in its record until At. If At is more than idem.Options.Retention in
+	// the future, the phase fails (idem.ErrWrite).
 	At time.Time
 	// Begun is when a drain first began to deliver a job with a time; zero before. Once
 	// Begun is set nobody can cancel the job: it may have arrived.

@@ -7,38 +7,43 @@ import (
 
 // Store keeps one [Record] for each key, on a medium with compare-and-set.
 //
-// A Store is safe for concurrent use, also by many processes on a shared medium. Methods
-// return promptly when ctx ends; a write without an acknowledgement must then return
-// ErrUnknown, since the write may still have been applied. After a call, neither the caller
-// nor the store changes a record that was passed in or returned, except for the fields
-// about bodies described below.
+// A Store must be safe for concurrent use, also by many processes on a shared medium.
+// Methods must return promptly when ctx ends; a write without an acknowledgement then
+// returns ErrUnknown, since the write may still have been applied. After a call, neither
+// the caller nor the store changes a record that was passed in or returned, except for the
+// fields about bodies described below.
 //
 // If the stored record makes the store refuse a write, the method returns no error. The
 // method returns the stored record, read in the same step as the refusal. If there is no
 // record any more, the method returns a zero Record (State [None]).
 //
 // A claim or commit may carry the user's writes. The record and the user's writes are
-// applied together or not at all. If the record and something else refuse a write, the
-// method returns the record, since after a lost acknowledgement the user's conditions are
-// false as well.
+// applied together or not at all. If both the record and something else refuse a write, the
+// method returns the record: after a lost acknowledgement, the user's conditions are false
+// as well.
 //
-// Errors: [ErrUnknown] if the write may have been applied. [ErrRefused] if the medium
-// refused the call for good. [ErrConflict] if the medium refused the write because of
-// another write in progress, or ([ErrChanged]) because an item that was read has
-// changed; the write was certainly not applied.
-// [ErrCondition] if a user-supplied condition was false. [ErrWrite] if the user's
-// writes can't be sent at all. [ErrTooLarge] if the record would be larger than the
-// medium's limit. [ErrCorrupt] if a stored record is unreadable. Any
-// other error means that nothing was written.
+// The methods return these errors:
+//
+//   - [ErrUnknown] if the write may have been applied;
+//   - [ErrRefused] if the medium refused the call for good;
+//   - [ErrConflict] if the medium refused the write because of another write in progress,
+//     or ([ErrChanged]) because an item that was read has changed: the write was certainly
+//     not applied;
+//   - [ErrCondition] if a user-supplied condition was false;
+//   - [ErrWrite] if the user's writes can't be sent at all;
+//   - [ErrTooLarge] if the record would be larger than the medium's limit;
+//   - [ErrCorrupt] if a stored record is unreadable.
+//
+// Any other error means that nothing was written.
 //
 // The suite in idemtest checks implementations.
 type Store interface {
-	// Claim writes c.Next if there is no record under c.Next.PK. Claim also writes c.Next
-	// over an expired record (Expires before c.Now, in whole seconds), if that record has
-	// another operation's ID: a late copy of a claim must not revive its own operation
-	// after an attempt has freed the key. A record under c.Beside may refuse the claim,
-	// too. A store that keeps the body of a stored request outside of the record sets
-	// Next.Input.Overflow, and writes the body once the claim is won.
+	// Claim writes c.Next if there is no record under c.Next.PK. Claim also replaces an
+	// expired record of another operation (by ID); expired means that Expires is before
+	// c.Now, in whole seconds. The ID must differ because a late copy of a claim must not
+	// revive its own operation after an attempt has freed the key. A record under c.Beside
+	// may refuse the claim, too. A store that keeps the body of a stored request outside of
+	// the record sets Next.Input.Overflow, and writes the body once the claim is won.
 	Claim(ctx context.Context, c Claim) (held *Record, err error)
 
 	// Commit turns c.Prev into c.Next, which has the same PK, if the stored record has the
@@ -134,8 +139,8 @@ type BodyLoader interface {
 // Sizer is implemented by a [Store] that knows before a commit whether the commit fits. An
 // engine calls Fits when jobs are staged, so that no job is refused after the work is done.
 type Sizer interface {
-	// Fits returns an error that matches ErrTooLarge if next, the successor of prev, plus
-	// room for an answer's headers, is too large to commit. Fits makes no calls, and changes
-	// nothing.
+	// Fits returns an error that matches ErrTooLarge if next is too large to commit,
+	// including room for an answer's headers. next is the successor of prev. Fits makes no
+	// calls, and changes nothing.
 	Fits(prev, next *Record) error
 }

@@ -14,11 +14,11 @@ type Write interface {
 
 // CommitChecker is implemented by a [Write] that knows which combinations of Writes its
 // medium refuses in one commit, such as two Writes of one item, or too many Writes.
-// CheckCommit of any one Write checks all Writes of the commit. idem.MemoryStore calls
+// CheckCommit of one Write checks all Writes of the commit. idem.MemoryStore calls
 // CheckCommit, so that a handler's test fails if its commit would fail.
 type CommitChecker interface {
 	Write
-	// CheckCommit returns an error that matches [ErrWrite] if the Writes all can't be
+	// CheckCommit returns an error that matches [ErrWrite] if the Writes in all can't be
 	// committed together. CheckCommit ignores conflicts that only the medium can detect.
 	CheckCommit(all []Write) error
 }
