@@ -27,7 +27,7 @@ const (
 	// Rejected: any other answer, including a redirect. Another call with the same request
 	// won't help. For a first call Rejected is final: answer by idem.Respond, or correct
 	// the program. But if the call may have been made before (idem.Tx.Repeats), Rejected
-	// says nothing about the earlier call. Then treat Rejected as Unknown.
+	// says nothing about the earlier call: treat Rejected as Unknown.
 	Rejected
 )
 
@@ -36,11 +36,12 @@ const (
 // 200 is then Unknown.
 //
 // codes are the provider's own names for a refusal, or "". For Stripe, they are the error's
-// type and code. A code about idempotency ("idempotency_error", "IDEMPOTENCY_KEY_REUSED",
-// "idempotent_creation_conflict", and the codes of package idem's answers) with any 4xx is
-// Unknown: the provider knows the key, so an earlier call was made, and this answer doesn't
-// tell the earlier call's outcome. If the code says that the earlier call is still running
-// ("in_use", "in_flight", "in_progress"), Classify returns Pending.
+// type and code. A 4xx with a code about idempotency is Unknown: the provider knows the
+// key, so an earlier call was made, and this answer doesn't report the earlier call's
+// outcome. Such codes are "idempotency_error", "IDEMPOTENCY_KEY_REUSED",
+// "idempotent_creation_conflict", and the codes of package idem's answers. If the code says
+// that the earlier call is still running ("in_use", "in_flight", "in_progress"), Classify
+// returns Pending.
 func Classify(status int, err error, codes ...string) Outcome {
 	switch {
 	case err != nil, status >= http.StatusInternalServerError, status < http.StatusOK:

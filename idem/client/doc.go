@@ -1,6 +1,6 @@
 // Package client makes HTTP requests safe to retry. A [Transport] is an [http.RoundTripper]
-// that wraps another one. The Transport gives every operation a key, and retries the
-// request until the outcome is known or a limit is reached.
+// that wraps another RoundTripper. The Transport gives every operation a key, and retries
+// the request until the outcome is known or a limit is reached.
 //
 //	hc := &http.Client{Transport: client.New(nil)}
 //	resp, err := hc.Post(url, "application/json", body)
@@ -11,7 +11,8 @@
 //
 // # What it guarantees
 //
-// One call of [Transport.RoundTrip] is one operation. For each operation:
+// One call of [Transport.RoundTrip] is one operation. The transport guarantees for each
+// operation:
 //
 //   - a POST or PATCH without a key gets a new random key, and every attempt
 //     sends the same key, headers and body;
@@ -80,9 +81,9 @@
 //
 // # Retry storms
 //
-// When a server is down, every client retrying multiplies its load. So each Transport has a
-// budget for the retries of all its requests: about a tenth of the requests plus ten a
-// second. When the budget is used up, the transport returns the outcome of the attempt
+// When a server is down, clients that retry multiply the server's load. So each Transport
+// has a budget for the retries of all its requests: about a tenth of the requests plus ten
+// a second. When the budget is used up, the transport returns the outcome of the attempt
 // instead of retrying. [Options.NoBudget] removes the budget. Share one Transport between
 // all requests.
 //

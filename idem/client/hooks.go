@@ -30,8 +30,8 @@ type Event struct {
 	Method    string
 	Host      string        // the URL's host and port
 	Operation string        // from WithOperation
-	Keyed     bool          // false for an idempotent method's request without a key
-	Attempt   int           // from 1; 0 before the first attempt
+	Keyed     bool          // whether the request has a key; a request with an idempotent method needs none
+	Attempt   int           // number of the attempt, from 1; 0 before the first attempt
 	Status    int           // status of the answer; 0 without an answer
 	Took      time.Duration // duration of the attempt
 	Wait      time.Duration // wait before the next attempt

@@ -31,11 +31,11 @@ type Journal interface {
 	Update(ctx context.Context, e Entry) error
 }
 
-// Entry is what a [Journal] stores of an operation. An Entry contains neither the request's
-// body nor the URL.
+// Entry is what a [Journal] stores about an operation. An Entry contains neither the
+// request's body nor the URL.
 type Entry struct {
 	Operation   string    // the operation's name, from WithOperation
-	Key         string    // in the form in which it is sent
+	Key         string    // the key, in the form in which it is sent
 	Fingerprint string    // SHA-256 of method, URL and body, in hex
 	Created     time.Time // time just before the first attempt
 	Expires     time.Time // end of the key's lifetime
@@ -48,9 +48,9 @@ type operationKey struct{}
 // WithOperation names the operation that requests with this context carry out. Before the
 // first keyed request is sent, the transport enters the operation in [Options.Journal].
 // From then on, even after a crash, every request under this name gets the same key. A
-// request with another method, URL or body is refused ([ErrMismatch]). After the key's
-// lifetime every request is refused ([ErrExpired]), and also if the clock shows a time
-// before the operation began. In both cases, find out in another way whether the operation
+// request with another method, URL or body is refused ([ErrMismatch]). Every request is
+// refused ([ErrExpired]) after the key's lifetime, and while the clock shows a time before
+// the operation began. In both cases, find out in another way whether the operation
 // happened.
 //
 // An answer does not end the operation, since the process may crash before the program has

@@ -57,19 +57,20 @@ type journalFile interface {
 	Truncate(size int64) error
 }
 
-// OpenJournal opens the journal at path, or creates it if there never was one. When the
-// key's lifetime is over, an answered operation is refused for a week ([ErrExpired]) and
-// then dropped. An operation without an answer stays until [FileJournal.Done]. OpenJournal
-// removes the incomplete line that a crash can leave. OpenJournal fails after any other
-// damage ([ErrCorrupt]): a file that was emptied, cut, changed by a single bit, deleted, or
-// replaced by an earlier copy. With such a file, operations in progress would get new keys.
-// To begin with an empty journal, remove the file and the lock file.
+// OpenJournal opens the journal at path, or creates the journal if there never was one.
+// When the key's lifetime is over, an answered operation is refused for a week
+// ([ErrExpired]) and then dropped. An operation without an answer stays until
+// [FileJournal.Done]. OpenJournal removes the incomplete line that a crash can leave.
+// OpenJournal fails after any other damage ([ErrCorrupt]): a file that was emptied, cut,
+// changed by a single bit, deleted, or replaced by an earlier copy. With such a file,
+// operations in progress would get new keys. To begin with an empty journal, remove the
+// file and the lock file.
 //
-// The lock file, path plus ".lock", stores how long the journal's file must be at least, so
-// move both files together. A second process that opens the journal gets [ErrLocked]. On
-// systems without flock (Windows) a second process gets no error, so the caller must
-// exclude other processes. Network file systems often can neither lock nor sync: use a
-// local disk.
+// The lock file, path plus ".lock", stores the least length that the journal's file must
+// have, so move both files together. A second process that opens the journal gets
+// [ErrLocked]. On systems without flock (Windows) a second process gets no error, so the
+// caller must exclude other processes. Network file systems often can neither lock nor
+// sync: use a local disk.
 func OpenJournal(path string) (*FileJournal, error) {
 	path, err := realPath(path)
 	if err != nil {

@@ -29,9 +29,9 @@ type Options struct {
 	// POST and PATCH, as in package idem.
 	Methods []string
 	// KeyLifetime is how long the server remembers a key after the first attempt. For an
-	// operation in the journal, that is the operation's first attempt. The server's header
-	// Idempotency-Expires takes precedence. No retry is sent after the lifetime. Default:
-	// 24 hours.
+	// operation in the journal, the lifetime begins at the operation's first attempt, not
+	// the request's. The server's header Idempotency-Expires takes precedence. No retry is
+	// sent after the lifetime. Default: 24 hours.
 	KeyLifetime time.Duration
 
 	// MaxRetries is how often a request is sent again after the first attempt. A request is
@@ -39,7 +39,7 @@ type Options struct {
 	// The server's header Stripe-Should-Retry, "true" or "false", overrules the status. An
 	// answer with a Retry-After of more than a minute is returned at once. While the server
 	// answers 409, a keyed request is retried beyond MaxRetries, for up to a minute in
-	// total. Negative: no retries. Default: 2.
+	// total. A negative value means no retries. Default: 2.
 	MaxRetries int
 	// InitialDelay and MaxDelay determine the wait before retry n: a random time
 	// between half and all of min(InitialDelay * 2^(n-1), MaxDelay), but at least
@@ -52,7 +52,7 @@ type Options struct {
 	// request's context ends an attempt that hangs.
 	AttemptTimeout time.Duration
 
-	// NoBudget removes the budget for retries, so that only MaxRetries limits them.
+	// NoBudget removes the budget for retries, so that only MaxRetries limits retries.
 	// Default: all retries of the transport together are at most a tenth of its requests
 	// plus ten a second. In quiet times the budget grows to at most 100 retries. When the
 	// budget is used up, the transport returns a failure instead of retrying, so that

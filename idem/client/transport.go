@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Transport is an [http.RoundTripper] that makes keys and retries. Make a
-// Transport with [New]. A Transport is safe for concurrent use.
+// Transport is an [http.RoundTripper] that makes keys for requests, and retries the
+// requests. Make a Transport with [New]. A Transport is safe for concurrent use.
 type Transport struct {
 	base   http.RoundTripper
 	opt    Options

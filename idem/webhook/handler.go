@@ -44,9 +44,9 @@ type Handler struct {
 // as handled, even after a failed phase.
 //
 // optFns set the engine's options; two defaults differ. The default of Retention is 31
-// days, since Stripe's user can have an event repeated for up to 30 days. New logs a
-// warning if Retention is below 80 hours, since providers repeat a delivery by themselves
-// for that long. The default of MaxRequest is 1 MiB, for every source. Options about the
+// days, since a user of Stripe can resend an event for up to 30 days. New logs a warning if
+// Retention is below 80 hours, since providers repeat a delivery by themselves for that
+// long. The default of MaxRequest is 1 MiB, for every source. Options about the
 // Idempotency-Key, scope, fingerprint and answers have no effect: the key is the event's
 // id, and docs/use/webhooks.md lists the answers. Resumable has no effect either, since the
 // provider's retries finish unfinished events. Logger and Hooks.Refused also report refused

@@ -31,9 +31,10 @@ var _ Verifier = (*standard)(nil)
 // The event's id is the webhook-id. An id with a full stop is refused, since such a
 // delivery could be recorded and sent again under another id.
 //
-// secret is an endpoint's secret (base64 of at least 24 bytes, by the specification, with
-// or without the prefix whsec_) or a provider's public key (whpk_ and base64). NewStandard
-// returns an error for any other secret. MoreSecrets may mix both kinds.
+// secret is one of two keys. An endpoint's secret is base64 of at least 24 bytes, by the
+// specification, with or without the prefix whsec_. A provider's public key is whpk_ and
+// base64. NewStandard returns an error for any other secret. MoreSecrets may mix both
+// kinds.
 func NewStandard(secret string, optFns ...func(*VerifierOptions)) (Verifier, error) {
 	v, err := newVerifier("NewStandard", secret, standardKey, optFns)
 	if err != nil {

@@ -24,7 +24,7 @@ var _ Verifier = (*stripe)(nil)
 //
 //	Stripe-Signature: t=1492774577,v1=5257a869e7ec…,v1=…,v0=…
 //
-// Each v1 is the HMAC-SHA256 of "t.body", in hex. The event's id is the id in its
+// Each v1 is the HMAC-SHA256 of "t.body", in hex. The event's id is the field id of the
 // body.
 //
 // secret is an endpoint's signing secret, including whsec_. NewStripe returns an error if a

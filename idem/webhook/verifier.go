@@ -37,15 +37,15 @@ type Verifier interface {
 // Errors of a refused delivery. A refusal loses no event: nothing was stored, and the
 // provider will deliver the event again.
 var (
-	// ErrNotSigned matches errors from a request without a signature. If somebody else has
-	// found the URL, no action is needed. Otherwise a proxy in front removes the header, or
-	// the provider is not configured to sign.
+	// ErrNotSigned matches errors from a request without a signature. If the request comes
+	// from somebody who has found the URL, no action is needed. Otherwise a proxy in front
+	// removes the header, or the provider is not configured to sign.
 	ErrNotSigned = errors.New("webhook is not signed")
 
 	// ErrNoValidSignature matches errors from a request without a valid signature. If the
-	// provider sent it, the secret belongs to another endpoint or mode (test or live), or
-	// was rotated, or a proxy in front changes the body. Otherwise the check has stopped
-	// a forgery.
+	// provider sent the request, the secret belongs to another endpoint or mode (test or
+	// live), or was rotated, or a proxy in front changes the body. Otherwise the check has
+	// stopped a forgery.
 	ErrNoValidSignature = errors.New("webhook has no valid signature")
 
 	// ErrTooOld matches errors from a delivery whose valid signature is older than
