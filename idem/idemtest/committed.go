@@ -23,8 +23,8 @@ var (
 	_ Log = (*World)(nil)
 )
 
-// Watch returns a store on s without faults. The store is a [Log] of its commits, for
-// [Staged], [Committed] and [Finished].
+// Watch returns a store that passes all calls to s. The store is a [Log] of the commits,
+// for [Staged], [Committed] and [Finished].
 func Watch(s store.Store) *FaultyStore { return Faulty(s, nil) }
 
 // Commits implements [Log]. Commits doesn't return a write that the wrapped store applied
@@ -85,7 +85,7 @@ func Committed[T any](t testing.TB, log Log, name string) Phase[T] {
 	return found[0]
 }
 
-// Final is how an operation ended.
+// Final describes how an operation ended.
 type Final struct {
 	Response idem.Response
 	// Writes and Jobs belong to the commit that stored the answer.

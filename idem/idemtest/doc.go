@@ -7,8 +7,8 @@
 //		idemtest.TestStore(t, func(testing.TB) store.Store { return mystore.New() })
 //	}
 //
-// If you write an application, begin with [CrashEverywhere]: it runs a handler to a crash
-// before and after each of its calls, and names the call after which a mistake shows.
+// If you write an application, begin with [CrashEverywhere]: it crashes a handler before
+// and after each of the handler's calls, and names the call at which a mistake shows.
 // docs/start/testing.md shows how, in five minutes. For single tests:
 //
 //   - [Replays] sends a request twice, and checks that the second answer equals the first

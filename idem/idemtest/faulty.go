@@ -17,12 +17,12 @@ var verbs = []string{"Claim", "Commit", "Load", "LoadBody", "Take"}
 // Call is a call that is about to reach a store.
 type Call struct {
 	Verb  string // the store's method: "Claim", "Commit", "Load", "LoadBody" or "Take"
-	N     int    // which call of its verb this is, from 1
-	Total int    // which call of any verb this is, from 1
+	N     int    // number of this call among the calls of its verb, from 1
+	Total int    // number of this call among all calls, from 1
 	PK    string
 
-	// Claim, Commit and Take are the argument of a call with that verb. A plan may keep the
-	// argument, to make the call again later, but must not change it.
+	// Claim, Commit or Take is the argument of a call whose Verb is the field's name. A
+	// plan may keep the argument, to make the call again later, but must not change it.
 	Claim  store.Claim
 	Commit store.Commit
 	Take   store.Take
@@ -39,9 +39,9 @@ type Fault struct {
 	Crash bool
 }
 
-// Plan decides about each call. A Plan runs on the caller's goroutine. It may block to
-// delay the call, but should return when ctx ends. A Plan must be safe for concurrent use
-// if the store is used concurrently.
+// Plan decides what happens to each call. A Plan runs on the caller's goroutine. It may
+// block to delay the call, but should return when ctx ends. A Plan must be safe for
+// concurrent use if the store is used concurrently.
 type Plan func(ctx context.Context, c Call) Fault
 
 // At returns a plan that applies f to the n-th call of a verb (Call.Verb), or to every call
@@ -136,7 +136,8 @@ func (f *FaultyStore) Crashed() bool {
 }
 
 // Calls returns how many calls there were of the given verbs, or of all verbs if verbs is
-// empty. Calls that the plan made fail count. Calls after a crash don't count.
+// empty. The number includes calls that failed because of the plan, but no calls after a
+// crash.
 func (f *FaultyStore) Calls(verbs ...string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -26,12 +26,12 @@ var ErrNoAnswer = errors.New("idemtest: no answer")
 //
 // A Provider is an [http.Handler], and an [http.RoundTripper] for a client without a
 // network. [Provider.Call] is for fakes of a Go interface. GET and HEAD have no effect and
-// use no [Fate]. The zero Provider is ready to use. A Provider is safe for concurrent use
-// once its exported fields are set, and must not be copied.
+// take no [Fate] from the queue. The zero Provider is ready to use. A Provider is safe for
+// concurrent use once its exported fields are set, and must not be copied.
 type Provider struct {
 	// Memory is how long the Provider remembers a key after its effect. After that, the key
-	// counts as new. Zero: until [Provider.Forget]. Negative: never remembered, as in a
-	// system without keys.
+	// counts as new. Zero means until [Provider.Forget]. A negative Memory means that no
+	// key is remembered, as in a system without keys.
 	Memory time.Duration
 	// Now is the clock for Memory. Default: time.Now.
 	Now func() time.Time
@@ -39,8 +39,8 @@ type Provider struct {
 	// effect's ID, as {"id":"1"}. Answer may be called more than once for an effect.
 	Answer func(Effect) any
 
-	// Lag is how long after an effect look-ups don't find the effect. Default: look-ups
-	// find an effect at once.
+	// Lag is the time after an effect in which look-ups don't find the effect. Default:
+	// look-ups find an effect at once.
 	Lag time.Duration
 
 	mu      sync.Mutex
