@@ -28,16 +28,17 @@ func (e *Engine) CheckRoute(pattern string) error {
 }
 
 // Acts reports whether the engine handles a request with this method and these headers. If
-// not, an adapter needn't read the request: [Engine.Serve] passes the request to the
-// handler, and marks the answer if the request carries a key.
+// Acts returns false, an adapter needn't read the request: [Engine.Serve] passes the
+// request to the handler. If the request carries a key, the answer says that the key was
+// ignored.
 func (e *Engine) Acts(method string, h http.Header) bool {
 	return e.core.opt.Mode != ModeOff && e.core.methods[method] && (e.core.opt.hasKey(h) || e.core.opt.KeyFrom != nil || !e.core.opt.keyOptional(method))
 }
 
-// Refuse answers a request that can't be decoded or is too large to be read. The answer is
-// that of [ErrIncomparable] if the request's key is known, and otherwise that of err.
-// Refuse wraps err with [ErrRequest] unless err is one of this package's errors. Adapters
-// call Refuse.
+// Refuse answers a request that can't be decoded or is too large to be read. If the
+// request's key has a record, the client gets the answer for [ErrIncomparable]; otherwise,
+// the answer for err. Refuse wraps err with [ErrRequest] unless err is one of this
+// package's errors. Adapters call Refuse.
 func (e *Engine) Refuse(ctx context.Context, r Request, err error) Response {
 	if problemOf(err).Code == failed.Code {
 		err = errors.Join(ErrRequest, err)
@@ -67,9 +68,9 @@ func (e *Engine) Keeps(status int) bool {
 // [Request.Snapshot].
 func (e *Engine) StoresRequests() bool { return e.core.opt.Resumable }
 
-// Observes reports whether the engine only observes ([ModeObserve]). If so, Observes passes
-// r and err to [Hooks].Observed; err is the reason why r can't be read. The adapter then
-// still runs the handler.
+// Observes reports whether the engine only observes ([ModeObserve]). In that mode Observes
+// passes r and err to [Hooks].Observed; err is the reason why r can't be read. If Observes
+// returns true, the adapter still runs the handler.
 func (e *Engine) Observes(ctx context.Context, r Request, err error) bool {
 	if e.core.opt.Mode != ModeObserve {
 		return false

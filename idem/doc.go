@@ -10,8 +10,8 @@
 //
 // # What it guarantees
 //
-// For each key of a caller (the key's scope), during the key's lifetime
-// ([Options.Retention]):
+// The engine guarantees for each key of a caller (the key's scope), during the key's
+// lifetime ([Options.Retention]):
 //
 //   - once an answer is stored, the handler doesn't run again: every later request gets
 //     that answer, byte for byte, marked as a replay;

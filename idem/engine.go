@@ -86,10 +86,10 @@ func New(store store.Store, optFns ...func(*Options)) *Engine {
 //
 // If no phase has committed and no call may have been made, three outcomes of fn free the
 // key: an error, an answer that [Options.Stored] rejects, and a panic. Do returns the error
-// or the answer; the panic continues. After a commit or a call the operation goes on
-// instead, and Do withholds a rejected answer (ErrUnfinished) unless its status is 5xx.
-// With [Options.Resumable] only an unstored 4xx frees the key: after any other failure a
-// completer finishes the request.
+// or the answer; the panic continues. After a commit or a call the key isn't freed: a later
+// attempt continues the operation. Do then withholds a rejected answer (ErrUnfinished),
+// except an answer with a status of 5xx. With [Options.Resumable] only an unstored 4xx
+// frees the key: after any other failure a completer finishes the request.
 //
 // Inside fn, a nested Do with the same key and request runs its own fn as a part of this
 // operation (Result.Passed). A nested Do with the same key and another request is refused

@@ -30,10 +30,10 @@ var (
 	ErrMismatch = errors.New("idempotency key was first used with another request")
 	// ErrInFlight matches errors from a request while another attempt holds its key.
 	ErrInFlight = errors.New("a request with this idempotency key is in flight")
-	// ErrUnfinished matches errors from an operation that goes on, so that the engine
-	// neither stores nor sends the handler's answer. An operation goes on after a committed
-	// phase, after a call that may have been made, or with a stored request
-	// ([Options.Resumable]). An answer made by [Respond] ends the operation.
+	// ErrUnfinished matches errors from an operation that a later attempt has to finish:
+	// the engine neither stores nor sends the handler's answer. This happens after a
+	// committed phase, after a call that may have been made, or with a stored request
+	// ([Options.Resumable]). But an answer made by [Respond] always ends the operation.
 	ErrUnfinished = errors.New("the request is not finished")
 	// ErrStuck matches errors from a stuck operation, which waits for an operator.
 	ErrStuck = errors.New("the request with this idempotency key is stuck")
@@ -66,7 +66,8 @@ var (
 	// ErrPhaseOrder matches errors from a handler that repeats, nests or overlaps phases, or
 	// whose phases differ from the recorded phases. Each is a mistake in the program.
 	ErrPhaseOrder = errors.New("phases out of order")
-	// ErrPhaseFailed matches errors from a phase after a failed phase.
+	// ErrPhaseFailed matches errors from a phase that begins after another phase has
+	// failed.
 	ErrPhaseFailed = errors.New("an earlier phase has failed")
 	// ErrResult matches errors from a result or an answer that can't be stored unchanged or
 	// can't be read back.
@@ -83,9 +84,9 @@ var (
 	// ErrLookUp matches errors from a phase whose look-up doesn't fit the phase ([LookUp]).
 	// This is a mistake in the program; the phase fails before the call.
 	ErrLookUp = errors.New("the look-up doesn't fit its phase")
-	// ErrContradiction says that the provider has something other than was sent: another
-	// amount, or two charges for one key. Return it from a look-up ([LookUp]): the operation
-	// is then stuck.
+	// ErrContradiction reports that the provider recorded something other than what was
+	// sent: another amount, or two charges for one key. Return ErrContradiction from a
+	// look-up ([LookUp]): the operation is then stuck.
 	ErrContradiction = errors.New("the look-up contradicts what was sent")
 	// ErrDeliveryKey matches errors from a phase that must not run under a key that
 	// names only a delivery ([Request.DeliveryKey]); nothing was called or written.

@@ -18,7 +18,7 @@ import (
 
 // Fingerprint defines which requests count as the same. The zero value covers method, path,
 // query and the bytes of the body, by SHA-256. If the route's pattern names a host, the
-// zero value covers the host, too. The boundary of a multipart form doesn't count.
+// zero value covers the host, too. The boundary of a multipart form is ignored.
 //
 // The fingerprint never covers the key, credentials, tracing headers or counts of retries:
 // a caller may repeat a request with a fresh token. The scope, not the fingerprint, tells
@@ -42,42 +42,40 @@ type Fingerprint struct {
 	// end, deploy, then move the secret to the front. To add the very first secret, put the
 	// zero Secret before it until all functions know the secret: new records stay unkeyed
 	// meanwhile. Remove an old secret when no record needs it ("samekey list
-	// --fingerprints"). Records from before the first secret still match. A retry whose
-	// record was made with an unknown secret is refused (ErrIncomparable) by functions that
-	// don't know the secret.
+	// --fingerprints"). Records from before the first secret still match. A function that
+	// doesn't know the secret of a record refuses the retry (ErrIncomparable).
 	Secrets []Secret
 
 	// Func, if set, replaces all fields above except Secrets: two requests are the same if
 	// Func returns equal bytes. Include method and path to distinguish the routes of an
 	// engine: without them, equal keys of two routes are one operation, unless
-	// [Options.Scope] returns the route. Func must not change the request. Func serves every
-	// handler of the engine, and decides itself whether to use [Request.Same].
+	// [Options.Scope] returns the route. Func must not change the request. The engine calls
+	// Func for each of its handlers. Func decides itself whether to use [Request.Same].
 	//
-	// If Func returns an error, the request is refused: with ErrRequest if the request's key
-	// is not known, with ErrIncomparable if the key's record has a scheme that is not in
-	// Known.
+	// If Func returns an error, the request is refused: with ErrRequest if the key has no
+	// record, with ErrIncomparable if the key's record has a scheme that is not in Known.
 	Func func(r *Request) ([]byte, error)
-	// FuncName identifies Func in records. Change FuncName whenever Func returns other bytes
-	// for a request. New refuses a Func without a FuncName. At most 64 visible ASCII
-	// characters.
+	// FuncName identifies Func in records. Change FuncName whenever Func returns other
+	// bytes for a request. New refuses a Func without a FuncName. FuncName has at most 64
+	// visible ASCII characters.
 	FuncName string
 
 	// Known lists former and coming fingerprints. They are compared with existing records;
-	// new records never use them. A record stores the name of its scheme, which stands for
-	// all fields but Secrets. A retry is compared by the scheme of its record. If that
-	// scheme is neither this Fingerprint's nor in Known, the retry is refused
-	// (ErrIncomparable).
+	// new records never use them. A record stores the name of the scheme by which it was
+	// made. The name identifies all fields of a Fingerprint except Secrets. A retry is
+	// compared by the scheme of its record. If that scheme is neither this Fingerprint's
+	// nor in Known, the retry is refused (ErrIncomparable).
 	//
-	// So change a fingerprint in two releases. The first release adds the coming fingerprint
-	// to Known. The second release uses the new fingerprint, and has the former one in
-	// Known. Remove a former fingerprint when no record needs it ("samekey list
-	// --fingerprints"). New refuses Known and Secrets inside of Known: the Secrets of this
-	// Fingerprint count.
+	// So change a fingerprint in two releases. The first release adds the coming
+	// fingerprint to Known. The second release uses the new fingerprint, and moves the
+	// former fingerprint to Known. Remove a former fingerprint when no record needs it
+	// ("samekey list --fingerprints"). New refuses a fingerprint in Known that has Known or
+	// Secrets set: the Secrets of this Fingerprint apply to all.
 	Known []Fingerprint
 }
 
-// Secret is a key for fingerprints. A zero Secret in the first place leaves new records
-// unkeyed.
+// Secret is a key for fingerprints. If the first of [Fingerprint.Secrets] is zero, new
+// records are unkeyed.
 type Secret struct {
 	ID  string // stored with each record; not empty
 	Key []byte // at least 16 bytes

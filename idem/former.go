@@ -14,12 +14,11 @@ import (
 //  1. Set the new scope in [Options], and describe the former scope in Former, with
 //     Claims. The engine claims a key under the former scope, unless the key is known
 //     under the new scope.
-//  2. Remove Claims, at the earliest half an hour after release 1 has replaced the
-//     former release: an invocation of the former release and its packets may last that
-//     long. The engine claims a key under the new scope, unless the key is known under
-//     the former scope.
-//  3. Remove Former. Wait until no record from before release 2 is open, and then for
-//     [Options.Retention].
+//  2. Remove Claims, half an hour or more after release 1 has replaced the former release:
+//     until then, writes of the former release may still arrive. The engine claims a key
+//     under the new scope, unless the key is known under the former scope.
+//  3. Remove Former. Before this release, wait until no record from before release 2 is
+//     open, and then for the time [Options.Retention].
 //
 // Roll back by one release at a time. The former release doesn't look under the new scope:
 // roll back to it only when no record from release 2 is open or has an answer.
@@ -35,24 +34,24 @@ import (
 // have no record there: it claims its key as if there were no Former. Both scopes use the
 // Namespace of Options.
 type Former struct {
-	// Claims makes the engine claim keys under the former scope still. Set Claims in release
-	// 1 and remove it in release 2.
+	// Claims makes the engine still claim keys under the former scope. Set Claims in
+	// release 1 and remove it in release 2.
 	Claims bool
 	// Scope is the former [Options.Scope].
 	Scope func(ctx context.Context, r *Request) (string, error)
-	// OneScope says that the former release had one scope for all callers ([OneScope]), also
-	// for callers who have a verified identity now. Deploy the authorizer after release 1:
-	// with the option [OneScope], the former release would give each verified caller a
-	// separate scope. Callers who always had an identity don't change scope: serve their
-	// routes with an engine without Former.
+	// OneScope means that the former release had one scope for all callers ([OneScope]),
+	// also for callers who have a verified identity now. Deploy the authorizer after
+	// release 1: with the option [OneScope], the former release would give each verified
+	// caller a separate scope. Callers who always had an identity don't change scope: serve
+	// their routes with an engine without Former.
 	OneScope bool
 	// Preset is the former preset, such as [ACP], or a function that sets the former
-	// Fingerprint, Methods and MinKey. A function that sets nothing stands for the default
-	// contract. The scope and the fingerprint of the preset change in the same releases: the
-	// engine adds the other preset's fingerprint to [Fingerprint.Known]. Until release 3 the
-	// engine accepts keys and methods that either preset accepts. If only the former preset
-	// has a request's method, the request passes without a key. Default: the preset did not
-	// change.
+	// Fingerprint, Methods and MinKey. A function that sets nothing means the default
+	// contract. The scope and the fingerprint of the preset change in the same releases:
+	// the engine adds the other preset's fingerprint to [Fingerprint.Known]. Until release
+	// 3 the engine accepts keys and methods that either preset accepts. If only the former
+	// preset contains a request's method, the request may come without a key, and then
+	// passes. Default: the preset did not change.
 	Preset func(*Options)
 }
 

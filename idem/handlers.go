@@ -48,13 +48,14 @@ func (e *Engine) AddHandler(name string) error {
 	return nil
 }
 
-// AddOperation registers a handler of a kind, such as the handlers of messages, if only the
-// handler's name separates the keys of its kind ([Request.Operation]). Adapters call
-// AddOperation at cold start. Two handlers with the same keys would take each other's work
-// for their own. So AddOperation returns an error in two cases: this engine already has a
-// handler of this kind and name; or the name is empty, and the store knows another engine
-// with the same Namespace that has a handler of this kind without a name. In [ModeOff]
-// AddOperation accepts any name.
+// AddOperation registers a handler by kind, such as the type of the records that it
+// handles, and by name. Adapters call AddOperation at cold start, for kinds whose handlers
+// may get equal keys: only the handler's name then separates the keys
+// ([Request.Operation]). Two handlers with equal keys would take each other's work for
+// done. So AddOperation returns an error in two cases: this engine already has a handler of
+// this kind and name; or the name is empty, and the store knows another engine with the
+// same Namespace that has a handler of this kind without a name. In [ModeOff] AddOperation
+// accepts any name.
 func (e *Engine) AddOperation(kind, name string) error {
 	if e.core.opt.Mode == ModeOff {
 		return nil

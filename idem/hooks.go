@@ -22,7 +22,7 @@ type Event struct {
 	Created  time.Time     // time of the claim; zero if unknown
 	Expires  time.Time     // end of the key's lifetime; zero if unknown
 	Lease    time.Duration // time left of the lease, for an operation in flight
-	Duration time.Duration // of a committed phase, from its begin until it was stored
+	Duration time.Duration // duration of a committed phase, until it was stored
 	Err      error         // cause of a failure; else nil
 }
 
@@ -36,21 +36,22 @@ type Hooks struct {
 	Finished    func(context.Context, Event) // an answer is stored
 	Released    func(context.Context, Event) // an attempt ends without an answer and gives up its lease
 	Replayed    func(context.Context, Event) // a stored answer is given again
-	InFlight    func(context.Context, Event) // refused: another attempt holds the key
-	Mismatch    func(context.Context, Event) // refused: the key was used with another request
-	Limited     func(context.Context, Event) // refused: the caller's quota is used up
+	InFlight    func(context.Context, Event) // a request is refused: another attempt holds the key
+	Mismatch    func(context.Context, Event) // a request is refused: the key was used with another request
+	Limited     func(context.Context, Event) // a request is refused: the caller's quota is used up
 	Stuck       func(context.Context, Event) // an operation got stuck: an operator has to settle it
 	Blocked     func(context.Context, Event) // each try fails because the program can't continue the operation: people have to correct the program or the record
 	LeaseLost   func(context.Context, Event) // another attempt overtook this attempt
 	Unstored    func(context.Context, Event) // the handler's answer was sent but could not be stored: a retry may run the handler again
-	Refused     func(context.Context, Event) // refused for another reason, such as a bad key or a stuck operation
+	Refused     func(context.Context, Event) // a request is refused for another reason, such as a bad key or a stuck operation
 	Failed      func(context.Context, Event) // the store failed, or a record is corrupt
 	Unprotected func(context.Context, Event) // the handler ran without protection: ModeOpen while the store can't be reached (Err), or a request with a key in ModeOff
 	Observed    func(context.Context, Event) // ModeObserve: Err is the outcome that the request would have had
 
-	// Ended is called once for each request with a key that ran or was refused, and for each
-	// try of a completer. The call comes after the other hooks, even if the handler panics.
-	// Ended isn't called for a request that passed without a key, or was only observed.
+	// Ended is called once for each request with a key that ran or was refused, and for
+	// each try of a completer. Ended is called after the other hooks, even if the handler
+	// panics. Ended isn't called for a request that passed without a key, or that
+	// ModeObserve only observed.
 	Ended func(context.Context, Summary)
 }
 

@@ -11,18 +11,18 @@ import (
 )
 
 // Log returns hooks that log one line for each request when the request ends. With the
-// level Debug they also log a line for each event as it happens. The level of a request's
-// line is
+// level Debug, the hooks also log a line for each event as it happens. The line of a
+// request has one of these levels:
 //
-//   - Error if people have to act: an operation is stuck, blocked, unprotected or
-//     unstored, or the store fails;
+//   - Error if people have to act: an operation is stuck, is blocked or ran without
+//     protection, an answer could not be stored, or the store fails;
 //   - Warn if the request was refused for good, an attempt took over or was overtaken,
 //     or the handler failed;
 //   - Info otherwise.
 //
-// The lines name the record by its short hash, and never have a key, body, answer, header
-// or query. A handler's error is logged with its first 256 bytes, without the queries of
-// URLs. If logger is nil, Log uses slog.Default().
+// The lines name the record by its short hash, and never contain a key, body, answer,
+// header or query. A handler's error is logged with its first 256 bytes, without the
+// queries of URLs. If logger is nil, Log uses slog.Default().
 func Log(logger *slog.Logger) Hooks {
 	if logger == nil {
 		logger = slog.Default()

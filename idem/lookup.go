@@ -46,27 +46,27 @@ type Call struct {
 // Without LookUp the operation would be stuck. ask returns one of these:
 //
 //   - Made and the phase's result. The result is committed, and the handler goes on.
-//   - NotMade, if the provider knows no such call. Copies of the call may be sent until
-//     the end of their attempt's lease. NotMade counts only if ask began more than
-//     within after that end. Then the call is made once; with Remembers(0) the operation
-//     is stuck.
+//   - NotMade, if the provider knows no such call. Copies of the call may be sent until the
+//     end of their attempt's lease. NotMade is accepted only if ask began after that end
+//     plus within. The engine then makes the call once; with Remembers(0) the operation is
+//     stuck instead.
 //   - An error, if the outcome isn't known yet.
-//   - An error that matches [ErrContradiction], if the provider has something other than
-//     was sent, or has it twice. The operation is stuck.
+//   - An error that matches [ErrContradiction], if the provider recorded something other
+//     than what was sent, or recorded the call twice. The operation is then stuck.
 //
 // Until the outcome is known, the client gets 503 with a growing Retry-After, and a
-// completer asks again with its back-off. Only asks that begin after within count as tries
-// ([Options.MaxTries]). Each such ask of a completer counts. If the request isn't stored, a
-// client's first ask in each pause of the same back-off counts.
+// completer asks again with its back-off. Runs of ask count as tries ([Options.MaxTries])
+// only if they begin late enough for NotMade. Each such run in a completer counts. If the
+// request isn't stored, a client's first run in each pause of the same back-off counts.
 //
 // within is the sum of three times: how long a copy of the call may be on its way,
 // including pauses of its process; how far the look-up may lag behind; and how far the
 // hosts' clocks may differ. Zero means 15 minutes. If within is too short, the call may be
 // made twice.
 //
-// A phase with a look-up makes one call, which one [Sends] declares; another key is refused
-// ([ErrKeyReused]). T must be the phase's result type, or the phase fails ([ErrLookUp]).
-// ask must have no effect; it may run many times.
+// A phase with a look-up makes one call, declared by one [Sends]; [Tx.Key] for another call
+// fails the phase ([ErrKeyReused]). T must be the phase's result type, or the phase fails
+// ([ErrLookUp]). ask must have no effect; it may run many times.
 func LookUp[T any](ask func(ctx context.Context, c Call) (T, Found, error), within time.Duration) PhaseOption {
 	l := &lookUp{result: reflect.TypeFor[T](), within: cmp.Or(max(within, 0), defaults.Within)}
 	if ask != nil {

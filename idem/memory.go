@@ -19,9 +19,9 @@ import (
 // table, it refuses a record over 400 KB and writes that can't be committed
 // together ([store.CommitChecker]).
 type MemoryStore struct {
-	// Apply decides about the user's writes of a commit in a test: an error that
-	// matches ErrConflict or ErrCondition refuses the commit, nil accepts it. Apply
-	// is called with the store locked. Set Apply before first use.
+	// Apply decides, in a test, whether the user's writes of a commit succeed: an error
+	// that matches ErrConflict or ErrCondition refuses the commit, nil accepts it. Apply is
+	// called with the store locked. Set Apply before first use.
 	Apply func([]Write) error
 
 	mu      sync.Mutex
@@ -36,9 +36,10 @@ var (
 	_ store.Sizer = (*MemoryStore)(nil)
 )
 
-// AddUnnamed counts one more handler without a name in the group among, such as a
-// namespace, and returns the group's count in this store. [Engine.AddOperation] calls
-// AddUnnamed, so that a test refuses what a table's store refuses.
+// AddUnnamed adds one to the number of handlers without a name in a group, and returns the
+// new number in this store. among names the group, such as a namespace.
+// [Engine.AddOperation] calls AddUnnamed, so that it refuses the same handlers in a test as
+// on a table.
 func (m *MemoryStore) AddUnnamed(among string) int { return m.unnamed.Add(among) }
 
 // Claim implements [store.Store].

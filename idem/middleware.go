@@ -22,11 +22,11 @@ import (
 // For all other requests, the engine buffers request and answer: next reads the whole body
 // from memory, and the answer is sent after it is stored. So next can't flush, hijack or
 // send trailers; http.ResponseController returns http.ErrNotSupported. A panic in next is
-// logged and answered with 500 like an error, except http.ErrAbortHandler, which frees the
-// key and continues.
+// logged and answered with 500 like an error. Only the panic http.ErrAbortHandler
+// continues, and frees the key.
 //
-// next must not keep working after it returns, because the engine then stores its answer.
-// So put an http.TimeoutHandler outside of Middleware, never inside.
+// next must not keep working after it returns, because the engine stores the answer as soon
+// as next returns. So put an http.TimeoutHandler outside of Middleware, never inside.
 //
 // [Options.Scope] finds the caller and gets the request's context. So identify the caller
 // in a middleware outside of Middleware. Without Options.Scope a keyed request is refused

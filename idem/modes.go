@@ -16,10 +16,10 @@ const (
 	// retrofit.
 	ModeObserve
 	// ModeOpen works like ModeEnforce while the store can be reached. While it can't,
-	// ModeOpen runs the handler without protection instead of answering 503: a retry may run
-	// the handler again. A store that certainly refuses the call (access denied, no such
-	// table) counts as reached. So does a store that can't get its encryption key, since the
-	// record may hold an answer.
+	// ModeOpen runs the handler without protection instead of answering 503: a retry may
+	// run the handler again. A store that definitely refuses the call (access denied, no
+	// such table) counts as reached. A store that can't get its encryption key counts as
+	// reached too, since the record may hold an answer.
 	ModeOpen
 	// ModeOff runs each handler without protection and never calls the store, which may
 	// then be nil.
@@ -57,11 +57,11 @@ const (
 	// most five seconds.
 	InFlightRefuse InFlightMode = iota
 	// InFlightWait waits for the other attempt's answer and replays it. The wait lasts at
-	// most ten seconds, and no longer than this request's time; then the answer is 409. If
-	// the other attempt fails, this attempt runs.
+	// most ten seconds, and at most as long as this request has time; after the wait the
+	// answer is 409. If the other attempt fails, this attempt runs.
 	InFlightWait
 	// InFlightAccept answers 202 with the Location of a status resource
-	// ([Options.StatusURL]). Once the other attempt is done, the status resource returns its
-	// answer.
+	// ([Options.StatusURL]). Once the other attempt is done, the status resource returns
+	// that attempt's answer.
 	InFlightAccept
 )

@@ -16,17 +16,17 @@ import (
 
 // Settlement is an operator's decision about a stuck operation. The zero Settlement allows
 // another try. Set at most one of Answer, Result, NotMade, RiskTwice and Ask: Settle
-// refuses two of them.
+// refuses more than one.
 type Settlement struct {
 	// Answer ends a stuck operation, or an open operation that no attempt holds. Later
-	// requests replay Answer for the retention in the record, which comes from the program
-	// that last took the operation. Staged jobs are still delivered.
+	// requests get Answer as a replay for the retention stored in the record: the retention
+	// of the program that last took the operation. Staged jobs are still delivered.
 	Answer *Response
 
 	// Result is the result, as JSON, of a call with an unknown outcome: the call of a
 	// [NotIdempotent] phase, or of a phase whose provider may have forgotten the key
 	// ([Remembers]). NotMade means that the call had no effect. An operation with such a
-	// call needs Result, NotMade, RiskTwice or Ask for another try.
+	// call is tried again only after Result, NotMade, RiskTwice or Ask.
 	Result  json.RawMessage
 	NotMade bool
 
@@ -43,16 +43,17 @@ type Settlement struct {
 	// since, Settle refuses the decision. The zero Ticket accepts the record as it is.
 	Seen jobs.Ticket
 
-	// By names the operator, for the record: at most 256 bytes, "" if unknown.
+	// By is the operator's name, to be stored in the record: at most 256 bytes, "" if
+	// unknown.
 	By string
 }
 
 // Settle carries out an operator's decision about the stuck operation pk. Settle returns
-// [jobs.ErrMoved] if the operation is not stuck (an Answer may also end an abandoned
-// operation), [ErrResult] if the decision doesn't fit or contradicts itself,
-// [store.ErrUnknown] as [Engine.EndLease] does, and the store's errors. The record keeps
-// the decision, its author and its time. After Settle, the client and the completer may
-// continue as if an attempt had released the operation.
+// [jobs.ErrMoved] if the operation is not stuck; an Answer may also end an abandoned
+// operation. Settle returns [ErrResult] if the decision doesn't fit or contradicts itself,
+// [store.ErrUnknown] in the same case as [Engine.EndLease], and otherwise the store's
+// errors. The record stores the decision, its author and its time. After Settle, the client
+// and the completer may continue as if an attempt had released the operation.
 func (e *Engine) Settle(ctx context.Context, pk string, s Settlement) error {
 	decision := state.Settlement{Answer: s.Answer, Result: s.Result, NotMade: s.NotMade, RiskTwice: s.RiskTwice, Ask: s.Ask, By: s.By}
 	var seen *jobs.Ticket
@@ -81,15 +82,15 @@ func (e *Engine) Settle(ctx context.Context, pk string, s Settlement) error {
 	})
 }
 
-// EndLease ends the lease of the attempt that holds the operation of the ticket seen.
-// EndLease is for an operator who knows that the attempt will not come back: the client's
-// retry can then continue at once. An attempt that still works can write nothing more, but
-// its calls may still go out.
+// EndLease ends the lease of the attempt that holds an operation. seen is a ticket for the
+// operation. EndLease is for an operator who knows that the attempt will not come back: the
+// client's retry can then continue at once. An attempt that still works can no longer
+// write, but its calls to other systems may still be sent.
 //
 // EndLease returns [jobs.ErrMoved] and changes nothing if the record has been written since
 // seen was made, or if no attempt holds the operation. EndLease returns [store.ErrUnknown]
 // if the store gave no answer and the record can't show whether the lease was ended. The
-// record keeps by, the operator's name.
+// record stores by, the operator's name.
 func (e *Engine) EndLease(ctx context.Context, seen jobs.Ticket, by string) error {
 	return e.core.decide(ctx, "end lease", seen.PK, &seen, func(rec *store.Record, now time.Time) (*store.Record, error) {
 		return fitting(state.LeaseEnded(rec, now, by))
@@ -99,15 +100,16 @@ func (e *Engine) EndLease(ctx context.Context, seen jobs.Ticket, by string) erro
 // Loss says which losses an operator accepts; [Engine.Forget] refuses the others.
 type Loss = state.Loss
 
-// Forget frees the key of the operation of the ticket seen: the record expires, and the
-// next request with the key is another operation with other derived keys. Unless accepted
-// allows the loss, Forget refuses an operation that is held by an attempt, or has committed
-// work, calls in doubt or undelivered jobs. Forget returns the same errors as EndLease.
+// Forget frees the key of an operation. seen is a ticket for the operation. The record
+// expires, and the next request with the key is another operation with other derived keys.
+// Forget refuses operations that are held by an attempt, or have committed work, calls in
+// doubt or undelivered jobs, except if accepted allows that loss. Forget returns the same
+// errors as EndLease.
 //
 // Forget also returns the ids of the undelivered jobs that it has removed from the record.
 // No ticket, sweep, redrive or later claim finds these jobs in the record. A delivery that
-// is under way goes on. A drain that is behind may still deliver such a job from the
-// table's stream, unless the job is parked or has a time.
+// has begun continues. A drain that is behind may still deliver such a job from the table's
+// stream, unless the job is parked or has a time.
 func (e *Engine) Forget(ctx context.Context, seen jobs.Ticket, by string, accepted Loss) (lost []string, _ error) {
 	err := e.core.decide(ctx, "forget", seen.PK, &seen, func(rec *store.Record, now time.Time) (*store.Record, error) {
 		lost = nil
@@ -122,9 +124,10 @@ func (e *Engine) Forget(ctx context.Context, seen jobs.Ticket, by string, accept
 	return lost, nil
 }
 
-// Erase removes caller and answer from the record of the finished operation of the ticket
-// seen, when a person demands erasure. The key stays taken until the record expires: a
-// retry gets 410 ([ErrNotKept]), and another request with the key gets 422.
+// Erase removes the caller and the answer from the record of a finished operation, when a
+// person demands erasure. seen is a ticket for the operation. The key stays taken until the
+// record expires: a retry gets 410 ([ErrNotKept]), and another request with the key gets
+// 422.
 //
 // Erase returns [jobs.ErrMoved] if the record has been written since seen was made, or if
 // the operation isn't finished, has undelivered jobs, or is erased already. Erase returns
@@ -195,10 +198,10 @@ func (a *attempt) readsClosed(ctx context.Context, until time.Time) (*store.Reco
 	return rec, nil
 }
 
-// MarkStuck marks an abandoned operation as stuck if its request isn't stored, so that no
-// completer can finish it. If nothing was done under the key, MarkStuck frees the key
-// instead, and returns [jobs.ErrMoved]. Other errors are those of [Engine.Resume]. Unlike
-// Resume, MarkStuck accepts the operations of any handler.
+// MarkStuck marks an abandoned operation as stuck if the operation's request isn't stored:
+// no completer can finish such an operation. If nothing was done under the key, MarkStuck
+// frees the key instead, and returns [jobs.ErrMoved]. Other errors are those of
+// [Engine.Resume]. Unlike Resume, MarkStuck accepts the operations of any handler.
 func (e *Engine) MarkStuck(ctx context.Context, t jobs.Ticket, why string) error {
 	a, rec, err := e.core.pickUp(ctx, t)
 	if err != nil {

@@ -34,33 +34,34 @@ type Options struct {
 	// record is refused ([ErrUnprotected]). Default: ModeEnforce.
 	Mode Mode
 
-	// Namespace separates applications that share a table. Every partition key
-	// contains the namespace, so a change makes all earlier keys new. At most 64
-	// letters, digits, "-", "_" and ".". Default: none.
+	// Namespace separates applications that share a table. Every partition key contains the
+	// namespace, so after a change of Namespace all earlier keys count as new. Namespace
+	// has at most 64 letters, digits, "-", "_" and ".". Default: none.
 	Namespace string
 
 	// Function names the program that runs this engine's operations, and is stored in each
 	// record. Only a completer that acts for this function completes an operation without
 	// the client ([Engine.Resume]), so Resumable needs a Function. Give different names to
-	// aliases that are separate applications on one table. At most 256 bytes. Default:
-	// AWS_LAMBDA_FUNCTION_NAME, which Lambda sets; none elsewhere.
+	// aliases that are separate applications on one table. Function has at most 256 bytes.
+	// Default: AWS_LAMBDA_FUNCTION_NAME, which Lambda sets; none elsewhere.
 	Function string
 
-	// Retention is how long a finished operation is replayed, and an unfinished key is
-	// remembered. Choose a Retention longer than clients retry, because a later retry runs
-	// anew. At least an hour. Default: 24 hours.
+	// Retention is how long the answer of a finished operation is replayed, and how long
+	// the key of an unfinished operation is remembered. Choose a Retention longer than
+	// clients retry, because a later retry runs anew. Retention is at least an hour.
+	// Default: 24 hours.
 	Retention time.Duration
 
 	// Lease is how long an attempt holds its key if its context has no deadline. With a
 	// deadline, the lease ends at the deadline. If a handler works past its deadline and is
 	// not killed (on Lambda Managed Instances, in a container, under net/http), the engine
-	// renews the lease. Each renewal is one write and adds a Lease. After 15 minutes of
-	// renewals the next attempt takes over, even if the handler is still running. More than
-	// half a second. Default: 30 seconds.
+	// renews the lease. Each renewal costs one write and extends the lease by the time
+	// Lease. After 15 minutes of renewals the next attempt takes over, even if the handler
+	// is still running. Lease is more than half a second. Default: 30 seconds.
 	Lease time.Duration
 
 	// LeaseMargin is added to every lease, since a timeout may kill a process late, and
-	// clocks differ. At least a second. Default: 2 seconds.
+	// clocks differ. LeaseMargin is at least a second. Default: 2 seconds.
 	LeaseMargin time.Duration
 
 	// Methods are the HTTP methods that use keys. Requests with other methods pass
@@ -82,11 +83,11 @@ type Options struct {
 	// for callers under [OneScope], 22.
 	MinKey int
 
-	// KeyFrom finds the key elsewhere than in the header, such as in a form or in a body. A
-	// key from KeyFrom replaces the key in the header, since a browser may add a header of
-	// its own to each submission of a form. If KeyFrom returns [ErrKeyMissing], the engine
-	// uses the header. Any other error refuses the request before its record is read.
-	// KeyFrom may set [Request.Same] and [Request.Unread].
+	// KeyFrom finds the key in another place than the header, such as in a form or in a
+	// body. A key from KeyFrom replaces the key in the header, since a browser may add a
+	// header of its own to each submission of a form. If KeyFrom returns [ErrKeyMissing],
+	// the engine uses the header. Any other error refuses the request before its record is
+	// read. KeyFrom may set [Request.Same] and [Request.Unread].
 	KeyFrom func(*Request) (string, error)
 
 	// InFlight decides how to answer a request while another attempt holds its key.
@@ -102,14 +103,15 @@ type Options struct {
 	// request's verified Identity; without an Identity, a keyed request is refused
 	// (ErrScope) unless [OneScope] is set.
 	//
-	// If the request has no caller, return an empty scope or an error that matches ErrScope.
-	// If the caller can't be found now, return another error. Both refuse the request before
-	// anything is stored, since an unknown caller may be anybody. Only under [Former] do
-	// they differ: there, a request without a caller is not refused.
+	// If the request has no caller, return an empty scope or an error that matches
+	// ErrScope. If the caller can't be found now, return another error. In both cases the
+	// request is refused before anything is stored, since an unknown caller may be anybody.
+	// The cases differ only while [Former] is set: a request without a caller is then not
+	// refused.
 	Scope func(ctx context.Context, r *Request) (string, error)
 	// CallerFromOp says that the handlers take the caller from [Op.Caller] and never from a
 	// header: a completer's request has no header that names the caller. Resumable needs
-	// CallerFromOp if Scope is set, with [OneScope], and for requests with a
+	// CallerFromOp in three cases: Scope is set, [OneScope] is set, or a request has a
 	// [Request.Scope].
 	CallerFromOp bool
 
@@ -128,25 +130,27 @@ type Options struct {
 	Quota Quota
 
 	// Stored decides whether an answer of the handler is stored and replayed. Stored gets
-	// the answer with all its headers, under canonical names; it must not change the answer,
-	// and must be safe for concurrent use. If Stored returns false and nothing was done
-	// under the key, the answer is given once and the key becomes free. If something was
-	// done, the answer is withheld ([ErrUnfinished]). Answers of [Respond] and [Finish] are
-	// always stored. Adapters whose answers have no status pass 200. Default: DefaultStored.
+	// the answer with all its headers, under canonical names; it must not change the
+	// answer, and must be safe for concurrent use. If Stored returns false and nothing was
+	// done under the key, the answer is given once and the key becomes free. If something
+	// was done, the answer is withheld ([ErrUnfinished]). Answers of [Respond] and [Finish]
+	// are always stored. Adapters whose answers have no status pass the status 200 to
+	// Stored. Default: DefaultStored.
 	Stored func(Response) bool
 	// StoreHeaders lists response headers to store besides Content-Type, Location and
 	// similar headers. New refuses headers that carry secrets.
 	StoreHeaders []string
 	// MaxBody is the largest response body to store, in bytes. If an answer's body is
 	// larger, the engine stores only the status; a retry gets ErrNotKept and never runs the
-	// handler again. At most 6 MiB. Default: 256 KiB.
+	// handler again. MaxBody is at most 6 MiB. Default: 256 KiB.
 	MaxBody int
 	// MaxRequest is the largest request body that Middleware reads, in bytes. With
 	// Resumable, MaxRequest limits only the body of a new request, and Middleware reads at
 	// least 10 MiB, so that a request with a known key gets its answer. A larger body is
-	// refused: by [ErrTooLarge] in a new request, by [ErrIncomparable] if the key is known
-	// and the body isn't read. Storing a request costs a write unit for each KB (two above 4
-	// KB), even if the handler then refuses the request. At most 10 MiB with Resumable.
+	// refused: with [ErrTooLarge] in a new request, with [ErrIncomparable] if the key is
+	// known and the body isn't read. Storing a request costs a write unit for each KB of
+	// the request, or two for each KB if the request has more than 4 KB, even if the
+	// handler then refuses the request. With Resumable, MaxRequest is at most 10 MiB.
 	// Default: 10 MiB; with Resumable 256 KiB.
 	MaxRequest int
 
@@ -159,11 +163,11 @@ type Options struct {
 	Resumable bool
 	// CallsOut says that every handler calls another system ([Foreign]) before it answers.
 	// The claim then records that a call follows, which saves the write before the first
-	// Foreign. In turn, the engine treats an answer without a call as an answer that hides a
-	// call: if an earlier attempt died at any point, such an answer is withheld, and after
-	// MaxTries the operation waits for people. So leave CallsOut off for two kinds of
-	// handlers: those that may answer without a call, and those whose first call is never
-	// repeated ([NotIdempotent], or [Remembers] of zero).
+	// Foreign. The price: if an earlier attempt died, at any point, the engine assumes that
+	// the attempt made a call. The engine then withholds an answer given without a call,
+	// and after MaxTries the operation waits for people. So leave CallsOut off for two
+	// kinds of handlers: those that may answer without a call, and those whose first call
+	// is never repeated ([NotIdempotent], or [Remembers] of zero).
 	CallsOut bool
 	// InputHeaders lists request headers to store with a Resumable request, besides
 	// Content-Type. New refuses headers that carry secrets.
@@ -175,9 +179,9 @@ type Options struct {
 	// Problem makes the answers that the engine gives in place of the handler.
 	// Default: ProblemJSON.
 	Problem func(Problem) Response
-	// CORS lists the other origins whose pages may read the answers that the engine gives in
-	// place of the handler. Default: none. Leave it empty if a middleware or gateway before
-	// the engine adds the headers.
+	// CORS lists the other origins whose pages may read the answers that the engine gives
+	// in place of the handler. Default: none. Leave CORS empty if a middleware or gateway
+	// before the engine adds the headers.
 	CORS  CORS
 	rules rules // of a preset
 

@@ -16,22 +16,23 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// Atomic runs fn and commits, all or nothing, the writes and jobs that fn gave to its [Tx],
-// together with fn's result as the recovery point name. If an earlier attempt has committed
-// this phase, Atomic returns the stored result and fn doesn't run.
+// Atomic runs fn, and commits fn's result together with the writes and jobs that fn gave to
+// its [Tx]: all of them or nothing. The commit is a recovery point, called name. If an
+// earlier attempt has committed this phase, Atomic returns the stored result and fn doesn't
+// run.
 //
-// fn must have no effect besides its calls of tx. After a conflict ([ErrConflict]) fn runs
-// again on fresh reads, for a few seconds. So fn may run many times: it returns its result
-// and assigns nothing outside. If a user-supplied condition is false, Atomic returns
-// [ErrCondition] and doesn't try again.
+// fn must have no effect except through tx. After a conflict ([ErrConflict]) fn runs again
+// on fresh reads, for a few seconds. So fn may run many times: it must return its result,
+// and must not assign to variables outside of fn. If a user-supplied condition is false,
+// Atomic returns [ErrCondition] and doesn't try again.
 //
 // The result must survive JSON: if JSON leaves out a field with data, at any depth, Atomic
 // refuses the result before anything commits ([ErrResult]). Even the first run returns the
 // value that a later attempt would get.
 //
-// Names are stable: a phase that is renamed, repeated, reordered, nested or left out, or
-// overlaps another phase, fails with [ErrPhaseOrder] and never restarts anything. After a
-// failed phase, later phases return [ErrPhaseFailed], and the handler's answer is not
+// Names must stay the same: a phase that is renamed, repeated, reordered, nested or left
+// out, or overlaps another phase, fails with [ErrPhaseOrder], and nothing runs again. After
+// a failed phase, later phases return [ErrPhaseFailed], and the handler's answer is not
 // stored unless [Respond] made it.
 //
 // If fn returns an answer made by [Respond], the answer is committed together with
@@ -47,7 +48,7 @@ func Atomic[T any](ctx context.Context, name string, fn func(context.Context, *T
 // Before fn runs, all earlier results are committed, and one write says that a call follows
 // (see [Options.CallsOut]). After that write the record is kept until the operation ends.
 // If the context is over after the write, fn doesn't run ([ErrNoTime]). fn runs once in
-// each attempt: after a conflict that may pass, the engine repeats only the commit. fn's
+// each attempt: after a temporary conflict, the engine repeats only the commit. fn's
 // context ends when fn returns, or as soon as the [Tx] refuses something.
 //
 // If the process dies before the commit, the next attempt calls again with the same key, as
@@ -59,8 +60,8 @@ func Atomic[T any](ctx context.Context, name string, fn func(context.Context, *T
 // ([ErrDeliveryKey]): under the next delivery's key the call would be a different call.
 //
 // Foreign takes neither writes nor jobs ([ErrWrite]). If the provider ([LookUp]) or people
-// say how the call ended, fn doesn't run, and fn's writes and jobs would be lost. Hand them
-// to a following [Atomic] or to [Finish].
+// say how the call ended, fn doesn't run, and fn's writes and jobs would be lost. Give
+// writes and jobs to a following [Atomic] or to [Finish].
 //
 // An error of fn fails the phase and keeps the key's record; the client is told to retry
 // with the same key. See [NotIdempotent] for systems without keys.
@@ -144,20 +145,21 @@ func SafeToRetry(err error) error {
 // PhaseOption is an option of [Foreign].
 type PhaseOption func(*step)
 
-// NotIdempotent is for a system without idempotency keys. The engine commits the begin of
-// the call before the call. After that the operation continues only with a result, or with
-// an error wrapped by [SafeToRetry]. Any other error, or the death of the process, leaves
-// the outcome unknown: the operation is stuck, and a human settles it. Only a SafeToRetry
-// error or a human's decision allows another call. The phase's Tx accepts neither writes
-// nor jobs ([ErrWrite]): people must be able to record the outcome whatever else is stored.
+// NotIdempotent is for a system without idempotency keys. Before the call, the engine
+// commits that the call begins. After that the operation continues only with a result, or
+// with an error wrapped by [SafeToRetry]. Any other error, or the death of the process,
+// leaves the outcome unknown: the operation is stuck, and a human settles it. Only a
+// SafeToRetry error or a human's decision allows another call. The phase's Tx accepts
+// neither writes nor jobs ([ErrWrite]): people must be able to record the outcome whatever
+// else is stored.
 func NotIdempotent() PhaseOption { return func(s *step) { s.intent = true } }
 
 // Remembers sets how long the called system remembers a key. Default: 24 hours. Samekey
-// trusts this time minus an hour (minus a quarter, if a quarter is less than an hour). The
+// relies on this time minus an hour, or minus a quarter of the time if that is less. The
 // time begins with the first attempt that may have made the call. Within the time, Samekey
 // repeats a call that may have been made. Later the provider would treat the call as new,
 // so the outcome is unknown, as for a [NotIdempotent] call: the operation is stuck and
-// waits for people. With zero or less, a call that may have been made is never repeated.
+// waits for people. If d is zero or less, a call that may have been made is never repeated.
 func Remembers(d time.Duration) PhaseOption {
 	return func(s *step) { s.memory = trusted(d) }
 }
@@ -173,7 +175,8 @@ func trusted(memory time.Duration) time.Duration { return memory - min(time.Hour
 //
 // The hash is recorded with the write before the call, or when the attempt fails in the
 // call. The first call under [Options.CallsOut] has no such write: if the process dies in
-// that call, the hash is missing. So don't rely on Sends to send uncommitted data.
+// that call, the hash is missing. So commit the data of a call in an earlier phase: Sends
+// doesn't always detect a change.
 func Sends(service string, v any, steps ...string) PhaseOption {
 	return func(s *step) { s.sends = append(s.sends, send{service, steps, v}) }
 }

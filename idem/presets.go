@@ -8,8 +8,8 @@ import (
 )
 
 // Stripe sets the contract of Stripe's API v2: keys on POST and DELETE, kept for 30 days;
-// failures run again; errors have Stripe's shape. A DELETE without a key passes, since
-// Stripe's clients send no key on paths that begin with /v1/.
+// after a failure, a retry runs the handler again; errors have Stripe's shape. A DELETE
+// without a key passes, since Stripe's clients send no key on paths that begin with /v1/.
 func Stripe(o *Options) {
 	o.Retention = 30 * 24 * time.Hour
 	o.Methods = []string{http.MethodPost, http.MethodDelete}
@@ -43,11 +43,11 @@ func IETF(o *Options) {
 // 24 hours or longer; errors in ACP's flat shape; and the request's Request-Id in the
 // answers. The same key on another path is another operation.
 //
-// The query counts. Bodies are compared as JSON values: the order of members and the
-// spelling of numbers and texts don't count (1.0 is exactly 1); a null differs from an
-// absent member. ACP refuses three kinds of bodies (ErrRequest): a body that isn't JSON; a
-// body of more than 1 MiB; and a body with two members of one name, in any case, which two
-// parsers may read differently.
+// The query is compared. Bodies are compared as JSON values: the order of members and the
+// spelling of numbers and texts make no difference (1.0 is exactly 1); a null differs from
+// an absent member. ACP refuses three kinds of bodies (ErrRequest): a body that isn't JSON;
+// a body of more than 1 MiB; and a body with two members of the same name (ignoring case),
+// which two parsers may read differently.
 func ACP(o *Options) {
 	commerce(o, func(r *Request) ([]byte, error) { return exactJSON(r.Body) }, "acp")
 	o.Retention = 24 * time.Hour
@@ -56,10 +56,10 @@ func ACP(o *Options) {
 }
 
 // UCP sets the contract of the Universal Commerce Protocol: required keys of at least 22
-// characters on POST and PUT, kept for 48 hours; another Retention is at least 24 hours.
-// The same key on another path is another operation. The query counts, and bodies are
-// compared by the SHA-256 of their bytes. If a key comes with another body or query, the
-// answer is 409. New refuses [ModeOpen] and [ModeOff].
+// characters on POST and PUT, kept for 48 hours. If you set another Retention, it must be
+// at least 24 hours. The same key on another path is another operation. The query is
+// compared, and bodies are compared by the SHA-256 of their bytes. If a key comes with
+// another body or query, the answer is 409. New refuses [ModeOpen] and [ModeOff].
 func UCP(o *Options) {
 	commerce(o, func(r *Request) ([]byte, error) { return r.Body, nil }, "ucp")
 	o.Retention = 48 * time.Hour
@@ -135,8 +135,9 @@ func (r *rules) validate(o *Options) error {
 //
 // Callers who share the scope see each other's answers if they know the key and the
 // request, so their keys must be random: at least 22 characters, unless [Options.MinKey] is
-// set. They have a status resource only if [Options.StatusURL] is set: anybody who knows a
-// key then sees its answer there. Each caller with a verified identity keeps a separate
-// scope, and so does each tenant. OneScope has no effect beside [Options.Scope]. With
-// [Options.Resumable] the handlers must not look for a token: see [Options.CallerFromOp].
+// set. These callers have a status resource only if [Options.StatusURL] is set: anybody who
+// knows a key then sees its answer there. Each caller with a verified identity keeps a
+// separate scope, and so does each tenant. OneScope has no effect if [Options.Scope] is
+// set. With [Options.Resumable] the handlers must not look for a token: see
+// [Options.CallerFromOp].
 func OneScope(o *Options) { o.oneScope = true }

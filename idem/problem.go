@@ -12,8 +12,8 @@ import (
 // Problem describes an answer that the engine gives in place of the handler.
 type Problem struct {
 	Status     int           // HTTP status
-	Code       string        // stable, for machines
-	Title      string        // the same for every occurrence
+	Code       string        // stable name of the problem, for machines
+	Title      string        // short text, the same for every occurrence
 	Detail     string        // advice for the client
 	RetryAfter time.Duration // 0 = no Retry-After
 	Err        error         // the cause, for Options.Problem; not for clients

@@ -13,14 +13,14 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// Quota limits the new operations of callers; see [Options.Quota]. Package
-// idem/quota implements it. A Quota is safe for concurrent use.
+// Quota limits the new operations of callers; see [Options.Quota]. Package idem/quota
+// implements it. A Quota must be safe for concurrent use.
 type Quota interface {
-	// Begin is called before each claim, and takes the place that a new operation needs. A
-	// wait above zero means that the caller's quota is used up for that long. An error means
-	// that the quota could not be read. In both cases the engine looks for the record of the
-	// key: a known key is served as always. A new operation is refused, by ErrQuota after a
-	// wait and by ErrUnavailable after an error.
+	// Begin is called before each claim, and reserves a place for a new operation. A wait
+	// above zero means that the caller's quota is used up for that long. An error means
+	// that the quota could not be read. In both cases the engine looks for the record of
+	// the key: a known key is served as always. A new operation is refused: with ErrQuota
+	// if Begin returned a wait, with ErrUnavailable if Begin returned an error.
 	//
 	// If Begin returns neither a wait nor an error, the engine calls end exactly once,
 	// unless end is nil. The engine calls end as soon as the key turns out to be known, or
@@ -45,12 +45,12 @@ type QuotaRequest struct {
 
 // QuotaUse describes the use of a place in a [Quota].
 type QuotaUse struct {
-	// New reports whether a new operation began. If not, the place was not needed:
+	// New reports whether a new operation began. If New is false, the place was not needed:
 	// the key was known, or the claim failed.
 	New bool
 	// Bytes estimates the size of the operation's record, with its answer, before
-	// compression; 0 if New is false. If work of the operation continues after the attempt,
-	// the record may grow further.
+	// compression; 0 if New is false. If the operation continues after the attempt, the
+	// record may grow further.
 	Bytes int64
 }
 

@@ -46,7 +46,7 @@ type Request struct {
 	// stores Snapshot unchanged.
 	Snapshot []byte
 	Method   string
-	Path     string      // as the client sent the path, in one spelling, without a stage
+	Path     string      // the path that the client sent, in one spelling, without a stage
 	Query    string      // raw, without "?"
 	Route    string      // the matched pattern, for people; never a path, which may name a person
 	Host     string      // the requested host; "" means the Host in Header
@@ -59,15 +59,16 @@ type Request struct {
 	Same []byte
 
 	// Unread is the reason why the adapter, or [Options.KeyFrom], can't read the content of
-	// the request: the content can't be decoded, is too large, or lacks the part for Same. A
-	// request with Unread begins nothing. If its key is known, the request is refused with
-	// [ErrIncomparable], and otherwise with Unread. Nil means that the content is read.
+	// the request: the content can't be decoded, is too large, or lacks the part for Same.
+	// A request with Unread never begins an operation. If the key is known, the request is
+	// refused with [ErrIncomparable], and otherwise with Unread. Nil means that the content
+	// is read.
 	Unread error
 
 	// Handler names the code that serves the request. The record stores Handler, and only
-	// that handler completes the operation ([Engine.Resume]). Adapters set Handler. If its
-	// Function is empty, [Options.Function] is used. When a request runs again from its
-	// record, Handler comes from the record.
+	// that handler completes the operation ([Engine.Resume]). Adapters set Handler. If
+	// Handler.Function is empty, [Options.Function] is used. When a request runs again from
+	// its record, Handler comes from the record.
 	Handler store.HandlerID
 	// ReadFirst says that the source marks the request as a repetition, such as by the
 	// receive count of a message. The engine then reads the record before it claims the key.
@@ -81,15 +82,16 @@ type Request struct {
 	DeliveryKey bool
 	// Redelivered means that the source repeats the request until the request is done. No
 	// completer is needed, so an engine with [Options.Resumable] doesn't store the request.
-	// [KeyGenerate] makes no key.
+	// [KeyGenerate] makes no key for the request.
 	Redelivered bool
 
 	// Asynchronous means that nobody waits for the answer, and that the source repeats the
 	// request only a few times, soon after a failure. So if another attempt holds the key,
-	// the request waits for the end of that attempt's lease, whatever [Options.InFlight] is.
-	// The wait uses the request's own time. If too little time is left after the wait (less
-	// than 30 seconds, and less than a tenth of the time at its begin), the request is
-	// refused as in flight and left to the source's next retry. Adapters set Asynchronous.
+	// the request waits for the end of that attempt's lease, whatever [Options.InFlight]
+	// is. The wait uses the request's own time. If too little time is left after the wait
+	// (less than 30 seconds, and less than a tenth of the time that the request began
+	// with), the request is refused as in flight and left to the source's next retry.
+	// Adapters set Asynchronous.
 	Asynchronous bool
 
 	// Trace is the trace context that came with a message, for [Options.Tracer]. Adapters
@@ -102,13 +104,13 @@ type Request struct {
 	Answer func(v any) (Response, error)
 }
 
-// Identity is a request's sender, as verified in front of the handler.
+// Identity is a request's sender, verified in front of the handler.
 type Identity = store.Identity
 
-// Facts are verified facts about a request, from in front of the handler. A fact may name a
-// program, a group of programs, or a person: only the application knows which. A function
-// in [Options.Scope] can make a fact the caller; package lambda has such functions, named
-// below. Except for Claims, no fact holds a secret.
+// Facts are facts about a request that were verified in front of the handler. A fact may
+// name a program, a group of programs, or a person: only the application knows which. A
+// function in [Options.Scope] can make a fact the caller; package lambda has such
+// functions, named below. Except for Claims, no fact holds a secret.
 type Facts struct {
 	// Session is the ARN of an IAM session, such as that of an assumed role:
 	// lambda.RoleScope, lambda.SessionScope.

@@ -20,8 +20,8 @@ import (
 // ResumeOptions are options of [Engine.Resume].
 type ResumeOptions struct {
 	// Handlers lists the present and former names of the handlers that fn can run. An empty
-	// Function means [Options.Function]. Default: the handler without a name, of
-	// Options.Function.
+	// Function means [Options.Function]. Default: the handler of Options.Function that has
+	// no name.
 	Handlers []store.HandlerID
 	// Tenant is the tenant of this process, if its platform isolates tenants.
 	Tenant string
@@ -29,19 +29,20 @@ type ResumeOptions struct {
 
 // Resume takes over an abandoned operation and finishes it with the request stored in the
 // record ([Options.Resumable]). Completers call Resume; a client's retry doesn't need
-// Resume. fn gets the stored request. Its Handler says which of [ResumeOptions.Handlers]
-// must run, and fn may set its Answer. Resume treats the results of fn as [Engine.Do] does.
+// Resume. fn gets the stored request. The request's Handler says which of
+// [ResumeOptions.Handlers] must run. fn may set the request's Answer. Resume treats the
+// results of fn as [Engine.Do] does.
 //
 // A nil error means that the operation now has its answer. Four errors mean that nothing
 // has changed: [jobs.ErrMoved] (nothing is left to do), [ErrInFlight] (the lease has not
 // ended, see RetryAfter), [jobs.ErrNotMine] (the operation belongs to another handler or
 // tenant) and [ErrNotKept] (the stored request is missing or unreadable). After ErrNotKept,
-// a retry of the client can still finish the operation. If none comes within the retention
-// after the last attempt, the operation is stuck.
+// a retry of the client can still finish the operation. If no retry comes within the
+// retention after the last attempt, the operation is stuck.
 //
 // [ErrStuck] means that [Options.MaxTries] tries have failed and the operation waits for an
 // operator. Any other error is a failed try: the record is released, and a later ticket may
-// succeed. The handler's own error is included as text.
+// succeed. The returned error contains the handler's own error as text.
 func (e *Engine) Resume(ctx context.Context, t jobs.Ticket, fn func(context.Context, *Request) (Response, error), optFns ...func(*ResumeOptions)) (Result, error) {
 	began := time.Now()
 	a, err := e.core.unattended(ctx, t.PK)

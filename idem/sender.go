@@ -18,9 +18,9 @@ type verifiedKey struct{}
 
 // WithSender returns a context that carries r's verified sender: Identity, Facts and
 // Tenant. An [Engine.Middleware] or [Engine.StatusHandler] inside of a handler uses this
-// sender, since it gets only an http.Request. An empty Identity means that nobody has
-// verified the sender. Adapters call WithSender for handlers without an engine. Engines
-// pass on the sender themselves, also for requests on which they don't act.
+// sender, since an http.Request contains no verified sender. An empty Identity means that
+// nobody has verified the sender. Adapters call WithSender for handlers without an engine.
+// Engines pass on the sender themselves, also for requests on which they don't act.
 func WithSender(ctx context.Context, r *Request) context.Context {
 	return context.WithValue(ctx, verifiedKey{}, r.sender())
 }

@@ -15,12 +15,12 @@ import (
 )
 
 // Serve is [Engine.Do] with the HTTP contract: Serve finds the key in the header, passes
-// other methods, and turns every refusal into an answer. Adapters and [Engine.Middleware]
-// use Serve.
+// requests with methods that aren't in [Options.Methods], and turns every refusal into an
+// answer. Adapters and [Engine.Middleware] use Serve.
 //
-// Serve returns an error only if the request passed: fn's own error. Serve answers a panic
-// of fn like an error, and returns the panic's value in Result.Panic. Two panics continue:
-// http.ErrAbortHandler, and any panic if the request passed.
+// Serve returns an error only if the request passed: the error that fn returned. Serve
+// answers a panic of fn like an error, and returns the panic's value in Result.Panic. Two
+// panics continue: http.ErrAbortHandler, and any panic if the request passed.
 func (e *Engine) Serve(ctx context.Context, r Request, fn func(context.Context) (Response, error)) (Result, error) {
 	c, a := contract{e.core}, e.core.attempt()
 	a.ask.request = r

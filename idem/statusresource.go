@@ -13,16 +13,16 @@ import (
 )
 
 // Status returns the state of the operation of r's key, without running anything. If the
-// operation is done, Status returns its answer as a replay. While an attempt holds the
-// operation, or if a completer finishes it, Status returns 202 with the recovery point.
+// operation is done, Status returns the stored answer as a replay. While an attempt holds
+// the operation, or if a completer finishes it, Status returns 202 with the recovery point.
 // Otherwise Status returns an error: [ErrStuck], [ErrNotKept], [ErrKeyUnknown], or
 // [ErrUnfinished] if nobody works on the operation until its client sends the request
 // again.
 //
-// r needs its Key and the data that determine its scope: only the sender of the request
-// sees the operation. Status compares no fingerprint, since r is another request than the
-// operation's. So for the callers of [OneScope] every key is unknown, unless
-// [Options.StatusURL] is set: then anybody who knows a key may see its answer.
+// r needs a Key and the data that determine the scope: only the sender of the operation's
+// request sees the operation. Status compares no fingerprint, since r isn't the operation's
+// request. So for the callers of [OneScope] Status reports every key as unknown, unless
+// [Options.StatusURL] is set: then anybody who knows a key may see the key's answer.
 func (e *Engine) Status(ctx context.Context, r Request) (Result, error) {
 	if err := checkKey(r.Key, true); err != nil {
 		return Result{}, &Error{Op: "key", Err: err}

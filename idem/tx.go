@@ -18,10 +18,10 @@ import (
 // as dynamo.Put.
 type Write = store.Write
 
-// Tx collects the writes and jobs of one run of a phase. They take effect together with the
-// recovery point, or not at all. Each run gets a new Tx. A Tx is safe for concurrent use
-// until the phase's function returns. After that, calls are ignored, except that Key
-// panics.
+// Tx collects the writes and jobs of one run of a phase. The writes and jobs take effect
+// together with the recovery point, or not at all. Each run gets a new Tx. A Tx is safe for
+// concurrent use until the phase's function returns. Afterwards, calls of Write and Stage
+// are ignored, and Key panics.
 type Tx struct {
 	id        string                  // the operation's id
 	made      map[string]int          // calls of earlier phases, counted by name
@@ -65,8 +65,9 @@ func (tx *Tx) Write(writes ...Write) {
 // Stage adds jobs to the commit. After the commit each job is delivered at least once,
 // under an id of its own ([state.JobID]). If the phase does not commit, the jobs are never
 // delivered. Three kinds of jobs fail the phase ([ErrWrite], [store.ErrTooLarge]): a job in
-// a [Foreign]; an invalid job, without a Kind, with Args that aren't JSON or have more than
-// 250 KiB as a sink sends them; and a job that doesn't fit into the record.
+// a [Foreign]; an invalid job (without a Kind, with Args that aren't JSON, or with Args of
+// more than 250 KiB in the form that a sink sends); and a job that doesn't fit into the
+// record.
 func (tx *Tx) Stage(jobs ...Job) {
 	tx.mu.Lock()
 	defer tx.mu.Unlock()
@@ -87,11 +88,11 @@ func (tx *Tx) Stage(jobs ...Job) {
 // the same for every attempt at this operation. It is different for any other operation,
 // even for a later operation under the same client's key.
 //
-// The key is made from the operation, the service and the step. Without a step, the place
-// of the step is taken by a number: how many calls to service without a step earlier phases
-// have made. The phase's name and position don't matter, so phases can be renamed, inserted
-// and removed while operations are under way. Services and steps can't be renamed: another
-// name is another call.
+// The key is made from the operation, the service and the step. For a call without a step,
+// a number replaces the step: the number of calls without a step that earlier phases have
+// made to service. The phase's name and position don't matter, so phases can be renamed,
+// inserted and removed while operations are under way. Services and steps must not be
+// renamed: under another name, a call is another call.
 //
 // If a phase calls a service more than once, give each call a step. Two mistakes return the
 // same key again, and fail the phase ([ErrKeyReused]): a second call without a step in one

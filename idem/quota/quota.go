@@ -24,8 +24,8 @@ type Limits struct {
 	Open int
 	// Bytes is how many bytes of records a caller may have in the table. The limit counts
 	// the records that this process (with [Options.Shared]: all processes) has written
-	// within the retention. A record counts with its answer, before compression. At most
-	// half of Bytes may be written at once.
+	// within the retention. The size of a record includes the answer, before compression.
+	// At most half of Bytes may be written at once.
 	Bytes int64
 }
 
@@ -75,9 +75,9 @@ type name struct {
 	route  string
 }
 
-// New returns Buckets that limit each caller to each, over all routes. New panics if a
-// limit is negative, or if Burst is set without PerMinute: a mistake in the program, best
-// found at cold start.
+// New returns Buckets. The parameter each holds the limits of one caller over all routes.
+// New panics if a limit is negative, or if Burst is set without PerMinute: a mistake in the
+// program, best found at cold start.
 func New(each Limits, optFns ...func(*Options)) *Buckets {
 	opt := Options{Now: time.Now}
 	for _, fn := range optFns {
