@@ -151,7 +151,7 @@ func (e *core) keyless(ctx context.Context, r *Request) (acts bool, err error) {
 }
 
 // keyOptional reports whether a request with this method passes without a key. In
-// ModeObserve no request passes without a report.
+// ModeObserve it returns false, so that the request is reported.
 func (o *Options) keyOptional(method string) bool {
 	return o.Mode != ModeObserve && (o.Key == KeyOptional || slices.Contains(o.rules.optional, method))
 }

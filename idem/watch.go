@@ -28,7 +28,7 @@ type watch struct {
 type course struct {
 	own trace.Context // trace context of the attempt's outermost step, without tracestate; zero if the trace is not recorded
 
-	mu        sync.Mutex    // a phase may outlive its handler
+	mu        sync.Mutex    // needed since a phase may outlive its handler
 	operation string        // id of the operation, once known
 	point     string        // the last committed phase
 	origin    trace.Context // trace context of the operation's first attempt, if this is another attempt

@@ -46,10 +46,10 @@ func isEventStream(h http.Header) bool {
 	return strings.EqualFold(strings.TrimSpace(mediaType), "text/event-stream")
 }
 
-// releasing calls done when the response is read to its end or closed.
+// releasing makes resp call done when its body is read to the end or closed.
 func releasing(resp *http.Response, done func()) {
 	b := &releasingBody{ReadCloser: resp.Body, done: done}
-	if w, ok := resp.Body.(io.Writer); ok { // after a switch of protocols
+	if w, ok := resp.Body.(io.Writer); ok { // the protocol was switched
 		resp.Body = struct {
 			*releasingBody
 			io.Writer
@@ -78,8 +78,8 @@ func (b *releasingBody) Close() error {
 	return err
 }
 
-// discard reads a little of an unwanted response and closes the response. abort
-// ends its attempt.
+// discard reads a little of an unwanted response and closes the response. If reading takes
+// too long, discard calls abort.
 func discard(resp *http.Response, abort func()) {
 	timer := time.AfterFunc(drainTime, abort)
 	_, _ = io.CopyN(io.Discard, resp.Body, drainBytes)

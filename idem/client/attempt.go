@@ -77,7 +77,7 @@ func (o *operation) header() http.Header {
 }
 
 // exchange sends r with the base transport. For a keyed request exchange reads the answer
-// ahead, since the same answer won't come twice without the key.
+// ahead: with the key, a torn answer can be requested again.
 func (o *operation) exchange(r *http.Request) (*http.Response, error) {
 	resp, err := o.t.base.RoundTrip(r)
 	switch {

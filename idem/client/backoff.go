@@ -21,11 +21,11 @@ func backOff(n int, initial, most time.Duration) time.Duration {
 	return max(jitter, initial)
 }
 
-// spread lengthens a wait that many clients may have been told at the same
-// moment, so that they don't all return at the same moment.
+// spread lengthens a wait by a random time. A server may have told many clients the same
+// wait, and they must not all return at the same moment.
 func spread(wait, initial time.Duration) time.Duration { return wait + rand.N(initial) }
 
-// pause waits for d, or returns the reason why req was cancelled before.
+// pause waits for d, or returns the reason if req is cancelled earlier.
 func pause(req *http.Request, d time.Duration) error {
 	select {
 	case <-time.After(d):

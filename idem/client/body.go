@@ -32,8 +32,8 @@ func rewindable(req *http.Request, limit int64, must bool) (*body, error) {
 	return &body{first: req.Body, length: req.ContentLength}, nil
 }
 
-// keep reads the body into memory. If the body turns out to be too long, the body
-// continues after the bytes read, for one attempt.
+// keep reads the body into memory. A body that is too long isn't kept: it can be sent in
+// one attempt only.
 func keep(req *http.Request, limit int64, must bool) (*body, error) {
 	once := sync.OnceFunc(func() { _ = req.Body.Close() })
 	stop := context.AfterFunc(req.Context(), once) // ends a Read that hangs

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// savings is how many seconds of quiet a budget saves up.
+// savings is the number of quiet seconds after which a budget is full.
 const savings = 10
 
 // budget is a token bucket: each request adds a fraction of a token and each
@@ -24,7 +24,7 @@ func newBudget(ratio, perSecond float64) *budget {
 	return &budget{ratio: ratio, perSecond: perSecond, most: most, tokens: most, last: time.Now()}
 }
 
-// request adds the share of one logical request.
+// request adds the fraction of a token for one logical request.
 func (b *budget) request() {
 	if b == nil {
 		return

@@ -19,16 +19,16 @@ const (
 // seconds, and a request takes time to arrive.
 const lifetimeMargin = 2 * time.Second
 
-// retryAfter reads the Retry-After header: seconds or an HTTP date (RFC 9110,
-// 10.2.3). A date is relative to the server's clock, if the server sends its
-// time. wait is never negative; ok is false without a usable header.
+// retryAfter reads the Retry-After header: seconds or an HTTP date (RFC 9110, 10.2.3). A
+// date is compared with the server's time if the server sends its time. wait is never
+// negative; ok is false without a usable header.
 func retryAfter(h http.Header, now time.Time) (wait time.Duration, ok bool) {
 	value := strings.TrimSpace(h.Get("Retry-After"))
 	if value == "" {
 		return 0, false
 	}
 	if strings.Trim(value, "0123456789") == "" {
-		seconds, _ := strconv.ParseInt(value, 10, 64) // beyond an int64: the largest one
+		seconds, _ := strconv.ParseInt(value, 10, 64) // for a value beyond int64, the largest int64
 		if seconds > math.MaxInt64/int64(time.Second) {
 			return math.MaxInt64, true
 		}
@@ -41,9 +41,9 @@ func retryAfter(h http.Header, now time.Time) (wait time.Duration, ok bool) {
 	return max(at.Sub(clock(h, now)), 0), true
 }
 
-// expires reads the end of the key's lifetime. If the server sends its time, the
-// lifetime counts from the sending of the request, so that neither clock needs to
-// be right.
+// expires reads the end of the key's lifetime. If the server sends its time, expires adds
+// the lifetime to the time at which the request was sent, so that neither clock needs to be
+// right.
 func expires(h http.Header, sent time.Time) (until time.Time, ok bool) {
 	at, err := http.ParseTime(h.Get(expiresHeader))
 	if err != nil {

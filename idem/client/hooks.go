@@ -56,7 +56,7 @@ type Hooks struct {
 	JournalFailed func(context.Context, Event) // the journal could not record the answer; the caller still gets the answer
 }
 
-// tell calls hook with the common fields of all events set.
+// tell sets the common fields of ev, and calls hook.
 func (o *operation) tell(hook func(context.Context, Event), ev Event) {
 	if hook == nil {
 		return

@@ -72,8 +72,9 @@ func operationOf(req *http.Request) (name string, named bool) {
 	return name, named && !isSafe(req.Method)
 }
 
-// remember enters a named operation in the journal, or continues with the key of
-// its entry. own is the caller's key, moved is the key of the redirected request.
+// remember enters a named operation in the journal, or continues with the key of its entry.
+// own is the caller's key, moved is the key of the request that was redirected here, if
+// any.
 func (o *operation) remember(own, moved string) error {
 	now := o.t.wall()
 	o.until = now.Add(o.t.opt.KeyLifetime)
@@ -97,7 +98,7 @@ func (o *operation) remember(own, moved string) error {
 	}
 	here := moved != "" && e.Key == moved // the entry belongs to the request that was redirected here
 	switch {
-	case e.Key == "": // a journal of the caller's that has no such entry
+	case e.Key == "": // the caller's own Journal returned an empty entry
 		return fmt.Errorf("%w: the journal has no key for it", ErrMismatch)
 	case own != "" && e.Key != own:
 		return fmt.Errorf("%w: with another key", ErrMismatch)
@@ -115,9 +116,10 @@ func (o *operation) remember(own, moved string) error {
 	return nil
 }
 
-// note records an answer's news in the journal; resp is nil for a torn answer.
+// note records in the journal that the key's lifetime has changed, or that there is a final
+// answer. resp is nil if the attempt failed.
 func (o *operation) note(resp *http.Response) {
-	news := o.until.Sub(o.entry.Expires).Abs() > lifetimeMargin // the server's dates are in whole seconds
+	news := o.until.Sub(o.entry.Expires).Abs() > lifetimeMargin // smaller differences come from the server's dates, which are in whole seconds
 	settled := resp != nil && o.settles(resp)
 	if o.entry.Operation == "" || !news && !settled {
 		return

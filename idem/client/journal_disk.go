@@ -13,12 +13,13 @@ import (
 	"syscall"
 )
 
-// slack is how many lines a journal's file may have beyond twice its entries.
+// slack is how many lines a journal's file may have beyond twice its entries before it is
+// rewritten.
 const slack = 1000
 
-// realPath resolves path for later rewrites of the file: the result doesn't
-// depend on the working directory, and is no link, which a rewrite would replace
-// instead of its target.
+// realPath resolves path for later rewrites of the file. The result doesn't depend on the
+// working directory. It isn't a link, so that a rewrite doesn't replace a link instead of
+// its target.
 func realPath(path string) (string, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -72,9 +73,9 @@ func (j *FileJournal) append(l line) error {
 	// now.
 	if j.lines > 2*len(j.entries)+slack || len(j.entries) > 2*j.kept+slack {
 		if err := j.rewrite(); err != nil {
-			j.lines, j.kept = 0, len(j.entries) // the old file is still valid; try again after another slack
+			j.lines, j.kept = 0, len(j.entries) // the old file is still valid; try again after slack more lines
 		}
-		if j.broken != nil { // a line now would follow the old file's, in the new one
+		if j.broken != nil { // a line with the old file's checksum would be appended to the new file
 			return j.broken
 		}
 	}
@@ -94,8 +95,7 @@ func (j *FileJournal) append(l line) error {
 	}
 	j.at.size, j.at.sum = j.at.size+int64(len(text)), sum
 	j.lines++
-	// Only now is it certain that the line is in the file that the next process will
-	// read.
+	// reach also checks that the line is in the file that the next process will read.
 	return j.reach()
 }
 
@@ -111,7 +111,7 @@ func (j *FileJournal) reach() error {
 	return j.broken
 }
 
-// rewrite replaces the file by a file with the valid entries. A crash leaves the
+// rewrite replaces the file with a new file that has the valid entries. A crash leaves the
 // old file or the new file.
 func (j *FileJournal) rewrite() error {
 	entries := j.live()
@@ -158,7 +158,7 @@ func (j *FileJournal) rewrite() error {
 	if err := j.reach(); err != nil {
 		return err
 	}
-	return j.lock.Sync() // once, so that a power failure leaves an old mark, not a torn mark
+	return j.lock.Sync() // sync once per rewrite, so that a power failure leaves an old mark, not a torn mark
 }
 
 func lockPath(path string) string { return path + ".lock" }
@@ -166,7 +166,7 @@ func lockPath(path string) string { return path + ".lock" }
 // writeFile creates a file that only its owner may read, and syncs the file to
 // the disk.
 func writeFile(path string, data []byte) error {
-	_ = os.Remove(path) // left over by a crash, with any mode
+	_ = os.Remove(path) // a crash may have left a file with another mode
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err

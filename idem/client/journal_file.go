@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// keepAnswered is how long after its key's lifetime an answered operation is still
-// remembered and refused ([ErrExpired]), instead of running again under a new key. After
-// that the operation is dropped. An operation without an answer is never dropped,
-// whatever the clock says: only Done forgets it.
+// keepAnswered is how long an answered operation is remembered after its key's lifetime.
+// Until then it is refused ([ErrExpired]) instead of running again under a new key. Then
+// the operation is dropped. An operation without an answer is never dropped, whatever the
+// clock says: only Done forgets it.
 const keepAnswered = 7 * 24 * time.Hour
 
 // FileJournal is a [Journal] in a file that only one process at a time can open. Open a
@@ -42,7 +42,7 @@ type FileJournal struct {
 	unlock  func() error
 	at      place // end of the complete lines
 	lines   int
-	kept    int // entries when the file was last rewritten
+	kept    int // number of entries at the last rewrite
 	entries map[string]Entry
 	broken  error // the file's contents are uncertain: refuse everything
 }
@@ -173,8 +173,8 @@ func (j *FileJournal) Close() error {
 	return err
 }
 
-// usable returns the reason why nothing can be written. A crash would lose lines
-// in a file that was moved or whose length has changed.
+// usable returns an error if nothing can be written. A crash would lose lines in a file
+// that was moved or whose length has changed.
 func (j *FileJournal) usable() error {
 	if j.unlock == nil {
 		return fmt.Errorf("journal: %w", os.ErrClosed)

@@ -56,7 +56,7 @@ func (l line) entry() Entry {
 func (l line) encode(sum uint32) ([]byte, uint32, error) {
 	text, err := json.Marshal(l)
 	if err != nil {
-		return nil, 0, fmt.Errorf("encoding the entry: %w", err) // a time beyond the year 9999
+		return nil, 0, fmt.Errorf("encoding the entry: %w", err) // such as for a time beyond the year 9999
 	}
 	sum = crc32.Update(sum, crc32.IEEETable, text)
 	return fmt.Appendf(nil, "%08x %d %s\n", sum, len(text), text), sum, nil
@@ -112,10 +112,10 @@ func decodeLine(b []byte, sum uint32) (line, uint32, error) {
 	return l, sum, nil
 }
 
-// decodeFile reads a journal's file and returns the place where it ends. If mark
-// is not nil, the file must contain that place unchanged. An incomplete line of a
-// crash after the mark is skipped, since nothing was sent for it. Anything else
-// is damage: silently forgetting a key could run an operation twice.
+// decodeFile reads a journal's file and returns the place where it ends. If mark is not
+// nil, the file must contain that place unchanged. decodeFile skips an incomplete line that
+// a crash has left after the mark, since no request was sent for the line. Anything else is
+// damage: silently forgetting a key could run an operation twice.
 func decodeFile(data []byte, mark *place) ([]line, place, error) {
 	n := bytes.IndexByte(data, '\n') + 1
 	at, err := decodeHeader(data[:n])
@@ -159,6 +159,6 @@ func isCut(text []byte) bool {
 	if len(fields) != 2 {
 		return true
 	}
-	length, _ := strconv.Atoi(string(fields[1])) // no number is damage
+	length, _ := strconv.Atoi(string(fields[1])) // if this isn't a number, the text is damaged
 	return len(text) <= len(head)+length
 }

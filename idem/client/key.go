@@ -59,10 +59,10 @@ func (t *Transport) newKey() string {
 	return NewKey()
 }
 
-// redirectedKey returns the key of the request that was redirected here. After a
-// redirect that keeps the method (307, 308), http.Client sends the same request
-// elsewhere: the same operation, so the same key. http.Client copies the caller's
-// headers to the new request, but not headers that the transport added.
+// redirectedKey returns the key of the request that was redirected here. After a redirect
+// that keeps the method (307, 308), http.Client sends the same request elsewhere: this is
+// the same operation, so it needs the same key. http.Client copies the caller's headers to
+// the new request, but not headers that the transport added.
 func redirectedKey(req *http.Request, header string) string {
 	if req.Response == nil || req.Response.Request == nil {
 		return ""

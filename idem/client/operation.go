@@ -11,9 +11,9 @@ import (
 type operation struct {
 	t      *Transport
 	req    *http.Request // the caller's request, never changed
-	passes bool          // goes to the base transport unchanged
+	passes bool          // the request goes to the base transport unchanged
 
-	key   string // in the form in which it is sent; "" = none
+	key   string // the key as it is sent; "" without a key
 	body  *body
 	entry Entry     // the journal's entry; its Operation is "" without an entry
 	until time.Time // end of the key's lifetime; zero without a key
@@ -62,8 +62,8 @@ func (o *operation) begin() error {
 	return nil
 }
 
-// chooseKey chooses the first of these keys: of the journal's entry, of the caller,
-// of the redirected request, or a new key.
+// chooseKey chooses the first key that exists: the key of the journal's entry, the
+// caller's, that of the redirected request, or a new key.
 func (o *operation) chooseKey(own string) error {
 	moved := redirectedKey(o.req, o.t.opt.KeyHeader)
 	if o.key == "" {
@@ -114,7 +114,7 @@ func (o *operation) run() (*http.Response, error) {
 	}
 }
 
-// judge decides whether to retry after an attempt, and why, or why not.
+// judge decides whether to retry after an attempt. why is the reason for the decision.
 func (o *operation) judge(resp *http.Response, err error) (why string, retry bool) {
 	if why, retry = o.retriable(resp, err); retry && o.ignored() {
 		return reasonIgnored, false
@@ -122,7 +122,7 @@ func (o *operation) judge(resp *http.Response, err error) (why string, retry boo
 	return why, retry
 }
 
-// retriable is judge for a server that takes keys.
+// retriable is judge for a server that doesn't ignore keys.
 func (o *operation) retriable(resp *http.Response, err error) (why string, retry bool) {
 	switch {
 	case cancelled(o.req) != nil:
@@ -149,7 +149,7 @@ func (o *operation) retriable(resp *http.Response, err error) (why string, retry
 	return "", false
 }
 
-// mayRetry returns the wait before the next attempt, or the reason against it.
+// mayRetry returns the wait before the next attempt, or the reason not to retry.
 func (o *operation) mayRetry(resp *http.Response) (wait time.Duration, no string) {
 	now := time.Now()
 	asked, ok := retryAfter(o.heard, now)
@@ -176,9 +176,9 @@ func (o *operation) mayRetry(resp *http.Response) (wait time.Duration, no string
 	return wait, ""
 }
 
-// ignored reports whether the server has said that it ignored the key, so that the
-// request, unless it is idempotent by definition, would run again. The header
-// counts even if the rest of the answer was lost.
+// ignored reports whether a repeated request would run again because the server has said
+// that it ignored the key. A method that is idempotent by definition may run again. The
+// header is valid even if the rest of the answer was lost.
 func (o *operation) ignored() bool { return isKeyIgnored(o.heard) && !isIdempotent(o.req.Method) }
 
 // inFlight reports whether the server is working on this very request. Waiting
@@ -204,7 +204,7 @@ func (o *operation) end(resp *http.Response, err error, why string) (*http.Respo
 	}
 	resp.Header.Del(ResultHeader) // only this package sets this header
 	switch {
-	case isReplay(resp): // a replayed 404 too is the true answer to the first attempt
+	case isReplay(resp): // a replayed 404, too, is the first attempt's answer
 		o.tell(o.t.opt.Hooks.Replayed, Event{Status: resp.StatusCode})
 	case o.deletedBefore(resp):
 		_ = resp.Body.Close()

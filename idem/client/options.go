@@ -58,7 +58,7 @@ type Options struct {
 	// budget is used up, the transport returns a failure instead of retrying, so that
 	// clients don't keep a struggling server down.
 	NoBudget  bool
-	perSecond float64 // retries a second of the budget
+	perSecond float64 // retries that the budget allows each second
 
 	maxBuffer int64 // bytes of a body without GetBody that are held for retries; negative: none
 	maxAnswer int64 // bytes of the answer to a keyed request that are read ahead; negative: none

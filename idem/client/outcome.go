@@ -42,7 +42,7 @@ func (o *operation) settles(resp *http.Response) bool {
 		http.StatusTooEarly, http.StatusTooManyRequests, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
 		return false
 	case http.StatusAccepted:
-		return resp.Header.Get("Retry-After") == "" // with Retry-After, package idem's "still running"
+		return resp.Header.Get("Retry-After") == "" // with Retry-After, package idem reports a running operation
 	}
 	return resp.StatusCode < http.StatusInternalServerError
 }
@@ -61,7 +61,7 @@ func isAboutKey(resp *http.Response, body []byte) bool {
 		Error  refusal   // Stripe
 		Errors []refusal // Square
 	}
-	_ = json.Unmarshal(body, &r) // after an error the fields that could be read count
+	_ = json.Unmarshal(body, &r) // after an error, the fields that could be read are used
 	return slices.ContainsFunc(append(r.Errors, r.refusal, r.Error), func(r refusal) bool {
 		names := strings.ToLower(r.Type + " " + r.Code)
 		return strings.Contains(names, "idempoten") && !strings.HasSuffix(names, "_invalid") && !strings.HasSuffix(names, "_missing")

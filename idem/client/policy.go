@@ -50,9 +50,9 @@ func checkRequest(req *http.Request) error {
 
 func isHTTP(req *http.Request) bool { return req.URL.Scheme == "http" || req.URL.Scheme == "https" }
 
-// permanent reports whether a retry will certainly fail with err again: the
-// transport refused the request, the check of a certificate failed, or the
-// request was cancelled. All other errors count as network errors.
+// permanent reports whether a retry will certainly fail with err again: the transport
+// refused the request, the check of a certificate failed, or the request was cancelled. All
+// other errors are treated as network errors.
 func permanent(req *http.Request, err error) bool {
 	if errors.Is(err, context.Canceled) || errors.Is(err, errBadTransport) || isTLS(err) {
 		return true

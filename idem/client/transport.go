@@ -52,7 +52,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	switch {
 	case err != nil:
 		if req.Body != nil {
-			_ = req.Body.Close() // required of a RoundTripper; this error is of no use
+			_ = req.Body.Close() // a RoundTripper must close the body; the error of Close is of no use
 		}
 		return nil, o.failed(err)
 	case o.passes:

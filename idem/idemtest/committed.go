@@ -35,7 +35,7 @@ func (f *FaultyStore) Commits() []store.Commit {
 	return slices.Clone(f.commits)
 }
 
-// applied notes a write that the store below has made.
+// applied notes a write that the wrapped store has made.
 func (f *FaultyStore) applied(c store.Commit, held *store.Record, err error) {
 	if held != nil || err != nil {
 		return

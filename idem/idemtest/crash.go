@@ -115,7 +115,7 @@ func CrashProgram[Re any](t testing.TB, start func(*World) Program[Re], check fu
 	defer c.sum()
 	w, calls, _ := c.begin(point{}, nil)
 	if !c.end(w, "without a crash", false) {
-		return // the rest would say the same again and again
+		return // the other runs would only repeat the failure
 	}
 	if len(calls) == 0 {
 		t.Error("the request makes no call: is its engine made by w.Engine?")
@@ -164,7 +164,7 @@ func crashOptions(optFns []func(*CrashOptions)) (opt CrashOptions) {
 	return opt
 }
 
-// crashes are the runs of one program.
+// crashes holds the runs of one program.
 type crashes[Re any] struct {
 	t     testing.TB
 	opt   CrashOptions
@@ -172,12 +172,12 @@ type crashes[Re any] struct {
 	check func(testing.TB, *World, Re)
 	want  map[string]int // the tally without a crash; nil before it is known
 
-	program Program[Re]    // as a process made it
+	program Program[Re]    // made by the last process that begin started
 	said    map[string]int // failures, and how often
 }
 
-// begin sends the request in a world of its own, from a process that crashes at a point.
-// Nobody gets its answer.
+// begin sends the request in a new world, from a process that crashes at the point at. The
+// answer is dropped.
 func (c *crashes[Re]) begin(at point, plan Plan) (w *World, calls []string, down bool) {
 	w = newWorld(c.opt.Store)
 	if c.opt.Begin != nil {
@@ -193,7 +193,7 @@ func (c *crashes[Re]) begin(at point, plan Plan) (w *World, calls []string, down
 	return w, mine.process.called(), mine.process.store.Crashed()
 }
 
-// guarded returns a panic as an error, as a client sees the end of a process.
+// guarded runs fn and returns a panic as an error: for a client, the process has ended.
 func guarded(fn func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -216,7 +216,8 @@ func toComplete(r *store.Record) bool {
 	return r.State == store.Open && r.Keep == store.KeepOpen && r.Input != nil
 }
 
-// end brings a request to its end, and checks the result. It reports whether all was well.
+// end brings a request to its end, and checks the result. It reports whether there was no
+// failure.
 func (c *crashes[Re]) end(w *World, label string, completer bool) bool {
 	c.t.Helper()
 	run := &scene{TB: c.t, label: label, said: c.said}
@@ -227,7 +228,7 @@ func (c *crashes[Re]) end(w *World, label string, completer bool) bool {
 	}()
 	<-done
 	for _, text := range run.notes {
-		c.t.Errorf("%s", text) // here, where Helper finds the user's test
+		c.t.Errorf("%s", text) // reported here, where Helper finds the user's test
 	}
 	return !run.failed
 }
@@ -289,7 +290,8 @@ func (c *crashes[Re]) send(t *scene, w *World) (answer Re, replayed bool) {
 	return answer, replayed
 }
 
-// patiently does something in a new process, and again where calls may fail.
+// patiently calls do in a new process, and repeats do if calls may fail, or after the pause
+// of a look-up.
 func (c *crashes[Re]) patiently(t *scene, w *World, do func(context.Context, *World) error) (err error) {
 	tries := 1
 	if c.opt.Begin != nil {
@@ -302,7 +304,7 @@ func (c *crashes[Re]) patiently(t *scene, w *World, do func(context.Context, *Wo
 		if err == nil || c.opt.MayStick && errors.Is(err, idem.ErrStuck) {
 			return nil
 		}
-		if looks < maxLooks && w.untilNextLook(t.Context()) { // too early to tell
+		if looks < maxLooks && w.untilNextLook(t.Context()) { // do came before the next look-up was due
 			looks++
 			tries++
 		}
@@ -326,7 +328,7 @@ func (c *crashes[Re]) complete(t *scene, w *World) {
 	}
 }
 
-// stuck reports whether an operation waits for people, and is allowed to.
+// stuck reports whether an operation is stuck and may be so.
 func (c *crashes[Re]) stuck(t *scene, w *World) bool {
 	all, err := w.records(t.Context())
 	if err != nil {
@@ -386,10 +388,11 @@ type scene struct {
 	label  string
 	failed bool
 	said   map[string]int
-	notes  []string // failures that the kit has found, for when the run has ended
+	notes  []string // failures that the kit has found, reported after the run
 }
 
-// news returns a failure with the crash's name, and whether to report it.
+// news counts a failure. It returns the failure's text with the name of the crash, and
+// whether to report the failure.
 func (s *scene) news(text string) (string, bool) {
 	s.failed = true
 	text = strings.TrimSuffix(text, "\n")
@@ -397,7 +400,7 @@ func (s *scene) news(text string) (string, bool) {
 	return s.label + ": " + text, s.said[text] == 1
 }
 
-// note notes a failure, and give gives up the run, too.
+// note records a failure. give records a failure and ends the run.
 func (s *scene) note(format string, args ...any) {
 	if text, first := s.news(fmt.Sprintf(format, args...)); first {
 		s.notes = append(s.notes, text)

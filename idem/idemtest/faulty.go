@@ -91,7 +91,7 @@ type FaultyStore struct {
 	total   int
 	calls   map[string]int
 	crashed bool
-	down    func() // is told of a crash; nil: nobody
+	down    func() // called at a crash, unless it is nil
 	commits []store.Commit
 }
 
@@ -208,7 +208,7 @@ func (f *FaultyStore) Fits(prev, next *store.Record) error {
 	return nil
 }
 
-// take is Take on any store.
+// take calls Take, or Load and Commit if the store has no Take.
 func take(ctx context.Context, s store.Store, t store.Take) (*store.Record, bool, error) {
 	if taker, ok := s.(store.Taker); ok {
 		return taker.Take(ctx, t)
@@ -231,7 +231,7 @@ func take(ctx context.Context, s store.Store, t store.Take) (*store.Record, bool
 	return next, true, nil
 }
 
-// through sends a call through the plan.
+// through asks the plan about a call, and then makes the call or fails it.
 func through[T any](ctx context.Context, f *FaultyStore, c Call, send func() (T, error)) (T, error) {
 	var none T
 	fault, err := f.next(ctx, c)
@@ -252,7 +252,7 @@ func through[T any](ctx context.Context, f *FaultyStore, c Call, send func() (T,
 		f.Crash()
 	}
 	switch {
-	case f.Crashed(): // by this call, or by another one while it was under way
+	case f.Crashed(): // this call crashed the process, or another call did so in the meantime
 		return none, ErrCrashed
 	case fault.Err != nil:
 		return none, fault.Err
@@ -278,7 +278,7 @@ func (f *FaultyStore) next(ctx context.Context, c Call) (Fault, error) {
 	if plan != nil {
 		fault = plan(ctx, c)
 	}
-	if f.Crashed() { // while the plan was blocked
+	if f.Crashed() { // the process crashed while the plan was blocked
 		return Fault{}, ErrCrashed
 	}
 	return fault, nil
