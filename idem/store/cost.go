@@ -19,7 +19,7 @@ type Fault string
 
 // The kinds of failed calls.
 const (
-	Throttled Fault = "throttled" // refused because of the load; certainly not applied, if the call was sent once
+	Throttled Fault = "throttled" // refused because of the load; not applied, if the call was sent only once
 	Conflict  Fault = "conflict"  // refused because of another write in progress
 	Unknown   Fault = "unknown"   // service not reached, no answer, or an error of the service: a write may have been applied
 	Denied    Fault = "denied"    // the role, the credentials or the encryption key don't allow the call
@@ -31,6 +31,6 @@ type Cost struct {
 	Calls      int
 	Retries    int           // calls that the client sent again
 	ReadUnits  float64       // capacity units; 0 if the store doesn't ask for them
-	WriteUnits float64       // as ReadUnits
+	WriteUnits float64       // capacity units; 0 if the store doesn't ask for them
 	Faults     map[Fault]int // failed calls; nil without any
 }

@@ -72,14 +72,15 @@ type Record struct {
 	Jobs   map[string]Job // staged, undelivered jobs by "phase.index", which is a part of jobs.Delivery.JobID
 	Input  *Input         // the request, if a completer may finish it without its client
 
-	// Calls counts the calls of committed phases under the names of idem.Tx.Key: by service,
-	// or once for each step. Derived keys are made from Calls. A finished record keeps
-	// Calls, so that people can find its operation by a provider's key.
+	// Calls counts the calls of committed phases: by service for calls without a step, by
+	// service and step for others (idem.Tx.Key). Derived keys are made from Calls. A
+	// finished record keeps Calls, so that people can find the operation by a key that a
+	// provider received.
 	Calls map[string]int
 	// Mark says which call is in doubt if the holder vanishes. "" means that no call can
-	// have begun. "?" is set from before a call (or from the claim of a handler that
-	// declares calls) to the commit of the call's phase. "?phase" is set for a call that is
-	// never repeated.
+	// have begun. "?" is set from before a call (with idem.Options.CallsOut, from the
+	// claim) to the commit of the call's phase. "?phase" is set for a call that is never
+	// repeated.
 	Mark string
 	// Doubts names calls that may have been made but are recorded in no phase. "?" means
 	// any call of the next phase that makes calls, and "?phase" any call of that phase.
@@ -109,7 +110,7 @@ type Record struct {
 	DeliveryKey bool       // claimed under a key that names only a delivery (idem.Request.DeliveryKey), so that Foreign phases are refused
 	Settled     []Decision // the latest decisions of operators
 	Handovers   []Handover // the latest take-overs and releases, for people; nil if the first attempt finished the operation
-	Route       string     // for people
+	Route       string     // the request's route, for people
 	Region      string     // Region of the claim, for people; "" if unknown
 	Scope       string     // the key's scope: idem.Request.Operation, tenant, and the caller's kind and subject
 
@@ -164,7 +165,7 @@ func (d Decision) Equal(other Decision) bool {
 // A take-over without a release before it shows that the holder never came back.
 type Handover struct {
 	At       time.Time
-	Kind     string // release; withheld (a release, and the answer was withheld, too); retry (of a client); or completer
+	Kind     string // release; withheld (a release whose answer was withheld); retry (a client's retry took over); or completer (a completer took over)
 	Function string // function that took the record over, if it differs from the function before
 	Err      string // for a release: why the attempt ended; at most 256 bytes
 }

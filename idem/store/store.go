@@ -39,11 +39,11 @@ import (
 // The suite in idemtest checks implementations.
 type Store interface {
 	// Claim writes c.Next if there is no record under c.Next.PK. Claim also replaces an
-	// expired record of another operation (by ID); expired means that Expires is before
-	// c.Now, in whole seconds. The ID must differ because a late copy of a claim must not
-	// revive its own operation after an attempt has freed the key. A record under c.Beside
-	// may refuse the claim, too. A store that keeps the body of a stored request outside of
-	// the record sets Next.Input.Overflow, and writes the body once the claim is won.
+	// expired record that has another operation's ID: a late copy of a claim must not
+	// revive its own operation after an attempt has freed the key. A record is expired if
+	// Expires is before c.Now, in whole seconds. A record under c.Beside may refuse the
+	// claim, too. A store that keeps the body of a stored request outside of the record
+	// sets Next.Input.Overflow, and writes the body once the claim is won.
 	Claim(ctx context.Context, c Claim) (held *Record, err error)
 
 	// Commit turns c.Prev into c.Next, which has the same PK, if the stored record has the
@@ -67,7 +67,7 @@ type Store interface {
 
 // Claim is the first write of an operation.
 type Claim struct {
-	Next *Record   // Ver 1
+	Next *Record   // Ver is 1
 	Now  time.Time // the claimer's clock
 
 	// Seen is the freed record that the claimer has read; nil if there was none. If Seen is
@@ -88,7 +88,7 @@ type Claim struct {
 
 // Commit is any later write: take-over, phase, finish or release.
 type Commit struct {
-	Prev   *Record // as last seen
+	Prev   *Record // the record as last seen
 	Next   *Record // Ver is Prev.Ver + 1
 	Writes []Write // the user's writes
 }
