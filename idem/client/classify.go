@@ -12,22 +12,21 @@ type Outcome int
 
 // Outcomes of a call.
 const (
-	// Succeeded: return the result.
+	// Succeeded means a 2xx: return the result.
 	Succeeded Outcome = iota
-	// Unknown: no answer, a timeout, 5xx, 408, 425 or 429; 401, 403 or 407, which
-	// other credentials can fix; or an answer about the key instead of the call.
-	// Return the error: the client's retry or the completer calls again with the
-	// same derived key.
+	// Unknown means no answer, a timeout, 5xx, 408, 425 or 429; 401, 403 or 407, which
+	// other credentials can fix; or an answer about the key instead of the call. Return the
+	// error: the client's retry or the completer calls again with the same derived key.
 	Unknown
-	// Pending: 409, which means that an earlier call with this key is still running. Wait
-	// and call again with the same key, or return the error.
+	// Pending means a 409: an earlier call with this key is still running. Wait and call
+	// again with the same key, or return the error.
 	Pending
-	// Declined: 402. Answer the client by idem.Respond.
+	// Declined means a 402. Answer the client by idem.Respond.
 	Declined
-	// Rejected: any other answer, including a redirect. Another call with the same request
-	// won't help. For a first call Rejected is final: answer by idem.Respond, or correct
-	// the program. But if the call may have been made before (idem.Tx.Repeats), Rejected
-	// says nothing about the earlier call: treat Rejected as Unknown.
+	// Rejected means any other answer, including a redirect. Another call with the same
+	// request won't help. For a first call Rejected is final: answer by idem.Respond, or
+	// correct the program. But if the call may have been made before (idem.Tx.Repeats),
+	// Rejected says nothing about the earlier call: treat Rejected as Unknown.
 	Rejected
 )
 

@@ -35,9 +35,9 @@ type Event struct {
 	Status    int           // status of the answer; 0 without an answer
 	Took      time.Duration // duration of the attempt
 	Wait      time.Duration // wait before the next attempt
-	// Reason is why the request is sent again: "network" (no answer, or a torn answer),
-	// "timeout" (Options.AttemptTimeout), "status", or "asked" (the server's should-retry
-	// header). For the hook GaveUp, Reason is the reason in [Error.GaveUp].
+	// Reason is why the request is sent again: "network" (no answer, or an answer that was
+	// cut off), "timeout" (Options.AttemptTimeout), "status", or "asked" (the server's
+	// should-retry header). For the hook GaveUp, Reason is the reason in [Error.GaveUp].
 	Reason string
 	Err    error
 }

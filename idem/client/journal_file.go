@@ -27,9 +27,10 @@ const keepAnswered = 7 * 24 * time.Hour
 // owner can read the file (0600). The file contains names, keys, hashes, times and
 // statuses, but no bodies and no URLs.
 //
-// The journal refuses all operations, so that nothing is sent, if a disk failure leaves the
-// file's contents uncertain. The journal does the same ([ErrCorrupt]) if another program
-// deletes, replaces or changes the open file. Repair the cause and open the journal again.
+// If a disk failure leaves the file's contents uncertain, the journal refuses all
+// operations, so that nothing is sent. The journal does the same ([ErrCorrupt]) if another
+// program deletes, replaces or changes the open file. Repair the cause and open the journal
+// again.
 type FileJournal struct {
 	path string
 	keep time.Duration

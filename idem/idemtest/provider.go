@@ -84,7 +84,7 @@ type Fate struct {
 	// Delay delays the answer, in real time, after the effect. If the call's context ends
 	// during the delay, the call gets no answer.
 	Delay time.Duration
-	// LoseRequest loses the call: no effect, no answer.
+	// LoseRequest loses the call: the call has no effect and gets no answer.
 	LoseRequest bool
 	// LoseAnswer loses the answer only.
 	LoseAnswer bool
@@ -92,7 +92,7 @@ type Fate struct {
 	// the answer.
 	Late time.Duration
 	// Refuse answers with this status, without an effect: 402 for a declined card, 503 for
-	// a provider that is down. Zero: no refusal.
+	// a provider that is down. Zero means no refusal.
 	Refuse int
 }
 

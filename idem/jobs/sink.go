@@ -55,12 +55,12 @@ type Sink interface {
 }
 
 var (
-	// ErrSinkDown matches errors from a [Sink] that is unreachable or refuses
-	// everything. Such errors don't count against a job.
+	// ErrSinkDown matches errors from a [Sink] that is unreachable or refuses everything.
+	// Such an error isn't counted as a failure of the job.
 	ErrSinkDown = errors.New("sink is unavailable")
-	// ErrHeldBack matches errors from deliveries that were not tried, since an
-	// earlier delivery of their group failed, the sink was unavailable to an earlier
-	// delivery, or time was up. Such errors don't count against a job.
+	// ErrHeldBack matches errors from deliveries that were not tried: an earlier delivery
+	// of the same group failed, the sink was unavailable to an earlier delivery, or time
+	// was up. Such an error isn't counted as a failure of the job.
 	ErrHeldBack = errors.New("not tried")
 )
 

@@ -9,12 +9,12 @@ import (
 )
 
 // Shared stores buckets for all processes; see [Options.Shared]. Package dynamo has an
-// implementation. A Shared is safe for concurrent use.
+// implementation. A Shared must be safe for concurrent use.
 type Shared interface {
-	// Lease takes l.Tokens from the bucket. If the bucket has fewer, Lease may take fewer,
-	// but at least l.Need. If the bucket has fewer than l.Need tokens, Lease takes nothing,
-	// and returns the wait until the bucket has l.Need. Lease returns promptly when ctx
-	// ends. After an error the tokens may have been taken.
+	// Lease takes l.Tokens from the bucket. If the bucket has fewer tokens, Lease may take
+	// fewer, but at least l.Need. If the bucket has fewer than l.Need tokens, Lease takes
+	// nothing, and returns the wait until the bucket has l.Need. Lease must return promptly
+	// when ctx ends. After an error the tokens may have been taken.
 	Lease(ctx context.Context, l Lot) (Leased, error)
 }
 

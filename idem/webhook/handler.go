@@ -43,14 +43,14 @@ type Handler struct {
 // the process then ends. If fn returns [idem.Respond] with any value, the event is recorded
 // as handled, even after a failed phase.
 //
-// optFns set the engine's options; two defaults differ. The default of Retention is 31
-// days, since a user of Stripe can resend an event for up to 30 days. New logs a warning if
-// Retention is below 80 hours, since providers repeat a delivery by themselves for that
-// long. The default of MaxRequest is 1 MiB, for every source. Options about the
-// Idempotency-Key, scope, fingerprint and answers have no effect: the key is the event's
-// id, and docs/use/webhooks.md lists the answers. Resumable has no effect either, since the
-// provider's retries finish unfinished events. Logger and Hooks.Refused also report refused
-// deliveries. Event.Route in the hook is endpoint.
+// optFns set the engine's options; two defaults differ from those of package idem. The
+// default of Retention is 31 days, since a user of Stripe can resend an event for up to 30
+// days. New logs a warning if Retention is below 80 hours, since providers repeat a
+// delivery by themselves for that long. The default of MaxRequest is 1 MiB, for every
+// source. Options about the Idempotency-Key, scope, fingerprint and answers have no effect:
+// the key is the event's id, and docs/use/webhooks.md lists the answers. Resumable has no
+// effect either, since the provider's retries finish unfinished events. Logger and
+// Hooks.Refused also report refused deliveries. Event.Route in the hook is endpoint.
 //
 // New panics if store, v or fn is nil, if endpoint is empty, or if an option is
 // invalid: mistakes in the program, best found at cold start.

@@ -25,11 +25,11 @@ type Event struct {
 // Verifier distinguishes a provider's deliveries from other requests. [NewStripe]
 // and [NewStandard] make verifiers; implementations must be safe for concurrent use.
 //
-// Verify gets headers and body as they arrived, with header names in any case. Verify
-// returns the event, with an ID that the signature covers. Verify neither keeps nor changes
-// headers or body. Verify's error matches an error of this package, or idem.ErrUnavailable
-// if the check is impossible at the moment. Any other error counts as ErrMalformed. The
-// error's text must not contain any part of a secret or the body.
+// Verify gets headers and body as they arrived, with header names in upper or lower case.
+// Verify returns the event, with an ID that the signature covers. Verify neither keeps nor
+// changes headers or body. Verify's error matches an error of this package, or
+// idem.ErrUnavailable if the check is impossible at the moment. Any other error counts as
+// ErrMalformed. The error's text must not contain any part of a secret or the body.
 type Verifier interface {
 	Verify(h http.Header, body []byte) (Event, error)
 }
