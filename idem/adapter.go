@@ -29,7 +29,7 @@ func (e *Engine) CheckRoute(pattern string) error {
 
 // Acts reports whether the engine handles a request with this method and these headers. If
 // Acts returns false, an adapter needn't read the request: [Engine.Serve] passes the
-// request to the handler. If the request carries a key, the answer says that the key was
+// request to the handler. If that request carries a key, the answer says that the key was
 // ignored.
 func (e *Engine) Acts(method string, h http.Header) bool {
 	return e.core.opt.Mode != ModeOff && e.core.methods[method] && (e.core.opt.hasKey(h) || e.core.opt.KeyFrom != nil || !e.core.opt.keyOptional(method))
@@ -52,8 +52,8 @@ func (e *Engine) Refuse(ctx context.Context, r Request, err error) Response {
 }
 
 // OneCaller reports whether all unverified callers share one scope ([OneScope]). OneCaller
-// also returns true in [ModeOff] and [ModeObserve]. Adapters call OneCaller if their
-// clients choose the keys.
+// also returns true in [ModeOff] and [ModeObserve]. Adapters call OneCaller if clients
+// choose the keys.
 func (e *Engine) OneCaller() bool {
 	return e.core.opt.Mode == ModeOff || e.core.opt.Mode == ModeObserve || e.core.opt.oneScope
 }

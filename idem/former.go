@@ -21,7 +21,7 @@ import (
 //     open, and then for the time [Options.Retention].
 //
 // Roll back by one release at a time. The former release doesn't look under the new scope:
-// roll back to it only when no record from release 2 is open or has an answer.
+// return to the former release only when no record from release 2 is open or has an answer.
 //
 // If a key is known under the other scope, the record there decides: the request is
 // replayed, refused or continued from that record, and [Op.Caller] is that record's caller.

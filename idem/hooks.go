@@ -21,7 +21,7 @@ type Event struct {
 	Resumed  bool          // a completer made the attempt: there is no client
 	Created  time.Time     // time of the claim; zero if unknown
 	Expires  time.Time     // end of the key's lifetime; zero if unknown
-	Lease    time.Duration // time left of the lease, for an operation in flight
+	Lease    time.Duration // remaining lease of an operation in flight
 	Duration time.Duration // duration of a committed phase, until it was stored
 	Err      error         // cause of a failure; else nil
 }
@@ -45,8 +45,8 @@ type Hooks struct {
 	Unstored    func(context.Context, Event) // the handler's answer was sent but could not be stored: a retry may run the handler again
 	Refused     func(context.Context, Event) // a request is refused for another reason, such as a bad key or a stuck operation
 	Failed      func(context.Context, Event) // the store failed, or a record is corrupt
-	Unprotected func(context.Context, Event) // the handler ran without protection: ModeOpen while the store can't be reached (Err), or a request with a key in ModeOff
-	Observed    func(context.Context, Event) // ModeObserve: Err is the outcome that the request would have had
+	Unprotected func(context.Context, Event) // the handler ran without protection: in ModeOpen because the store can't be reached (Err), or in ModeOff for a request with a key
+	Observed    func(context.Context, Event) // in ModeObserve: Err is the outcome that the request would have had
 
 	// Ended is called once for each request with a key that ran or was refused, and for
 	// each try of a completer. Ended is called after the other hooks, even if the handler
@@ -64,7 +64,7 @@ type Summary struct {
 	Status   int           // status of the handler's or the stored answer; 0 if the engine gave an answer of its own
 	Resumed  bool          // a completer made the attempt
 	Begun    time.Time     // when the request began, by the real clock
-	Duration time.Duration // from Begun to the answer
+	Duration time.Duration // time from Begun to the answer
 	Err      error         // the engine's refusal or the handler's error; else nil
 
 	// Happened holds the request's events in the order of their hooks.

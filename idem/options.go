@@ -98,10 +98,10 @@ type Options struct {
 	// base path. InFlightAccept needs StatusURL. See [Engine.ServeStatus].
 	StatusURL string
 
-	// Scope finds the caller of a request, from verified facts only: a scope that clients
-	// can choose gives them other callers' answers. The engine adds the tenant. Default: the
-	// request's verified Identity; without an Identity, a keyed request is refused
-	// (ErrScope) unless [OneScope] is set.
+	// Scope finds the caller of a request, from verified facts only: if clients can choose
+	// their scope, they can read other callers' answers. The engine adds the tenant.
+	// Default: the request's verified Identity; without an Identity, a keyed request is
+	// refused (ErrScope) unless [OneScope] is set.
 	//
 	// If the request has no caller, return an empty scope or an error that matches
 	// ErrScope. If the caller can't be found now, return another error. In both cases the
@@ -191,9 +191,10 @@ type Options struct {
 	// Hooks are called as the engine works, for metrics.
 	Hooks Hooks
 	// Tracer makes a span of each step of an operation, and passes the trace on with the
-	// operation's jobs. Use Telemetry.Tracer of module github.com/samekey/samekey/otel. With
-	// a Tracer, a record stores the trace context of its claim, and each job the trace
-	// context of its phase, about 60 bytes each. Default: none, and nothing is stored.
+	// operation's jobs. Use Telemetry.Tracer of module github.com/samekey/samekey/otel.
+	// With a Tracer, a record stores the trace context of its claim, and each job stores
+	// the trace context of its phase: about 60 bytes each. Default: none, and nothing is
+	// stored.
 	Tracer trace.Tracer
 
 	oneScope bool // see OneScope

@@ -6,10 +6,10 @@ import (
 	"sync/atomic"
 )
 
-// Pass runs fn for a request on which the engine doesn't act, as Serve does for other
-// methods. If the request has a key header, the answer says that the key was ignored
-// (Idempotency-Status), unless another engine inside of fn acted. Pass returns fn's own
-// error. Adapters call Pass for requests that they can't decode.
+// Pass runs fn for a request on which the engine doesn't act, as Serve does for methods
+// that aren't in [Options.Methods]. If the request has a key header, the answer says that
+// the key was ignored (Idempotency-Status), unless another engine inside of fn acted. Pass
+// returns fn's own error. Adapters call Pass for requests that they can't decode.
 func (e *Engine) Pass(ctx context.Context, r Request, fn func(context.Context) (Response, error)) (Result, error) {
 	c, keyed := contract{e.core}, e.core.opt.hasKey(r.Header)
 	var left *leaving

@@ -31,9 +31,9 @@ import (
 // value that a later attempt would get.
 //
 // Names must stay the same: a phase that is renamed, repeated, reordered, nested or left
-// out, or overlaps another phase, fails with [ErrPhaseOrder], and nothing runs again. After
-// a failed phase, later phases return [ErrPhaseFailed], and the handler's answer is not
-// stored unless [Respond] made it.
+// out, or overlaps another phase, fails with [ErrPhaseOrder], and no phase runs again.
+// After a failed phase, later phases return [ErrPhaseFailed], and the handler's answer is
+// not stored unless [Respond] made it.
 //
 // If fn returns an answer made by [Respond], the answer is committed together with
 // everything that fn gave to tx, and ends the operation.
@@ -59,7 +59,7 @@ func Atomic[T any](ctx context.Context, name string, fn func(context.Context, *T
 // Foreign is refused under a key that names only a delivery, such as the id of a message
 // ([ErrDeliveryKey]): under the next delivery's key the call would be a different call.
 //
-// Foreign takes neither writes nor jobs ([ErrWrite]). If the provider ([LookUp]) or people
+// Foreign accepts no writes and no jobs ([ErrWrite]). If the provider ([LookUp]) or people
 // say how the call ended, fn doesn't run, and fn's writes and jobs would be lost. Give
 // writes and jobs to a following [Atomic] or to [Finish].
 //
@@ -131,10 +131,10 @@ func Stage(ctx context.Context, jobs ...Job) error {
 func Respond(v any) error { return &answered{v} }
 
 // SafeToRetry marks err of a [Foreign] phase whose calls certainly had no effect, such as a
-// refused connection. A [NotIdempotent] call may then be made again. Other calls are then
-// not in doubt, so the key may become free. Don't mark the error of a client that retries
-// by itself: one of its earlier tries may have had an effect. SafeToRetry returns nil for
-// nil.
+// refused connection. A [NotIdempotent] call may then be made again. Any other call is then
+// not in doubt, so the client's key may become free. Don't mark the error of a client that
+// retries by itself: one of its earlier tries may have had an effect. SafeToRetry returns
+// nil for nil.
 func SafeToRetry(err error) error {
 	if err == nil {
 		return nil
@@ -155,11 +155,12 @@ type PhaseOption func(*step)
 func NotIdempotent() PhaseOption { return func(s *step) { s.intent = true } }
 
 // Remembers sets how long the called system remembers a key. Default: 24 hours. Samekey
-// relies on this time minus an hour, or minus a quarter of the time if that is less. The
-// time begins with the first attempt that may have made the call. Within the time, Samekey
-// repeats a call that may have been made. Later the provider would treat the call as new,
-// so the outcome is unknown, as for a [NotIdempotent] call: the operation is stuck and
-// waits for people. If d is zero or less, a call that may have been made is never repeated.
+// relies on this time minus an hour, or minus a quarter of the time if a quarter is less
+// than an hour. The time begins with the first attempt that may have made the call. Within
+// the time, Samekey repeats a call that may have been made. Later the provider would treat
+// the call as new, so the outcome is unknown, as for a [NotIdempotent] call: the operation
+// is stuck and waits for people. If d is zero or less, a call that may have been made is
+// never repeated.
 func Remembers(d time.Duration) PhaseOption {
 	return func(s *step) { s.memory = trusted(d) }
 }

@@ -25,7 +25,7 @@ type Quota interface {
 	// If Begin returns neither a wait nor an error, the engine calls end exactly once,
 	// unless end is nil. The engine calls end as soon as the key turns out to be known, or
 	// when the attempt has ended, even by a panic. Begin and end run on the request's
-	// goroutine. They must not panic. Begin returns promptly when ctx ends.
+	// goroutine. They must not panic. Begin must return promptly when ctx ends.
 	Begin(ctx context.Context, r QuotaRequest) (end func(QuotaUse), wait time.Duration, err error)
 }
 

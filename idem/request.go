@@ -112,14 +112,14 @@ type Identity = store.Identity
 // function in [Options.Scope] can make a fact the caller; package lambda has such
 // functions, named below. Except for Claims, no fact holds a secret.
 type Facts struct {
-	// Session is the ARN of an IAM session, such as that of an assumed role:
-	// lambda.RoleScope, lambda.SessionScope.
+	// Session is the ARN of an IAM session, such as that of an assumed role. Its scope
+	// functions are lambda.RoleScope and lambda.SessionScope.
 	Session string
-	// APIKey is the id, not the value, of the API key that a usage plan has checked:
-	// lambda.APIKeyScope.
+	// APIKey is the id, not the value, of the API key that a usage plan has checked. Its
+	// scope function is lambda.APIKeyScope.
 	APIKey string
-	// Issuer and Certificate are the distinguished names of a client certificate's
-	// issuer and subject: lambda.CertificateScope.
+	// Issuer and Certificate are the distinguished names of a client certificate's issuer
+	// and subject. Their scope function is lambda.CertificateScope.
 	Issuer, Certificate string
 	// Claims are the claims of the token that an authorizer has verified (JWT, Cognito), or
 	// the context that a Lambda authorizer has returned. They include data that Identity

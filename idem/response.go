@@ -27,8 +27,9 @@ type Result struct {
 	// Passed is true if the engine did nothing for the request. The answer is then the
 	// handler's answer, unchanged.
 	Passed bool
-	// Unstored is true for a handler's answer that should have been stored but could not be.
-	// The effect has happened; a retry after the end of the lease runs the handler again.
+	// Unstored is true for a handler's answer that should have been stored but could not
+	// be. The handler's effect has happened; a retry after the end of the lease runs the
+	// handler again.
 	Unstored bool
 	// Expires is the end of the key's lifetime; zero if unknown.
 	Expires time.Time

@@ -16,8 +16,7 @@ import (
 // operation is done, Status returns the stored answer as a replay. While an attempt holds
 // the operation, or if a completer finishes it, Status returns 202 with the recovery point.
 // Otherwise Status returns an error: [ErrStuck], [ErrNotKept], [ErrKeyUnknown], or
-// [ErrUnfinished] if nobody works on the operation until its client sends the request
-// again.
+// [ErrUnfinished] if the operation waits until its client sends the request again.
 //
 // r needs a Key and the data that determine the scope: only the sender of the operation's
 // request sees the operation. Status compares no fingerprint, since r isn't the operation's
