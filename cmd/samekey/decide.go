@@ -181,12 +181,12 @@ func newForget(env environment) *cobra.Command {
 	var loss idem.Loss
 	cmd := &cobra.Command{
 		Use: "forget {REF | --key KEY [--scope SCOPE]} [FLAGS]", Short: "Free a key and forget the operation",
-		Long: "Frees the key of an operation: the next request with the key runs as a new operation.\nDangerous: work that is done may be done again. For a message that is no ticket\n(samekey#ticket#ID in samekey list), forget only removes the entry from the list.",
+		Long: "Frees the key of an operation: the next request with the key runs as a new operation.\nDangerous: completed work may be done again. For a message that is no ticket\n(samekey#ticket#ID in samekey list), forget only removes the entry from the list.",
 	}
 	newDecider(env, cmd, false, &decision{wish: func() records.Wish { return records.Wish{Do: records.Forget, Loss: loss} }})
 	fs := cmd.Flags()
 	fs.BoolVar(&loss.Held, "lose-attempt", false, "forget the operation even if an attempt may still run")
-	fs.BoolVar(&loss.Work, "lose-work", false, "forget the operation even if work or calls may be done: a new request does them again")
+	fs.BoolVar(&loss.Work, "lose-work", false, "forget the operation even if work was done or calls were made: a new request repeats the work")
 	fs.BoolVar(&loss.Jobs, "lose-jobs", false, "forget the operation even if jobs are undelivered (a late drain may still deliver them)")
 	return changeExits(cmd)
 }

@@ -119,7 +119,7 @@ func (e *eraser) run(ctx context.Context, env environment) error {
 		case errors.Is(err, jobs.ErrMoved):
 			rep.Left[plan.PK()] = "the record changed meanwhile: erase again"
 		case errors.Is(err, store.ErrSealed):
-			return fmt.Errorf("sealed: %s; %d records are erased: run the command again with the keys", sealedText(e.op.sealer, err), rep.Erased)
+			return fmt.Errorf("sealed: %s; %d records are erased: run the command again with --keys-from", sealedText(e.op.sealer, err), rep.Erased)
 		case err != nil:
 			return fmt.Errorf("%w; %d records are erased: run the command again", err, rep.Erased)
 		default:

@@ -420,7 +420,7 @@ func TestRedrive(t *testing.T) {
 		t.Fatal(err)
 	}
 	rec := d.record(t)
-	d.fails(t, 1, "the record has no such parked job", "redrive", "--yes", rec.PK)
+	d.fails(t, 1, "the record has no matching parked job", "redrive", "--yes", rec.PK)
 	sink := jobs.SinkFunc(func(_ context.Context, job jobs.Delivery) error {
 		if strings.HasSuffix(job.JobID, ".0.0") {
 			return errors.New("550 no such\nuser\x1b[2J")
@@ -437,7 +437,7 @@ func TestRedrive(t *testing.T) {
 		says(t, args, scrubbed(d.ok(t, strings.Fields(args)...)), "parked  1  DURATION  1  POST /rides  job OPERATION.0.0 mail  v1#rides#HASH  550 no such user [2J")
 	}
 	says(t, "get of a parked job", scrubbed(d.ok(t, "get", rec.PK)), "OPERATION.0.0  mail  parked  1  550 no such user [2J", "samekey redrive v1#rides#HASH 0.0")
-	d.fails(t, 1, "the record has no such parked job", "redrive", "--yes", rec.PK, "0.1")
+	d.fails(t, 1, "the record has no matching parked job", "redrive", "--yes", rec.PK, "0.1")
 	d.fails(t, 1, "another operation", "redrive", "--yes", rec.PK, "ANOTHER.0.0")
 	says(t, "redrive", d.ok(t, "redrive", "--yes", rec.ID+".0.0"), "1 redriven: the drain delivers them from the stream\n")
 	now := d.record(t)
@@ -464,7 +464,7 @@ func TestCancel(t *testing.T) {
 	if out := d.ok(t, "list", "--scan", "--pages", "1000"); out != "" {
 		t.Errorf("listed %s", out)
 	}
-	d.fails(t, 1, "the record has no such later job", "cancel", "--yes", rec.PK, "0.0")
+	d.fails(t, 1, "the record has no matching later job", "cancel", "--yes", rec.PK, "0.0")
 	d.fails(t, 1, "another operation", "cancel", "--yes", rec.PK, "ANOTHER.0.1")
 	if out := d.ok(t, "cancel", "--dry-run", rec.PK); strings.Contains(out, "cancelled") {
 		t.Errorf("a dry run says %s", out)
@@ -474,7 +474,7 @@ func TestCancel(t *testing.T) {
 	if _, there := now.Jobs["0.1"]; there || len(now.Jobs) != 2 || len(now.Settled) != 1 || now.Settled[0].By != "jane" || now.Settled[0].What != "cancel 0.1" || now.Settled[0].From != "kept" {
 		t.Errorf("got %+v", now)
 	}
-	d.fails(t, 1, "the record has no such later job", "cancel", "--yes", rec.ID+".0.1")
+	d.fails(t, 1, "the record has no matching later job", "cancel", "--yes", rec.ID+".0.1")
 	if out := d.ok(t, "cancel", "--yes", rec.PK); !strings.Contains(out, "1 cancelled") {
 		t.Errorf("the rest: %s", out)
 	}

@@ -71,7 +71,7 @@ func (r *resender) all(ctx context.Context, at string) error {
 func removed(object []byte) (all []json.RawMessage, _ error) {
 	var o struct{ Payload *string }
 	if err := json.Unmarshal(object, &o); err != nil {
-		return nil, fmt.Errorf("not an object of FailedBucket: %w", err)
+		return nil, fmt.Errorf("the file is not an object of FailedBucket: %w", err)
 	}
 	if o.Payload == nil {
 		return nil, errors.New("the object has no payload: Lambda sends records only to an on-failure destination in S3")

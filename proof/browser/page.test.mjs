@@ -312,7 +312,7 @@ test("several at once: parked jobs, and tries without a doubt; a record that has
   await sound(third);
   await page.keyboard.press("Enter");
   await says(page, "#status", "1 of 2 done.");
-  await says(page, "#status", "the record has no such parked job");
+  await says(page, "#status", "the record has no matching parked job");
   page.errors = page.errors.filter((e) => !e.includes("422")); // Chromium notes the refusal
   await page.waitForFunction(() => !document.querySelector("#rows").textContent.includes("job parked"));
   await choose("stuck");

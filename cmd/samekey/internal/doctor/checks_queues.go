@@ -72,7 +72,7 @@ func queueChecks() []Check {
 		},
 		{
 			ID: "queue-receives", Severity: Warning, Needs: queues, find: queueReceives,
-			Looks:  "a message may be received at least 3 times",
+			Looks:  "maxReceiveCount is at least 3",
 			Causes: "a good message whose function was throttled twice becomes a dead letter",
 			Mend:   "maxReceiveCount: 5",
 		},

@@ -35,7 +35,7 @@ func tableChecks() []Check {
 		{
 			ID: "table-replicas", Severity: Warning, Needs: table, find: tableReplicas,
 			Looks:  "the table has no replica in another Region",
-			Causes: "two Regions may run the same key, and the workers of both do all work; with strong consistency, phases fail",
+			Causes: "two Regions may run the same key, and the workers of both Regions do the same work; with strong consistency, phases fail",
 			Mend:   "let one Region write (docs/operate/deploying.md)",
 		},
 		{

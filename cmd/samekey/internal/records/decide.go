@@ -285,7 +285,7 @@ func (p *Plan) redrive() error {
 		}
 	}
 	if len(p.jobs) == 0 {
-		return errors.New("the record has no such parked job")
+		return errors.New("the record has no matching parked job")
 	}
 	p.Says = []string{fmt.Sprintf("Jobs to redrive: %d. Their failures are counted from zero again.", len(p.jobs))}
 	return nil
@@ -304,7 +304,7 @@ func (p *Plan) cancel() error {
 		}
 	}
 	if p.jobs = state.Cancellable(p.rec, named); len(p.jobs) == 0 {
-		return errors.New(strings.Join(append([]string{"the record has no such later job"}, begun...), "\n"))
+		return errors.New(strings.Join(append([]string{"the record has no matching later job"}, begun...), "\n"))
 	}
 	p.Says = []string{"The delivery of these jobs has not begun. They are removed and never delivered:"}
 	for _, name := range p.jobs {

@@ -180,9 +180,9 @@ func TestReasons(t *testing.T) {
 		"retry, blocked":       {&blocked, retry, "the operation is blocked, not stuck"},
 		"retry, abandoned":     {abandoned, retry, "the operation is not stuck: only the client's next retry with the same key continues the operation"},
 		"retry, free":          {free, retry, "the operation is not stuck: the key is free"},
-		"not parked":           {kept, records.Wish{Do: records.Redrive, By: "jane", Jobs: []string{"0.1"}}, "the record has no such parked job"},
+		"not parked":           {kept, records.Wish{Do: records.Redrive, By: "jane", Jobs: []string{"0.1"}}, "the record has no matching parked job"},
 		"another operation":    {kept, records.Wish{Do: records.Redrive, By: "jane", Jobs: []string{"OTHER.0.0"}}, "OTHER.0.0 belongs to another operation"},
-		"no later job":         {kept, records.Wish{Do: records.Cancel, By: "jane"}, "the record has no such later job"},
+		"no later job":         {kept, records.Wish{Do: records.Cancel, By: "jane"}, "the record has no matching later job"},
 		"another's later job":  {kept, records.Wish{Do: records.Cancel, By: "jane", Jobs: []string{"OTHER.0.0"}}, "OTHER.0.0 belongs to another operation"},
 		"jobs":                 {kept, records.Wish{Do: records.Erase, By: "jane"}, state.ErrJobs.Error()},
 		"its losses":           {kept, records.Wish{Do: records.Forget, By: "jane"}, "forget would lose:\n"},
@@ -505,8 +505,8 @@ func TestCancelSaysWhatIsKnown(t *testing.T) {
 		"an overdue job": {[]string{"ID.0.1"}, []string{
 			"The delivery of these jobs has not begun. They are removed and never delivered:", "  ID.0.1 remind, for 2027-01-15 07:00:00 UTC", "This can't be undone.",
 		}, ""},
-		"a job on its way":   {[]string{"0.2"}, nil, "the record has no such later job\n" + stays},
-		"a job without time": {[]string{"0.3"}, nil, "the record has no such later job"},
+		"a job on its way":   {[]string{"0.2"}, nil, "the record has no matching later job\n" + stays},
+		"a job without time": {[]string{"0.3"}, nil, "the record has no matching later job"},
 	} {
 		plan, err := records.May(rec, now, records.Wish{Do: records.Cancel, By: "jane", Jobs: tt.jobs})
 		if tt.err != "" {

@@ -75,16 +75,16 @@ func stuck(r *store.Record, now time.Time) (string, []Next) {
 	case n > 0 && r.Phases[n-1].Intent:
 		call := fmt.Sprintf("the call of phase %q", r.Phases[n-1].Name)
 		all = append(all,
-			people(fmt.Sprintf("%s was made: give the call's result", call), "--result", cmp.Or(shape.Example(r.Phases[n-1].Shape), "JSON")),
-			people(fmt.Sprintf("%s had no effect: make the call once more", call), "--not-made"),
-			people("the outcome stays unknown: make the call once more, although it may happen twice", "--risk-twice"))
+			people(fmt.Sprintf("if %s was made: give the call's result", call), "--result", cmp.Or(shape.Example(r.Phases[n-1].Shape), "JSON")),
+			people(fmt.Sprintf("if %s had no effect: make the call once more", call), "--not-made"),
+			people("if the outcome stays unknown: make the call once more, although the call may happen twice", "--risk-twice"))
 	case len(r.Doubts) > 0:
 		all = append(all,
-			people("the calls in doubt had no effect: make these calls once more", "--not-made"),
-			people("the outcomes stay unknown: make the calls once more, although they may happen twice", "--risk-twice"),
-			Next{Who: "people", What: "the cause is mended, and the provider knows the calls' keys: try again", Command: plain.Command("samekey", "retry", r.PK)})
+			people("if the calls in doubt had no effect: make these calls once more", "--not-made"),
+			people("if the outcomes stay unknown: make the calls once more, although the calls may happen twice", "--risk-twice"),
+			Next{Who: "people", What: "if the cause is mended and the provider still knows the keys of the calls: try again", Command: plain.Command("samekey", "retry", r.PK)})
 	default:
-		all = append(all, Next{Who: "people", What: "the cause is mended: try the operation again", Command: plain.Command("samekey", "retry", r.PK)})
+		all = append(all, Next{Who: "people", What: "if the cause is mended: try the operation again", Command: plain.Command("samekey", "retry", r.PK)})
 	}
 	if r.Asked != nil && r.Input != nil && len(r.Doubts)+n > 0 {
 		all = append(all, people("ask the provider again by the phase's look-up", "--ask"))

@@ -54,7 +54,7 @@ func Check(ctx context.Context, dir string, w io.Writer) (changes bool, err erro
 		case !there:
 			old = "/dev/null"
 		case sum(string(text)) != was:
-			fmt.Fprintf(w, "# You have changed %s: the diff also takes your changes back.\n", f.path)
+			fmt.Fprintf(w, "# You have changed %s: the diff also reverts your changes.\n", f.path)
 		}
 		// git apply and patch need the diff without the line "diff old new"
 		fmt.Fprintf(w, "%s", withoutHead(diff.Diff(old, text, "b/"+f.path, []byte(f.text))))

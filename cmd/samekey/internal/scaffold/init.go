@@ -142,7 +142,7 @@ func newModule(ctx context.Context, opts Options) (gomod, path string, err error
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
 	if _, err := goCommand(ctx, scratch, "mod", "init", path); err != nil {
-		return "", "", fmt.Errorf("%q is not a module path; give one with --module, such as example.com/orders: %w", path, err)
+		return "", "", fmt.Errorf("%q is not a module path; give a path with --module, such as example.com/orders: %w", path, err)
 	}
 	text, err := os.ReadFile(filepath.Join(scratch, "go.mod"))
 	return string(text), path, err

@@ -92,7 +92,7 @@ func TestInitWritesEveryFile(t *testing.T) {
 	}
 	files := folder(t, dir)
 	expected := map[string]string{"go.mod": mine, "samekey.yaml": deploy.Nested(), ".github/": "", ".github/workflows/": "", "cmd/": "", "cmd/api/": "", "cmd/authorizer/": ""}
-	memory := "# Written by samekey init: checksums of its files, as it made them. samekey init --check reads them.\n"
+	memory := "# Written by samekey init: checksums of the files that samekey init wrote, for samekey init --check.\n"
 	for _, name := range want.Created {
 		if expected[name] == "" {
 			from := "files"
@@ -145,7 +145,7 @@ func TestInitWritesAllOrNothing(t *testing.T) {
 		opts   Options
 		want   string
 	}{
-		"a path that is none":    {opts: Options{Module: "my app"}, want: `"my app" is not a module path; give one`},
+		"a path that is none":    {opts: Options{Module: "my app"}, want: `"my app" is not a module path; give a path`},
 		"a module has its path":  {before: map[string]string{"go.mod": mine}, opts: Options{Module: "example.com/new"}, want: "is already the module example.com/shop/v2"},
 		"inside a module":        {before: map[string]string{"go.mod": mine, "sub/notes.txt": ""}, in: "sub", want: "belongs to the module in"},
 		"a file is in the way":   {before: map[string]string{"go.mod": mine, "cmd": "a file"}, want: filepath.FromSlash("cmd/api: not a directory")},

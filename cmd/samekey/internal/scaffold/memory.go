@@ -13,7 +13,7 @@ import (
 // memoryFile has a checksum and a path for each file that Init wrote.
 const memoryFile = ".samekey-init"
 
-const memoryHead = "# Written by samekey init: checksums of its files, as it made them. samekey init --check reads them.\n"
+const memoryHead = "# Written by samekey init: checksums of the files that samekey init wrote, for samekey init --check.\n"
 
 const memoryExample = "# example: "
 

@@ -82,7 +82,7 @@ func offersOf(r *store.Record, now time.Time) (offers []Offer) {
 	if may(records.Wish{Do: records.Forget, Loss: idem.Loss{Held: true, Work: true, Jobs: true}}) {
 		offers = append(offers, Offer{
 			Do: string(records.Forget), Label: "Forget", Loses: records.Losses(r, now),
-			Hint: "Frees the key: the next request with the key runs as a new operation. Dangerous: work that is done may be done again.",
+			Hint: "Frees the key: the next request with the key runs as a new operation. Dangerous: completed work may be done again.",
 		})
 	}
 	return offers

@@ -140,7 +140,7 @@ func TestActs(t *testing.T) {
 	}{
 		"done":    {do: answer, asks: "The change is in table of orders.", says: "done: the client gets 201 from now on"},
 		"no call": {do: Action{Do: "retry", NotMade: true}, is: ErrRefused, says: "refused: the operation has no call in doubt"},
-		"no jobs": {do: Action{Do: "cancel"}, is: ErrRefused, says: "refused: the record has no such later job"},
+		"no jobs": {do: Action{Do: "cancel"}, is: ErrRefused, says: "refused: the record has no matching later job"},
 		"gone":    {do: Action{Do: "settle", Status: 201, PK: "v1#rides#none"}, is: ErrGone, says: "no such record"},
 		"changed": {do: Action{Do: "settle", Status: 201, Seen: "another"}, is: ErrMoved, says: "the record has changed since it was shown: nothing was changed. Look at the record again"},
 		"changes": {do: answer, is: ErrMoved, asks: "The change is in", says: "the record has changed since it was shown: nothing was changed. Look at the record again", fault: func(k *kept, op string) dbfault.Fault {

@@ -61,7 +61,7 @@ type code struct {
 }
 
 var finder = &analysis.Analyzer{
-	Name: "phases", Doc: "find phases, and the functions around them",
+	Name: "phases", Doc: "find phases, and the functions that contain the phases",
 	ResultType: reflect.TypeFor[*code](),
 	Run:        func(pass *analysis.Pass) (any, error) { return find(pass), nil },
 }

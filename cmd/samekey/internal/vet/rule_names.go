@@ -51,7 +51,7 @@ func (c *code) checkOrder(u *unit) (all []finding) {
 		}
 		for _, q := range own[i+1:] {
 			if other, constant := c.constantString(q.name); constant && other == name && c.graphOf(u).before(p.call.Pos(), q.call.Pos()) {
-				all = append(all, found(q.name, "another phase of this handler has the name %q: give this phase its own name", name))
+				all = append(all, found(q.name, "another phase of this handler has the name %q: give this phase another name", name))
 			}
 		}
 	}

@@ -84,7 +84,7 @@ func (l losses) of(t types.Type, at string) (part, why string) {
 		return at, "JSON has no functions"
 	case *types.Interface:
 		if l.back && u.NumMethods() > 0 {
-			return at, "JSON can't be read into the interface " + types.TypeString(t, (*types.Package).Name)
+			return at, "JSON can't be decoded into the interface " + types.TypeString(t, (*types.Package).Name)
 		}
 	case *types.Pointer:
 		return l.of(u.Elem(), at)

@@ -40,7 +40,7 @@ const guide = "https://github.com/samekey/samekey/blob/main/docs/operate/changes
 
 // fates describe the consequence of each danger, and how to prevent it.
 var fates = map[Danger]string{
-	Refused: "open operations are refused until the old version is back. Keep the old phases for them: " + guide + "keep-the-old-phases",
+	Refused: "open operations are refused until the old version is back. Keep the old phases for open operations: " + guide + "keep-the-old-phases",
 	Twice:   "an open operation may make the call twice. Keep the old phases for open operations: " + guide + "keep-the-old-phases",
 	Incomparable: "retries of earlier requests are refused with 503. Keep the old fingerprint for two releases (Fingerprint.Known): " +
 		guide + "change-the-meaning-of-a-key",
@@ -211,7 +211,7 @@ func comparePhase(was, is Phase, add func(Danger, string, ...any)) {
 	}
 	const day = int64(24 * time.Hour / time.Second)
 	if before, now := cmp.Or(was.Remembers, day), cmp.Or(is.Remembers, day); now < before {
-		add(Refused, "the phase %q relies on the provider's memory for %v (before: %v)", was.Name,
+		add(Refused, "the phase %q expects the provider to remember keys for %v (before: %v)", was.Name,
 			time.Duration(now)*time.Second, time.Duration(before)*time.Second)
 	}
 	if was.Result != nil && is.Result != nil {

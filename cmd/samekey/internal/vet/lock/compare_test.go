@@ -165,7 +165,7 @@ func TestMessages(t *testing.T) {
 		"twice of a name":     {[]Phase{ride, ride}, []Phase{ride}, inOrder, []string{`the phase "ride" is removed`}},
 		"any call":            {ridePays, []Phase{ride, call("charge", "*")}, inOrder, nil},
 		"less than it was": {
-			remembers(86401), remembers(0), inOrder, []string{`the phase "charge" relies on the provider's memory for 24h0m0s (before: 24h0m1s)`},
+			remembers(86401), remembers(0), inOrder, []string{`the phase "charge" expects the provider to remember keys for 24h0m0s (before: 24h0m1s)`},
 		},
 		"call": {
 			ridePays,

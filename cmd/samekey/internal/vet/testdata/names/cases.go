@@ -62,7 +62,7 @@ func twice(ctx context.Context, legs []Leg) error {
 	if _, err := idem.Atomic(ctx, "order", one); err != nil {
 		return err
 	}
-	if _, err := idem.Foreign(ctx, "order", one); err != nil { // want `names: another phase of this handler has the name "order": give this phase its own name`
+	if _, err := idem.Foreign(ctx, "order", one); err != nil { // want `names: another phase of this handler has the name "order": give this phase another name`
 		return err
 	}
 	for range legs {

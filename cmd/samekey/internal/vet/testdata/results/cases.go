@@ -73,7 +73,7 @@ func alsoBad(ctx context.Context) {
 	idem.Atomic(ctx, "5", of[map[point]int])             // want `results: .*JSON has no maps with keys of results.point`
 	idem.Atomic(ctx, "6", of[writes])                    // want `results: writes doesn't survive .*: it has MarshalJSON but no UnmarshalJSON`
 	idem.Atomic(ctx, "7", of[stamp])                     // want `results: stamp doesn't survive .*: its MarshalJSON comes from an embedded field, and leaves the other fields out`
-	idem.Atomic(ctx, "8", of[[]shape])                   // want `results: \[\]shape\[…\] doesn't survive .*: JSON can't be read into the interface results.shape`
+	idem.Atomic(ctx, "8", of[[]shape])                   // want `results: \[\]shape\[…\] doesn't survive .*: JSON can't be decoded into the interface results.shape`
 	idem.Atomic(ctx, "9", of[complex128])                // want `results: complex128 doesn't survive .*: JSON has no complex128`
 	idem.Foreign(ctx, "10", of[*dynamodb.GetItemOutput]) // want `results: \*dynamodb.GetItemOutput doesn't|results: dynamodb.GetItemOutput`
 	idem.Foreign(ctx, "11", of[*stripe.Charge])          // want `results: stripe.Charge.APIResource.LastResponse|results: .*stripe.Charge`
@@ -167,7 +167,7 @@ func evenWorse(ctx context.Context) {
 	idem.Atomic(ctx, "10", of[*stamp])          // want `results: \*stamp doesn't survive .*: its MarshalJSON comes from an embedded field`
 	idem.Atomic(ctx, "11", of[stampText])       // want `results: stampText doesn't survive .*: its MarshalText comes from an embedded field`
 	idem.Atomic(ctx, "12", of[hides])           // want `results: hides.number doesn't survive .*: the field is not exported`
-	idem.Atomic(ctx, "13", of[json.Marshaler])  // want `results: .*: JSON can't be read into the interface json.Marshaler`
+	idem.Atomic(ctx, "13", of[json.Marshaler])  // want `results: .*: JSON can't be decoded into the interface json.Marshaler`
 	idem.Atomic(ctx, "14", of[struct {          // want `results: .*: its MarshalJSON comes from an embedded field`
 		time.Time
 		Zone string
