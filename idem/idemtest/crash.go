@@ -304,7 +304,7 @@ func (c *crashes[Re]) patiently(t *scene, w *World, do func(context.Context, *Wo
 		if err == nil || c.opt.MayStick && errors.Is(err, idem.ErrStuck) {
 			return nil
 		}
-		if looks < maxLooks && w.untilNextLook(t.Context()) { // do came before the next look-up was due
+		if looks < maxLooks && w.untilNextLook(t.Context()) { // the look-up decided nothing: try again after its pause
 			looks++
 			tries++
 		}

@@ -48,7 +48,7 @@ type Provider struct {
 	looks   []Look
 	calls   int
 	effects []*Effect
-	coming  []coming // calls on their way
+	coming  []coming // calls that arrive later
 }
 
 // coming is a call that arrives later.
@@ -183,14 +183,14 @@ func (p *Provider) now() time.Time {
 	return time.Now()
 }
 
-// arrive lets the due calls arrive. p must be locked.
+// arrive carries out the calls whose arrival is due. p must be locked.
 func (p *Provider) arrive() {
 	now := p.now()
 	p.coming = slices.DeleteFunc(p.coming, func(c coming) bool {
 		if c.at.After(now) {
 			return false
 		}
-		_, _ = p.effect(c.method, c.path, c.key, c.body, c.at) // its caller hears nothing
+		_, _ = p.effect(c.method, c.path, c.key, c.body, c.at) // the caller gets no answer
 		return true
 	})
 }
@@ -311,7 +311,8 @@ func (p *Provider) serve(ctx context.Context, method, path, key string, body []b
 	return max(status, http.StatusOK), answer, err
 }
 
-// handle takes a call, has its effect, and delays or loses the answer by the call's fate.
+// handle takes a call, makes its effect, and delays or loses the answer as the call's Fate
+// says.
 func (p *Provider) handle(ctx context.Context, method, path, key string, body []byte) (Effect, *Refusal, error) {
 	e, refused, fate := p.take(method, path, key, body)
 	if fate.Delay > 0 {
@@ -359,7 +360,8 @@ func (p *Provider) take(method, path, key string, body []byte) (Effect, *Refusal
 	return e, refused, fate
 }
 
-// effect has the effect of a call that arrives now, unless its key is known. p must be locked.
+// effect makes the effect of a call that arrives now. If the call's key is known, effect
+// returns the effect of the first call. p must be locked.
 func (p *Provider) effect(method, path, key string, body []byte, now time.Time) (Effect, *Refusal) {
 	for _, e := range p.effects {
 		if key == "" || e.Key != key || e.forgotten || p.Memory < 0 || p.Memory > 0 && now.Sub(e.made) >= p.Memory {

@@ -14,7 +14,7 @@ import (
 	"github.com/samekey/samekey/internal/testkit/storetest"
 )
 
-// Bodies of any size up to 6 MiB come back byte for byte, wherever the store puts them.
+// Bodies of any size up to 6 MiB are returned byte for byte, wherever the store puts them.
 func storeBodies(s suite) {
 	for _, size := range []int{0, 1, 149, 151, 1 << 10, 4 << 10, 5 << 10, 300 << 10, 900 << 10, defaults.MaxMaxBody} {
 		for name, body := range map[string]func(int) []byte{"incompressible": storetest.Noise, "compressible": storetest.Prose} {
@@ -53,7 +53,7 @@ func storeBodies(s suite) {
 			if r.Scope != "" || r.Response == nil || r.Response.Status != done.Response.Status || len(r.Response.Body)+len(r.Response.Header) > 0 || r.Overflow == nil || r.Overflow.Count != 0 {
 				t.Errorf("got %+v", r)
 			}
-			storetest.RefusedCommit(t, e.inner, done, finishedNext(prev, nil)) // who saw the answer can't bring it back
+			storetest.RefusedCommit(t, e.inner, done, finishedNext(prev, nil)) // an attempt that has seen the answer can't restore it
 			storetest.SameRecord(t, storetest.Load(t, e.inner, want.PK), want)
 		})
 	}
@@ -72,7 +72,7 @@ func storeBodies(s suite) {
 			}
 			loader, ok := e.inner.(store.BodyLoader)
 			if !ok || r.Overflow == nil {
-				sameBody(t, r, finishedNext(prev, storetest.Noise(900<<10))) // it is in the record: nothing can go missing
+				sameBody(t, r, finishedNext(prev, storetest.Noise(900<<10))) // the body is in the record, so it can't be lost
 				return
 			}
 			spoil(r.Overflow)
@@ -83,7 +83,7 @@ func storeBodies(s suite) {
 	}
 }
 
-// sameBody is sameRecord with a short report.
+// sameBody is storetest.SameRecord with a short report for bodies.
 func sameBody(t testing.TB, got, want *store.Record) {
 	t.Helper()
 	if got.Response == nil || !bytes.Equal(got.Response.Body, want.Response.Body) {

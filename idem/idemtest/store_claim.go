@@ -31,8 +31,8 @@ func storeClaim(s suite) {
 		storetest.SameRecord(t, storetest.RefusedClaim(t, e.inner, c), want)
 	})
 
-	// The record beside a claim refuses it, unless the claimer itself has made sure that
-	// nobody else writes there.
+	// A record at the key Beside refuses the claim, unless the claimer itself has fenced
+	// that record.
 	s.run("a claim beside another record", func(t *testing.T, e *env) {
 		beside := func(at time.Time, other *store.Record) store.Claim {
 			c := storetest.ClaimAt(at)
@@ -64,7 +64,7 @@ func storeClaim(s suite) {
 		claimed := storetest.MustClaim(t, e.inner, mine)
 		storetest.SameRecord(t, storetest.Load(t, e.inner, fenced.PK), fenced)
 
-		both := storetest.Rival(store.Claim{Next: claimed}, now) // the own record tells first whose claim it was
+		both := storetest.Rival(store.Claim{Next: claimed}, now) // of the two records, the one at the claim's own key is returned
 		both.Beside = fenced.PK
 		storetest.SameRecord(t, storetest.RefusedClaim(t, e.inner, both), claimed)
 	})
@@ -121,7 +121,7 @@ func storeClaim(s suite) {
 
 	for _, at := range []struct {
 		name  string
-		after time.Duration // of the claim, from the second the record expires in
+		after time.Duration // how long after the record's expiry the claim comes
 		wins  bool
 	}{
 		{"a second before", -time.Second, false},

@@ -111,8 +111,8 @@ func storeCommit(s suite) {
 		storetest.SameRecord(t, storetest.Load(t, e.inner, r.PK), big)
 	})
 
-	// A claim may be one write with the first phase: whoever writes it, a record that is
-	// accepted can be taken over.
+	// A claim may contain the first phase. If a store accepts a record, by Claim or by
+	// Commit, it must accept a take-over of the record.
 	for name, begin := range map[string]func(*testing.T, store.Store, *store.Record) (*store.Record, error){
 		"claim": func(t *testing.T, st store.Store, large *store.Record) (*store.Record, error) {
 			return st.Claim(storetest.Limited(t), store.Claim{Next: large.Clone(), Now: large.Created})
@@ -148,7 +148,7 @@ func storeCommit(s suite) {
 	commitDropsJobs(s)
 }
 
-// next returns large as the write after first.
+// next returns large with the version that follows first's.
 func next(first, large *store.Record) *store.Record {
 	n := large.Clone()
 	n.Ver = first.Ver + 1
@@ -162,8 +162,8 @@ func (brokenWrite) Err() error     { return errors.New("it could not be built") 
 func (brokenWrite) String() string { return "broken" }
 
 // commitTouchesWhatDiffers checks that Commit changes only fields that differ, by its
-// contract. Jobs are acknowledged without raising the version, so a holder's view of them
-// may be older than the record.
+// contract. Jobs are acknowledged without raising the version, so the holder may have read
+// jobs that have changed since.
 func commitTouchesWhatDiffers(s suite) {
 	a := idem.Job{Kind: "receipt", Args: []byte(`{"n":1}`)}
 	b := idem.Job{Kind: "mail", Args: []byte(`{"n":2}`), Trace: trace.Context{Parent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00", State: "a=1,b=2"}}
@@ -171,10 +171,10 @@ func commitTouchesWhatDiffers(s suite) {
 
 	for _, tt := range []struct {
 		name   string
-		stored func(*store.Record) // what is there
-		seen   func(*store.Record) // how the holder saw it before
-		change func(*store.Record) // what the holder does
-		want   func(*store.Record) // what is there afterwards, seen from stored
+		stored func(*store.Record) // makes the stored record
+		seen   func(*store.Record) // makes the record as the holder has read it
+		change func(*store.Record) // the change that the holder commits
+		want   func(*store.Record) // the expected change of the stored record
 	}{
 		{
 			name:   "a job that is gone is not brought back",
@@ -227,8 +227,8 @@ func commitTouchesWhatDiffers(s suite) {
 	}
 }
 
-// commitDropsJobs checks the contract of Commit for a freed record without jobs: whoever
-// gives jobs up has to know which jobs.
+// commitDropsJobs checks the contract of Commit for a freed record without jobs: Commit
+// refuses to drop jobs that have changed since the record was read.
 func commitDropsJobs(s suite) {
 	a, parked := idem.Job{Kind: "receipt", Args: []byte(`{"n":1}`)}, idem.Job{Kind: "mail", Args: []byte(`{"n":2}`), Failed: "no such address"}
 	for _, tt := range []struct {

@@ -13,8 +13,7 @@ import (
 	"github.com/samekey/samekey/internal/testkit/storetest"
 )
 
-// A stored request is there for whoever takes the record over, whatever its
-// size, until the record is done.
+// A stored request of any size can be read by each take-over, until the record is done.
 func storeInput(s suite) {
 	random := make([]byte, 700<<10)
 	_, _ = rand.Read(random)
@@ -42,7 +41,7 @@ func storeInput(s suite) {
 	}
 }
 
-// The fields that mark a call that must not be repeated, and parked jobs.
+// A record keeps parked jobs, and the fields that mark a call that must not be repeated.
 func storeMarks(s suite) {
 	s.run("a record comes back complete: intents and parked jobs", func(t *testing.T, e *env) {
 		want := storetest.MustClaim(t, e.inner, storetest.ClaimAt(e.clock.Now()))

@@ -53,7 +53,7 @@ func storeLoad(s suite) {
 	})
 }
 
-// scribble writes over everything that r leads to.
+// scribble overwrites all data that r refers to.
 func scribble(r *store.Record) {
 	for i := range r.Phases {
 		for j := range r.Phases[i].Result {

@@ -18,8 +18,8 @@ func storeRaces(s suite) {
 		claimRace(t, e.inner, c, c.Now)
 	})
 
-	// While the scope of a key changes, two programs claim under two keys, each beside the
-	// other key.
+	// While the scope of a key changes, two programs claim under two keys. Each names the
+	// other's key as Beside.
 	s.run("of 50 claimers of a key with two places exactly one wins", func(t *testing.T, e *env) {
 		c := storetest.ClaimAt(e.clock.Now())
 		places := [...]string{c.Next.PK, storetest.ClaimAt(c.Now).Next.PK}
@@ -66,7 +66,7 @@ func storeRaces(s suite) {
 		})
 	})
 
-	// The woken owner finishes while others take over.
+	// An owner that was asleep finishes while others take over.
 	s.run("of a finish and 49 take-overs exactly one wins", func(t *testing.T, e *env) {
 		old := storetest.MustClaim(t, e.inner, storetest.ClaimAt(e.clock.Now()))
 		race(t, e.inner, old.PK, 50, func(i int) (*store.Record, *store.Record, error) {

@@ -12,8 +12,8 @@ import (
 	"github.com/samekey/samekey/internal/testkit/storetest"
 )
 
-// Every field of a record comes back as it was written. The record that refuses a claim is
-// as complete as a loaded record: the engine decides from it.
+// Every field of a record is read as it was written. The record that refuses a claim is as
+// complete as a loaded record, since the engine uses it for its decision.
 func storeRecords(s suite) {
 	for _, tt := range []struct {
 		name   string
@@ -112,7 +112,7 @@ func storeRecords(s suite) {
 	}
 }
 
-// finishedNext is what follows r when it finishes with body.
+// finishedNext returns the record after r, finished with body.
 func finishedNext(r *store.Record, body []byte) *store.Record {
 	return storetest.Next(r, func(n *store.Record) {
 		n.State, n.Lease, n.Keep, n.Retention = store.Done, time.Time{}, store.KeepNothing, 0
@@ -121,7 +121,7 @@ func finishedNext(r *store.Record, body []byte) *store.Record {
 	})
 }
 
-// fullNext follows r with every field set, as far as they go together.
+// fullNext returns a record after r that has all fields set that can be set together.
 func fullNext(r *store.Record) *store.Record {
 	n := finishedNext(r, []byte("full"))
 	n.Keep, n.Until, n.Expires = store.KeepJobs, n.Expires, time.Time{}

@@ -16,8 +16,8 @@ import (
 )
 
 // A take-over by a ticket makes exactly the change of [store.Take].From, if From accepts.
-// What a store can't do in one write, or at all, is done by Load and Commit, as an engine
-// does it.
+// If a store can't take a record over in one write, or has no Take, the scenarios use Load
+// and Commit, as an engine does.
 func storeTake(s suite) {
 	const ours = "POST /rides/{id}"
 	mine := store.HandlerID{Function: "rides", Name: ours}
@@ -188,7 +188,7 @@ func storeTake(s suite) {
 	})
 }
 
-// takeOrCommit calls Take, or does what an engine does without Take.
+// takeOrCommit calls Take, or Load and Commit, as an engine does without Take.
 func takeOrCommit(ctx context.Context, s store.Store, t store.Take) (*store.Record, bool, error) {
 	prev, taken, err := take(ctx, s, t)
 	if taken || err != nil {
@@ -205,7 +205,8 @@ func takeOrCommit(ctx context.Context, s store.Store, t store.Take) (*store.Reco
 	return next, true, nil
 }
 
-// leaseOf returns the end of the lease of a record that a ticket in these scenarios is for.
+// leaseOf returns the end of the lease of a scenario's record, which is taken over at
+// takenAt.
 func leaseOf(takenAt time.Time) time.Time {
 	return takenAt.Add(-time.Hour + storetest.Limit + 123*time.Millisecond)
 }

@@ -25,7 +25,7 @@ func everyAtomicTwice() Plan {
 			next = c.Claim.Next
 		}
 		if next == nil || next.State != store.Done && len(next.Phases) == 0 || next.State == store.Open && next.Lease.IsZero() {
-			return Fault{} // a bare claim, or a release
+			return Fault{} // a claim without a phase, or a release
 		}
 		id := next.PK + " " + next.Owner + " " + strconv.FormatInt(next.Ver, 10)
 		mu.Lock()
@@ -41,9 +41,10 @@ func everyAtomicTwice() Plan {
 	}
 }
 
-// runsAgain reports whether next commits an [idem.Atomic] or an [idem.Finish], or an answer:
-// after [store.ErrChanged] they run again, or their answer is stored again. A commit about a
-// call is sent again, and the call isn't made twice.
+// runsAgain reports whether next commits an [idem.Atomic], an [idem.Finish] or an answer.
+// After [store.ErrChanged], the engine runs such a phase again, or stores the answer again.
+// Other commits are about calls: the engine sends the commit again, and doesn't repeat the
+// call.
 func runsAgain(prev, next *store.Record) bool {
 	if prev == nil || prev.Owner != next.Owner || prev.Mark != next.Mark || len(prev.Doubts) != len(next.Doubts) {
 		return false

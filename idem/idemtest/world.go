@@ -25,13 +25,13 @@ type World struct {
 	// Clock is the clock of the engine and the provider.
 	Clock *Clock
 
-	log       *FaultyStore // on the store that lasts
-	namespace string       // apart from other worlds on one table
+	log       *FaultyStore // wraps the store that outlives crashes
+	namespace string       // separates this World from others on the same table
 	process   *process
 }
 
-// point is where a process goes down: before or after its nth call, to the store or
-// to another system. Call 0 is nowhere.
+// point says where a process crashes: before or after its nth call, to the store or to
+// another system. Call 0 is nowhere.
 type point struct {
 	call  int
 	after bool
@@ -42,7 +42,7 @@ type point struct {
 type process struct {
 	store *FaultyStore
 	at    point
-	stop  context.CancelFunc // of what it does
+	stop  context.CancelFunc // ends the process's context
 
 	mu    sync.Mutex
 	calls []string
@@ -72,7 +72,7 @@ func (w *World) start(ctx context.Context, at point, plan Plan) (*World, context
 	return &mine, ctx
 }
 
-// comesTo counts a call, and reports whether the process goes down at it.
+// comesTo counts a call, and reports whether the process crashes at it.
 func (p *process) comesTo(call string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -86,7 +86,7 @@ func (p *process) called() []string {
 	return slices.Clone(p.calls)
 }
 
-// call makes a call to another system, around which the process may go down.
+// call makes a call to another system. The process may crash before or after the call.
 func (p *process) call(name string, fn func() error) error {
 	if p.store.Crashed() {
 		return ErrCrashed
@@ -136,7 +136,7 @@ func (w *World) Through(base http.RoundTripper) http.RoundTripper {
 			resp, err = base.RoundTrip(req) //nolint:bodyclose // the caller's
 			return err
 		})
-		if err != nil && resp != nil { // nobody reads it any more
+		if err != nil && resp != nil { // the caller doesn't get the response
 			_ = resp.Body.Close()
 			resp = nil
 		}
@@ -167,8 +167,8 @@ func (w *World) LookUp(ctx context.Context, key string) (found []Effect, err err
 	return found, err
 }
 
-// untilNextLook moves the clock to the time at which an operation looks its call up again;
-// false if there is none.
+// untilNextLook moves the clock to the next look-up of an operation. It returns false if no
+// operation waits for a look-up.
 func (w *World) untilNextLook(ctx context.Context) bool {
 	all, err := w.records(ctx)
 	if err != nil {
@@ -190,7 +190,7 @@ func (w *World) untilNextLook(ctx context.Context) bool {
 // Commits implements [Log], with the commits of all processes.
 func (w *World) Commits() []store.Commit { return w.log.Commits() }
 
-// records are the records as they are now, in the order of their claims.
+// records returns the current records, in the order of their claims.
 func (w *World) records(ctx context.Context) (all []*store.Record, err error) {
 	seen := make(map[string]bool)
 	for _, c := range w.log.Commits() {

@@ -147,7 +147,7 @@ func (r Route) Together(a, b string) bool { return r.end(a) == r.end(b) }
 // end identifies the sink for jobs of a kind.
 type end struct {
 	sink Sink
-	kind string // set for a sink that can't be compared
+	kind string // the kind; set only for a sink that can't be compared
 }
 
 func (r Route) end(kind string) end {
@@ -157,8 +157,8 @@ func (r Route) end(kind string) end {
 	return end{kind: kind}
 }
 
-// guarded delivers a batch to a sink. An unrecovered panic would end the process
-// and with it the deliveries of the other sinks.
+// guarded delivers a batch to a sink, and turns a panic into errors. An unrecovered panic
+// would end the process and with it the deliveries of the other sinks.
 func guarded(ctx context.Context, sink Sink, batch []Delivery) (errs []error) {
 	defer func() {
 		if v := recover(); v != nil {

@@ -13,7 +13,7 @@ type caller struct {
 	all               []*account
 }
 
-// accounts returns the accounts with a limit. kept is the life of a record.
+// accounts returns the accounts with a limit. kept is how long a record lasts.
 func (c *caller) accounts(kept time.Duration) []*account {
 	c.bytes.rate = atRest(c.limit.Bytes, kept)
 	if c.all == nil {
@@ -46,8 +46,8 @@ const (
 	ofOpen
 )
 
-// account is a caller's share of a limit: free places, a bucket of this process, or tokens
-// of a shared bucket.
+// account is what a caller has left of a limit: free places, a bucket of this process, or
+// tokens of a shared bucket.
 type account struct {
 	kind   kind
 	places int // free places; only for ofOpen
@@ -57,8 +57,8 @@ type account struct {
 	shared supply
 }
 
-// openWait is the wait of a caller with too many operations at once: nobody knows when they
-// end.
+// openWait is the wait for a caller with too many operations at once. It is a guess, since
+// nobody knows when an operation ends.
 const openWait = time.Second
 
 // price returns the tokens for an operation of n bytes.
@@ -69,8 +69,8 @@ func (a *account) price(n int64) int64 {
 	return 1
 }
 
-// has reports whether there are n tokens, and if not, how long to wait. If the wait is
-// zero, a lease may help.
+// has reports whether there are n tokens, and if not, how long to wait. If ok is false and
+// wait is zero, a lease may help.
 func (a *account) has(now time.Time, n int64) (ok bool, wait time.Duration) {
 	switch s := &a.shared; {
 	case a.kind == ofOpen:
@@ -95,7 +95,7 @@ func (a *account) take(now time.Time, n int64) {
 	case a.bucket == "" || now.Before(a.shared.alone):
 		a.own.take(a.rate, now, n)
 	default:
-		a.shared.left = max(a.shared.left-n, -4*a.rate.size) // a debt has its limit
+		a.shared.left = max(a.shared.left-n, -4*a.rate.size) // the debt is limited
 	}
 }
 
@@ -110,7 +110,8 @@ func (a *account) putBack(now time.Time, n int64) {
 	}
 }
 
-// settle ends an operation that began with an estimate of n bytes.
+// settle corrects the account when an operation has ended. n is the estimate of bytes with
+// which the operation began.
 func (a *account) settle(now time.Time, n int64, use idem.QuotaUse) {
 	switch {
 	case a.kind == ofBytes && use.New:

@@ -8,23 +8,24 @@ type rate struct {
 	fill time.Duration
 }
 
-// perMinute fills a bucket of size by n tokens a minute.
+// perMinute returns a rate for buckets of the given size, which get n tokens a minute.
 func perMinute(n, size int) rate {
 	return rate{size: int64(size), fill: time.Duration(float64(size) / float64(n) * float64(time.Minute))}
 }
 
-// atRest limits the stored bytes to n, if each byte is stored for the time kept: in
-// that time at most n/2 bytes come from the full bucket, and n/2 from its filling.
+// atRest returns a rate that limits the stored bytes to n if each byte is stored for the
+// time kept. In this time, at most n/2 bytes come from a full bucket, and n/2 from
+// refilling the bucket.
 func atRest(n int64, kept time.Duration) rate { return rate{size: max(n/2, 1), fill: kept} }
 
-// cost is the time in which n tokens come in, at most the time of a few fillings: that
-// limits a debt.
+// cost returns the time in which a bucket gets n tokens, at most the time of four fillings.
+// The maximum limits a debt.
 func (r rate) cost(n int64) time.Duration {
 	return time.Duration(float64(r.fill) * min(float64(n)/float64(r.size), 4))
 }
 
-// bucket is a bucket of tokens, as the time at which it is full. The zero bucket is
-// full.
+// bucket stores a bucket of tokens as the time at which the bucket will be full. The zero
+// bucket is full.
 type bucket struct{ full time.Time }
 
 // wait returns how long it takes until the bucket has n tokens, or a full bucket

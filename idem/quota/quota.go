@@ -32,7 +32,7 @@ type Limits struct {
 const (
 	// patience limits a call to Options.Shared.
 	patience = time.Second
-	// mostCallers is how many callers are remembered, counted again for each route with
+	// mostCallers is how many callers are remembered, and as many again for each route with
 	// limits. The least recent caller is forgotten first, and begins with full buckets. A
 	// caller takes about 1 KB.
 	mostCallers = 10_000
@@ -69,7 +69,7 @@ type Buckets struct {
 var _ idem.Quota = (*Buckets)(nil)
 
 // name names the buckets of a caller, on a route with limits or on all routes. A caller's
-// own name may be as long as a token: only its hash is kept.
+// own name may be as long as a token, so only the hash of the name is kept.
 type name struct {
 	caller [sha256.Size]byte
 	route  string
@@ -116,8 +116,9 @@ func (b *Buckets) Begin(ctx context.Context, r idem.QuotaRequest) (end func(idem
 // estimate is the size of a record before its answer is known.
 func estimate(r idem.QuotaRequest) int64 { return 500 + r.Bytes }
 
-// try takes the tokens for a request, an estimate of n bytes, from all of its
-// accounts; or from none, and returns the wait, or the account that needs a lease.
+// try takes the tokens for a request of about n bytes from all accounts of the request. If
+// an account has too few tokens, try takes none, and returns the wait, or the account that
+// needs a lease.
 func (b *Buckets) try(r idem.QuotaRequest, n int64) (all []*account, empty *account, wait time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -145,7 +146,7 @@ func (b *Buckets) try(r idem.QuotaRequest, n int64) (all []*account, empty *acco
 	return all, nil, 0
 }
 
-// end ends an operation that began with an estimate of n bytes.
+// end settles the accounts of an operation that began with an estimate of n bytes.
 func (b *Buckets) end(all []*account, n int64, use idem.QuotaUse) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -154,8 +155,9 @@ func (b *Buckets) end(all []*account, n int64, use idem.QuotaUse) {
 	}
 }
 
-// refill leases an account's tokens for a request, an estimate of n bytes, or waits for the
-// lease under way. A wait above zero means that the shared bucket has too few tokens.
+// refill leases tokens for an account and a request of about n bytes. If a lease is under
+// way, refill waits for it instead. A wait above zero means that the shared bucket has too
+// few tokens.
 func (b *Buckets) refill(ctx context.Context, a *account, n int64) (wait time.Duration, err error) {
 	b.mu.Lock()
 	if busy := a.shared.busy; busy != nil {
@@ -170,7 +172,7 @@ func (b *Buckets) refill(ctx context.Context, a *account, n int64) (wait time.Du
 	l := a.shared.lot(a.bucket, a.rate, b.opt.Now(), a.price(n))
 	if l.Need <= 0 {
 		b.mu.Unlock()
-		return 0, nil // another request has leased them
+		return 0, nil // another request has leased the tokens
 	}
 	done := make(chan struct{})
 	a.shared.busy = done
@@ -192,7 +194,7 @@ func (b *Buckets) refill(ctx context.Context, a *account, n int64) (wait time.Du
 	return got.Wait, nil
 }
 
-// find returns the accounts of a caller, on a route or ("") on all.
+// find returns the accounts of a caller on a route, or on all routes if route is "".
 func (b *Buckets) find(who, route string, limit Limits) *caller {
 	of := name{sha256.Sum256([]byte(who)), route}
 	c, ok := b.known.Get(of)

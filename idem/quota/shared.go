@@ -39,12 +39,12 @@ type Leased struct {
 	Ahead  time.Duration // by how much the bucket's time is ahead of the process's clock
 }
 
-// supply is the tokens that this process has of a shared bucket.
+// supply holds the tokens that this process has leased from a shared bucket.
 type supply struct {
 	left   int64         // below 0 is a debt
-	ends   time.Time     // end of the lot: tokens that are left by then are dropped, others may lack them
+	ends   time.Time     // end of the lot: tokens left by then are dropped, since other processes may need them
 	next   int64         // size of the next lot
-	full   time.Time     // of the shared bucket
+	full   time.Time     // when the shared bucket will be full
 	ahead  time.Duration // by how much the shared bucket's time is ahead of this process's clock
 	closed time.Time     // the shared bucket is empty until then
 	alone  time.Time     // the shared buckets can't be reached: until then this process uses its own
@@ -54,7 +54,7 @@ type supply struct {
 const (
 	// lotLasts is how long a lot may be spent.
 	lotLasts = time.Minute
-	// lotShare is the share of a bucket that one process takes at most at once.
+	// lotShare limits a lot to an eighth of a bucket, unless one operation needs more.
 	lotShare = 8
 	// aloneFor is how long a process uses its own buckets after a failed lease.
 	aloneFor = 10 * time.Second
@@ -64,7 +64,7 @@ const (
 func (s *supply) lot(bucket string, r rate, now time.Time, n int64) Lot {
 	if now.After(s.ends) {
 		s.left = min(s.left, 0)
-		s.next = 0 // this process begins few operations: small lots
+		s.next = 0 // this process begins few operations, so begin with small lots
 	}
 	need := min(n-s.left, r.size)
 	return Lot{

@@ -19,9 +19,9 @@ type refusal struct {
 	retry  time.Duration // 0 = no Retry-After: providers have their own schedules
 }
 
-// refusals maps each error to its answer. The first match counts. No status is a
-// 2xx, which would end the retries, or 410, after which some providers disable
-// the endpoint.
+// refusals maps each error to its answer. answerOf uses the first match. No status is a
+// 2xx, which would end the retries, or 410, after which some providers disable the
+// endpoint.
 var refusals = []struct {
 	err error
 	refusal
@@ -48,7 +48,7 @@ var failed = refusal{http.StatusInternalServerError, "internal_error", "The even
 
 func answerOf(err error) refusal {
 	if _, own := errors.AsType[*handlerError](err); own {
-		return failed // even if it wraps an error of the table
+		return failed // even if the handler's error wraps an error of the table
 	}
 	for _, row := range refusals {
 		if errors.Is(err, row.err) {
@@ -58,7 +58,7 @@ func answerOf(err error) refusal {
 	return failed
 }
 
-// docs is the URL that explains each code.
+// docs is the URL of the page that explains each code.
 const docs = "https://github.com/samekey/samekey/blob/main/docs/use/webhooks.md#"
 
 // answer returns a problem (RFC 9457) for err. The answer contains nothing that

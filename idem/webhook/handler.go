@@ -70,7 +70,7 @@ func New(store store.Store, endpoint string, v Verifier, fn func(context.Context
 	opt.Key, opt.KeyFrom = idem.KeyRequired, nil
 	opt.Resumable, opt.StatusURL = false, ""
 	if opt.Mode == idem.ModeObserve {
-		opt.Mode = idem.ModeEnforce // an event that is sent again is no request of a client to be watched
+		opt.Mode = idem.ModeEnforce // ModeObserve would run the handler again for each repeated delivery
 	}
 	if opt.InFlight == idem.InFlightAccept {
 		opt.InFlight = idem.InFlightRefuse // a 202 would end the retries of an event that can still fail
@@ -86,11 +86,11 @@ func New(store store.Store, endpoint string, v Verifier, fn func(context.Context
 	}
 }
 
-// errMethod is the error for a request that is no delivery.
+// errMethod is the error for a request that isn't a delivery.
 var errMethod = errors.New("webhooks are sent by POST")
 
-// errNotRecorded is the error for a handler that returned nil although the store
-// or one of its phases had failed. Its staged jobs and writes may be lost, so the
+// errNotRecorded is the error for a handler that returned nil although the store or a phase
+// of the handler had failed. Staged jobs and writes of the handler may be lost, so the
 // provider must retry.
 var errNotRecorded = errors.New("the handler succeeded, but the event is not on record")
 
@@ -120,8 +120,8 @@ func (h *Handler) Serve(ctx context.Context, r idem.Request) (res idem.Result) {
 	}
 	replayed, err := h.handle(ctx, &r, ev)
 	if err != nil {
-		// The id is the provider's, not a client's secret, and finds the delivery in
-		// the provider's log.
+		// The id may be logged: it comes from the provider and isn't a secret. It
+		// identifies the delivery in the provider's log.
 		h.log.ErrorContext(ctx, "webhook not handled", "endpoint", h.endpoint, "event", ev.ID, "error", err)
 		res.Response = answer(err)
 		return res
@@ -182,7 +182,7 @@ func (h *Handler) handle(ctx context.Context, r *idem.Request, ev Event) (replay
 	switch {
 	case ofHandler:
 		return false, own
-	case succeeded && (done(err) || err != nil && answerOf(err).code == failed.code): // one of its phases had failed
+	case succeeded && (done(err) || err != nil && answerOf(err).code == failed.code): // a phase of the handler had failed
 		return false, fmt.Errorf("%w: %w", errNotRecorded, err)
 	case done(err):
 		return true, nil // the event was handled, and its answer is not needed
@@ -194,8 +194,8 @@ func (h *Handler) handle(ctx context.Context, r *idem.Request, ev Event) (replay
 	return res.Replayed, nil
 }
 
-// done reports whether err says that an operation was finished and its answer isn't
-// stored. The operation is this event's if the event's handler didn't run.
+// done reports whether err says that an operation was finished and its answer isn't stored.
+// If the event's handler didn't run, this operation is the event's.
 func done(err error) bool {
 	return errors.Is(err, idem.ErrNotKept)
 }

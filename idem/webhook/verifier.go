@@ -83,8 +83,8 @@ type verifier struct {
 	now  func() time.Time
 }
 
-// key checks signatures with a secret. It is a func so that a printed verifier
-// shows no secret. message is hashed once for any number of signatures.
+// key checks signatures with a secret. The secret is inside of a func, so that a printed
+// verifier doesn't show the secret. of hashes message once for any number of signatures.
 type key struct {
 	scheme string
 	of     func(message []byte) (matches func(sum []byte) bool)
@@ -120,8 +120,8 @@ func newVerifier(name, secret string, parse func(string) (key, error), optFns []
 	return v, nil
 }
 
-// check checks a message and its signatures. The time comes last: a request
-// without a valid signature is no delivery, whatever its time.
+// check checks a message and its signatures. The time is checked last, since a request
+// without a valid signature isn't a delivery.
 func (v *verifier) check(message []byte, signatures []signature, sent time.Time) error {
 	if !v.signed(message, signatures) {
 		return ErrNoValidSignature
@@ -147,9 +147,9 @@ func (v *verifier) signed(message []byte, signatures []signature) bool {
 	return false
 }
 
-// header finds a header in any case: maps that were not filled through
-// http.Header keep the sender's spelling. value is "" if the header is missing
-// or empty; two are malformed.
+// header finds a header in any case: maps that were not filled through http.Header keep the
+// sender's spelling. value is "" if the header is missing or empty; two headers are an
+// error.
 func header(h http.Header, name string) (value string, err error) {
 	found := false
 	for n, values := range h {
@@ -166,11 +166,11 @@ func header(h http.Header, name string) (value string, err error) {
 	return value, nil
 }
 
-// parseTime reads seconds since 1970 in their only decimal form. Programs
-// disagree about other forms.
+// parseTime reads a decimal number of seconds since 1970, without a sign or leading zeros.
+// Programs disagree about other forms.
 func parseTime(s string) (time.Time, error) {
 	const digits = 12                    // enough for 30,000 years, and far from an overflow
-	n, _ := strconv.ParseUint(s, 10, 64) // after an error n is not spelt as s
+	n, _ := strconv.ParseUint(s, 10, 64) // after an error, n differs from s below
 	if len(s) > digits || strconv.FormatUint(n, 10) != s {
 		return time.Time{}, fmt.Errorf("%w: the timestamp is no decimal number of seconds", ErrMalformed)
 	}
