@@ -22,16 +22,10 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) (*store.Record, error)
 		return nil, err // nothing is claimed
 	}
 	c.Next.Region = cmp.Or(c.Next.Region, s.region)
-	var body item.Value
-	if c.Next.Response != nil {
-		if body, err = s.encodeBody(ctx, &v.Values, c.Next); err != nil {
-			return nil, err
-		}
-	}
-	if err := leavesRoom(&nothing, c.Next, v.Box, body); err != nil {
+	if err := leavesRoom(&nothing, c.Next, v.Box, nil); err != nil {
 		return nil, err
 	}
-	it := v.Encode(c.Next, body)
+	it := v.Encode(c.Next, nil)
 	var large []byte
 	if c.Next.Input != nil {
 		if n := len(c.Next.Input.Body); n > item.MaxStored {
@@ -84,8 +78,8 @@ func (s *Store) besides(v *item.Values, c store.Claim) *types.ConditionCheck {
 	return check
 }
 
-// sendPut sends a claim, alone or in one transaction with the user's writes and the check of
-// the key's other record.
+// sendPut sends a claim, alone or in one transaction with the check of the key's other
+// record.
 func (s *Store) sendPut(ctx context.Context, put *dynamodb.PutItemInput, beside *types.ConditionCheck) (*store.Record, error) {
 	if beside != nil {
 		record := []types.TransactWriteItem{{Put: &types.Put{

@@ -71,7 +71,7 @@ func (a answers) answer(ctx context.Context, held *store.Record, v state.Verdict
 		a.watch.tell(ctx, evRefused, held, err)
 		return res, err
 	case state.InFlight:
-		if a.ask.accepts && a.core.opt.InFlight == InFlightAccept && held != nil {
+		if a.ask.served && a.core.opt.InFlight == InFlightAccept && held != nil {
 			a.watch.tell(ctx, evInFlight, held, ErrInFlight)
 			return a.accepted(held), nil
 		}
@@ -107,7 +107,7 @@ func (a answers) accepted(rec *store.Record) Result {
 // unfinished answers a request whose operation is open although nobody works on it. why is
 // the reason.
 func (a answers) unfinished(rec *store.Record, why error) (Result, error) {
-	if a.ask.accepts && a.core.opt.InFlight == InFlightAccept && state.Completable(rec) {
+	if a.ask.served && a.core.opt.InFlight == InFlightAccept && state.Completable(rec) {
 		return a.accepted(rec), nil
 	}
 	err := recordError("finish", rec.PK, fmt.Errorf("%w: %w", ErrUnfinished, why))

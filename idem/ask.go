@@ -31,24 +31,24 @@ type ask struct {
 	input     *store.Input // the part of req to store; nil without Options.Resumable
 
 	bare       bool   // the key's header had no quotes
-	accepts    bool   // a 202 is allowed
+	served     bool   // called by Serve: a 202 is allowed, and a space in the key
 	unattended bool   // run by a completer from the stored request, without a client
 	barred     *Error // why the request may not begin an operation; a record may still answer the request
-	unread     error  // why this engine's fingerprint can't be made; a record of another scheme can still be compared
+	unhashed   error  // why this engine's fingerprint can't be made; a record of another scheme can still be compared
 }
 
-// find checks the request and computes its record's key. spaces allows spaces in the key.
+// find checks the request and computes its record's key.
 // inside reports whether ctx already runs in the operation of the key.
-func (q *ask) find(ctx context.Context, spaces bool) (inside bool, err error) {
+func (q *ask) find(ctx context.Context) (inside bool, err error) {
 	e := q.core
 	q.req.Handler.Function = cmp.Or(q.req.Handler.Function, e.opt.Function)
-	if err := checkKey(q.req.Key, spaces); err != nil {
+	if err := checkKey(q.req.Key, q.served); err != nil {
 		return false, &Error{Op: "key", Err: err}
 	}
 	if err := checkTexts(q.req); err != nil {
 		return false, &Error{Op: "request", Err: &recordUnread{err}}
 	}
-	whose, err := e.names.claims.callerOf(ctx, q.req)
+	whose, err := e.names.home.callerOf(ctx, q.req)
 	if err != nil {
 		return false, e.refusesNobody(ctx, q.req, err)
 	}
@@ -58,7 +58,7 @@ func (q *ask) find(ctx context.Context, spaces bool) (inside bool, err error) {
 	var digest [sha256.Size]byte
 	if q.req.Unread == nil {
 		if digest, err = e.opt.Fingerprint.digest(q.req); err != nil {
-			q.unread = err
+			q.unhashed = err
 			q.bar("fingerprint", err)
 		}
 	}
@@ -68,7 +68,7 @@ func (q *ask) find(ctx context.Context, spaces bool) (inside bool, err error) {
 	drawNonces(b)
 	b = scope.Append(b, q.req.Operation, q.req.Tenant, whose)
 	at := len(b)
-	b = e.names.partitionKey(b, b[2*nonceSize:at], q.req, &e.names.claims)
+	b = e.names.partitionKey(b, b[2*nonceSize:at], q.req, &e.names.home)
 	end := len(b)
 	b = hex.AppendEncode(b, sum[:])
 	text := string(b) // one allocation for all texts
@@ -153,8 +153,8 @@ func (q *ask) inside(ctx context.Context) (bool, error) {
 		if op.over.Load() || !q.meets(op.run.ask, op.run.gate.pk) || !sameStore(op.run.ask.core.store, q.core.store) {
 			continue
 		}
-		if q.unread != nil {
-			return true, q.unread
+		if q.unhashed != nil {
+			return true, q.unhashed
 		}
 		same, err := q.compare(op.run.record())
 		switch {
@@ -176,8 +176,8 @@ func (q *ask) compare(held *store.Record) (same bool, err error) {
 		return true, nil
 	case q.req.Unread != nil:
 		return false, fmt.Errorf("%w: the request can't be read: %v", ErrIncomparable, q.req.Unread) //nolint:errorlint // as below
-	case q.unread != nil && held.Scheme == q.core.scheme:
-		return false, fmt.Errorf("%w: %v", ErrIncomparable, q.unread) //nolint:errorlint // not wrapped: the wrapped error would change the answer
+	case q.unhashed != nil && held.Scheme == q.core.scheme:
+		return false, fmt.Errorf("%w: %v", ErrIncomparable, q.unhashed) //nolint:errorlint // not wrapped: the wrapped error would change the answer
 	case held.Secret == q.secret && held.Scheme == q.core.scheme:
 		return hmac.Equal([]byte(held.Fingerprint), []byte(q.print)), nil
 	}

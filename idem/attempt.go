@@ -36,11 +36,9 @@ func (e *core) attemptAt(r *Request) *attempt {
 	return a
 }
 
-// do runs the request with its key. accepts allows a 202 in place of an answer
-// ([InFlightAccept]); only Serve sets accepts.
-func (a *attempt) do(ctx context.Context, accepts bool, fn func(context.Context) (Response, error)) (Result, error) {
-	a.ask.accepts = accepts
-	switch inside, err := a.ask.find(ctx, accepts); {
+// do runs the request with its key.
+func (a *attempt) do(ctx context.Context, fn func(context.Context) (Response, error)) (Result, error) {
+	switch inside, err := a.ask.find(ctx); {
 	case err != nil:
 		a.refused(ctx, err)
 		return Result{}, err
@@ -66,6 +64,9 @@ func (a *attempt) proceed(ctx context.Context, fn func(context.Context) (Respons
 		defer func() { c.seat.leave() }()
 	}
 	held, v, err := c.enter(ctx)
+	if v == state.InFlight {
+		held, v, err = c.patiently(ctx, held)
+	}
 	switch {
 	case err != nil:
 		return a.unclaimed(ctx, &c, err, fn)
@@ -122,7 +123,7 @@ func (a *attempt) execute(ctx context.Context, c *claiming, held *store.Record, 
 		a.watch.tell(ctx, evRefused, nil, err)
 		return Result{}, err
 	}
-	res, err := r.course(ctx, v == state.TakeOver, fn)
+	res, err := r.handleAndEnd(ctx, v == state.TakeOver, fn)
 	if c.seat != nil {
 		c.seat.holds(r.record())
 	}

@@ -33,8 +33,8 @@ func (c *calls) missed(doubts []string) bool {
 	return slices.ContainsFunc(doubts, func(call string) bool { return state.IsMark(call) && !slices.Contains(c.marks, call) })
 }
 
-// ask records that the key of call was handed out.
-func (c *calls) ask(call string) {
+// keyGiven records that the key of call was handed out.
+func (c *calls) keyGiven(call string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.asked == nil {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/base/redact"
 	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/internal/trace"
 )
@@ -29,7 +28,7 @@ func (c *claiming) claim(ctx context.Context) (rec *store.Record, v state.Verdic
 		}
 	}()
 	for round := range maxRounds {
-		if round > 0 && !t.freed && !pause(ctx, round) {
+		if round > 0 && !t.noPause && !pause(ctx, round) {
 			break
 		}
 		rec, v, err = t.once(ctx)
@@ -51,7 +50,7 @@ type tries struct {
 	cause error     // the store's error for the last try, which was not applied although the key is free
 
 	replaces *store.Record // the freed record that the next try replaces
-	freed    bool          // the last try found the record in replaces: the next try needs no pause
+	noPause  bool          // the last try found the record in replaces: the next try needs no pause
 	there    *store.Record // an expired or freed record at the other place: the next try fences its holders
 	fenced   *store.Record // the record at the other place after it was fenced
 }
@@ -59,7 +58,7 @@ type tries struct {
 // once tries to claim the record. With the verdict Claimable, the next try may succeed.
 func (t *tries) once(ctx context.Context) (rec *store.Record, v state.Verdict, err error) {
 	c := t.c
-	t.freed, t.cause = false, nil
+	t.noPause, t.cause = false, nil
 	if t.there != nil {
 		if t.fenced, err = c.bury(ctx, t.there, t.until); err != nil {
 			return nil, 0, err
@@ -106,7 +105,7 @@ func (t *tries) once(ctx context.Context) (rec *store.Record, v state.Verdict, e
 	case away:
 		t.there, t.fenced = rec, nil
 	case rec != nil && state.Freed(rec):
-		t.replaces, t.freed = rec, true
+		t.replaces, t.noPause = rec, true
 	default:
 		t.replaces = nil
 	}
@@ -156,21 +155,6 @@ func (c *claiming) resolve(ctx context.Context, held *store.Record, until time.T
 		away = rec != nil && c.ask.away(rec.PK)
 	}
 	return rec, v, away, err
-}
-
-// elsewhere judges the record at the key's other place if v says that home has no record or
-// another request's record: a change of scopes may split a key or merge two keys. If
-// neither place has a record of the request, elsewhere returns own and v.
-func (c *claiming) elsewhere(ctx context.Context, op string, own *store.Record, v state.Verdict, until time.Time) (*store.Record, state.Verdict, error) {
-	if c.ask.other == nil || v != state.Claimable && v != state.Mismatch {
-		return own, v, nil
-	}
-	there, found, err := c.judgeAt(ctx, op, c.ask.other.pk, until)
-	gone := there == nil || there.State == store.None || c.isFree(there) // a Claimable record that isn't gone was released meanwhile
-	if err == nil && (gone || found == state.Mismatch && v == state.Mismatch) {
-		return own, v, nil
-	}
-	return there, found, err
 }
 
 // judgeAt reads the record pk, and judges it or takes it over.
@@ -249,37 +233,4 @@ func (q *ask) judge(held *store.Record, owner string) (state.Verdict, error) {
 // isFree reports whether r is a record whose key is free.
 func (c *claiming) isFree(r *store.Record) bool {
 	return r != nil && state.Free(r, c.core.opt.Now())
-}
-
-// either reads the record at home or, if there is none, at the other place; nil if neither
-// has one.
-func (c *claiming) either(ctx context.Context) (*store.Record, error) {
-	rec, err := c.core.store.Load(ctx, c.ask.home.pk)
-	if err == nil && rec == nil && c.ask.other != nil {
-		rec, err = c.core.store.Load(ctx, c.ask.other.pk)
-	}
-	return rec, err
-}
-
-// bury fences the holders of held, an expired or freed record at the other place, and
-// returns the fenced record. The key can then be claimed at home. A key with one place
-// doesn't need bury: the claim replaces the record, and so fences its holders. If another
-// attempt has released the record in the meantime, bury leaves it as it is.
-func (c *claiming) bury(ctx context.Context, held *store.Record, until time.Time) (*store.Record, error) {
-	if !c.isFree(held) { // the record is gone or was released: the next claim shows which
-		return nil, nil
-	}
-	// Use a new nonce: a record that this attempt takes over later must not look like the
-	// fenced record.
-	w := c.writer
-	w.owner = rand.Text()
-	fenced, l, err := w.write(ctx, change{prev: held, next: state.Buried(held, c.core.opt.Now())}, until, maxRounds)
-	switch {
-	case err != nil && !errors.Is(err, ErrConflict):
-		c.core.log.ErrorContext(ctx, "an expired record under the other scope can't be fenced", "record", redact.Record(held.PK), "error", err)
-		return nil, unavailable("claim", held.PK, err)
-	case l != state.Landed: // the next claim shows the current record
-		return nil, nil
-	}
-	return fenced, nil
 }

@@ -26,6 +26,26 @@ type outcome struct {
 	left       bool     // a phase is still running: its call may contradict any answer
 }
 
+// ended says how an operation has ended in a phase of its handler: with an answer that the
+// handler can no longer change. ended is returned as an error of the phase; the phase's
+// caller gets toPhase. The answer goes to [run.end].
+type ended struct {
+	res     Result
+	err     error // returned in place of res
+	toPhase error // error for the phase's caller; nil if the answer is the phase's own
+}
+
+// Error implements error.
+func (e *ended) Error() string {
+	if e.toPhase == nil {
+		return ErrAnswered.Error()
+	}
+	return e.toPhase.Error()
+}
+
+// Unwrap returns the error for the phase's caller.
+func (e *ended) Unwrap() error { return e.toPhase }
+
 // doubt describes what earlier attempts left open and this run hasn't cleared up.
 type doubt struct {
 	leftOut error // says which recorded work, or which call of an earlier attempt, the handler left out; nil if none
@@ -104,9 +124,9 @@ func (r *run) doubt() doubt {
 	return doubt{r.progress.leftover(&r.calls), r.calls.missed(r.record().Doubts)}
 }
 
-// ends ends the operation within the handler, by a definitive answer that is stored together
+// endInPhase ends the operation within the handler, by a definitive answer that is stored together
 // with writes and jobs. The error says why the operation has not ended.
-func (r *run) ends(ctx context.Context, resp Response, writes []Write, jobs []Job) (*ended, error) {
+func (r *run) endInPhase(ctx context.Context, resp Response, writes []Write, jobs []Job) (*ended, error) {
 	switch e := decide(outcome{resp: resp, definitive: true}, r.doubt()); {
 	case e.breaks:
 		return nil, r.gate.fail(e.err)
@@ -155,7 +175,7 @@ func (r *run) conclude(ctx context.Context, resp Response) (Result, error) {
 		}
 	}
 	rec := r.record()
-	if refuses(err) && rec.Keep == store.KeepOpen { // no retry can store the answer: people have to decide
+	if permanent(err) && rec.Keep == store.KeepOpen { // no retry can store the answer: people have to decide
 		err = r.gate.fail(err)
 		return r.endUnstored(ctx, Response{}, ending{err: err, cause: err})
 	}
@@ -225,7 +245,7 @@ func (r *run) endUnstored(ctx context.Context, resp Response, e ending) (Result,
 func (r *run) releasing() state.Release {
 	left, err := r.gate.failure()
 	b := state.Release{Calls: r.calls.out(left), Sent: r.calls.sentOut()}
-	if refuses(err) {
+	if permanent(err) {
 		b.Refusal, b.Why = err, redact.Error(err)
 	}
 	return b
@@ -281,4 +301,16 @@ func notCalled(status int) string {
 // notStored describes an answer that the policy doesn't store.
 func notStored(status int) string {
 	return fmt.Sprintf("the handler answered %d, which is not stored", status)
+}
+
+// permanent reports whether err is a mistake that the same program will always
+// repeat with this record. A retry doesn't help: people have to change the
+// program or the record.
+func permanent(err error) bool {
+	for _, mistake := range []error{ErrPhaseOrder, ErrResult, ErrWrite, ErrKeyReused, ErrLookUp, ErrDeliveryKey, store.ErrTooLarge} {
+		if errors.Is(err, mistake) {
+			return true
+		}
+	}
+	return false
 }

@@ -128,7 +128,7 @@ func (e *Engine) Do(ctx context.Context, r Request, fn func(context.Context) (Re
 	case err != nil:
 		e.core.refuses(ctx, q.req, err)
 	default:
-		res, err = a.do(ctx, false, fn)
+		res, err = a.do(ctx, fn)
 	}
 	if h, ok := errors.AsType[*handlerError](err); ok {
 		err = h.err

@@ -31,8 +31,7 @@ type claiming struct {
 
 // enter reads the record first if the request is probably a repetition, since a read costs
 // less than a refused claim. A wrong guess only costs more. For a new operation, enter then
-// asks the quota, and claims. If another attempt holds the record, enter may wait for its
-// answer. The caller must leave c.seat.
+// asks the quota, and claims. The caller must leave c.seat.
 func (c *claiming) enter(ctx context.Context) (rec *store.Record, v state.Verdict, err error) {
 	v = state.Claimable
 	if c.barred == nil && (c.ask.req.ReadFirst || retrysign.In(c.ask.req.Header)) {
@@ -42,9 +41,6 @@ func (c *claiming) enter(ctx context.Context) (rec *store.Record, v state.Verdic
 		rec, v, err = c.begin(ctx)
 	}
 	c.watch.finds(rec)
-	if v == state.InFlight {
-		return c.patiently(ctx, rec)
-	}
 	return rec, v, err
 }
 
@@ -92,7 +88,7 @@ func (c *claiming) known(ctx context.Context, refusal *Error) (*store.Record, st
 	refusal.Record = redact.Record(home)
 	until, short := c.times.unbegun, c.times.short()
 	if short != nil {
-		until = c.times.end // reading takes less time than beginning
+		until = c.times.lastCall // reading takes less time than beginning
 	}
 	until = earlier(until, time.Now().Add(maxClaim))
 	ctx, cancel := c.times.within(ctx, until)

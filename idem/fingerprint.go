@@ -243,7 +243,7 @@ func keyed(key []byte, digest [sha256.Size]byte) (sum [sha256.Size]byte) {
 	return sum
 }
 
-// sign returns the fingerprint to store, in hex, and the id of its secret.
+// sign returns the fingerprint to store, and the id of its secret.
 func (f *Fingerprint) sign(digest [sha256.Size]byte) (fp [sha256.Size]byte, secret string) {
 	if len(f.Secrets) == 0 || f.Secrets[0].ID == "" {
 		return digest, ""

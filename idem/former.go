@@ -2,8 +2,14 @@ package idem
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"slices"
+	"time"
+
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/redact"
+	"github.com/samekey/samekey/internal/state"
 )
 
 // Former describes how an earlier release found scopes. After a change of scope, such as a
@@ -105,4 +111,52 @@ func (o *Options) knowPreset(was Options) {
 	}
 	claims.Known, claims.Secrets = known, o.Fingerprint.Secrets
 	o.Fingerprint = claims
+}
+
+// elsewhere judges the record at the key's other place if v says that home has no record or
+// another request's record: a change of scopes may split a key or merge two keys. If
+// neither place has a record of the request, elsewhere returns own and v.
+func (c *claiming) elsewhere(ctx context.Context, op string, own *store.Record, v state.Verdict, until time.Time) (*store.Record, state.Verdict, error) {
+	if c.ask.other == nil || v != state.Claimable && v != state.Mismatch {
+		return own, v, nil
+	}
+	there, found, err := c.judgeAt(ctx, op, c.ask.other.pk, until)
+	gone := there == nil || there.State == store.None || c.isFree(there) // a Claimable record that isn't gone was released meanwhile
+	if err == nil && (gone || found == state.Mismatch && v == state.Mismatch) {
+		return own, v, nil
+	}
+	return there, found, err
+}
+
+// either reads the record at home or, if there is none, at the other place; nil if neither
+// has one.
+func (c *claiming) either(ctx context.Context) (*store.Record, error) {
+	rec, err := c.core.store.Load(ctx, c.ask.home.pk)
+	if err == nil && rec == nil && c.ask.other != nil {
+		rec, err = c.core.store.Load(ctx, c.ask.other.pk)
+	}
+	return rec, err
+}
+
+// bury fences the holders of held, an expired or freed record at the other place, and
+// returns the fenced record. The key can then be claimed at home. A key with one place
+// doesn't need bury: the claim replaces the record, and so fences its holders. If another
+// attempt has released the record in the meantime, bury leaves it as it is.
+func (c *claiming) bury(ctx context.Context, held *store.Record, until time.Time) (*store.Record, error) {
+	if !c.isFree(held) { // the record is gone or was released: the next claim shows which
+		return nil, nil
+	}
+	// Use a new nonce: a record that this attempt takes over later must not look like the
+	// fenced record.
+	w := c.writer
+	w.owner = rand.Text()
+	fenced, l, err := w.write(ctx, change{prev: held, next: state.Buried(held, c.core.opt.Now())}, until, maxRounds)
+	switch {
+	case err != nil && !errors.Is(err, ErrConflict):
+		c.core.log.ErrorContext(ctx, "an expired record under the other scope can't be fenced", "record", redact.Record(held.PK), "error", err)
+		return nil, unavailable("claim", held.PK, err)
+	case l != state.Landed: // the next claim shows the current record
+		return nil, nil
+	}
+	return fenced, nil
 }

@@ -92,21 +92,21 @@ func checkJob(j Job) error {
 // stage keeps jobs for the next commit.
 func (r *run) stage(ctx context.Context, jobs []Job) error {
 	return r.gate.between(func() error {
-		mine, err := r.watch.checked(ctx, jobs)
+		mine, err := r.prepareJobs(ctx, jobs)
 		if err != nil {
 			return err
 		}
 		if !r.progress.stage(mine) {
 			return nil // the next phase is recorded already, with the jobs
 		}
-		return r.stageable(ctx, nil)
+		return r.checkJobs(ctx, nil)
 	})
 }
 
-// stageable returns an error if jobs can't be committed together with the jobs that already
+// checkJobs returns an error if jobs can't be committed together with the jobs that already
 // wait for the next commit.
-func (r *run) stageable(ctx context.Context, jobs []Job) error {
-	mine, err := r.watch.checked(ctx, jobs)
+func (r *run) checkJobs(ctx context.Context, jobs []Job) error {
+	mine, err := r.prepareJobs(ctx, jobs)
 	if err != nil {
 		return err
 	}
@@ -119,15 +119,15 @@ func (r *run) stageable(ctx context.Context, jobs []Job) error {
 	return sizer.Fits(rec, state.Advanced(rec, r.ask.core.opt.Now(), nil, all, nil))
 }
 
-// checked returns jobs with the trace context of ctx, or an error if one of the jobs can
+// prepareJobs returns jobs with the trace context of ctx, or an error if one of the jobs can
 // never be staged.
-func (w *watch) checked(ctx context.Context, jobs []Job) ([]Job, error) {
+func (r *run) prepareJobs(ctx context.Context, jobs []Job) ([]Job, error) {
 	for _, j := range jobs {
 		if err := checkJob(j); err != nil {
 			return nil, err
 		}
 	}
 	mine := slices.Clone(jobs)
-	w.traced(ctx, mine)
+	r.watch.traced(ctx, mine)
 	return mine, nil
 }

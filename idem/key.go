@@ -1,8 +1,12 @@
 package idem
 
 import (
+	"context"
+	"crypto/rand"
+	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/dunglas/httpsfv"
@@ -81,3 +85,76 @@ func headerValues(h http.Header, name string) []string {
 	}
 	return found
 }
+
+// key finds the request's key and the form in which the answer echoes it. acts is false if
+// the request passes without a key. A key from KeyFrom replaces the key in the header: the
+// page or the producer chose KeyFrom's key for this work, while a browser may add another
+// key header to each submission.
+func (c contract) key(ctx context.Context, q *ask) (echo string, acts bool, err error) {
+	e, r := c.core, q.req
+	if e.opt.Mode == ModeOff || !e.methods[r.Method] {
+		return "", false, nil
+	}
+	if r.Key != "" { // an adapter found the key outside of the header
+		if err := checkKey(r.Key, false); err != nil {
+			return "", false, &Error{Op: "key", Err: err}
+		}
+		return r.Key, true, nil
+	}
+	if e.opt.KeyFrom != nil {
+		if r.Key, err = e.opt.KeyFrom(r); err == nil {
+			err = checkKey(r.Key, false)
+		}
+		switch {
+		case r.Unread != nil && err != nil: // the key may be in the part that was not read
+			return "", false, keyError(&recordUnread{r.Unread})
+		case errors.Is(err, ErrRequest):
+			return "", false, keyError(&recordUnread{err})
+		case !errors.Is(err, ErrKeyMissing):
+			return "", err == nil, keyError(err)
+		}
+	}
+	r.Key, echo, err = parseKey(headerValues(r.Header, e.opt.KeyHeader))
+	switch {
+	case err == nil:
+		q.bare = echo == r.Key
+		return echo, true, nil
+	case !errors.Is(err, ErrKeyMissing):
+		return "", false, &Error{Op: "key", Err: err}
+	}
+	acts, err = e.keyless(ctx, r)
+	return r.Key, acts, err
+}
+
+func keyError(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &Error{Op: "key", Err: err}
+}
+
+// keyless handles a request without a key; acts is false if the request passes. If the
+// source repeats its requests, keyless makes no key, since each repetition would get
+// another key. Inside an operation, a request without a key is part of that operation.
+func (e *core) keyless(ctx context.Context, r *Request) (acts bool, err error) {
+	switch generates := e.opt.Key == KeyGenerate && e.opt.Mode != ModeObserve; {
+	case e.opt.keyOptional(r.Method), generates && nested(ctx):
+		return false, nil
+	case r.Unread != nil:
+		return false, &Error{Op: "key", Err: &recordUnread{r.Unread}}
+	case !generates || r.Redelivered:
+		return false, &Error{Op: "key", Err: ErrKeyMissing}
+	}
+	r.Key = rand.Text()
+	e.log.WarnContext(ctx, "request without an idempotency key: one was made", "route", r.Route)
+	return true, nil
+}
+
+// keyOptional reports whether a request with this method passes without a key. In
+// ModeObserve it returns false, so that the request is reported.
+func (o *Options) keyOptional(method string) bool {
+	return o.Mode != ModeObserve && (o.Key == KeyOptional || slices.Contains(o.rules.optional, method))
+}
+
+// hasKey reports whether a request has a key header, valid or not.
+func (o *Options) hasKey(h http.Header) bool { return len(headerValues(h, o.KeyHeader)) > 0 }

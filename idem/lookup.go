@@ -79,7 +79,7 @@ func LookUp[T any](ask func(ctx context.Context, c Call) (T, Found, error), with
 			return raw, found, err
 		}
 	}
-	return func(s *step) { s.lookUp = l }
+	return func(s *phaseSpec) { s.lookUp = l }
 }
 
 // lookUp is a phase's look-up.
@@ -91,14 +91,14 @@ type lookUp struct {
 
 // fits refuses a look-up that doesn't fit its phase, even if no call is in doubt.
 func (p *phaseRun) fits() error {
-	l := p.step.lookUp
+	l := p.spec.lookUp
 	switch {
 	case l.ask == nil:
-		return fmt.Errorf("%w: the function of %q is nil", ErrLookUp, p.step.name)
-	case l.result != p.step.result:
-		return fmt.Errorf("%w: it finds a %v, and %q has a %v", ErrLookUp, l.result, p.step.name, p.step.result)
-	case len(p.step.sends) != 1:
-		return fmt.Errorf("%w: %q has %d Sends, and needs one: it says which call is looked up", ErrLookUp, p.step.name, len(p.step.sends))
+		return fmt.Errorf("%w: the function of %q is nil", ErrLookUp, p.spec.name)
+	case l.result != p.spec.result:
+		return fmt.Errorf("%w: it finds a %v, and %q has a %v", ErrLookUp, l.result, p.spec.name, p.spec.result)
+	case len(p.spec.sends) != 1:
+		return fmt.Errorf("%w: %q has %d Sends, and needs one: it says which call is looked up", ErrLookUp, p.spec.name, len(p.spec.sends))
 	}
 	return nil
 }
@@ -111,7 +111,7 @@ func (p *phaseRun) lookUp(ctx context.Context, sent map[string]string) (raw []by
 		return nil, false, p.run.gate.fail(err)
 	}
 	tx := p.run.progress.tx()
-	d := p.step.doubtful(p.step.only(tx.made))
+	d := p.spec.doubtful(p.spec.only(tx.made))
 	rec, now := p.run.record(), p.run.ask.core.opt.Now()
 	if !d.Asks(rec, now) {
 		return nil, false, nil
@@ -125,12 +125,12 @@ func (p *phaseRun) lookUp(ctx context.Context, sent map[string]string) (raw []by
 	if err := p.alive(ctx); err != nil {
 		return nil, true, err
 	}
-	one := p.step.sends[0]
+	one := p.spec.sends[0]
 	last := d.Sent(rec)
 	if state.WrongClock(last, now) {
 		return nil, true, p.markLookUpStuck(ctx, d, nil, fmt.Sprintf("the outcome of phase %q is unknown: by its host's clock, the call may be sent until %s", d.Phase, last.UTC().Format(time.RFC3339)))
 	}
-	a := state.Asking{Sent: last, Within: p.step.lookUp.within, Began: now, Never: d.Never()}
+	a := state.Asking{Sent: last, Within: p.spec.lookUp.within, Began: now, Never: d.Never()}
 	raw, why := p.asks(ctx, &a, Call{Service: one.service, Step: one.step, Key: state.DerivedKey(tx.id, d.Call), Sends: one.v, First: firstOf(rec), Last: last})
 	if errors.Is(why, ErrResult) {
 		return nil, true, p.run.gate.fail(why)
@@ -150,7 +150,7 @@ func (p *phaseRun) lookUp(ctx context.Context, sent map[string]string) (raw []by
 			return d.CallingOnce(state.Noted(base, note), sent)
 		}, nil)
 		if err != nil {
-			return nil, true, commitFailed(p.run.gate.pk, p.step.name, err)
+			return nil, true, commitFailed(p.run.gate.pk, p.spec.name, err)
 		}
 		return nil, false, nil
 	case state.ToPeople:
@@ -188,10 +188,10 @@ func firstOf(rec *store.Record) time.Time {
 
 // asks runs the look-up, and sets in a what the look-up found. why is the look-up's error.
 func (p *phaseRun) asks(ctx context.Context, a *state.Asking, c Call) (raw []byte, why error) {
-	ctx, sp := p.run.watch.step(ctx, trace.Call, p.step.name)
+	ctx, sp := p.run.watch.step(ctx, trace.Call, p.spec.name)
 	end := errPanic
 	defer func() { sp.done(end) }()
-	raw, found, err := p.step.lookUp.ask(ctx, c)
+	raw, found, err := p.spec.lookUp.ask(ctx, c)
 	end = err
 	switch {
 	case errors.Is(err, ErrContradiction):
@@ -218,7 +218,7 @@ func (p *phaseRun) found(ctx context.Context, d state.Doubtful, note *store.Aske
 		return state.Advanced(base, now, phases, nil, calls)
 	}, nil)
 	if err != nil {
-		return nil, commitFailed(p.run.gate.pk, p.step.name, err)
+		return nil, commitFailed(p.run.gate.pk, p.spec.name, err)
 	}
 	p.run.committed(ctx, d.Phase, 0, calls)
 	return p.run.progress.lastResult(), nil
@@ -238,7 +238,7 @@ func (p *phaseRun) leaves(base *store.Record, d state.Doubtful, note *store.Aske
 	if d.Begun(base) {
 		return base
 	}
-	return state.Advanced(base, p.run.ask.core.opt.Now(), []store.Phase{p.step.begins()}, nil, nil)
+	return state.Advanced(base, p.run.ask.core.opt.Now(), []store.Phase{p.spec.begins()}, nil, nil)
 }
 
 // asksLater ends the run without a decision: the next attempt asks again. After a look-up

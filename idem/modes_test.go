@@ -287,6 +287,26 @@ func TestObserveExecutesAndTells(t *testing.T) {
 	}
 }
 
+// An engine that observes doesn't wait for another attempt's answer.
+func TestObserveNeverWaits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var o observed
+		e := o.engine(&o.mem, callertest.Anybody, func(o *idem.Options) { o.InFlight = idem.InFlightWait })
+		begun := time.Now()
+		_, err := e.Serve(t.Context(), keyed("k"), func(context.Context) (idem.Response, error) {
+			res, err := e.Serve(t.Context(), keyed("k"), answers(201))
+			if err != nil || res.Status != 201 {
+				t.Errorf("got %+v, %v, want the handler's answer", res, err)
+			}
+			return idem.Response{Status: 201}, nil
+		})
+		if waited := time.Since(begun); err != nil || waited != 0 {
+			t.Errorf("got %v after %v, want no error at once", err, waited)
+		}
+	})
+}
+
 // A request is observed whatever would have refused it, and runs once.
 func TestObserveOfARefusal(t *testing.T) {
 	t.Parallel()

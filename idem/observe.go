@@ -30,7 +30,7 @@ func (a *attempt) observe(ctx context.Context, keyErr error, fn func(context.Con
 	if keyErr != nil {
 		return would(keyErr)
 	}
-	switch inside, err := q.find(ctx, true); {
+	switch inside, err := q.find(ctx); {
 	case err != nil:
 		return would(err)
 	case inside:
@@ -63,7 +63,7 @@ func (a *attempt) observe(ctx context.Context, keyErr error, fn func(context.Con
 		resp, err = Response{}, e.phaseRefused(ctx, q.req)
 	}
 	if o.end == nil && err == nil && checkStatus(&stored) == nil && e.opt.Stored(stored) {
-		o.end, _ = r.ends(ctx, stored, nil, nil)
+		o.end, _ = r.endInPhase(ctx, stored, nil, nil)
 	}
 	if o.end == nil {
 		_, _, _ = r.release(ctx, r.releasing(), err)

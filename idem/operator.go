@@ -154,7 +154,7 @@ func (e *core) decide(ctx context.Context, op, pk string, seen *jobs.Ticket, nex
 	if err != nil {
 		return err
 	}
-	rec, err := a.readsClosed(ctx, a.times.end)
+	rec, err := a.readsClosed(ctx, a.times.lastCall)
 	for round := 1; err == nil; round++ {
 		if seen != nil && (rec == nil || rec.Owner != seen.Owner || rec.Ver != seen.Ver) {
 			return recordError(op, pk, fmt.Errorf("%w: somebody has written it since it was read", jobs.ErrMoved))
@@ -165,9 +165,9 @@ func (e *core) decide(ctx context.Context, op, pk string, seen *jobs.Ticket, nex
 		}
 		to.Settled[len(to.Settled)-1].ID = a.ask.owner // HasDecision finds the decision by this id
 		// This attempt's owner fences a late write of the attempt that holds the record.
-		held, _, werr := a.writer().write(ctx, change{prev: rec, next: to, rerun: true}, a.times.end, maxRounds)
+		held, _, werr := a.writer().write(ctx, change{prev: rec, next: to, rerun: true}, a.times.lastCall, maxRounds)
 		if werr != nil {
-			if held, err = a.readsClosed(ctx, a.times.end); err != nil {
+			if held, err = a.readsClosed(ctx, a.times.lastCall); err != nil {
 				return unavailable(op, pk, fmt.Errorf("%w: %w", store.ErrUnknown, errors.Join(werr, err)))
 			}
 		}
@@ -179,7 +179,7 @@ func (e *core) decide(ctx context.Context, op, pk string, seen *jobs.Ticket, nex
 			return recordError(op, pk, fmt.Errorf("%w: somebody has written it since it was read", jobs.ErrMoved))
 		case moved:
 			return recordError(op, pk, fmt.Errorf("%w: the record can't tell any more whether this was decided", store.ErrUnknown))
-		case !errors.Is(werr, ErrConflict) || round == maxRounds || !a.times.pause(ctx, round, a.times.end):
+		case !errors.Is(werr, ErrConflict) || round == maxRounds || !a.times.pause(ctx, round, a.times.lastCall):
 			return unavailable(op, pk, werr)
 		}
 		rec = held // the record's jobs have changed: decide about the jobs that are left

@@ -41,7 +41,7 @@ import (
 // Outside of an operation (such as a request without a key) Atomic returns [ErrNoOperation]
 // and fn doesn't run.
 func Atomic[T any](ctx context.Context, name string, fn func(context.Context, *Tx) (T, error)) (T, error) {
-	return phase(ctx, step{kind: atomically, name: name}, fn)
+	return phase(ctx, phaseSpec{kind: atomically, name: name}, fn)
 }
 
 // Foreign is a phase whose fn may call other systems, with the derived key of [Tx.Key].
@@ -66,7 +66,7 @@ func Atomic[T any](ctx context.Context, name string, fn func(context.Context, *T
 // An error of fn fails the phase and keeps the key's record; the client is told to retry
 // with the same key. See [NotIdempotent] for systems without keys.
 func Foreign[T any](ctx context.Context, name string, fn func(context.Context, *Tx) (T, error), opts ...PhaseOption) (T, error) {
-	s := step{kind: foreign, name: name, memory: trusted(defaults.Memory)}
+	s := phaseSpec{kind: foreign, name: name, memory: trusted(defaults.Memory)}
 	for _, opt := range opts {
 		opt(&s)
 	}
@@ -91,7 +91,7 @@ func Finish[Re any](ctx context.Context, fn func(context.Context, *Tx) (Re, erro
 	if err != nil {
 		return re, err
 	}
-	_, err = r.do(ctx, step{kind: last}, func(ctx context.Context, tx *Tx) ([]byte, error) {
+	_, err = r.do(ctx, phaseSpec{kind: last}, func(ctx context.Context, tx *Tx) ([]byte, error) {
 		answer, err := fn(ctx, tx)
 		if err != nil {
 			return nil, err
@@ -143,7 +143,7 @@ func SafeToRetry(err error) error {
 }
 
 // PhaseOption is an option of [Foreign].
-type PhaseOption func(*step)
+type PhaseOption func(*phaseSpec)
 
 // NotIdempotent is for a system without idempotency keys. Before the call, the engine
 // commits that the call begins. After that the operation continues only with a result, or
@@ -152,7 +152,7 @@ type PhaseOption func(*step)
 // SafeToRetry error or a human's decision allows another call. The phase's Tx accepts
 // neither writes nor jobs ([ErrWrite]): people must be able to record the outcome whatever
 // else is stored.
-func NotIdempotent() PhaseOption { return func(s *step) { s.intent = true } }
+func NotIdempotent() PhaseOption { return func(s *phaseSpec) { s.intent = true } }
 
 // Remembers sets how long the called system remembers a key. Default: 24 hours. Samekey
 // relies on this time minus an hour, or minus a quarter of the time if a quarter is less
@@ -162,7 +162,7 @@ func NotIdempotent() PhaseOption { return func(s *step) { s.intent = true } }
 // is stuck and waits for people. If d is zero or less, a call that may have been made is
 // never repeated.
 func Remembers(d time.Duration) PhaseOption {
-	return func(s *step) { s.memory = trusted(d) }
+	return func(s *phaseSpec) { s.memory = trusted(d) }
 }
 
 // trusted returns how long Samekey relies on a provider that remembers keys for the time
@@ -179,11 +179,11 @@ func trusted(memory time.Duration) time.Duration { return memory - min(time.Hour
 // that call, the hash is missing. So commit the data of a call in an earlier phase: Sends
 // doesn't always detect a change.
 func Sends(service string, v any, steps ...string) PhaseOption {
-	return func(s *step) { s.sends = append(s.sends, send{service, steps, v}) }
+	return func(s *phaseSpec) { s.sends = append(s.sends, send{service, steps, v}) }
 }
 
 // phase runs a phase with a typed result.
-func phase[T any](ctx context.Context, s step, fn func(context.Context, *Tx) (T, error)) (T, error) {
+func phase[T any](ctx context.Context, s phaseSpec, fn func(context.Context, *Tx) (T, error)) (T, error) {
 	var out T
 	r, err := runOf(ctx)
 	if err != nil {
@@ -210,9 +210,9 @@ func phase[T any](ctx context.Context, s step, fn func(context.Context, *Tx) (T,
 	return out, nil
 }
 
-// step is a phase as the handler requested it.
-type step struct {
-	kind   stepKind
+// phaseSpec is a phase as the handler requested it.
+type phaseSpec struct {
+	kind   phaseKind
 	name   string
 	intent bool          // NotIdempotent
 	memory time.Duration // how long a call may be repeated
@@ -221,10 +221,10 @@ type step struct {
 	lookUp *lookUp      // how to ask for the outcome of the phase's call; nil without LookUp
 }
 
-type stepKind int
+type phaseKind int
 
 const (
-	atomically stepKind = iota
+	atomically phaseKind = iota
 	foreign
 	last
 )
@@ -239,7 +239,7 @@ type send struct {
 	v       any
 }
 
-func (s *step) check() error {
+func (s *phaseSpec) check() error {
 	switch {
 	case s.kind == last:
 	case s.name == "" || len(s.name) > maxPhaseName || !utf8.ValidString(s.name):
@@ -251,22 +251,22 @@ func (s *step) check() error {
 // recordsBegin reports whether the begin of the call is recorded as a phase that only
 // people can end. A phase with a look-up leaves a mark instead, like a phase whose call is
 // repeated.
-func (s *step) recordsBegin() bool { return s.intent && s.lookUp == nil }
+func (s *phaseSpec) recordsBegin() bool { return s.intent && s.lookUp == nil }
 
 // doubtful describes the phase for questions about a call in doubt. call is the name of the
 // phase's call, or "".
-func (s *step) doubtful(call string) state.Doubtful {
+func (s *phaseSpec) doubtful(call string) state.Doubtful {
 	return state.Doubtful{Phase: s.name, Call: call, Keyless: s.intent, Memory: s.memory}
 }
 
 // begins returns the phase as a call that has begun. It includes the shape of the result,
 // since a person may have to supply the result.
-func (s *step) begins() store.Phase {
+func (s *phaseSpec) begins() store.Phase {
 	return store.Phase{Name: s.name, Intent: true, Shape: shape.Of(s.result)}
 }
 
 // only returns the name of the one call that a phase with a look-up makes.
-func (s *step) only(made map[string]int) string {
+func (s *phaseSpec) only(made map[string]int) string {
 	if len(s.sends) != 1 {
 		return ""
 	}

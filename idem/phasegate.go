@@ -22,28 +22,8 @@ type gate struct {
 	err error  // error of the first failed phase
 }
 
-// ended says how an operation has ended in a phase of its handler: with an answer that the
-// handler can no longer change. ended is returned as an error of the phase; the phase's
-// caller gets toPhase. The answer goes to [run.end].
-type ended struct {
-	res     Result
-	err     error // returned in place of res
-	toPhase error // error for the phase's caller; nil if the answer is the phase's own
-}
-
-// Error implements error.
-func (e *ended) Error() string {
-	if e.toPhase == nil {
-		return ErrAnswered.Error()
-	}
-	return e.toPhase.Error()
-}
-
-// Unwrap returns the error for the phase's caller.
-func (e *ended) Unwrap() error { return e.toPhase }
-
 // enter allows a phase to run, or returns its recorded result, which recall finds.
-func (g *gate) enter(s step, recall func(step) ([]byte, bool, error)) (raw []byte, recorded bool, err error) {
+func (g *gate) enter(s phaseSpec, recall func(phaseSpec) ([]byte, bool, error)) (raw []byte, recorded bool, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {

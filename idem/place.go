@@ -21,20 +21,20 @@ const layout = "v1"
 // naming makes the partition keys of records.
 type naming struct {
 	prefix  string   // prefix of every partition key
-	claims  scoping  // the scoping under which keys are claimed
+	home    scoping  // the scoping under which keys are claimed
 	besides *scoping // the other scoping while the scope of keys changes; nil without Options.Former
 }
 
 // namingOf returns the naming for opt, which has its defaults set.
 func namingOf(opt *Options) naming {
-	n := naming{prefix: layout + "#" + opt.Namespace + "#", claims: scoping{scope: opt.Scope, one: opt.oneScope, path: opt.rules.path}}
+	n := naming{prefix: layout + "#" + opt.Namespace + "#", home: scoping{scope: opt.Scope, one: opt.oneScope, path: opt.rules.path}}
 	if f := opt.Former; f != nil {
-		former, present := scoping{scope: f.Scope, all: f.OneScope, path: opt.rules.path}, n.claims
+		former, present := scoping{scope: f.Scope, all: f.OneScope, path: opt.rules.path}, n.home
 		if was := f.preset(); was != nil {
 			former.path = was.rules.path
 		}
-		if n.claims, n.besides = present, &former; f.Claims {
-			n.claims, n.besides = former, &present
+		if n.home, n.besides = present, &former; f.Claims {
+			n.home, n.besides = former, &present
 		}
 	}
 	return n

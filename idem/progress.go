@@ -36,7 +36,7 @@ func (p *progress) set(rec *store.Record) {
 
 // recall finds a phase in the record. The recorded phase at this position must be s:
 // otherwise the handler's phases have changed.
-func (p *progress) recall(s step) (raw []byte, recorded bool, err error) {
+func (p *progress) recall(s phaseSpec) (raw []byte, recorded bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.started = time.Now()

@@ -211,7 +211,7 @@ func (a *attempt) goOn(ctx context.Context, rec *store.Record, missing error, fn
 	}
 	a.ask.req = requestOf(rec)
 	a.ask.req.Handler, a.ask.req.Tenant = rec.Handler, rec.Tenant
-	res, err := r.course(ctx, true, func(ctx context.Context) (Response, error) {
+	res, err := r.handleAndEnd(ctx, true, func(ctx context.Context) (Response, error) {
 		if err := a.core.opt.completable(a.ask.req, a.ask.home.whose); err != nil { // the program that stored the request set CallerFromOp, and this program doesn't
 			return Response{}, err
 		}

@@ -2,7 +2,6 @@ package idem
 
 import (
 	"context"
-	"errors"
 
 	"github.com/samekey/samekey/idem/store"
 )
@@ -30,9 +29,9 @@ type run struct {
 // record returns the record as this attempt last wrote or saw it.
 func (r *run) record() *store.Record { return r.progress.record() }
 
-// course runs the handler once, and ends the operation if it can. takenOver says that
+// handleAndEnd runs the handler once, and ends the operation if it can. takenOver says that
 // another attempt began the operation.
-func (r *run) course(ctx context.Context, takenOver bool, fn func(context.Context) (Response, error)) (Result, error) {
+func (r *run) handleAndEnd(ctx context.Context, takenOver bool, fn func(context.Context) (Response, error)) (Result, error) {
 	begins := evClaimed
 	if takenOver {
 		begins = evTakenOver
@@ -68,16 +67,4 @@ func (r *run) handle(ctx context.Context, takenOver bool, fn func(context.Contex
 	o.resp, o.err = fn(hctx)
 	back = true
 	return o
-}
-
-// refuses reports whether err is a mistake that the same program will always
-// repeat with this record. A retry doesn't help: people have to change the
-// program or the record.
-func refuses(err error) bool {
-	for _, mistake := range []error{ErrPhaseOrder, ErrResult, ErrWrite, ErrKeyReused, ErrLookUp, ErrDeliveryKey, store.ErrTooLarge} {
-		if errors.Is(err, mistake) {
-			return true
-		}
-	}
-	return false
 }

@@ -2,13 +2,10 @@ package idem
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/http"
 	"runtime/debug"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/samekey/samekey/internal/base/defaults"
@@ -23,7 +20,7 @@ import (
 // panics continue: http.ErrAbortHandler, and any panic if the request passed.
 func (e *Engine) Serve(ctx context.Context, r Request, fn func(context.Context) (Response, error)) (Result, error) {
 	c, a := contract{e.core}, e.core.attempt()
-	a.ask.request = r
+	a.ask.request, a.ask.served = r, true
 	inner := e.core.completing(ctx, a.ask.req) // if so, the outer wrapper has used the key, which isn't stored with the request
 	echo, acts, err := c.key(ctx, &a.ask)
 	var res Result
@@ -38,7 +35,7 @@ func (e *Engine) Serve(ctx context.Context, r Request, fn func(context.Context) 
 		e.core.refuses(ctx, a.ask.req, err)
 	default:
 		var caught *panicked
-		res, err = a.do(ctx, true, e.core.catching(r.Route, fn, &caught))
+		res, err = a.do(ctx, e.core.catching(r.Route, fn, &caught))
 		if caught != nil {
 			if res.Passed {
 				panic(caught.value) //nolint:forbidigo // the handler's own, as without a wrapper
@@ -86,79 +83,6 @@ func (e *core) completing(ctx context.Context, r *Request) bool {
 		r.Key == "" && !e.opt.hasKey(r.Header)
 }
 
-// key finds the request's key and the form in which the answer echoes it. acts is false if
-// the request passes without a key. A key from KeyFrom replaces the key in the header: the
-// page or the producer chose KeyFrom's key for this work, while a browser may add another
-// key header to each submission.
-func (c contract) key(ctx context.Context, q *ask) (echo string, acts bool, err error) {
-	e, r := c.core, q.req
-	if e.opt.Mode == ModeOff || !e.methods[r.Method] {
-		return "", false, nil
-	}
-	if r.Key != "" { // an adapter found the key outside of the header
-		if err := checkKey(r.Key, false); err != nil {
-			return "", false, &Error{Op: "key", Err: err}
-		}
-		return r.Key, true, nil
-	}
-	if e.opt.KeyFrom != nil {
-		if r.Key, err = e.opt.KeyFrom(r); err == nil {
-			err = checkKey(r.Key, false)
-		}
-		switch {
-		case r.Unread != nil && err != nil: // the key may be in the part that was not read
-			return "", false, keyError(&recordUnread{r.Unread})
-		case errors.Is(err, ErrRequest):
-			return "", false, keyError(&recordUnread{err})
-		case !errors.Is(err, ErrKeyMissing):
-			return "", err == nil, keyError(err)
-		}
-	}
-	r.Key, echo, err = parseKey(headerValues(r.Header, e.opt.KeyHeader))
-	switch {
-	case err == nil:
-		q.bare = echo == r.Key
-		return echo, true, nil
-	case !errors.Is(err, ErrKeyMissing):
-		return "", false, &Error{Op: "key", Err: err}
-	}
-	acts, err = e.keyless(ctx, r)
-	return r.Key, acts, err
-}
-
-func keyError(err error) error {
-	if err == nil {
-		return nil
-	}
-	return &Error{Op: "key", Err: err}
-}
-
-// keyless handles a request without a key; acts is false if the request passes. If the
-// source repeats its requests, keyless makes no key, since each repetition would get
-// another key. Inside an operation, a request without a key is part of that operation.
-func (e *core) keyless(ctx context.Context, r *Request) (acts bool, err error) {
-	switch generates := e.opt.Key == KeyGenerate && e.opt.Mode != ModeObserve; {
-	case e.opt.keyOptional(r.Method), generates && nested(ctx):
-		return false, nil
-	case r.Unread != nil:
-		return false, &Error{Op: "key", Err: &recordUnread{r.Unread}}
-	case !generates || r.Redelivered:
-		return false, &Error{Op: "key", Err: ErrKeyMissing}
-	}
-	r.Key = rand.Text()
-	e.log.WarnContext(ctx, "request without an idempotency key: one was made", "route", r.Route)
-	return true, nil
-}
-
-// keyOptional reports whether a request with this method passes without a key. In
-// ModeObserve it returns false, so that the request is reported.
-func (o *Options) keyOptional(method string) bool {
-	return o.Mode != ModeObserve && (o.Key == KeyOptional || slices.Contains(o.rules.optional, method))
-}
-
-// hasKey reports whether a request has a key header, valid or not.
-func (o *Options) hasKey(h http.Header) bool { return len(headerValues(h, o.KeyHeader)) > 0 }
-
 // catching returns fn with panics turned into errors, and stores a panic in caught. As
 // after an error, the attempt is released and the client is told to retry. Two cases
 // continue: http.ErrAbortHandler, which makes net/http cut the connection, and
@@ -181,45 +105,12 @@ func (e *core) catching(route string, fn func(context.Context) (Response, error)
 	}
 }
 
-// legible returns an error for a replay in a content coding that r doesn't accept: the
-// first request may have accepted another coding. Without Accept-Encoding, r accepts no
-// coding. This is what servers do, although RFC 9110 would allow any coding.
-func legible(r *Request, res *Result) error {
-	if !res.Replayed {
-		return nil
-	}
-	for coding := range strings.SplitSeq(strings.ToLower(strings.Join(res.Header["Content-Encoding"], ",")), ",") {
-		coding = strings.TrimPrefix(strings.TrimSpace(coding), "x-") // x-gzip is gzip
-		if coding != "" && coding != "identity" && !accepts(headerValues(r.Header, "Accept-Encoding"), coding) {
-			return &Error{Op: "replay", Expires: res.Expires, Err: fmt.Errorf("%w: %.20q", ErrEncoding, coding)}
-		}
-	}
-	return nil
-}
-
-// accepts reports whether the values of Accept-Encoding accept a coding.
-func accepts(values []string, coding string) bool {
-	all := false
-	for item := range strings.SplitSeq(strings.ToLower(strings.Join(values, ",")), ",") {
-		name, params, _ := strings.Cut(item, ";")
-		name = strings.TrimPrefix(strings.TrimSpace(name), "x-")
-		weight, weighed := strings.CutPrefix(strings.TrimSpace(params), "q=")
-		q, err := strconv.ParseFloat(weight, 64)
-		some := !weighed || err == nil && q > 0
-		if name == coding {
-			return some
-		}
-		all = all || name == "*" && some
-	}
-	return all
-}
-
 // problem makes the engine's answer for err.
 func (c contract) problem(ctx context.Context, r *Request, err error) Response {
 	e := c.core
 	p := problemOf(err)
 	least := e.opt.MinKey
-	if e.names.claims.one || e.names.claims.all {
+	if e.names.home.one || e.names.home.all {
 		least = e.opt.oneKey
 	}
 	if errors.Is(err, ErrKeyInvalid) && (e.opt.rules.quoted || least > 1) {

@@ -26,12 +26,12 @@ func (e *Engine) Status(ctx context.Context, r Request) (Result, error) {
 	if err := checkKey(r.Key, true); err != nil {
 		return Result{}, &Error{Op: "key", Err: err}
 	}
-	caller, err := e.core.names.claims.callerOf(ctx, &r)
+	caller, err := e.core.names.home.callerOf(ctx, &r)
 	if err != nil {
 		return Result{}, e.core.refusesNobody(ctx, &r, err)
 	}
 	a := e.core.attemptAt(&r)
-	a.ask.home, a.ask.unattended = e.core.names.place(&r, &e.core.names.claims, caller), true
+	a.ask.home, a.ask.unattended = e.core.names.place(&r, &e.core.names.home, caller), true
 	if a.ask.other, err = e.core.names.other(ctx, &r, a.ask.home.pk); err != nil {
 		return Result{}, err
 	}
@@ -63,7 +63,7 @@ func (a *attempt) status(ctx context.Context, at *place) (*store.Record, state.V
 	if at.whose.Kind == scope.One && a.core.opt.StatusURL == "" {
 		return nil, state.Claimable, nil
 	}
-	rec, err := a.writer().read(ctx, at.pk, a.times.end)
+	rec, err := a.writer().read(ctx, at.pk, a.times.lastCall)
 	if err != nil {
 		return nil, 0, unavailable("status", at.pk, err)
 	}

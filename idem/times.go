@@ -33,7 +33,7 @@ type times struct {
 
 	deadline time.Time     // when the attempt's work ends
 	unbegun  time.Time     // deadline of the handler's context, and of calls to the store before it
-	end      time.Time     // deadline of the last call to the store, which leaves time to send the answer
+	lastCall time.Time     // deadline of the last call to the store, which leaves time to send the answer
 	limit    time.Duration // limit for each call to the store; 0 means the usual limit
 	spent    atomic.Bool   // waiting for the store has used up the time
 }
@@ -51,7 +51,7 @@ func (t *times) arrives(ctx context.Context) {
 	if farthest := now.Add(t.core.opt.Retention); deadline.After(farthest) {
 		deadline = farthest // a lease beyond the key's lifetime protects nothing
 	}
-	t.deadline, t.unbegun, t.end = deadline, deadline.Add(-defaults.Reserve), deadline.Add(-defaults.Reserve/answerShare)
+	t.deadline, t.unbegun, t.lastCall = deadline, deadline.Add(-defaults.Reserve), deadline.Add(-defaults.Reserve/answerShare)
 }
 
 // short returns an error if too little time is left to begin: interrupted work is worse
@@ -84,8 +84,8 @@ func (t *times) leaseEnd(now time.Time) time.Time {
 // time, until allows no more.
 func (t *times) until(rec *store.Record) time.Time {
 	now := time.Now()
-	if now.Before(t.end) || t.spent.Load() {
-		return t.end
+	if now.Before(t.lastCall) || t.spent.Load() {
+		return t.lastCall
 	}
 	left := time.Second
 	if rec != nil {

@@ -27,7 +27,7 @@ type Tx struct {
 	made      map[string]int          // calls of earlier phases, counted by name
 	repeats   bool                    // an earlier attempt may have made this phase's calls
 	called    func(string)            // is called with the name of each call; nil in a phase without calls
-	stageable func([]Job) error       // returns an error if the jobs of this run can't be committed together
+	checkJobs func([]Job) error       // returns an error if the jobs of this run can't be committed together
 	refuse    context.CancelCauseFunc // ends the context of a Foreign; nil in another phase
 	others    func(call string) error // returns an error if another phase may have made the call; nil in a phase without calls
 	only      string                  // the one call of a phase with a look-up; "" in another phase
@@ -79,7 +79,7 @@ func (tx *Tx) Stage(jobs ...Job) {
 	if tx.err != nil {
 		return
 	}
-	if err := tx.stageable(tx.jobs); err != nil {
+	if err := tx.checkJobs(tx.jobs); err != nil {
 		tx.fail(err)
 	}
 }

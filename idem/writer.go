@@ -10,8 +10,8 @@ import (
 )
 
 // writer makes the conditional writes of one owner. It repeats a write until the record
-// shows whether the write was applied. Two writes don't use a writer: a claim, and a
-// take-over in one write ([store.Taker]).
+// shows whether the write was applied. Every write after the claim uses a writer, except a
+// completer's first try to take a record over ([store.Taker]).
 type writer struct {
 	times *times
 	owner string // the nonce that each write stores as the record's owner

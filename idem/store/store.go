@@ -17,7 +17,7 @@ import (
 // method returns the stored record, read in the same step as the refusal. If there is no
 // record any more, the method returns a zero Record (State [None]).
 //
-// A claim or commit may carry the user's writes. The record and the user's writes are
+// A commit may carry the user's writes. The record and the user's writes are
 // applied together or not at all. If both the record and something else refuse a write, the
 // method returns the record: after a lost acknowledgement, the user's conditions are false
 // as well.
@@ -39,11 +39,12 @@ import (
 // The suite in idemtest checks implementations.
 type Store interface {
 	// Claim writes c.Next if there is no record under c.Next.PK. Claim also replaces an
-	// expired record that has another operation's ID: a late copy of a claim must not
-	// revive its own operation after an attempt has freed the key. A record is expired if
-	// Expires is before c.Now, in whole seconds. A record under c.Beside may refuse the
-	// claim, too. A store that keeps the body of a stored request outside of the record
-	// sets Next.Input.Overflow, and writes the body once the claim is won.
+	// expired record, unless the record is freed (KeepFreed) and c.Seen is nil: a late copy
+	// of a claim must not revive its own operation after an attempt has freed the key. A
+	// record is expired if Expires is before c.Now, in whole seconds. A record under
+	// c.Beside may refuse the claim, too. A store that keeps the body of a stored request
+	// outside of the record sets Next.Input.Overflow, and writes the body once the claim is
+	// won.
 	Claim(ctx context.Context, c Claim) (held *Record, err error)
 
 	// Commit turns c.Prev into c.Next, which has the same PK, if the stored record has the

@@ -251,8 +251,7 @@ var Fields = [...]Field{ // only literals, which need no work at a cold start
 		encode: func(v *Values, r *store.Record) Value { return v.optionalText(r.Trace.String()) },
 		decode: func(d *Decoder, r *store.Record) { r.Trace = trace.Parse(d.Text(AttrTrace, false)) },
 	},
-	// A claim writes this field too, since a claim may be merged with a commit that leaves the
-	// operation to people.
+	// The index waiting lists the items that have the next three fields.
 	{Name: AttrWait, Kind: "S", Hidden: true, encode: func(v *Values, r *store.Record) Value {
 		return v.waiting(r, func(w state.Wait) Value { return v.Str(WaitKey(w.Reason, r.PK)) })
 	}},

@@ -75,7 +75,7 @@ func found() []bug {
 			{"idem/end.go", "r.calls.missed(r.record().Doubts)}", "r.calls.missed(nil)}"},
 		}},
 		{"mark", "a record that is kept already isn't marked before its next call", []edit{
-			{"idem/phaserun.go", "p.run.record().Mark != mark || p.unsent(sent)", "p.run.record().Keep != store.KeepOpen || p.unsent(sent)"},
+			{"idem/foreign.go", "p.run.record().Mark != mark || p.unsent(sent)", "p.run.record().Keep != store.KeepOpen || p.unsent(sent)"},
 		}},
 		{"mark", "an answer that is lost makes a renewal pass for the write before a call", []edit{
 			{

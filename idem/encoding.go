@@ -1,0 +1,40 @@
+package idem
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// legible returns an error for a replay in a content coding that r doesn't accept: the
+// first request may have accepted another coding. Without Accept-Encoding, r accepts no
+// coding. This is what servers do, although RFC 9110 would allow any coding.
+func legible(r *Request, res *Result) error {
+	if !res.Replayed {
+		return nil
+	}
+	for coding := range strings.SplitSeq(strings.ToLower(strings.Join(res.Header["Content-Encoding"], ",")), ",") {
+		coding = strings.TrimPrefix(strings.TrimSpace(coding), "x-") // x-gzip is gzip
+		if coding != "" && coding != "identity" && !accepts(headerValues(r.Header, "Accept-Encoding"), coding) {
+			return &Error{Op: "replay", Expires: res.Expires, Err: fmt.Errorf("%w: %.20q", ErrEncoding, coding)}
+		}
+	}
+	return nil
+}
+
+// accepts reports whether the values of Accept-Encoding accept a coding.
+func accepts(values []string, coding string) bool {
+	all := false
+	for item := range strings.SplitSeq(strings.ToLower(strings.Join(values, ",")), ",") {
+		name, params, _ := strings.Cut(item, ";")
+		name = strings.TrimPrefix(strings.TrimSpace(name), "x-")
+		weight, weighed := strings.CutPrefix(strings.TrimSpace(params), "q=")
+		q, err := strconv.ParseFloat(weight, 64)
+		some := !weighed || err == nil && q > 0
+		if name == coding {
+			return some
+		}
+		all = all || name == "*" && some
+	}
+	return all
+}

@@ -1,0 +1,232 @@
+package idem
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/redact"
+	"github.com/samekey/samekey/internal/state"
+	"github.com/samekey/samekey/internal/trace"
+)
+
+// The run of a Foreign. Its commit is in phaserun.go, as that of an Atomic.
+
+// foreign marks the record as kept until the operation ends, calls fn once, and commits.
+func (p *phaseRun) foreign(ctx context.Context, fn func(context.Context, *Tx) ([]byte, error)) ([]byte, error) {
+	if p.spec.lookUp == nil && p.run.progress.begun() {
+		return nil, p.run.markStuck(ctx, fmt.Sprintf("the outcome of phase %q is unknown: an attempt began the call, and never came back", p.spec.name))
+	}
+	if p.run.progress.hasLoose() {
+		return nil, p.run.gate.fail(fmt.Errorf("%w: jobs are staged for %q, a Foreign: stage them for the Atomic or Finish behind it", ErrWrite, p.spec.name))
+	}
+	if err := reaches(p.run.ask.req.DeliveryKey, p.run.record(), fmt.Sprintf("phase %q calls another system", p.spec.name)); err != nil {
+		return nil, p.run.gate.fail(err)
+	}
+	sent, err := p.sends()
+	if err != nil {
+		return nil, p.run.gate.fail(err)
+	}
+	for call := range sent {
+		if err := p.madeByAnother(call); err != nil {
+			return nil, p.markCallStuck(ctx, err.Error())
+		}
+	}
+	if p.spec.lookUp != nil {
+		if raw, done, err := p.lookUp(ctx, sent); done || err != nil {
+			return raw, err
+		}
+	} else if since := p.forgotten(); !since.IsZero() {
+		return nil, p.markCallStuck(ctx, fmt.Sprintf("the outcome of phase %q is unknown: an attempt may have made the call since %s, and the provider may no longer know the call's key",
+			p.spec.name, since.UTC().Format(time.RFC3339)))
+	}
+	if p.spec.recordsBegin() {
+		if err := p.intend(ctx); err != nil {
+			return nil, err
+		}
+	} else if mark := p.spec.doubtful("").Mark(); p.run.record().Mark != mark || p.unsent(sent) {
+		if err := p.alive(ctx); err != nil {
+			return nil, err
+		}
+		if err := p.run.mark(ctx, mark, sent); err != nil {
+			return nil, commitFailed(p.run.gate.pk, p.spec.name, err)
+		}
+	}
+	if call := p.differs(sent); call != "" && !p.spec.recordsBegin() {
+		return nil, p.markCallStuck(ctx, fmt.Sprintf("the outcome of phase %q is unknown: the call %s may have been made with other parameters than it would send now", p.spec.name, call))
+	}
+	if err := p.alive(ctx); err != nil {
+		if !p.spec.recordsBegin() {
+			return nil, err
+		}
+		if rerr := p.run.replaceIntent(ctx, nil); rerr != nil {
+			return nil, commitFailed(p.run.gate.pk, p.spec.name, rerr)
+		}
+		return nil, err
+	}
+	p.run.calls.enter(p.spec.name)
+	tx := p.tx(ctx)
+	raw, err := p.call(ctx, tx, fn)
+	if p.spec.recordsBegin() {
+		return p.endIntent(ctx, tx, raw, err)
+	}
+	return p.commitOutcome(ctx, tx, raw, err)
+}
+
+// call runs the function of a Foreign.
+func (p *phaseRun) call(ctx context.Context, tx *Tx, fn func(context.Context, *Tx) ([]byte, error)) (raw []byte, err error) {
+	ctx, sp := p.run.watch.step(ctx, trace.Call, p.spec.name)
+	ctx, tx.refuse = context.WithCancelCause(ctx)
+	defer tx.refuse(nil)
+	back := false
+	defer func() {
+		end := err
+		if !back {
+			end = errPanic
+		}
+		sp.done(end)
+	}()
+	raw, err = fn(ctx, tx)
+	back = true
+	return raw, err
+}
+
+// sends returns hashes of the data that the phase's calls send, by the calls' names.
+func (p *phaseRun) sends() (map[string]string, error) {
+	tx := p.run.progress.tx()
+	sent := make(map[string]string, len(p.spec.sends))
+	for _, one := range p.spec.sends {
+		raw, err := json.Marshal(one.v)
+		if err != nil {
+			return nil, fmt.Errorf("%w: what %q sends: %w", ErrResult, p.spec.name, err)
+		}
+		sent[callName(tx.made, one.service, one.step)] = sentHash(tx.id, raw)
+	}
+	p.run.calls.send(sent)
+	return sent, nil
+}
+
+// sentHash hashes the data that a call of an operation sends.
+func sentHash(operation string, raw []byte) string {
+	sum := sha256.Sum256(append([]byte(operation), raw...))
+	return hex.EncodeToString(sum[:16])
+}
+
+// unsent reports whether an earlier attempt's mark lacks one of the hashes in sent.
+func (p *phaseRun) unsent(sent map[string]string) bool {
+	rec := p.run.record()
+	if state.LookedUpInVain(rec) {
+		return true // after the look-up, another copy of the call follows
+	}
+	for call := range sent {
+		if _, known := rec.Sent[call]; len(rec.Doubts) > 0 && !known {
+			return true
+		}
+	}
+	return false
+}
+
+// forgotten returns the time since which a call of the phase may have been made, if the
+// provider may have forgotten the key meanwhile. Otherwise forgotten returns the zero time.
+func (p *phaseRun) forgotten() (since time.Time) {
+	rec, d := p.run.record(), p.spec.doubtful("")
+	d.Keyless = d.Keyless && slices.ContainsFunc(rec.Doubts, state.IsMark) // if a named call is in doubt, intend returns an error
+	if !d.Asks(rec, p.run.ask.core.opt.Now()) {
+		return time.Time{}
+	}
+	return rec.DoubtSince
+}
+
+// intend commits the begin of a call that can't be repeated.
+func (p *phaseRun) intend(ctx context.Context) error {
+	if err := p.run.calls.unrepeated(p.run.record().Doubts, fmt.Sprintf("%q, which is NotIdempotent, begins", p.spec.name)); err != nil {
+		return p.run.gate.fail(err)
+	}
+	if err := p.alive(ctx); err != nil {
+		return err
+	}
+	if err := p.run.commit(ctx, p.spec.begins(), collected{}); err != nil {
+		return commitFailed(p.run.gate.pk, p.spec.name, err)
+	}
+	return nil
+}
+
+// differs returns a call that may have been made with different data, or "".
+func (p *phaseRun) differs(sent map[string]string) string {
+	rec := p.run.record()
+	for call, hash := range sent {
+		if first := rec.Sent[call]; first != "" && first != hash {
+			return call
+		}
+	}
+	return ""
+}
+
+// alive refuses a call whose context is over. The call would fail before anything
+// is sent, but its error could not show that.
+func (p *phaseRun) alive(ctx context.Context) error {
+	why := context.Cause(ctx)
+	if why == nil && p.spec.lookUp != nil && p.run.ask.core.opt.Now().After(p.run.record().Lease) {
+		// The process was paused: the record says that no copy of the call is sent after the
+		// lease.
+		why = errors.New("its lease is over")
+	}
+	if why == nil {
+		return nil
+	}
+	return p.run.gate.fail(fmt.Errorf("%w: phase %q is not begun: %w", ErrNoTime, p.spec.name, why))
+}
+
+// madeByAnother refuses a call that is never repeated, if a phase of another name may have
+// made it: the call would be made twice under one key.
+func (p *phaseRun) madeByAnother(call string) error {
+	if other := state.SentByAnother(p.run.record(), p.spec.name, call); other != "" {
+		return fmt.Errorf("%w: phase %q may have made the call %s: people decide", ErrKeyReused, other, call)
+	}
+	return nil
+}
+
+// endIntent writes the outcome of a call that can't be repeated.
+func (p *phaseRun) endIntent(ctx context.Context, tx *Tx, raw []byte, err error) ([]byte, error) {
+	got, txErr := tx.close()
+	answer, responds := errors.AsType[*answered](err)
+	_, retry := errors.AsType[*safe](err)
+	var resp Response
+	if txErr == nil && !retry {
+		txErr = p.run.gate.refused()
+	}
+	if responds && txErr == nil {
+		resp, txErr = p.run.ask.req.response(answer.v)
+	}
+	switch {
+	case retry && txErr == nil:
+		// Remove the intent, as if the call had never begun. The key stays, and the call
+		// may be made again.
+		p.run.calls.recorded(got.calls)
+		if rerr := p.run.replaceIntent(ctx, nil); rerr != nil {
+			return nil, commitFailed(p.run.gate.pk, p.spec.name, rerr)
+		}
+		return nil, err
+	case err != nil && !responds || txErr != nil:
+		return nil, p.run.markStuck(ctx, fmt.Sprintf("the outcome of phase %q is unknown: %s", p.spec.name, redact.Error(errors.Join(err, txErr))))
+	case responds:
+		p.run.progress.advance() // the phase's outcome is the answer
+		return nil, p.respond(ctx, resp, nil, nil, err)
+	}
+	if err := p.run.replaceIntent(ctx, append(got.calls, state.Marks(p.spec.name)...), store.Phase{Name: p.spec.name, Result: raw}); err != nil {
+		return nil, commitFailed(p.run.gate.pk, p.spec.name, err)
+	}
+	return p.run.progress.lastResult(), nil
+}
+
+// markCallStuck marks the operation as stuck in the phase, whose call has an unknown
+// outcome.
+func (p *phaseRun) markCallStuck(ctx context.Context, why string) error {
+	return p.run.markStuck(ctx, why, p.spec.begins())
+}
