@@ -48,9 +48,9 @@ type Event struct {
 type Hooks struct {
 	KeyMade       func(context.Context, Event) // a request got a new key
 	Resumed       func(context.Context, Event) // an operation continues with the key in the journal
-	Attempt       func(context.Context, Event) // an attempt ended, with Status or Err
-	Retry         func(context.Context, Event) // the request will be sent again, after Wait, for Reason
-	GaveUp        func(context.Context, Event) // a retriable failure is returned without a retry, for Reason
+	Attempt       func(context.Context, Event) // an attempt ended; Event.Status or Event.Err is set
+	Retry         func(context.Context, Event) // the request will be sent again after Event.Wait; Event.Reason says why
+	GaveUp        func(context.Context, Event) // a retriable failure is returned without a retry; Event.Reason says why
 	Replayed      func(context.Context, Event) // the answer is the replay of an earlier attempt's answer
 	DeletedBefore func(context.Context, Event) // a repeated DELETE got 404, which counts as success
 	JournalFailed func(context.Context, Event) // the journal could not record the answer; the caller still gets the answer

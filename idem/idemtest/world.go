@@ -17,8 +17,8 @@ import (
 
 // World has the provider, clock, store and clients of a program under [CrashEverywhere].
 // The provider, the clock and the records outlive a crash. The store and the clients belong
-// to one process. After that process has crashed, calls of the store and the clients have
-// no effect.
+// to one process. After that process has crashed, calls to the store and through the
+// clients have no effect.
 type World struct {
 	// Provider gets the calls of Client and Call. A test may make the Provider fail, too.
 	Provider *Provider

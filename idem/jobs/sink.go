@@ -44,10 +44,11 @@ type Delivery struct {
 // A Sink gets each job at least once: if a delivery may have failed, the job is delivered
 // again under the same JobID. A Sink must be safe for concurrent use.
 type Sink interface {
-	// Deliver delivers a batch, in order if the order matters. If all deliveries succeeded,
-	// Deliver returns nil. Otherwise Deliver returns one element for each delivery: its
-	// error, or nil for a success. If the list is shorter than the batch, the deliveries
-	// without an element have failed too. A job stays staged until a delivery succeeds.
+	// Deliver delivers a batch, in the batch's order if the order matters. If all
+	// deliveries succeeded, Deliver returns nil. Otherwise Deliver returns one element for
+	// each delivery: its error, or nil for a success. If the list is shorter than the
+	// batch, the deliveries without an element have failed too. A job stays staged until a
+	// delivery succeeds.
 	//
 	// After too many errors, a job is parked; errors that match ErrSinkDown or ErrHeldBack
 	// are not counted. Deliver must return when ctx ends.

@@ -40,9 +40,9 @@ const (
 
 // Options are the settings of [New].
 type Options struct {
-	// Routes adds limits for each caller on a route, by the route's name. A request on the
-	// route counts against the caller's limits on the route, and against the caller's
-	// limits over all routes.
+	// Routes maps the name of a route to additional limits for each caller on the route. A
+	// request on the route counts against the caller's limits on the route, and against the
+	// caller's limits over all routes.
 	Routes map[string]Limits
 	// Shared stores the buckets of PerMinute and Bytes for all processes, so that a
 	// caller's limits hold for any number of sandboxes. Open remains a limit of each

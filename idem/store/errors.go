@@ -40,9 +40,9 @@ var (
 	// ErrCorrupt means that a stored record is unreadable.
 	ErrCorrupt = errors.New("record is corrupt")
 	// ErrSealed means that the contents of a stored record are encrypted, and that the
-	// store can't get the data key, either at the moment or in this program at all. The
-	// store may return the record without its contents. The store then refuses a write that
-	// needs the contents.
+	// store can't decrypt them: the data key is unavailable at the moment, or to this
+	// program. The store may return the record without its contents. The store then refuses
+	// a write that needs the contents.
 	ErrSealed = errors.New("the record's contents are sealed, and their key can't be had")
 	// ErrTooLarge means that a record is larger than the store's limit, and was not
 	// written: the same write never fits.

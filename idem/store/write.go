@@ -18,7 +18,7 @@ type Write interface {
 // CheckCommit, so that a handler's test fails if its commit would fail.
 type CommitChecker interface {
 	Write
-	// CheckCommit returns an error that matches [ErrWrite] if the Writes in all can't be
+	// CheckCommit returns an error that matches [ErrWrite] if the given Writes can't be
 	// committed together. CheckCommit ignores conflicts that only the medium can detect.
 	CheckCommit(all []Write) error
 }

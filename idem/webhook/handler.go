@@ -38,10 +38,10 @@ type Handler struct {
 // If fn returns nil, the event is recorded as handled, and later deliveries are answered
 // 200 without a call of fn. For an irrelevant event, fn returns nil, too. If fn returns an
 // error, the answer is 500, and the provider tries again. The next try runs fn anew, and
-// skips phases that have committed. An error of a phase counts like any other error. A
-// panic has the same effect as an error and is logged with its stack; in a Lambda function
-// the process then ends. If fn returns [idem.Respond] with any value, the event is recorded
-// as handled, even after a failed phase.
+// skips phases that have committed. An error of a phase has the same effect as any other
+// error. A panic has the same effect as an error and is logged with its stack; in a Lambda
+// function the process then ends. If fn returns [idem.Respond] with any value, the event is
+// recorded as handled, even after a failed phase.
 //
 // optFns set the engine's options; two defaults differ from those of package idem. The
 // default of Retention is 31 days, since a user of Stripe can resend an event for up to 30
