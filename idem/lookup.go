@@ -27,7 +27,7 @@ const (
 
 // Call describes a call that may have been made. A look-up ([LookUp]) gets it.
 type Call struct {
-	// Service and Step name the call, as [Sends] and [Tx.Key] do.
+	// Service and Step name the call, like the parameters of [Sends] and [Tx.Key].
 	Service string
 	Step    []string
 	// Key is the call's derived key: the idempotency key, or the reference that was sent to

@@ -57,7 +57,7 @@ type Options struct {
 	// not killed (on Lambda Managed Instances, in a container, under net/http), the engine
 	// renews the lease. Each renewal costs one write and extends the lease by the time
 	// Lease. After 15 minutes of renewals the next attempt takes over, even if the handler
-	// is still running. Lease is more than half a second. Default: 30 seconds.
+	// is still running. Lease must be more than half a second. Default: 30 seconds.
 	Lease time.Duration
 
 	// LeaseMargin is added to every lease, since a timeout may kill a process late, and

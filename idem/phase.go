@@ -105,12 +105,12 @@ func Finish[Re any](ctx context.Context, fn func(context.Context, *Tx) (Re, erro
 	return re, err
 }
 
-// Stage adds jobs to the next commit of the operation in ctx, at the latest the commit of
-// the answer. If the answer isn't stored, the jobs are not staged. Outside of an operation
-// Stage returns [ErrNoOperation]. Stage returns [ErrWrite] for an invalid job, and
-// [store.ErrTooLarge] for jobs that don't fit into the record (see [Tx.Stage]). After these
-// two errors no answer is stored, as after any failed phase: no job is lost if the caller
-// ignores the error.
+// Stage adds jobs to the next commit of the operation in ctx, the commit of the next phase
+// or of the answer. If the answer isn't stored, the jobs are not staged. Outside of an
+// operation Stage returns [ErrNoOperation]. Stage returns [ErrWrite] for an invalid job,
+// and [store.ErrTooLarge] for jobs that don't fit into the record (see [Tx.Stage]). After
+// these two errors no answer is stored, as after any failed phase: no job is lost if the
+// caller ignores the error.
 //
 // The jobs belong to the phase that follows. If that phase is already committed, its jobs
 // are committed too, and Stage doesn't stage them again. If that phase is a [Foreign], the
@@ -174,9 +174,9 @@ func trusted(memory time.Duration) time.Duration { return memory - min(time.Hour
 // an attempt would send different data under the call's key, the attempt sends nothing: the
 // operation is stuck and waits for people.
 //
-// The hash is recorded with the write before the call, or when the attempt fails in the
-// call. The first call under [Options.CallsOut] has no such write: if the process dies in
-// that call, the hash is missing. So commit the data of a call in an earlier phase: Sends
+// The hash is recorded by the write before the call, or when the attempt fails in the call.
+// The first call under [Options.CallsOut] has no such write: if the process dies in that
+// call, the hash is missing. So commit the data of a call in an earlier phase: Sends
 // doesn't always detect a change.
 func Sends(service string, v any, steps ...string) PhaseOption {
 	return func(s *phaseSpec) { s.sends = append(s.sends, send{service, steps, v}) }
