@@ -18,8 +18,8 @@
 //     sends the same key, headers and body;
 //   - a key that the caller set is sent unchanged; a key that the transport made is never
 //     used for a second operation, even if the caller sends the same http.Request again;
-//   - the request is retried after no answer, an answer that is cut off, 409, 429 or 5xx,
-//     at most [Options.MaxRetries] times, with growing random waits; Retry-After lengthens
+//   - the request is retried after no answer, an answer that is cut off, 409, 429 or 5xx:
+//     at most [Options.MaxRetries] times, with growing random waits. Retry-After lengthens
 //     a wait, and the server's header Stripe-Should-Retry overrules the status;
 //   - the request is not retried after an outcome that a retry can't improve: other 4xx, an
 //     answer marked as a replay, an invalid certificate, a request that no transport can

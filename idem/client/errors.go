@@ -55,12 +55,16 @@ type Error struct {
 	// For a request with the caller's own key Unknown is always true, since an earlier
 	// request may have used the key.
 	Unknown bool
-	// GaveUp is the reason why a retriable failure was not retried: "retries"
-	// (Options.MaxRetries), "retry-after" (longer than a minute), "lifetime" (the key's
-	// lifetime would end before), "deadline" (the context's deadline would come before),
-	// "budget" (Options.NoBudget), "body" (the body can't be sent again), "refused" (by the
-	// server's should-retry header) or "ignored" (the server ignores the key). GaveUp is ""
-	// for other failures.
+	// GaveUp is the reason why a retriable failure was not retried; "" for other failures:
+	//
+	//   - "retries": Options.MaxRetries is reached;
+	//   - "retry-after": the server asks for a wait of more than a minute;
+	//   - "lifetime": the key's lifetime would end before the retry;
+	//   - "deadline": the context's deadline would come before the end of the wait;
+	//   - "budget": the budget for retries is used up (Options.NoBudget);
+	//   - "body": the body can't be sent again;
+	//   - "refused": the server's should-retry header forbids a retry;
+	//   - "ignored": the server says that it ignores the key.
 	GaveUp string
 	// Err is the cause of the last attempt's failure, or the reason why nothing was
 	// sent.
