@@ -88,10 +88,10 @@ type Request struct {
 	// Asynchronous means that nobody waits for the answer, and that the source repeats the
 	// request only a few times, soon after a failure. So if another attempt holds the key,
 	// the request waits for the end of that attempt's lease, whatever [Options.InFlight]
-	// is. The wait uses the request's own time. If too little time is left after the wait
-	// (less than 30 seconds, and less than a tenth of the time that the request began
-	// with), the request is refused as in flight and left to the source's next retry.
-	// Adapters set Asynchronous.
+	// is. The wait uses the request's own time. The request is refused as in flight, and
+	// left to the source's next retry, if too little time is left after the wait: less than
+	// 30 seconds, and less than a tenth of the time that the request began with. Adapters
+	// set Asynchronous.
 	Asynchronous bool
 
 	// Trace is the trace context that came with a message, for [Options.Tracer]. Adapters

@@ -64,10 +64,12 @@ func (tx *Tx) Write(writes ...Write) {
 
 // Stage adds jobs to the commit. After the commit each job is delivered at least once,
 // under an id of its own ([state.JobID]). If the phase does not commit, the jobs are never
-// delivered. Three kinds of jobs fail the phase ([ErrWrite], [store.ErrTooLarge]): a job in
-// a [Foreign]; an invalid job (without a Kind, with Args that aren't JSON, or with Args of
-// more than 250 KiB in the form that a sink sends); and a job that doesn't fit into the
-// record.
+// delivered. Three kinds of jobs fail the phase ([ErrWrite], [store.ErrTooLarge]):
+//
+//   - a job in a [Foreign];
+//   - an invalid job: without a Kind, with Args that aren't JSON, or with Args of more than
+//     250 KiB in the form that a sink sends;
+//   - a job that doesn't fit into the record.
 func (tx *Tx) Stage(jobs ...Job) {
 	tx.mu.Lock()
 	defer tx.mu.Unlock()

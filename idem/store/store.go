@@ -10,8 +10,8 @@ import (
 // A Store must be safe for concurrent use, also by many processes on a shared medium.
 // Methods must return promptly when ctx ends; a write without an acknowledgement then
 // returns ErrUnknown, since the write may still have been applied. After a call, neither
-// the caller nor the store changes a record that was passed in or returned, except for the
-// fields about bodies described below.
+// the caller nor the store may change a record that was passed in or returned. The only
+// exceptions are the fields about bodies described below.
 //
 // If the stored record makes the store refuse a write, the method returns no error. The
 // method returns the stored record, read in the same step as the refusal. If there is no
