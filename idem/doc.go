@@ -24,9 +24,9 @@
 //
 // # What it doesn't guarantee
 //
-// If a process dies between its handler's effect and the storing of the answer, it leaves
-// an open record. Once the lease of that record is over, a retry runs the handler again.
-// The effects of a handler without phases may then happen twice. Phases ([Atomic],
+// If a process dies after the handler's effect and before the answer is stored, the process
+// leaves an open record. Once the lease of that record is over, a retry runs the handler
+// again. The effects of a handler without phases may then happen twice. Phases ([Atomic],
 // [Foreign], [Finish]) prevent this: they commit effects together with a recovery point, or
 // repeat a call to another system with the same derived key. A call to a system without
 // idempotency keys stays unsafe ([NotIdempotent]): after a failure, a person may have to
@@ -34,11 +34,11 @@
 //
 // # The lease
 //
-// An attempt holds its key until its context's deadline plus [Options.LeaseMargin]. On
-// Lambda the deadline is the end of the invocation. So no attempt takes a key from a
-// running function, and a key is free soon after its function was killed. Outside of Lambda
-// nothing kills a handler at its deadline, so the engine renews the handler's lease for up
-// to 15 minutes.
+// An attempt holds the key until the deadline of the attempt's context, plus
+// [Options.LeaseMargin]. On Lambda the deadline is the end of the invocation. So no attempt
+// takes a key from a running function, and a key is free soon after its function was
+// killed. Outside of Lambda nothing kills a handler at its deadline, so the engine renews
+// the handler's lease for up to 15 minutes.
 //
 // Clocks only decide when a retry may take over. The record's owner and version prevent a
 // second effect in the store.

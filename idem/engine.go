@@ -103,8 +103,8 @@ func New(store store.Store, optFns ...func(*Options)) *Engine {
 // ErrKeyInvalid, ErrScope, ErrRequest, ErrTooLarge, ErrMismatch, ErrInFlight,
 // ErrUnfinished, ErrStuck, ErrNotKept, ErrLeaseLost, ErrNoTime, ErrQuota, ErrUnavailable,
 // ErrCorrupt or ErrIncomparable. After such an error fn has run in three cases only: the
-// error matches ErrLeaseLost; it matches ErrUnfinished; or it matches ErrInFlight because
-// another attempt overtook this attempt.
+// error matches ErrLeaseLost; the error matches ErrUnfinished; or the error matches
+// ErrInFlight because another attempt overtook this attempt.
 //
 // If ctx is cancelled while fn runs, fn decides how to react. The engine still stores the
 // answer or releases the key.

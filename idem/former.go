@@ -36,9 +36,9 @@ import (
 // dynamodb:ConditionCheckItem.
 //
 // The fields describe the former release. The zero Former means that the former scope was
-// the verified [Request.Identity]. A request that has no caller under the other scope can
-// have no record there: it claims its key as if there were no Former. Both scopes use the
-// Namespace of Options.
+// the verified [Request.Identity]. A request without a caller under the other scope has no
+// record under that scope. Such a request claims its key as if there were no Former. Both
+// scopes use the Namespace of Options.
 type Former struct {
 	// Claims makes the engine still claim keys under the former scope. Set Claims in
 	// release 1 and remove it in release 2.

@@ -52,12 +52,12 @@ type Options struct {
 	// Default: 24 hours.
 	Retention time.Duration
 
-	// Lease is how long an attempt holds its key if its context has no deadline. With a
-	// deadline, the lease ends at the deadline. If a handler works past its deadline and is
-	// not killed (on Lambda Managed Instances, in a container, under net/http), the engine
-	// renews the lease. Each renewal costs one write and extends the lease by the time
-	// Lease. After 15 minutes of renewals the next attempt takes over, even if the handler
-	// is still running. Lease must be more than half a second. Default: 30 seconds.
+	// Lease is how long an attempt holds the key if the attempt's context has no deadline.
+	// With a deadline, the lease ends at the deadline. If a handler works past its deadline
+	// and is not killed (on Lambda Managed Instances, in a container, under net/http), the
+	// engine renews the lease. Each renewal costs one write and extends the lease by the
+	// time Lease. After 15 minutes of renewals the next attempt takes over, even if the
+	// handler is still running. Lease must be more than half a second. Default: 30 seconds.
 	Lease time.Duration
 
 	// LeaseMargin is added to every lease, since a timeout may kill a process late, and

@@ -125,9 +125,9 @@ func Stage(ctx context.Context, jobs ...Job) error {
 }
 
 // Respond makes a definitive answer of v. Return the answer as the error of a phase's
-// function or of the handler: it ends the operation and is stored whatever its status. v is
-// a [Response] or the response type of the handler's adapter; any other type fails before
-// the commit ([ErrResult]).
+// function or of the handler. The answer then ends the operation, and is stored whatever
+// its status. v is a [Response] or the response type of the handler's adapter; any other
+// type fails before the commit ([ErrResult]).
 func Respond(v any) error { return &answered{v} }
 
 // SafeToRetry marks err of a [Foreign] phase whose calls certainly had no effect, such as a

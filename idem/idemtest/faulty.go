@@ -59,9 +59,9 @@ func At(verb string, n int, f Fault) Plan {
 	}
 }
 
-// CrashAt returns a plan that takes the process down at its n-th call of any
-// verb: before the call reaches the store, or, with applied, after the store applied it
-// but before the answer arrives.
+// CrashAt returns a plan that takes the process down at the process's n-th call of any
+// verb. The crash comes before the call reaches the store; with applied, it comes after the
+// store applied the call and before the answer arrives.
 func CrashAt(n int, applied bool) Plan {
 	return func(_ context.Context, c Call) Fault {
 		return Fault{Crash: c.Total == n, Applied: applied}
