@@ -87,7 +87,7 @@ func (o *checkOptions) run(ctx context.Context, env environment) error {
 		return wrongCall(err)
 	}
 	fmt.Fprintf(env.stderr, "samekey check sends at most %d requests to %s %s. A correct API carries out %d of the requests, "+
-		"a wrong API up to %d. All keys begin with %s.\n", plan.Requests, plan.Method, plan.URL, plan.Effects, plan.Most, plan.Keys)
+		"and a wrong API carries out up to %d. All keys begin with %s.\n", plan.Requests, plan.Method, plan.URL, plan.Effects, plan.Most, plan.Keys)
 	switch {
 	case o.plan:
 		return nil

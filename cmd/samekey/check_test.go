@@ -100,7 +100,7 @@ func TestCheckAsks(t *testing.T) {
 	} {
 		url, api := wrongAPI(t)
 		code, _, stderr := callWith(t, typed, callers, whole(url)...)
-		if code != want.code || api.Orders() != want.orders || !strings.Contains(stderr, "carries out 4 of the requests, a wrong API up to ") {
+		if code != want.code || api.Orders() != want.orders || !strings.Contains(stderr, "carries out 4 of the requests, and a wrong API carries out up to ") {
 			t.Errorf("%q: code %d, %d orders: %s", typed, code, api.Orders(), stderr)
 		}
 	}

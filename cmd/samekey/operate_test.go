@@ -307,7 +307,7 @@ func TestRelease(t *testing.T) {
 			pk := d.record(t).PK
 			d.fails(t, 1, "an attempt holds the record", "forget", "--yes", pk)
 			out := d.ok(t, "release", "--yes", pk)
-			says(t, "release", out, "released: the client's next retry continues at once\n")
+			says(t, "release", out, "released: the client's next retry continues the operation at once\n")
 			d.fails(t, 1, "no attempt holds the record", "release", "--yes", pk)
 			res, err := d.engine.Do(t.Context(), request(), func(context.Context) (idem.Response, error) {
 				return idem.Response{Status: 201, Body: []byte("retry")}, nil

@@ -72,7 +72,7 @@ func (e *examination) race(ctx context.Context, c call, rule string, counts func
 		e.breaks(rule+"-twice", fmt.Sprintf("%d different answers to %d equal requests", len(bodies), len(answers)))
 	}
 	if !overlapped {
-		e.note("The API answered no request while another request with the same key was in flight: it is fast, or it waits.")
+		e.note("No request was answered while another request with the same key was in flight: the API is fast, or waits.")
 	}
 	return final, nil
 }

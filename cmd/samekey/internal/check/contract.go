@@ -74,19 +74,19 @@ func Rules() []Rule {
 		{"quoted-refused", "quoted", "A key in double quotes, the draft's form, is accepted.", in("the-key", "", "2.1")},
 		{"bare-refused", "quoted", "A key without quotes, the common form, is accepted.", in("the-key", stripeRequests, "")},
 
-		{"mismatch-replayed", "mismatch", "A known key with another body doesn't get the first answer.", in("the-request", stripeRequests, "2.7")},
-		{"mismatch-ran", "mismatch", "A known key with another body doesn't run.", in("the-request", stripeRequests, "2.7")},
-		{"mismatch-status", "mismatch", "A known key with another body gets 422 (Stripe: 400).", in("what-comes-back", stripeRequests, "2.7")},
+		{"mismatch-replayed", "mismatch", "A request with a known key and another body doesn't get the first answer.", in("the-request", stripeRequests, "2.7")},
+		{"mismatch-ran", "mismatch", "A request with a known key and another body doesn't run.", in("the-request", stripeRequests, "2.7")},
+		{"mismatch-status", "mismatch", "A request with a known key and another body gets 422 (Stripe: 400).", in("what-comes-back", stripeRequests, "2.7")},
 		{"mismatch-leak", "mismatch", "A refusal contains no part of the first answer.", in("what-comes-back", "", "5")},
 
-		{"path-replayed", "path", "A known key on another path doesn't get the first path's answer.", in("the-request", stripeRequests, "")},
-		{"path-ran", "path", "A known key on another path doesn't run.", in("the-request", stripeRequests, "")},
-		{"method-replayed", "method", "A known key with another method doesn't get the first method's answer.", in("the-request", stripeRequests, "")},
+		{"path-replayed", "path", "A request with a known key on another path doesn't get the first path's answer.", in("the-request", stripeRequests, "")},
+		{"path-ran", "path", "A request with a known key on another path doesn't run.", in("the-request", stripeRequests, "")},
+		{"method-replayed", "method", "A request with a known key and another method doesn't get the first method's answer.", in("the-request", stripeRequests, "")},
 		{"caller-replayed", "caller", "Another caller with the same key doesn't get the first caller's answer.", in("what-a-client-sends", stripeRequests, "5")},
 		{"kept-lost", "kept", "After all refusals, the first request still gets the first answer.", in("what-comes-back", stripeRequests, "2.6")},
 
 		{"concurrent-twice", "concurrent", "At most one of several simultaneous equal requests runs.", in("in-flight", stripeRequests, "2.6")},
-		{"concurrent-failed", "concurrent", "The other simultaneous requests get the same answer, or 409 (or 202) until the API has answered.", in("in-flight", stripeRequests, "2.7")},
+		{"concurrent-failed", "concurrent", "All simultaneous equal requests get the same answer, or 409 (or 202) until the API has answered.", in("in-flight", stripeRequests, "2.7")},
 
 		{"missing-ran", "missing", "A request without a key doesn't run where a key is required.", in("without-a-key", "", "2.7")},
 		{"missing-status", "missing", "A request without a required key gets 400.", in("without-a-key", "", "2.7")},

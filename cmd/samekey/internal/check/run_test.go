@@ -282,7 +282,7 @@ func TestComingAgain(t *testing.T) {
 			e := scripted(t, api(func(*http.Request) *answer { return re(503, "", "Retry-After", wait) }))
 			began := time.Now()
 			_, err := e.send(t.Context(), call{})
-			if took := time.Since(began); err == nil || err.Error() != "the API answers 503, 3 times" || took != want {
+			if took := time.Since(began); err == nil || err.Error() != "the API answers 503 to 3 tries" || took != want {
 				t.Errorf("%q: got %v after %v, want %v", wait, err, took, want)
 			}
 			if wrong := want == 2*time.Second; wrong != (len(e.found) == 1) {

@@ -79,7 +79,7 @@ func queueChecks() []Check {
 		{
 			ID: "dead-letters-kept", Severity: Warning, Needs: queues, find: deadLettersKept,
 			Looks:  "a dead-letter queue keeps messages for at least as long as the source queue",
-			Causes: "a dead letter keeps the message's age, so it may be deleted before anybody sees it",
+			Causes: "a dead letter has the age of the original message, so SQS may delete the dead letter before anybody sees it",
 			Mend:   "MessageRetentionPeriod: 1209600 on the dead-letter queue",
 		},
 		{

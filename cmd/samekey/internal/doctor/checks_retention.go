@@ -37,7 +37,7 @@ func windowChecks() []Check {
 		{
 			ID: "stream-age", Severity: Warning, Needs: []Source{DescribeTable, Mappings}, find: streamAge,
 			Looks:  "the stream's mappings don't give up a record before it is a day old",
-			Causes: "in a longer outage, Lambda gives batches up: the work in them waits for the sweep, and removals by TTL are lost",
+			Causes: "in an outage that lasts longer, Lambda gives up batches: the work in them waits for the sweep, and removals by TTL are lost",
 			Mend:   "MaximumRecordAgeInSeconds: 86400",
 		},
 	}

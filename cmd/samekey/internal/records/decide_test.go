@@ -268,7 +268,7 @@ func TestSaysUntilWhenAnAnswerHolds(t *testing.T) {
 func TestRun(t *testing.T) {
 	t.Parallel()
 	said := map[string]string{
-		"answer": "done: the client gets 410 from now on", "result": opened, "not made": opened, "risk": opened, "retry": opened, "release": "released: the client's next retry continues at once",
+		"answer": "done: the client gets 410 from now on", "result": opened, "not made": opened, "risk": opened, "retry": opened, "release": "released: the client's next retry continues the operation at once",
 		"erase": "", "redrive": "2 redriven: the drain delivers them from the stream", "redrive 0.0": "1 redriven: the drain delivers them from the stream", "cancel": "2 cancelled",
 	}
 	for _, name := range append(slices.Collect(maps.Keys(hostiletest.Records("rides", now))), "a job") {
