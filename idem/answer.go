@@ -27,12 +27,12 @@ type answers struct {
 	owner string
 }
 
-// answers returns a's answers. owner is the nonce with which the attempt writes.
+// answers returns an answers for the attempt a. owner is the nonce that a's writes store.
 func (a *attempt) answers(owner string) answers {
 	return answers{a.core, &a.ask, &a.times, &a.watch, owner}
 }
 
-// answers returns the answers for r's attempt.
+// answers returns an answers for r's attempt.
 func (r *run) answers() answers { return answers{r.ask.core, r.ask, r.times, r.watch, r.writer.owner} }
 
 // answer returns the answer for the verdict v about held, the record that the claim found.
@@ -117,9 +117,9 @@ func (a answers) unfinished(rec *store.Record, why error) (Result, error) {
 	return Result{}, err
 }
 
-// withhold answers in place of the handler's answer. why says why that answer isn't stored.
-// The operation may go on without the client, and end with another answer. held is the
-// released record, or nil if the outcome of the release is unknown.
+// withhold answers in place of the handler's answer. why is the reason not to store that
+// answer. The operation may go on without the client, and end with another answer. held is
+// the released record, or nil if the outcome of the release is unknown.
 func (a answers) withhold(ctx context.Context, rec, held *store.Record, resp Response, why string) (Result, error) {
 	a.core.log.WarnContext(ctx, "answer withheld: the operation is not finished; a handler ends an operation with idem.Respond, after the calls that it may have made",
 		"record", redact.Record(rec.PK), "operation", rec.ID, "route", rec.Route, "status", resp.Status, "why", why)
@@ -177,8 +177,8 @@ func (a answers) overtaken(ctx context.Context, pk string, held *store.Record) (
 }
 
 // finished returns the answer of an operation that has just ended. made is the record that
-// this attempt made, rec the record in the store. If both contain the same answer, finished
-// returns resp, otherwise the answer in rec.
+// this attempt tried to store, rec the record in the store. If both contain the same
+// answer, finished returns resp, otherwise the answer in rec.
 func (a answers) finished(ctx context.Context, rec, made *store.Record, resp Response, jobs int) (Result, error) {
 	a.watch.tell(ctx, evFinished, rec, nil, func(ev *Event) { ev.Jobs = jobs })
 	if rec == made || samePayload(rec, made) {

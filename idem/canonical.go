@@ -15,8 +15,9 @@ import (
 const (
 	// maxDepth bounds the recursion over a client's JSON.
 	maxDepth = 200
-	// maxForm is the size of the largest body for which a canonical form is made. For such
-	// a body this takes 30 times its memory and a third of a second, before the claim.
+	// maxForm is the size of the largest body for which a canonical form is made. The form
+	// of such a body takes about 30 times the body's memory and a third of a second. It is
+	// made before the claim.
 	maxForm = 1 << 20
 )
 
@@ -81,7 +82,7 @@ type canonical struct {
 	exact   bool     // numbers are compared by value
 	out     []byte   // without white space, members in their original order
 	members []member // of the open objects, the innermost last
-	moved   []object // objects whose members must be sorted, by their position in out
+	moved   []object // objects whose members must be sorted, in the order of their position in out
 }
 
 // object is an object in out.
@@ -160,7 +161,7 @@ func (c *canonical) object(depth int) error {
 	return err
 }
 
-// arrange checks the members of the object that has just ended; it begins at start. If the
+// arrange checks the members of the object that begins at start and has just ended. If the
 // members are not in order, arrange adds the object to c.moved.
 func (c *canonical) arrange(start int, members []member) error {
 	if len(members) < 2 {
@@ -205,7 +206,7 @@ func foldRune(r rune) rune {
 	}
 }
 
-// sorted appends out[from:end] to the slice to, with sorted members in the objects of
+// sorted appends out[from:end] to the slice to. It sorts the members of the objects in
 // moved.
 func (c *canonical) sorted(to []byte, from, end int, moved []object) []byte {
 	for _, o := range moved {

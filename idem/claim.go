@@ -187,7 +187,7 @@ func (c *claiming) judgeOrTakeOver(ctx context.Context, held *store.Record, unti
 	case l == state.Landed:
 		return rec, state.TakeOver, nil
 	}
-	// Another attempt was faster, the holder continued, or the record has gone.
+	// Another attempt was faster, the holder continued, or the record is gone.
 	if v, err = c.judge(rec); v == state.TakeOver {
 		v = state.Claimable // released in the meantime: the next round decides
 	}

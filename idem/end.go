@@ -54,7 +54,7 @@ type doubt struct {
 
 // ending says what an attempt does after the run of its handler.
 type ending struct {
-	store    bool   // store the answer: it ends the operation
+	store    bool   // the answer is stored, which ends the operation
 	withheld bool   // the operation goes on, and the client doesn't get the handler's answer
 	refused  bool   // the handler refused the request with a 4xx: the key may become free
 	why      string // why the answer isn't stored; "" if cause says it
@@ -146,10 +146,10 @@ func (r *run) endInPhase(ctx context.Context, resp Response, writes []Write, job
 }
 
 // conclude stores the handler's answer and returns it. If the write fails, the effect has
-// still happened, so conclude returns the answer of a handler without phases unstored.
-// conclude returns an error instead in three cases: the commit has jobs; there were phases
-// (also a failed phase, whose commit may have been applied); or the request is stored. In
-// these cases another attempt may give another answer.
+// happened all the same. For a handler without phases, conclude then returns the answer
+// unstored. It returns an error instead in three cases: the commit has jobs; there were
+// phases (also a failed phase, whose commit may have been applied); or the request is
+// stored. In these cases another attempt may give another answer.
 func (r *run) conclude(ctx context.Context, resp Response) (Result, error) {
 	var err error
 	for try := range 3 {
@@ -191,11 +191,11 @@ func (r *run) conclude(ctx context.Context, resp Response) (Result, error) {
 	return Result{Response: resp, Unstored: true}, nil
 }
 
-// mayDrop reports whether to store only the answer's status, after storing the answer in
-// rec has failed with err. It returns true if the answer can never fit. It also returns
-// true if the record isn't kept: only this record shows that the handler, which has no
-// phases, has had its effect. A record that is kept stays open instead: the next attempt
-// gives an answer that can be stored.
+// mayDrop reports whether to store only the status of an answer that could not be stored in
+// rec because of err. It returns true if the answer can never fit. It also returns true if
+// the record isn't kept: only this record shows that the handler, which has no phases, has
+// had its effect. A record that is kept stays open instead: the next attempt gives an
+// answer that can be stored.
 func mayDrop(err error, rec *store.Record) bool {
 	return errors.Is(err, store.ErrTooLarge) || !state.Kept(rec)
 }

@@ -9,11 +9,11 @@ import (
 
 // exactJSON returns the canonical form of a body. Two bodies have the same form exactly if
 // their JSON values are equal. The order of members, white space and escapes make no
-// difference. Names, texts and the order of arrays do. null differs from an absent member.
-// Numbers are compared by their exact value: 1.0 equals 1, and 2^53+1 differs from 2^53. A
-// body has no form if it repeats members (in any case), isn't exactly one value, has
-// invalid UTF-8 or half of a surrogate pair, or has more than 200 levels or 1 MiB. The
-// error gives the reason, and may be shown to clients.
+// difference. Names, texts and the order of arrays make a difference. null differs from an
+// absent member. Numbers are compared by their exact value: 1.0 equals 1, and 2^53+1
+// differs from 2^53. A body has no form if it repeats members (in any case), isn't exactly
+// one value, has invalid UTF-8 or half of a surrogate pair, or has more than 200 levels or
+// 1 MiB. The error gives the reason, and may be shown to clients.
 //
 // The time is proportional to the body's size, even with huge exponents: no number is
 // expanded.

@@ -243,7 +243,8 @@ func keyed(key []byte, digest [sha256.Size]byte) (sum [sha256.Size]byte) {
 	return sum
 }
 
-// sign returns the fingerprint to store, and the id of its secret.
+// sign returns the fingerprint to store, and the id of the secret with which it was made
+// ("" without a secret).
 func (f *Fingerprint) sign(digest [sha256.Size]byte) (fp [sha256.Size]byte, secret string) {
 	if len(f.Secrets) == 0 || f.Secrets[0].ID == "" {
 		return digest, ""
@@ -277,8 +278,8 @@ func (f *Fingerprint) matches(held *store.Record, r *Request) (bool, error) {
 	return hmac.Equal([]byte(held.Fingerprint), want[:]), nil
 }
 
-// canonicalQuery returns the same form for a query that some gateways deliver decoded and
-// others raw. Values of one name keep their order.
+// canonicalQuery returns a form of the query that is the same whether a gateway delivers
+// the query decoded or raw. Values of one name keep their order.
 func canonicalQuery(raw string) string {
 	if raw == "" {
 		return ""

@@ -88,9 +88,9 @@ func (f *Former) preset() *Options {
 	return &o
 }
 
-// knowPreset lets the engine accept the methods and keys of the former preset, and adds its
-// fingerprint to Known. In the first release, new records use the former fingerprint, and
-// Known has the present one.
+// knowPreset lets the engine accept the methods and keys of the former preset, and adds the
+// former fingerprint to Known. In the first release, new records use the former
+// fingerprint, and Known has the present fingerprint instead.
 func (o *Options) knowPreset(was Options) {
 	for _, m := range was.Methods {
 		if !slices.Contains(o.Methods, m) {

@@ -87,7 +87,7 @@ func formParts(contentType string, body []byte) (form []byte, ok bool) {
 }
 
 // partsNamed returns the parts of a multipart body that are named field. Each part is cut
-// one byte after the length of the longest key.
+// to the length of the longest key plus one byte.
 func partsNamed(field string, body []byte, boundary string) (values []string, err error) {
 	parts := multipart.NewReader(bytes.NewReader(body), boundary)
 	for {

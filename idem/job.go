@@ -25,8 +25,8 @@ const maxJobs = 50
 const maxKind = 128
 
 // maxArgs is the largest size of Args, in bytes, that every sink accepts. SNS and Step
-// Functions accept 256 KiB, which include the job's id, kind and trace. A job that its sink
-// refuses would wait for people for ever.
+// Functions accept 256 KiB, which include the job's id, kind and trace. If a sink refused a
+// job for its size, the job would stay parked for ever.
 const maxArgs = 250 << 10
 
 // argsSize returns the size of args as sinks send them. Sinks send args in two forms, and

@@ -241,8 +241,8 @@ func (p *phaseRun) leaves(base *store.Record, d state.Doubtful, note *store.Aske
 	return state.Advanced(base, p.run.ask.core.opt.Now(), []store.Phase{p.spec.begins()}, nil, nil)
 }
 
-// asksLater ends the run without a decision: the next attempt asks again. After a look-up
-// that counted as the last try, the operation is left to people.
+// asksLater ends the run without a decision: the next attempt asks again. If this look-up
+// has used up the tries, asksLater marks the operation as stuck.
 func (p *phaseRun) asksLater(ctx context.Context, d state.Doubtful, l *state.LookedUp, why string) error {
 	r, opt := p.run, &p.run.ask.core.opt
 	b := state.Release{Look: l, Why: why, Counted: r.ask.unattended}

@@ -147,8 +147,9 @@ func fitting(next *store.Record, err error) (*store.Record, error) {
 	return next, nil
 }
 
-// decide writes an operator's decision if the record is as seen; a nil seen accepts any
-// record. next makes the record with the decision.
+// decide writes an operator's decision. If seen isn't nil, decide returns an error if the
+// record was written since the ticket seen was made. next makes the record with the
+// decision.
 func (e *core) decide(ctx context.Context, op, pk string, seen *jobs.Ticket, next func(*store.Record, time.Time) (*store.Record, error)) error {
 	a, err := e.unattended(ctx, pk)
 	if err != nil {

@@ -296,7 +296,7 @@ var noKeyHeader = []string{
 	"Authorization", "Cookie", "Content-Length", "Content-Type", "Host", "Origin", "X-Api-Key", expiresHeader, ReplayedHeader, statusHeader,
 }
 
-// isNil also finds a typed nil pointer in the interface.
+// isNil reports whether s is nil or contains a nil pointer.
 func isNil(s store.Store) bool {
 	if s == nil {
 		return true

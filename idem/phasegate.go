@@ -121,8 +121,8 @@ func (g *gate) refused() error {
 }
 
 // close records that the handler has returned. It returns how a phase has ended the
-// operation (nil if none has), and the results of failure. If a phase is still running, the
-// handler didn't wait for the phase's result, and the phase counts as failed.
+// operation (nil if none has), and the results of [gate.failure]. If a phase is still
+// running, the handler didn't wait for the phase's result, and the phase counts as failed.
 func (g *gate) close() (end *ended, left bool, first error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

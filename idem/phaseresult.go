@@ -165,9 +165,8 @@ func alteredField(v, back reflect.Value, at string) string {
 	return ""
 }
 
-// alteredEntry is altered for maps. For keys other than plain strings, only the
-// number of entries and the data that JSON leaves out of their values are
-// compared.
+// alteredEntry is altered for maps. If keys aren't plain strings, alteredEntry compares
+// only the number of entries, and finds data that JSON leaves out of the values.
 func alteredEntry(v, back reflect.Value, at string) string {
 	if back.IsValid() && v.Len() != back.Len() {
 		return at

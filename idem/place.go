@@ -98,7 +98,7 @@ func (q *ask) beside() string {
 	return q.other.pk
 }
 
-// placeOf returns the place of a record of the key.
+// placeOf returns the place of the key at which rec is.
 func (q *ask) placeOf(rec *store.Record) *place {
 	if q.away(rec.PK) {
 		return q.other

@@ -53,8 +53,8 @@ const (
 
 	ignored = "ignored"
 
-	// requestID names a request: Stripe's answers have an id of their own, ACP's answers
-	// have the request's id.
+	// requestID is the header with the id of a request. Stripe's answers have a new id.
+	// ACP's answers repeat the id in the request's header.
 	requestID = "Request-Id"
 )
 

@@ -26,7 +26,7 @@ type run struct {
 	within opContext // the handler's context, in the same allocation
 }
 
-// record returns the record as this attempt last wrote or saw it.
+// record returns the record as this attempt last wrote or read it.
 func (r *run) record() *store.Record { return r.progress.record() }
 
 // handleAndEnd runs the handler once, and ends the operation if it can. takenOver says that

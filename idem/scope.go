@@ -72,7 +72,7 @@ func (by *scoping) namedCaller(ctx context.Context, r *Request) (store.Identity,
 	return store.Identity{}, errNobody
 }
 
-// nobody returns why r's verified identity is no caller, and what to do about it.
+// nobody returns why r's verified identity isn't a caller, and what to do about it.
 func nobody(r *Request) string {
 	switch id := r.Identity; {
 	case r.Facts.Session != "" && id.Subject == "":

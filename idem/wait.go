@@ -26,10 +26,10 @@ const (
 // is the time since the attempt began to wait, age the time since the holder began, lease
 // the rest of the holder's lease, and longest the bound of the wait.
 //
-// The wait is as long as the attempt has waited, so k reads take about 2^k·firstRead. It is
-// at least a tenth of the holder's age: an operation of ten seconds seldom ends in the next
-// 0.1 s. A read is due once the lease has ended. The bounds differ, so that many waiting
-// attempts don't read at once.
+// The wait is as long as the attempt has waited so far, so k reads take about
+// 2^k·firstRead. It is at least a tenth of the holder's age: an operation of ten seconds
+// seldom ends in the next 0.1 s. A read is due once the lease has ended. The bounds differ,
+// so that many waiting attempts don't read at once.
 //
 // The holder's clock may differ from this clock. A wrong age makes a wait longest at most;
 // a wrong lease costs one read, after which the lease is treated as ended.

@@ -24,7 +24,7 @@ import (
 // changed end.
 const magic = "samekey operations "
 
-// line is the state of one operation. The last line of an operation counts.
+// line is the state of one operation. For each operation, the last line is valid.
 type line struct {
 	Operation   string    `json:"op"`
 	Done        bool      `json:"done,omitempty"` // forgotten: the other fields are empty

@@ -173,7 +173,7 @@ type crashes[Re any] struct {
 	want  map[string]int // the tally without a crash; nil before it is known
 
 	program Program[Re]    // made by the last process that begin started
-	said    map[string]int // failures, and how often
+	said    map[string]int // how often each failure occurred
 }
 
 // begin sends the request in a new world, from a process that crashes at the point at. The
@@ -328,7 +328,7 @@ func (c *crashes[Re]) complete(t *scene, w *World) {
 	}
 }
 
-// stuck reports whether an operation is stuck and may be so.
+// stuck reports whether an operation is stuck, and MayStick allows it.
 func (c *crashes[Re]) stuck(t *scene, w *World) bool {
 	all, err := w.records(t.Context())
 	if err != nil {

@@ -112,7 +112,7 @@ func storeRecords(s suite) {
 	}
 }
 
-// finishedNext returns the record after r, finished with body.
+// finishedNext returns the version of r that follows when the operation finishes with body.
 func finishedNext(r *store.Record, body []byte) *store.Record {
 	return storetest.Next(r, func(n *store.Record) {
 		n.State, n.Lease, n.Keep, n.Retention = store.Done, time.Time{}, store.KeepNothing, 0
@@ -121,7 +121,8 @@ func finishedNext(r *store.Record, body []byte) *store.Record {
 	})
 }
 
-// fullNext returns a record after r that has all fields set that can be set together.
+// fullNext returns a next version of r in which all fields are set that can be set
+// together.
 func fullNext(r *store.Record) *store.Record {
 	n := finishedNext(r, []byte("full"))
 	n.Keep, n.Until, n.Expires = store.KeepJobs, n.Expires, time.Time{}

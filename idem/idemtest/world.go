@@ -31,7 +31,7 @@ type World struct {
 }
 
 // point says where a process crashes: before or after its nth call, to the store or to
-// another system. Call 0 is nowhere.
+// another system. Call 0 means no crash.
 type point struct {
 	call  int
 	after bool
