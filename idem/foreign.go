@@ -168,8 +168,8 @@ func (p *phaseRun) differs(sent map[string]string) string {
 	return ""
 }
 
-// alive refuses a call whose context is over. The call would fail before anything
-// is sent, but its error could not show that.
+// alive refuses a call whose context is over. The call would fail before anything is sent,
+// but the call's error could not show that.
 func (p *phaseRun) alive(ctx context.Context) error {
 	why := context.Cause(ctx)
 	if why == nil && p.spec.lookUp != nil && p.run.ask.core.opt.Now().After(p.run.record().Lease) {

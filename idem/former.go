@@ -121,15 +121,14 @@ func (c *claiming) elsewhere(ctx context.Context, op string, own *store.Record, 
 		return own, v, nil
 	}
 	there, found, err := c.judgeAt(ctx, op, c.ask.other.pk, until)
-	gone := there == nil || there.State == store.None || c.isFree(there) // a Claimable record that isn't gone was released meanwhile
+	gone := there == nil || there.State == store.None || c.isFree(there) // if found is Claimable but gone is false, the record was released meanwhile
 	if err == nil && (gone || found == state.Mismatch && v == state.Mismatch) {
 		return own, v, nil
 	}
 	return there, found, err
 }
 
-// either reads the record at home or, if there is none, at the other place; nil if neither
-// has one.
+// either returns the record at home, else the record at the other place, else nil.
 func (c *claiming) either(ctx context.Context) (*store.Record, error) {
 	rec, err := c.core.store.Load(ctx, c.ask.home.pk)
 	if err == nil && rec == nil && c.ask.other != nil {
