@@ -43,9 +43,9 @@ func traceAttributes(c trace.Context) iter.Seq2[string, string] {
 
 // message is a job in the form of SQS and SNS.
 type message struct {
-	id, body, job, kind *string
-	dedup, group        *string // nil: none
-	trace               trace.Context
+	entry, body, jobID, kind *string
+	dedup, group             *string // nil: none
+	trace                    trace.Context
 }
 
 // messages returns the common part of [Queue] and [Topic]: it converts jobs to messages, and send
@@ -55,7 +55,7 @@ func messages(of service, fifo bool, fairBy func(jobs.Delivery) string, send fun
 	return batcher{service: of, ordered: fifo, size: messageSize, call: func(ctx context.Context, batch []jobs.Delivery) (results, error) {
 		all := make([]message, len(batch))
 		for i, d := range batch {
-			m := message{id: aws.String(strconv.Itoa(i)), body: aws.String(text(d.Args)), job: &d.JobID, kind: &d.Kind, trace: d.Trace}
+			m := message{entry: aws.String(strconv.Itoa(i)), body: aws.String(text(d.Args)), jobID: &d.JobID, kind: &d.Kind, trace: d.Trace}
 			if fifo {
 				m.dedup, m.group = &d.JobID, aws.String(group(d.Group))
 			} else if fairBy != nil {
@@ -72,7 +72,7 @@ func messages(of service, fifo bool, fairBy func(jobs.Delivery) string, send fun
 // attributes returns a message's attributes, in the type of its service.
 func attributes[V any](m message, text func(dataType, value *string) V) map[string]V {
 	kind := aws.String("String")
-	all := map[string]V{lambda.KeyAttribute: text(kind, m.job), lambda.KindAttribute: text(kind, m.kind)}
+	all := map[string]V{lambda.KeyAttribute: text(kind, m.jobID), lambda.KindAttribute: text(kind, m.kind)}
 	for name, value := range traceAttributes(m.trace) {
 		all[name] = text(kind, &value)
 	}

@@ -66,7 +66,7 @@ func (q *Queue) sendMessages(ctx context.Context, batch []message) (results, err
 	in := &sqs.SendMessageBatchInput{QueueUrl: &q.url, Entries: make([]types.SendMessageBatchRequestEntry, len(batch))}
 	for i, m := range batch {
 		in.Entries[i] = types.SendMessageBatchRequestEntry{
-			Id: m.id, MessageBody: m.body, MessageAttributes: attributes(m, attribute), MessageDeduplicationId: m.dedup, MessageGroupId: m.group,
+			Id: m.entry, MessageBody: m.body, MessageAttributes: attributes(m, attribute), MessageDeduplicationId: m.dedup, MessageGroupId: m.group,
 		}
 	}
 	out, err := q.api.SendMessageBatch(ctx, in)

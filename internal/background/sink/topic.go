@@ -61,7 +61,7 @@ func (t *Topic) publish(ctx context.Context, batch []message) (results, error) {
 	in := &sns.PublishBatchInput{TopicArn: &t.arn, PublishBatchRequestEntries: make([]types.PublishBatchRequestEntry, len(batch))}
 	for i, m := range batch {
 		in.PublishBatchRequestEntries[i] = types.PublishBatchRequestEntry{
-			Id: m.id, Message: m.body, MessageAttributes: attributes(m, attribute), MessageDeduplicationId: m.dedup, MessageGroupId: m.group,
+			Id: m.entry, Message: m.body, MessageAttributes: attributes(m, attribute), MessageDeduplicationId: m.dedup, MessageGroupId: m.group,
 		}
 	}
 	out, err := t.api.PublishBatch(ctx, in)

@@ -17,7 +17,7 @@ func (d *Drain) begin(ctx context.Context, t *todo) {
 			names = append(names, j.name)
 		}
 	}
-	now, err := d.jobs.begin(ctx, t.image, names)
+	now, err := d.writer.begin(ctx, t.image, names)
 	again := d.failed(ctx, t, "begin to deliver", err)
 	t.jobs = slices.DeleteFunc(t.jobs, func(j jobRef) bool {
 		if err == nil {

@@ -39,18 +39,18 @@ func (d *Drain) conclude(ctx context.Context, t *todo, outcomes map[string]error
 		}
 		return first, len(names)
 	}
-	if err := d.jobs.acknowledge(ctx, t.image, names...); d.failed(ctx, t, "acknowledge", err) {
+	if err := d.writer.acknowledge(ctx, t.image, names...); d.failed(ctx, t, "acknowledge", err) {
 		for _, j := range t.jobs {
 			again(j.at)
 		}
 		return first, len(names)
 	}
 	if t.letGo {
-		if err := d.jobs.letGo(ctx, t.image); d.failed(ctx, t, "let go", err) {
-			again(t.at)
+		if err := d.writer.letGo(ctx, t.image); d.failed(ctx, t, "let go", err) {
+			again(t.letGoAt)
 		}
 	}
-	now, err := d.jobs.fail(ctx, t.image, failures, d.opt.MaxTries)
+	now, err := d.writer.fail(ctx, t.image, failures, d.opt.MaxTries)
 	bad := d.failed(ctx, t, "count failures", err)
 	for _, j := range t.jobs {
 		switch {

@@ -23,7 +23,7 @@ func (d *Drain) deliver(ctx context.Context, all []delivery) map[*todo]map[strin
 	}
 	var fresh []delivery
 	for _, j := range all {
-		if d.sent.has(j.JobID) {
+		if d.recent.has(j.JobID) {
 			note(j, nil)
 			continue
 		}
@@ -52,7 +52,7 @@ func (d *Drain) deliver(ctx context.Context, all []delivery) map[*todo]map[strin
 			d.undelivered(ctx, j, err)
 			continue
 		}
-		d.sent.add(j.JobID)
+		d.recent.add(j.JobID)
 		if d.hooks.Delivered != nil {
 			d.hooks.Delivered(ctx, j.Delivery)
 		}

@@ -34,10 +34,10 @@ import (
 // TRIM_HORIZON and have ReportBatchItemFailures and at least MaxTries retries.
 type Drain struct {
 	reader
-	jobs jobWriter
-	sink jobs.Sink
-	opt  DrainOptions
-	sent recent
+	writer jobWriter
+	sink   jobs.Sink
+	opt    DrainOptions
+	recent recent
 }
 
 // DrainOptions are a drain's settings; the zero value is the default.
@@ -78,8 +78,8 @@ func NewDrain(store *dynamo.Store, sink jobs.Sink, optFns ...func(*DrainOptions)
 	}
 	opt.MaxTries = cmp.Or(opt.MaxTries, state.MaxRefusals)
 	opt.Concurrency = cmp.Or(opt.Concurrency, 8)
-	d := &Drain{jobs: jobWriter{store.Table()}, sink: sink, opt: opt}
-	d.unreadable = d.jobs.list
+	d := &Drain{writer: jobWriter{store.Table()}, sink: sink, opt: opt}
+	d.unreadable = d.writer.list
 	d.log, d.hooks = cmp.Or(opt.Logger, slog.Default()), &d.opt.Hooks
 	return d
 }

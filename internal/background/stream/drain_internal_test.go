@@ -98,7 +98,7 @@ func inShort(todos []*todo) (all []netTodo) {
 	for _, t := range todos {
 		short := netTodo{ID: t.image.ID, Gone: t.gone, Jobs: places(t.jobs), Lost: places(t.lost), LetGo: -1}
 		if t.letGo {
-			short.LetGo = t.at
+			short.LetGo = t.letGoAt
 		}
 		all = append(all, short)
 	}
@@ -200,7 +200,7 @@ func TestOutcomesOfDeliveries(t *testing.T) {
 					Skipped:   func(context.Context, Skipped) { told += "skipped " },
 				}
 			})
-			td := &todo{image: rec, gone: tt.gone, letGo: tt.letGo, at: 9}
+			td := &todo{image: rec, gone: tt.gone, letGo: tt.letGo, letGoAt: 9}
 			for i, name := range slices.Sorted(maps.Keys(tt.jobs)) {
 				td.jobs = append(td.jobs, jobRef{name, 3 + i})
 			}
@@ -266,7 +266,7 @@ func TestOldImages(t *testing.T) {
 				if tt.edit == "elsewhere" {
 					image.PK = "v1##elsewhere"
 				}
-				d := &Drain{jobs: jobWriter{item.Table{Access: db, Name: st.Table().Name}}, opt: DrainOptions{Concurrency: 2}}
+				d := &Drain{writer: jobWriter{item.Table{Access: db, Name: st.Table().Name}}, opt: DrainOptions{Concurrency: 2}}
 				d.log = slog.New(slog.DiscardHandler)
 				td := &todo{image: &image, gone: tt.gone, jobs: []jobRef{{name: "0.0"}, {name: "0.1"}, {name: "0.2"}}, later: []jobRef{{name: "0.3"}}}
 				if tt.age >= 0 {
@@ -407,7 +407,7 @@ func TestHeldBackBehindTheRecord(t *testing.T) {
 				image.PK = tt.pk
 			}
 			var log bytes.Buffer
-			d := &Drain{jobs: jobWriter{item.Table{Access: db, Name: st.Table().Name}}, sink: jobs.Route{}}
+			d := &Drain{writer: jobWriter{item.Table{Access: db, Name: st.Table().Name}}, sink: jobs.Route{}}
 			d.log = slog.New(slog.NewTextHandler(&log, nil))
 			td := &todo{image: &image, jobs: []jobRef{{"0.1", 1}, {"0.2", 1}}}
 			d.holdBack(t.Context(), td)
@@ -426,13 +426,13 @@ func TestConcludeWithoutOutcome(t *testing.T) {
 	t.Parallel()
 	db := &glanced{}
 	_, rec := db.open(t, map[string]store.Job{"0.0": {Kind: "mail"}, "0.1": {Kind: "mail"}})
-	d := &Drain{jobs: jobWriter{item.Table{Access: db, Name: fakeTable}}}
+	d := &Drain{writer: jobWriter{item.Table{Access: db, Name: fakeTable}}}
 	d.log, d.hooks = slog.New(slog.DiscardHandler), &Hooks{}
 	td := &todo{image: rec, jobs: []jobRef{{"0.0", 3}, {"0.1", 4}}}
 	if first, delivered := d.conclude(t.Context(), td, map[string]error{"0.1": nil}); first != 3 || delivered != 1 {
 		t.Errorf("comes again from %d, %d delivered; want 3 and 1", first, delivered)
 	}
-	now, err := d.jobs.table.Glance(t.Context(), rec.PK)
+	now, err := d.writer.table.Glance(t.Context(), rec.PK)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -461,7 +461,7 @@ func TestJobWaitsForItsSinkOnly(t *testing.T) {
 		"one that doesn't say": {jobs.SinkFunc(nil), []string{"0.1", "0.2"}},
 	} {
 		d := &Drain{sink: tt.sink}
-		d.sent.add(state.JobID("o", "0.0"))
+		d.recent.add(state.JobID("o", "0.0"))
 		if got := d.ahead(todo, "1.0"); !slices.Equal(got, tt.want) {
 			t.Errorf("%s: waits for %v, want %v", name, got, tt.want)
 		}
@@ -556,13 +556,13 @@ func TestRetryOfATicket(t *testing.T) {
 				errs["mail"] = jobs.ErrSinkDown
 			}
 			skipped := 0
-			d := &Drain{jobs: jobWriter{item.Table{Access: db, Name: fakeTable}}, sink: byKind(errs, &got), opt: DrainOptions{Concurrency: 1, MaxTries: 5}}
+			d := &Drain{writer: jobWriter{item.Table{Access: db, Name: fakeTable}}, sink: byKind(errs, &got), opt: DrainOptions{Concurrency: 1, MaxTries: 5}}
 			d.log, d.hooks = slog.New(slog.DiscardHandler), &Hooks{Skipped: func(context.Context, Skipped) { skipped++ }}
 			if err := d.Retry(t.Context(), ticket); (err != nil) != tt.again || len(got) != tt.delivered || skipped != tt.skipped {
 				t.Errorf("%v, delivered %q, skipped %d", err, got, skipped)
 			}
 			if tt.jobs == nil {
-				if held, err := d.jobs.table.Glance(t.Context(), rec.PK); err != nil || held.Keep != "" {
+				if held, err := d.writer.table.Glance(t.Context(), rec.PK); err != nil || held.Keep != "" {
 					t.Errorf("not let go: %+v, %v", held, err)
 				}
 			}

@@ -17,7 +17,7 @@ import (
 func (d *Drain) holdBack(ctx context.Context, t *todo) {
 	load := sync.OnceValues(func() (*store.Record, error) {
 		// The image may have jobs that were acknowledged since.
-		now, err := d.jobs.table.Glance(ctx, t.image.PK)
+		now, err := d.writer.table.Glance(ctx, t.image.PK)
 		if err != nil && !errors.Is(err, store.ErrCorrupt) {
 			d.log.WarnContext(ctx, "can't look for earlier jobs", "record", redact.Record(t.image.PK), "error", err)
 		}
@@ -54,7 +54,7 @@ func (d *Drain) ahead(t *todo, name string) (earlier []string) {
 		}
 		o := t.delivery(other)
 		switch {
-		case !state.Pending(t.image, other), !t.image.Jobs[other].At.IsZero(), o.Group != later.Group, d.sent.has(o.JobID), !d.together(o.Kind, later.Kind):
+		case !state.Pending(t.image, other), !t.image.Jobs[other].At.IsZero(), o.Group != later.Group, d.recent.has(o.JobID), !d.together(o.Kind, later.Kind):
 		case slices.ContainsFunc(t.jobs, func(j jobRef) bool { return j.name == other }):
 		default:
 			earlier = append(earlier, other)

@@ -33,7 +33,7 @@ func (d *Drain) open(ctx context.Context, all []delivery) (open []delivery, clos
 		case missing[keyID] != nil:
 			err = missing[keyID]
 		default:
-			if j.Args, err = d.jobs.table.Args(ctx, j.todo.image, j.name); err != nil && !errors.Is(err, store.ErrCorrupt) {
+			if j.Args, err = d.writer.table.Args(ctx, j.todo.image, j.name); err != nil && !errors.Is(err, store.ErrCorrupt) {
 				err = fmt.Errorf("%w: the job's args can't be opened: %w", jobs.ErrSinkDown, err)
 				missing[keyID] = err
 			}

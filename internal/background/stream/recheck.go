@@ -22,7 +22,7 @@ func (d *Drain) recheck(ctx context.Context, todos []*todo) {
 		if t.gone || t.time.IsZero() || time.Since(t.time) < oldImage {
 			return
 		}
-		now, err := d.jobs.table.Glance(ctx, t.image.PK)
+		now, err := d.writer.table.Glance(ctx, t.image.PK)
 		if err != nil {
 			d.log.WarnContext(ctx, "can't look for delivered jobs", "record", redact.Record(t.image.PK), "error", err)
 			return

@@ -17,7 +17,7 @@ import (
 // the ticket must be retried. If the record is gone, or belongs to another operation by now, there
 // is nothing to deliver.
 func (d *Drain) Retry(ctx context.Context, t jobs.Ticket) error {
-	r, err := d.jobs.table.Glance(ctx, t.PK)
+	r, err := d.writer.table.Glance(ctx, t.PK)
 	switch {
 	case errors.Is(err, store.ErrCorrupt):
 		d.failed(ctx, &todo{image: &store.Record{PK: t.PK}}, "read a record whose jobs wait", err)

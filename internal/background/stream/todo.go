@@ -21,7 +21,7 @@ type todo struct {
 	jobs     []jobRef         // to be delivered
 	lost     []jobRef         // jobs of a deleted record that waited for people or for their time
 	letGo    bool             // the record is kept for jobs that were delivered before its finish
-	at       int              // index in the batch of the change that set letGo
+	letGoAt  int              // index in the batch of the change that set letGo
 	later    []jobRef         // jobs with a time: their tickets deliver them
 	heldBack []jobRef         // jobs that wait for an earlier job of their group
 	again    bool             // a result: whether a stream record must be retried
@@ -86,7 +86,7 @@ func (t *todo) add(c *change) {
 	// A holder's write raises ver. An acknowledgement doesn't raise ver: the acknowledgement of the
 	// last job lets the record go.
 	if state.KeptForNothing(c.new) && (before == nil || before.Ver != c.new.Ver) {
-		t.letGo, t.at = true, c.at
+		t.letGo, t.letGoAt = true, c.at
 	}
 	t.image, t.time, t.gone = c.new, c.time, false
 }
