@@ -44,7 +44,7 @@ func (e *Engine) Refuse(ctx context.Context, r Request, err error) Response {
 		err = errors.Join(ErrRequest, err)
 	}
 	r.Unread = err
-	res, _ := e.Serve(ctx, r, func(ctx context.Context) (Response, error) { // called if the engine doesn't act, or ctx is already in the key's operation
+	res, _ := e.Serve(ctx, r, func(ctx context.Context) (Response, error) { // Serve calls this only if the engine doesn't act, or ctx is already in the key's operation
 		e.core.refuses(ctx, &r, err)
 		return contract{e.core}.render(&r, problemOf(err)), nil
 	})

@@ -104,8 +104,8 @@ func (a answers) accepted(rec *store.Record) Result {
 	return Result{Response: resp, Expires: state.Lifetime(rec)}
 }
 
-// unfinished answers a request whose operation is open although nobody works on it. why is
-// the reason.
+// unfinished answers a request whose operation is open while nobody works on the operation.
+// why says why the operation isn't finished.
 func (a answers) unfinished(rec *store.Record, why error) (Result, error) {
 	if a.ask.served && a.core.opt.InFlight == InFlightAccept && state.Completable(rec) {
 		return a.accepted(rec), nil

@@ -88,8 +88,8 @@ func (c *calls) sentOut() map[string]string {
 	return out
 }
 
-// unrepeated returns an error if an earlier attempt may have made one of the calls in
-// doubts and this run has not repeated it: the outcome of that call would stay unknown.
+// unrepeated returns an error if this run has not repeated one of the calls in doubts,
+// which earlier attempts may have made. The outcome of that call would stay unknown.
 func (c *calls) unrepeated(doubts []string, what string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -194,8 +194,8 @@ func (c *claiming) judgeOrTakeOver(ctx context.Context, held *store.Record, unti
 	return rec, v, err
 }
 
-// supplied returns in with this attempt's body, if the body lies outside of the record: the
-// attempt that claimed the record may have died before it wrote the body.
+// supplied adds this attempt's body to a copy of in, if the body lies outside of the
+// record. The attempt that claimed the record may have died before it wrote the body.
 func (c *claiming) supplied(in *store.Input) *store.Input {
 	if in == nil || in.Overflow == nil {
 		return in

@@ -45,8 +45,8 @@ func (r *run) commit(ctx context.Context, phase store.Phase, got collected) erro
 	return nil
 }
 
-// replaceIntent replaces the intent at the end of the record with phases, at most one
-// phase. There are no jobs to write: a Foreign accepts none.
+// replaceIntent removes the intent at the end of the record. phases contains the phase that
+// replaces the intent, if any. There are no jobs to write: a Foreign accepts none.
 func (r *run) replaceIntent(ctx context.Context, calls []string, phases ...store.Phase) error {
 	_, err := r.write(ctx, trace.Commit, func(base *store.Record) *store.Record {
 		return state.IntentReplaced(base, r.ask.core.opt.Now(), phases, calls)

@@ -193,9 +193,9 @@ func (r *run) conclude(ctx context.Context, resp Response) (Result, error) {
 
 // mayDrop reports whether to store only the status of an answer that could not be stored in
 // rec because of err. It returns true if the answer can never fit. It also returns true if
-// the record isn't kept: only this record shows that the handler, which has no phases, has
-// had its effect. A record that is kept stays open instead: the next attempt gives an
-// answer that can be stored.
+// the record isn't kept: the handler has no phases, and only the record shows that the
+// handler has had its effect. A record that is kept stays open instead: the next attempt
+// gives an answer that can be stored.
 func mayDrop(err error, rec *store.Record) bool {
 	return errors.Is(err, store.ErrTooLarge) || !state.Kept(rec)
 }

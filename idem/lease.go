@@ -62,8 +62,8 @@ func (l *lease) begin() bool {
 	return true
 }
 
-// renews calls renew in turn, each time after the pause that the last call asked for,
-// until renew wants no more or the handler ends.
+// renews calls renew again and again, each time after the pause due. It ends when renew
+// returns false for more, or when the handler ends.
 func (l *lease) renews(renew func() (due time.Duration, more bool)) {
 	if !l.begin() {
 		return

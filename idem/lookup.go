@@ -103,9 +103,9 @@ func (p *phaseRun) fits() error {
 	return nil
 }
 
-// lookUp asks for the outcome of the phase's call if it is in doubt and can't simply be
-// repeated. done reports that the phase has its result, or that the run has ended. Otherwise
-// the call may be made.
+// lookUp asks for the outcome of the phase's call if the call is in doubt and can't simply
+// be repeated. done reports that the phase has its result, or that the run has ended.
+// Otherwise the call may be made.
 func (p *phaseRun) lookUp(ctx context.Context, sent map[string]string) (raw []byte, done bool, err error) {
 	if err := p.fits(); err != nil {
 		return nil, false, p.run.gate.fail(err)

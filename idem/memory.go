@@ -182,7 +182,7 @@ func unchanged(r, seen *store.Record) bool {
 	return seen != nil && r.Owner == seen.Owner && r.Ver == seen.Ver
 }
 
-// fits refuses a record that is too large; the size of its item is estimated. A write of
+// fits refuses a record that is too large, by an estimate of the item's size. A write of
 // phases, jobs or an answer must leave room for a take-over, and for the reason why a job
 // is parked.
 func fits(old, r *store.Record) error {

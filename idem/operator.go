@@ -138,8 +138,8 @@ func (e *Engine) Erase(ctx context.Context, seen jobs.Ticket, by string) error {
 	})
 }
 
-// fitting returns next, or an error if err says why an operator's decision doesn't fit the
-// record.
+// fitting returns next, or err wrapped with [jobs.ErrMoved]: the operator's decision
+// doesn't fit the record.
 func fitting(next *store.Record, err error) (*store.Record, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", jobs.ErrMoved, err)

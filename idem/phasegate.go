@@ -22,7 +22,8 @@ type gate struct {
 	err error  // error of the first failed phase
 }
 
-// enter allows a phase to run, or returns its recorded result, which recall finds.
+// enter allows a phase to run. If recall finds a recorded result of the phase, enter
+// returns that result instead.
 func (g *gate) enter(s phaseSpec, recall func(phaseSpec) ([]byte, bool, error)) (raw []byte, recorded bool, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

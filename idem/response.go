@@ -53,8 +53,8 @@ const (
 
 	ignored = "ignored"
 
-	// requestID is the header with the id of a request. Stripe's answers have a new id.
-	// ACP's answers repeat the id in the request's header.
+	// requestID is the header with the id of a request. Each of Stripe's answers has an id
+	// of its own. ACP's answers repeat the id in the request's header.
 	requestID = "Request-Id"
 )
 

@@ -161,8 +161,8 @@ func contextOf(ctx context.Context, t trace.Tracer) trace.Context {
 	return t.Context(ctx).Sound()
 }
 
-// traced sets the trace context of jobs that have none to that of the span in ctx. It
-// changes jobs, so jobs must be the caller's own copy.
+// traced gives each job without a trace context the context of the span in ctx. It changes
+// jobs, so jobs must be the caller's own copy.
 func (w *watch) traced(ctx context.Context, jobs []Job) {
 	own := contextOf(ctx, w.core.opt.Tracer)
 	for i := range jobs {

@@ -28,9 +28,9 @@ type Tx struct {
 	repeats   bool                    // an earlier attempt may have made this phase's calls
 	called    func(string)            // is called with the name of each call; nil in a phase without calls
 	checkJobs func([]Job) error       // returns an error if the jobs of this run can't be committed together
-	refuse    context.CancelCauseFunc // ends the context of a Foreign; nil in another phase
+	refuse    context.CancelCauseFunc // ends the context of a Foreign; nil in other phases
 	others    func(call string) error // returns an error if another phase may have made the call; nil in a phase without calls
-	only      string                  // the one call of a phase with a look-up; "" in another phase
+	only      string                  // the one call of a phase with a look-up; "" in other phases
 
 	mu     sync.Mutex
 	closed bool

@@ -70,7 +70,7 @@ func (c *claiming) wait(ctx context.Context, held *store.Record, end time.Time, 
 
 // patiently waits for the holder of a refused claim if Options.InFlight is InFlightWait, or
 // for an asynchronous request. An asynchronous request waits as long as it can, even if too
-// little time will be left to begin: its source's next retry must come after the lease.
+// little time will be left to begin: the source's next retry must come after the lease.
 func (c *claiming) patiently(ctx context.Context, held *store.Record) (*store.Record, state.Verdict, error) {
 	deadline, opt := c.times.deadline, &c.core.opt
 	end, longest, enough := deadline.Add(-defaults.Reserve), seldomRead, min(mostEnough, time.Until(deadline)/10) // one limit for the whole wait, even if the holder changes

@@ -193,7 +193,7 @@ func (j *FileJournal) usable() error {
 
 // over reports whether an entry may be forgotten. An operation without an answer is never
 // over: it may have been carried out, and a clock that is wrong while the journal is opened
-// must not give it a new key.
+// must not give the operation a new key.
 func (j *FileJournal) over(e Entry, now time.Time) bool {
 	return !e.Answered.IsZero() && now.After(e.Expires.Add(j.keep))
 }

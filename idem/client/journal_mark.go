@@ -9,9 +9,9 @@ import (
 )
 
 // The mark in the lock file is a place that the journal's file has reached. The mark is
-// written after the file is synced and isn't synced itself, so after a power failure it may
-// be too low, but never too high. The mark shows whether a file was emptied, cut, deleted
-// or restored, or is new.
+// written after the file is synced and isn't synced itself, so after a power failure the
+// mark may be too low, but never too high. The mark shows whether a file was emptied, cut,
+// deleted or restored, or is new.
 //
 //	samekey journal 2 <id> <generation> <size> <checksum> <checksum of all before>
 

@@ -62,8 +62,8 @@ func (o *operation) begin() error {
 	return nil
 }
 
-// chooseKey chooses the first key that exists: the key of the journal's entry, the
-// caller's, that of the redirected request, or a new key.
+// chooseKey chooses the first key that exists: the journal entry's key, the caller's key,
+// the redirected request's key, or a new key.
 func (o *operation) chooseKey(own string) error {
 	moved := redirectedKey(o.req, o.t.opt.KeyHeader)
 	if o.key == "" {
@@ -181,9 +181,9 @@ func (o *operation) mayRetry(resp *http.Response) (wait time.Duration, no string
 // header is valid even if the rest of the answer was lost.
 func (o *operation) ignored() bool { return isKeyIgnored(o.heard) && !isIdempotent(o.req.Method) }
 
-// inFlight reports whether the server is working on this very request. Waiting
-// for its answer doesn't count as a retry. A holder that died keeps the key until
-// its lease ends, which may take many times Retry-After.
+// inFlight reports whether the server is working on this very request. A wait for the
+// server's answer is not a retry. A holder that died keeps the key until its lease ends,
+// which may take many times Retry-After.
 func (o *operation) inFlight(resp *http.Response) bool {
 	return o.key != "" && resp != nil && resp.StatusCode == http.StatusConflict
 }

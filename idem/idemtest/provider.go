@@ -361,7 +361,7 @@ func (p *Provider) take(method, path, key string, body []byte) (Effect, *Refusal
 }
 
 // effect makes the effect of a call that arrives now. If the call's key is known, effect
-// returns the effect of the first call. p must be locked.
+// returns the effect of the first call, or a refusal if the calls differ. p must be locked.
 func (p *Provider) effect(method, path, key string, body []byte, now time.Time) (Effect, *Refusal) {
 	for _, e := range p.effects {
 		if key == "" || e.Key != key || e.forgotten || p.Memory < 0 || p.Memory > 0 && now.Sub(e.made) >= p.Memory {

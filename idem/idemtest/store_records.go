@@ -13,7 +13,7 @@ import (
 )
 
 // Every field of a record is read as it was written. The record that refuses a claim is as
-// complete as a loaded record, since the engine uses it for its decision.
+// complete as a loaded record, since the engine decides by that record.
 func storeRecords(s suite) {
 	for _, tt := range []struct {
 		name   string

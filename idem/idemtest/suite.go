@@ -11,7 +11,7 @@ import (
 // TestStore calls open once for each subtest. Many subtests run at once. open may return
 // the same store each time, or several stores on one table, since the keys are random. The
 // suite doesn't sleep: to move time, it changes the times in its calls, such as Claim.Now.
-func TestStore(t *testing.T, open func(t testing.TB) store.Store) { //nolint:tparallel // whether it is, its caller says
+func TestStore(t *testing.T, open func(t testing.TB) store.Store) { //nolint:tparallel // the caller decides whether the test is parallel
 	for _, group := range []struct {
 		name string
 		run  func(suite)
