@@ -285,9 +285,8 @@ func TestBodyThatNoReaderAccepts(t *testing.T) {
 		s, p, _, _ := partsOf(1, 0)
 		p.items = make(map[string]item.Map)
 		body := make([]byte, size)
-		prev := &store.Record{PK: "pk", Owner: "o", Ver: 1, ID: "i", State: store.Open}
-		next := &store.Record{PK: "pk", Owner: "o", Ver: 2, ID: "i", State: store.Done, Response: &store.Response{Status: 200, Body: body}}
-		if _, err := s.Commit(t.Context(), store.Commit{Prev: prev, Next: next}); (err == nil) != fits || !fits && (!errors.Is(err, store.ErrTooLarge) || len(p.calls) > 0) {
+		next := &store.Record{PK: "pk", Owner: "o", Ver: 1, ID: "i", State: store.Done, Response: &store.Response{Status: 200, Body: body}}
+		if _, err := s.Claim(t.Context(), store.Claim{Next: next, Now: time.Now()}); (err == nil) != fits || !fits && (!errors.Is(err, store.ErrTooLarge) || len(p.calls) > 0) {
 			t.Errorf("an answer of %d bytes: %v after %v", size, err, p.calls)
 		}
 		p.calls = nil

@@ -22,10 +22,16 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) (*store.Record, error)
 		return nil, err // nothing is claimed
 	}
 	c.Next.Region = cmp.Or(c.Next.Region, s.region)
-	if err := leavesRoom(&nothing, c.Next, v.Box, nil); err != nil {
+	var body item.Value
+	if c.Next.Response != nil {
+		if body, err = s.encodeBody(ctx, &v.Values, c.Next); err != nil {
+			return nil, err
+		}
+	}
+	if err := leavesRoom(&nothing, c.Next, v.Box, body); err != nil {
 		return nil, err
 	}
-	it := v.Encode(c.Next, nil)
+	it := v.Encode(c.Next, body)
 	var large []byte
 	if c.Next.Input != nil {
 		if n := len(c.Next.Input.Body); n > item.MaxStored {
