@@ -16,7 +16,7 @@ import (
 // verdict about it.
 func (c *claiming) claim(ctx context.Context) (rec *store.Record, v state.Verdict, err error) {
 	ctx, sp := c.watch.step(ctx, trace.Claim, "")
-	t := tries{c: c, until: c.until(), begun: c.core.opt.Now().Round(0), replaces: c.freed}
+	t := tries{until: c.until(), begun: c.core.opt.Now().Round(0), replaces: c.freed}
 	ctx, cancel := c.times.within(ctx, t.until)
 	defer cancel()
 	defer func() {
@@ -31,7 +31,7 @@ func (c *claiming) claim(ctx context.Context) (rec *store.Record, v state.Verdic
 		if round > 0 && !t.noPause && !pause(ctx, round) {
 			break
 		}
-		rec, v, err = t.once(ctx)
+		rec, v, err = c.once(ctx, &t)
 		if err != nil || v != state.Claimable {
 			return rec, v, err
 		}
@@ -44,7 +44,6 @@ func (c *claiming) claim(ctx context.Context) (rec *store.Record, v state.Verdic
 
 // tries holds what a try of a claim needs from the tries before it.
 type tries struct {
-	c     *claiming
 	until time.Time // deadline of the claim's calls to the store
 	begun time.Time // start of the tries with this nonce, by the wall clock, which advances while a sandbox is frozen
 	cause error     // the store's error for the last try, which was not applied although the key is free
@@ -56,8 +55,7 @@ type tries struct {
 }
 
 // once tries to claim the record. With the verdict Claimable, the next try may succeed.
-func (t *tries) once(ctx context.Context) (rec *store.Record, v state.Verdict, err error) {
-	c := t.c
+func (c *claiming) once(ctx context.Context, t *tries) (rec *store.Record, v state.Verdict, err error) {
 	t.noPause, t.cause = false, nil
 	if t.there != nil {
 		if t.fenced, err = c.bury(ctx, t.there, t.until); err != nil {

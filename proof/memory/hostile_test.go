@@ -77,7 +77,7 @@ func TestHostileNamesTakeNoMemory(t *testing.T) {
 	}
 	for path, least := range map[string]int{ // the census sees what it is for
 		"engine.core.opt.Quota.known.entry": callers, "metrics.routes": 10, "sealer.opened": 1000,
-		"drain.sent.ids.entry": 4096, "tickets.breakers.all.entry": 1000,
+		"drain.recent.ids.entry": 4096, "tickets.breakers.all.entry": 1000,
 	} {
 		if after.lengths[path] < least {
 			t.Errorf("%s has %d entries, want %d: its bound isn't met", path, after.lengths[path], least)

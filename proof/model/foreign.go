@@ -79,7 +79,7 @@ func (m *Model) doubt(r *Record, calls Doubts) {
 // called ends a call: with a result, with an error, or not at all, which needs no
 // step since an attempt may stop anywhere.
 //
-// Code: idem.phaseRun.outcome, idem.phaseRun.endIntent
+// Code: idem.phaseRun.commitOutcome, idem.phaseRun.endIntent
 func (m *Model) called(w world, i int, emit emit) {
 	k := m.place(&w.Attempts[i])
 	who := uint8(i) + 1

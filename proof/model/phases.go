@@ -63,7 +63,7 @@ func (m *Model) proceed(w *world, i int) {
 
 // intent reports whether the begin of a phase's call is committed as its phase.
 //
-// Code: idem.step.recordsBegin
+// Code: idem.phaseSpec.recordsBegin
 func (m *Model) intent(k int) bool { return m.Phases[k] == NotIdempotent && !m.LookUp }
 
 // fence is the condition of every write of a holder. What it lets pass must be the
