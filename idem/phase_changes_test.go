@@ -112,9 +112,9 @@ func changesOfPhases() []changeOfPhases {
 			"a call to the same service is inserted before the call", rides20,
 			[]part{writes("ride"), pays("tip", tip), pays("charge", charge20), theEnd},
 			nil, mayStop, isRefused,
-			"the new call gets the key of the call that may have been made, and the provider refuses the key with other parameters. With a step, the operation goes on", goesOn,
+			"the new call gets the key of the call in doubt, and the provider refuses this key with other parameters. If the new call has a step, the operation goes on", goesOn,
 		},
-		{"the same, with a step", rides20, []part{writes("ride"), pays("tip", with(tip, func(p *payment) { p.step = "tip" })), pays("charge", charge20), theEnd}, nil, goesOn, isRefused, "", goesOn},
+		{"a call to the same service, with a step, is inserted before the call", rides20, []part{writes("ride"), pays("tip", with(tip, func(p *payment) { p.step = "tip" })), pays("charge", charge20), theEnd}, nil, goesOn, isRefused, "", goesOn},
 		{"a call to the same service is inserted after the call", rides20, []part{writes("ride"), pays("charge", charge20), pays("tip", tip), theEnd}, nil, goesOn, goesOn, "", goesOn},
 		{"a phase before the call is removed", rides20, []part{pays("charge", charge20), theEnd}, nil, isRefused, isRefused, "", goesOn},
 		{
@@ -129,7 +129,7 @@ func changesOfPhases() []changeOfPhases {
 			"calls to one service are swapped",
 			[]part{writes("ride"), pays("charge", charge20), pays("tip", tip), theEnd},
 			[]part{writes("ride"), pays("tip", tip), pays("charge", charge20), theEnd},
-			nil, mayStop, isRefused, "as above: the provider refuses the key. With steps, the operation goes on", goesOn,
+			nil, mayStop, isRefused, "the provider refuses each key, since the parameters are those of the other call. If the calls have steps, the operation goes on", goesOn,
 		},
 		{"two phases with a call each become one", two, []part{writes("ride"), pays("both", charge20, mail), theEnd}, nil, goesOn, isRefused, "", goesOn},
 		{"a phase with two calls becomes two", []part{writes("ride"), pays("both", charge20, mail), theEnd}, two, nil, goesOn, isRefused, "", goesOn},
@@ -151,7 +151,7 @@ func changesOfPhases() []changeOfPhases {
 			rides20, nil, mayStop, goesOn,
 			"stuck if the call was begun", goesOn,
 		},
-		{"a call becomes an `Atomic`", rides20, []part{writes("ride"), writes("charge"), theEnd}, nil, mayStop, goesOn, "as if the call were removed", goesOn},
+		{"a call becomes an `Atomic`", rides20, []part{writes("ride"), writes("charge"), theEnd}, nil, mayStop, goesOn, "refused if the call may have begun", goesOn},
 		{"an `Atomic` becomes a `Foreign`", rides20, []part{kindOf(foreignPart, writes("ride")), pays("charge", charge20), theEnd}, nil, goesOn, goesOn, "", goesOn},
 		{
 			"a call sends other parameters", rides20,
@@ -163,10 +163,10 @@ func changesOfPhases() []changeOfPhases {
 			"a call's service is renamed", rides20,
 			[]part{writes("ride"), pays("charge", with(charge20, func(p *payment) { p.service = "pay" })), theEnd},
 			nil, unsafe, goesOn,
-			"another service is another call. Let the operations under way end first (`samekey list --scan`). If the call's attempt has recorded its failure, the change is detected before the answer, which is too late", goesOn,
+			"the renamed call gets another key. Let the operations under way end first (`samekey list --scan`). If an attempt recorded the call's failure, the engine detects the change, but only after the second call", goesOn,
 		},
-		{"a call gets a step", rides20, []part{writes("ride"), pays("charge", with(charge20, func(p *payment) { p.step = "charge" })), theEnd}, nil, unsafe, goesOn, "the same", goesOn},
-		{"a call's step is renamed", loop(1), []part{writes("ride"), pays("leg/0", payment{"leg0", "5", "payments", "first"}), theEnd}, nil, unsafe, goesOn, "the same", goesOn},
+		{"a call gets a step", rides20, []part{writes("ride"), pays("charge", with(charge20, func(p *payment) { p.step = "charge" })), theEnd}, nil, unsafe, goesOn, "as for a renamed service", goesOn},
+		{"a call's step is renamed", loop(1), []part{writes("ride"), pays("leg/0", payment{"leg0", "5", "payments", "first"}), theEnd}, nil, unsafe, goesOn, "as for a renamed service", goesOn},
 		{"a loop has another round", loop(2), loop(3), nil, goesOn, goesOn, "", goesOn},
 		{"a loop has a round fewer", loop(2), loop(1), nil, goesOn, mayStop, "refused if the last round is recorded, or may have begun", goesOn},
 		{
@@ -184,7 +184,7 @@ func changesOfPhases() []changeOfPhases {
 			"`Remembers` becomes shorter", rides20,
 			[]part{writes("ride"), having(pays("charge", charge20), idem.Remembers(time.Hour)), theEnd},
 			nil, mayStop, goesOn,
-			"stuck if the shorter time is over", mayStop,
+			"stuck if the shorter time has passed since the call", mayStop,
 		},
 	}
 }
@@ -539,7 +539,7 @@ func rollbacks() []rollback {
 		{
 			"a field was added to a result", rides20,
 			[]part{more, pays("charge", charge20), theEnd},
-			goesOn, isRefused, "unless the field is empty: the old type has no place for it",
+			goesOn, isRefused, "the old type has no place for the field; if the field is empty, the operation goes on",
 		},
 		{
 			"an `Atomic` became a `Foreign`", rides20,
@@ -548,7 +548,7 @@ func rollbacks() []rollback {
 		},
 		{
 			"a loop got another round", loop(2), loop(3),
-			mayStop, isRefused, "as with a call that was added",
+			mayStop, isRefused, "refused if the call of the new round may have begun",
 		},
 	}
 }

@@ -52,9 +52,9 @@ func againLater(s *stage) outcome {
 var situations = []situation{
 	{name: "a new key", act: func(s *stage) outcome { return s.post(created) }},
 	{name: "the same request again", act: again},
-	{name: "again, while the first runs", act: againMeanwhile},
-	{name: "the same, `InFlightWait`", opt: func(o *idem.Options) { o.InFlight = idem.InFlightWait }, act: againMeanwhile},
-	{name: "the same, `InFlightAccept`", opt: accept, act: againMeanwhile},
+	{name: "the same request while the first runs", act: againMeanwhile},
+	{name: "the same, with `InFlightWait`", opt: func(o *idem.Options) { o.InFlight = idem.InFlightWait }, act: againMeanwhile},
+	{name: "the same, with `InFlightAccept`", opt: accept, act: againMeanwhile},
 	{name: "the key with another body", act: func(s *stage) outcome {
 		s.post(created)
 		return s.post(created, otherBody)
@@ -63,28 +63,28 @@ var situations = []situation{
 		s.post(created)
 		return s.post(created, func(r *idem.Request) { r.Path = "/refunds" })
 	}},
-	{name: "another body, while the first runs", hidden: true, act: func(s *stage) outcome {
+	{name: "the key with another body while the first runs", hidden: true, act: func(s *stage) outcome {
 		return s.meanwhile(func() outcome { return s.post(created, otherBody) })
 	}},
 	{name: "the key from another verified caller", act: func(s *stage) outcome {
 		s.post(created)
 		return s.post(created, func(r *idem.Request) { r.Identity.Subject = "omar" })
 	}},
-	{name: "from an unverified caller", act: func(s *stage) outcome { return s.post(created, ofNobody) }},
-	{name: "the same, `OneScope`", opt: callertest.Anybody, act: func(s *stage) outcome {
+	{name: "a request of an unverified caller", act: func(s *stage) outcome { return s.post(created, ofNobody) }},
+	{name: "an unverified caller repeats a request, with `OneScope`", opt: callertest.Anybody, act: func(s *stage) outcome {
 		s.post(created, ofNobody)
 		return s.post(created, ofNobody)
 	}},
 	{name: "no key", act: func(s *stage) outcome { return s.post(created, withKey()) }},
 	{name: "an invalid key", act: func(s *stage) outcome { return s.post(created, withKey("")) }},
-	{name: "a known key that today's rules refuse", act: func(s *stage) outcome {
+	{name: "the same request again, after `MinKey` was raised above the key's length", act: func(s *stage) outcome {
 		s.post(created)
 		s.with(func(o *idem.Options) { o.MinKey = 100 })
 		return s.post(created)
 	}},
 	{name: "a body that isn't valid base64", act: func(s *stage) outcome { return s.refuse(idem.ErrRequest) }},
 	{name: "a body over `MaxRequest` (net/http)", act: func(s *stage) outcome { return s.refuse(idem.ErrTooLarge) }},
-	{name: "the same, if the key is known", act: func(s *stage) outcome {
+	{name: "a body over `MaxRequest`, with a known key", act: func(s *stage) outcome {
 		s.post(created)
 		return s.refuse(idem.ErrTooLarge)
 	}},
@@ -97,7 +97,7 @@ var situations = []situation{
 		return s.postFor(ctx, created)
 	}},
 	{name: "the caller's quota is used up", opt: used, act: func(s *stage) outcome { return s.post(created) }},
-	{name: "the same, with a known key", act: func(s *stage) outcome {
+	{name: "a known key, after the quota is used up", act: func(s *stage) outcome {
 		s.post(created)
 		s.with(used)
 		return s.post(created)
@@ -107,7 +107,7 @@ var situations = []situation{
 		return s.post(created)
 	}},
 	{name: "the handler fails", act: func(s *stage) outcome { return s.post(failing) }},
-	{name: "again, once it works", hidden: true, act: func(s *stage) outcome {
+	{name: "the same request after a failure", hidden: true, act: func(s *stage) outcome {
 		s.post(failing)
 		return s.post(created)
 	}},
@@ -129,19 +129,19 @@ var situations = []situation{
 		s.store.phase = idem.ErrConflict
 		return s.post(phased)
 	}},
-	{name: "the worker slept past its lease, and was overtaken", act: (*stage).overtaken},
+	{name: "the lease ended, and another attempt took over but failed", act: (*stage).overtaken},
 	{name: "the handler answers 409 after a committed phase", act: func(s *stage) outcome { return s.post(changesItsMind) }},
-	{name: "again, at once", act: func(s *stage) outcome {
+	{name: "the same request, immediately after that 503", act: func(s *stage) outcome {
 		s.post(changesItsMind)
 		return s.post(created)
 	}},
-	{name: "a call to others has an unknown outcome", act: func(s *stage) outcome { return s.post(unknown) }},
-	{name: "again, after such a call", hidden: true, act: func(s *stage) outcome {
+	{name: "a call to another system has an unknown outcome", act: func(s *stage) outcome { return s.post(unknown) }},
+	{name: "the same request after such a call", hidden: true, act: func(s *stage) outcome {
 		s.post(unknown)
 		return s.post(created)
 	}},
-	{name: "again, the answer was over `MaxBody`", opt: func(o *idem.Options) { o.MaxBody = 4 }, act: again},
-	{name: "again, by a client that doesn't take the answer's `Content-Encoding`", act: func(s *stage) outcome {
+	{name: "the same request again, after an answer over `MaxBody`", opt: func(o *idem.Options) { o.MaxBody = 4 }, act: again},
+	{name: "the same request by a client that doesn't accept the answer's `Content-Encoding`", act: func(s *stage) outcome {
 		compressed := func(ctx context.Context) (idem.Response, error) {
 			r, err := created(ctx)
 			r.Header = r.Header.Clone()
@@ -151,12 +151,12 @@ var situations = []situation{
 		s.post(compressed)
 		return s.post(compressed)
 	}},
-	{name: "after the key's lifetime", act: againLater},
+	{name: "the same request after the key's lifetime", act: againLater},
 	{name: "the record is damaged", act: func(s *stage) outcome {
 		s.store.down = idem.ErrCorrupt
 		return s.post(created)
 	}},
-	{name: "a phase, in `ModeOff`", opt: func(o *idem.Options) { o.Mode = idem.ModeOff }, act: func(s *stage) outcome {
+	{name: "the handler begins a phase in `ModeOff`", opt: func(o *idem.Options) { o.Mode = idem.ModeOff }, act: func(s *stage) outcome {
 		return s.post(func(ctx context.Context) (idem.Response, error) {
 			return idem.Finish(ctx, func(ctx context.Context, _ *idem.Tx) (idem.Response, error) { return created(ctx) })
 		})

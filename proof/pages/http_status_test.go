@@ -22,13 +22,13 @@ func (s *stage) status(key string, edits ...func(*idem.Request)) idem.Response {
 
 // status: the status resource's answers.
 func status(t *testing.T) string {
-	tb := table{Head: []string{"the operation", "status", "headers", "body"}}
+	tb := table{Head: []string{"situation", "status", "headers", "body"}}
 	for _, row := range []struct {
 		name string
 		opt  func(*idem.Options)
 		act  func(*stage) idem.Response
 	}{
-		{name: "runs", act: func(s *stage) idem.Response {
+		{name: "an attempt runs", act: func(s *stage) idem.Response {
 			var r idem.Response
 			s.meanwhile(func() outcome {
 				r = s.status(key)
@@ -36,31 +36,31 @@ func status(t *testing.T) string {
 			})
 			return r
 		}},
-		{name: "was left after a phase", act: func(s *stage) idem.Response {
+		{name: "the last attempt failed after a phase", act: func(s *stage) idem.Response {
 			s.post(func(ctx context.Context) (idem.Response, error) {
 				_, err := phased(ctx)
 				return idem.Response{}, errors.Join(errBank, err)
 			})
 			return s.status(key)
 		}},
-		{name: "is done", act: func(s *stage) idem.Response {
+		{name: "the operation is done", act: func(s *stage) idem.Response {
 			s.post(created)
 			return s.status(key)
 		}},
-		{name: "is stuck", act: func(s *stage) idem.Response {
+		{name: "the operation is stuck", act: func(s *stage) idem.Response {
 			s.post(unknown)
 			return s.status(key)
 		}},
-		{name: "is asked for by an unverified caller", act: func(s *stage) idem.Response { return s.status(key, ofNobody) }},
-		{name: "belongs to another verified caller", act: func(s *stage) idem.Response {
+		{name: "the request has an unverified caller", act: func(s *stage) idem.Response { return s.status(key, ofNobody) }},
+		{name: "the key belongs to another verified caller", act: func(s *stage) idem.Response {
 			s.post(created)
 			return s.status(key, func(r *idem.Request) { r.Identity.Subject = "omar" })
 		}},
-		{name: "is not known, or failed and freed its key", act: func(s *stage) idem.Response {
+		{name: "the key is unknown, or the request failed and freed the key", act: func(s *stage) idem.Response {
 			s.post(failing)
 			return s.status(key)
 		}},
-		{name: "queried by POST", act: func(s *stage) idem.Response {
+		{name: "the request is a POST", act: func(s *stage) idem.Response {
 			return s.status(key, func(r *idem.Request) { r.Method = "POST" })
 		}},
 	} {

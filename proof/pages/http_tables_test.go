@@ -89,7 +89,7 @@ var keyRows = []struct {
 	{values: []string{`"8e03978e-40d5"`}},
 	{values: []string{`"8e03978e-40d5";v=1`}},
 	{values: []string{`"a\"b\\c"`}},
-	{shown: "spaces around it", values: []string{"  abc\t"}},
+	{shown: "`abc` with spaces around it", values: []string{"  abc\t"}},
 	{shown: "255 characters", values: []string{strings.Repeat("x", 255)}},
 	{shown: "256 characters", values: []string{strings.Repeat("x", 256)}},
 	{shown: "empty, or spaces", values: []string{" "}},
@@ -153,7 +153,7 @@ func parsed(values []string, strict bool) string {
 
 // modes: what becomes of requests with and without a key.
 func modes(t *testing.T) string {
-	tb := table{Head: []string{"`Options.Key`", "no key", "a new key", "the same again", "the key with another body", "an invalid key"}}
+	tb := table{Head: []string{"`Options.Key`", "no key", "a new key", "the same request again", "the key with another body", "an invalid key"}}
 	for mode, name := range []string{"KeyRequired", "KeyOptional", "KeyGenerate", "any, in `ModeObserve`"} {
 		row := []string{code(name)}
 		if mode > 2 {

@@ -35,10 +35,10 @@ func observed(t *testing.T) string {
 			o.Hooks.Observed = func(_ context.Context, ev idem.Event) { told = append(told, ev.Err) }
 		}
 		if sit.opt != nil || slices.Contains([]string{
-			"other requests keep changing a phase's items", "a call to others has an unknown outcome", "again, after such a call", "the fingerprint's secret or scheme is unknown",
-			"a body that isn't valid base64", "a body over `MaxRequest` (net/http)", "the worker slept past its lease, and was overtaken",
-			"the record is damaged", "the same, with a known key", "after the key's lifetime",
-			"a known key that today's rules refuse", "the same, if the key is known",
+			"other requests keep changing a phase's items", "a call to another system has an unknown outcome", "the same request after such a call", "the fingerprint's secret or scheme is unknown",
+			"a body that isn't valid base64", "a body over `MaxRequest` (net/http)", "the lease ended, and another attempt took over but failed",
+			"the record is damaged", "a known key, after the quota is used up", "the same request after the key's lifetime",
+			"the same request again, after `MinKey` was raised above the key's length", "a body over `MaxRequest`, with a known key",
 		}, sit.name) {
 			continue // not for handlers with phases; or nothing new
 		}
@@ -64,6 +64,6 @@ func observed(t *testing.T) string {
 			}
 		})
 	}
-	tb.Add("any other", "not called")
+	tb.Add("any other request", "not called")
 	return tb.String()
 }

@@ -95,7 +95,7 @@ func CommerceRules() []Rule {
 	return []Rule{
 		{"replay-differs", "replay", "A repeated creation gets the first answer's body and doesn't run again.", in("6.3", keys)},
 		{"replay-status", "replay", "A replay has the first answer's status.", in("6.3", keys)},
-		{"replay-unmarked", "replay", "A replay has the header `Idempotent-Replayed: true`; a first answer doesn't.", in("6.3", "")},
+		{"replay-unmarked", "replay", "A replay has the header `Idempotent-Replayed: true`; a first answer doesn't have it.", in("6.3", "")},
 		{"key-unechoed", "replay", "Answers echo `Idempotency-Key`.", in("3.1", "")},
 		{"request-id-unechoed", "request-id", "All answers echo `Request-Id`, refusals too.", in("3.1", "")},
 		{"respelled-refused", "equality", "The same JSON in another spelling (order of members, `1.0` for `1`) is the same request.", in("6.2", "")},
@@ -119,9 +119,9 @@ func CommerceRules() []Rule {
 		{"path-refused", "path", "A request with a known key on another session or operation is accepted as new.", in("6.1", "")},
 		{"caller-replayed", "caller", "Another caller with the same key doesn't get the first caller's answer.", in("6.1", keys)},
 		{"concurrent-twice", "concurrent", "At most one of several simultaneous equal requests runs.", in("6.3", keys)},
-		{"concurrent-failed", "concurrent", "All simultaneous equal requests get the same answer, or 409 until the API has answered.", in("6.4", keys)},
+		{"concurrent-failed", "concurrent", "Each of several simultaneous equal requests gets the same answer, or 409 until the API has answered.", in("6.4", keys)},
 		{"concurrent-complete-twice", "concurrent-complete", "At most one of several simultaneous equal completions runs: the customer pays once.", in("6.3", keys)},
-		{"concurrent-complete-failed", "concurrent-complete", "All simultaneous equal requests get the same answer, or 409 until the API has answered.", in("6.4", keys)},
+		{"concurrent-complete-failed", "concurrent-complete", "Each of several simultaneous equal requests gets the same answer, or 409 until the API has answered.", in("6.4", keys)},
 		{"missing-ran", "missing", "No operation runs without a key.", in("6.1", rest)},
 		{"missing-status", "missing", "A request without a key gets 400.", in("6.1", "")},
 		{"key-short", "malformed", "A key of 255 characters is accepted.", in("6.1", "")},
@@ -157,8 +157,8 @@ func commerceChecks(t Template, opt Options) []examined {
 	all = append(all,
 		examined{"path", "one key for a creation, two updates, two completions and two cancellations", "", 11, 11, 11, (*examination).paths},
 		examined{"caller", "the same key from another caller", other, 1, 1, 1, (*examination).caller},
-		examined{"concurrent", "several requests with a new key at once, and again until the API answers", "", opt.Racers + settles, 1, opt.Racers + 1, (*examination).concurrent},
-		examined{"concurrent-complete", "several completions of a session at once, and again until the API answers", "", 1 + opt.Racers + settles, 2, opt.Racers + 2, (*examination).completions},
+		examined{"concurrent", "several simultaneous requests with a new key, repeated until the API answers", "", opt.Racers + settles, 1, opt.Racers + 1, (*examination).concurrent},
+		examined{"concurrent-complete", "several simultaneous completions of a session, repeated until the API answers", "", 1 + opt.Racers + settles, 2, opt.Racers + 2, (*examination).completions},
 		examined{"missing", "each operation without a key", "", 5, 1, 5, (*examination).missingAnywhere},
 	)
 	if acp {

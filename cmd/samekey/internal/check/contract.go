@@ -64,7 +64,7 @@ func Rules() []Rule {
 		{"replay-differs", "replay", "A repeated request gets the first answer's body and doesn't run again.", in("what-is-kept", stripeRequests, "2.6")},
 		{"replay-status", "replay", "A replay has the first answer's status.", in("what-is-kept", stripeRequests, "2.6")},
 		{"replay-headers", "replay", "A replay has the first answer's `Content-…` headers and `Location`.", in("what-is-kept", "", "")},
-		{"replay-unmarked", "replay", "A replay has the header `Idempotent-Replayed: true`; a first answer doesn't.", in("headers", stripeErrors, "")},
+		{"replay-unmarked", "replay", "A replay has the header `Idempotent-Replayed: true`; a first answer doesn't have it.", in("headers", stripeErrors, "")},
 		{"key-unechoed", "replay", "Answers echo `Idempotency-Key` as it was sent.", in("headers", "", "")},
 
 		{"lifetime-untold", "lifetime", "Answers say in `Idempotency-Expires` when the key expires.", in("headers", "", "")},
@@ -86,7 +86,7 @@ func Rules() []Rule {
 		{"kept-lost", "kept", "After all refusals, the first request still gets the first answer.", in("what-comes-back", stripeRequests, "2.6")},
 
 		{"concurrent-twice", "concurrent", "At most one of several simultaneous equal requests runs.", in("in-flight", stripeRequests, "2.6")},
-		{"concurrent-failed", "concurrent", "All simultaneous equal requests get the same answer, or 409 (or 202) until the API has answered.", in("in-flight", stripeRequests, "2.7")},
+		{"concurrent-failed", "concurrent", "Each of several simultaneous equal requests gets the same answer, or 409 (or 202) until the API has answered.", in("in-flight", stripeRequests, "2.7")},
 
 		{"missing-ran", "missing", "A request without a key doesn't run where a key is required.", in("without-a-key", "", "2.7")},
 		{"missing-status", "missing", "A request without a required key gets 400.", in("without-a-key", "", "2.7")},

@@ -89,19 +89,19 @@ func checks(t Template, opt Options) []examined {
 	}
 	all := []examined{
 		{"replay", "the same request again", "", 1, 0, 1, (*examination).replay},
-		{"lifetime", "the lifetime of the key in both answers", "", 0, 0, 0, (*examination).lifetime},
+		{"lifetime", "nothing more: compares the key's lifetime in both answers", "", 0, 0, 0, (*examination).lifetime},
 		{"quoted", "the same key in the other form, with or without quotes", "", 1, 0, 1, (*examination).quoted},
 		{"mismatch", "the same key with another body", need(len(t.OtherBody) > 0, "--other-body"), 1, 0, 1, (*examination).mismatch},
 		{"path", "the same key on another path", need(t.OtherPath != "", "--other-path"), 1, 0, 1, (*examination).path},
 		{"method", "the same key with another method", need(t.OtherMethod != "", "--other-method"), 1, 0, 1, (*examination).method},
 		{"caller", "the same key from another caller", need(len(t.OtherCaller) > 0, "--other-caller-env"), 1, 1, 1, (*examination).caller},
 		{"kept", "the first request again, after all other checks", "", 1, 0, 1, (*examination).kept},
-		{"concurrent", "several requests with a new key at once, and again until the API answers", "", opt.Racers + settles, 1, opt.Racers + 1, (*examination).concurrent},
+		{"concurrent", "several simultaneous requests with a new key, repeated until the API answers", "", opt.Racers + settles, 1, opt.Racers + 1, (*examination).concurrent},
 		{"missing", "no key", "", 1, optional, 1, (*examination).missing},
 		{"malformed", "keys that are empty, too long, sent twice or not ASCII", "", 4, 0, 4, (*examination).malformed},
 		{"refusal", "invalid input with a new key, then the corrected request with the same key", need(len(t.RefusedBody) > 0, "--refused-body"), 2, 1, 2, (*examination).refusal},
-		{"errors", "form, no-store and Retry-After of the errors above", "", 0, 0, 0, (*examination).errors},
-		{"cors", "a web page's preflight, and the CORS headers of the answers above", need(t.Origin != "", "--origin"), 1, 0, 0, (*examination).cors},
+		{"errors", "nothing more: reads form, no-store and Retry-After of the errors above", "", 0, 0, 0, (*examination).errors},
+		{"cors", "a preflight of a web page; also reads the CORS headers of the answers above", need(t.Origin != "", "--origin"), 1, 0, 0, (*examination).cors},
 	}
 	return all
 }

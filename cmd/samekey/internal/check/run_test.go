@@ -34,7 +34,7 @@ lifetime  ok       -       -
 path      ?        ?       -  (1 < 2)
 none      -        -       -
 
-replay-unmarked: A replay has the header Idempotent-Replayed: true; a first answer doesn't.
+replay-unmarked: A replay has the header Idempotent-Replayed: true; a first answer doesn't have it.
   seen: "" first
   breaks: default, docs/use/http.md#headers; Stripe, Advanced error handling
 
