@@ -18,7 +18,7 @@ import (
 // user, Commit sends one TransactWriteItems. It writes companions of a large body first. Commit
 // never puts the whole item, so attributes unknown to this program remain.
 func (s *Store) Commit(ctx context.Context, c store.Commit) (*store.Record, error) {
-	mine, err := s.fold(c.Writes)
+	writes, err := s.fold(c.Writes)
 	if err != nil {
 		return nil, err
 	}
@@ -28,7 +28,7 @@ func (s *Store) Commit(ctx context.Context, c store.Commit) (*store.Record, erro
 			return nil, fmt.Errorf("dynamo: remove body: %w", err)
 		}
 	}
-	held, err := s.commit(ctx, c, mine)
+	held, err := s.commit(ctx, c, writes)
 	for round := 1; ; round++ {
 		again, refused := withJobs(c, held)
 		if !refused {
@@ -37,7 +37,7 @@ func (s *Store) Commit(ctx context.Context, c store.Commit) (*store.Record, erro
 		if round == waitRounds || state.DropsJobs(c.Prev, c.Next) {
 			return nil, fmt.Errorf("dynamo: commit: %w: other writes deliver, park and redrive its jobs", store.ErrConflict)
 		}
-		held, err = s.commit(ctx, again, mine)
+		held, err = s.commit(ctx, again, writes)
 	}
 	if c.Prev.Input != nil && c.Prev.Input.Overflow != nil {
 		held, err = s.tendInput(ctx, c, held, err)
@@ -69,7 +69,7 @@ func withJobs(c store.Commit, held *store.Record) (store.Commit, bool) {
 	return c, true
 }
 
-func (s *Store) commit(ctx context.Context, c store.Commit, mine []*Write) (*store.Record, error) {
+func (s *Store) commit(ctx context.Context, c store.Commit, writes []*Write) (*store.Record, error) {
 	u, err := s.update(ctx, c)
 	if err == nil {
 		err = leavesRoom(c.Prev, c.Next, u.Box, u.args[":resp"])
@@ -86,19 +86,19 @@ func (s *Store) commit(ctx context.Context, c store.Commit, mine []*Write) (*sto
 		ExpressionAttributeValues:           u.args,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
-	held, err := s.sendUpdate(ctx, &u.in, mine)
+	held, err := s.sendUpdate(ctx, &u.in, writes)
 	return s.unsealed(ctx, held, err, c.Next, c.Prev)
 }
 
 // sendUpdate sends a holder's write, alone or in one transaction with the user's
 // writes.
-func (s *Store) sendUpdate(ctx context.Context, in *dynamodb.UpdateItemInput, mine []*Write) (*store.Record, error) {
-	if len(mine) > 0 {
+func (s *Store) sendUpdate(ctx context.Context, in *dynamodb.UpdateItemInput, writes []*Write) (*store.Record, error) {
+	if len(writes) > 0 {
 		return s.transact(ctx, []types.TransactWriteItem{{Update: &types.Update{
 			TableName: in.TableName, Key: in.Key, ConditionExpression: in.ConditionExpression, UpdateExpression: in.UpdateExpression,
 			ExpressionAttributeNames: in.ExpressionAttributeNames, ExpressionAttributeValues: in.ExpressionAttributeValues,
 			ReturnValuesOnConditionCheckFailure: in.ReturnValuesOnConditionCheckFailure,
-		}}}, in.ExpressionAttributeValues, mine)
+		}}}, in.ExpressionAttributeValues, writes)
 	}
 	if _, err := s.api.UpdateItem(ctx, in); err != nil {
 		return item.WriteError("commit", err)

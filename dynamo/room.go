@@ -31,7 +31,7 @@ func leavesRoom(prev, next *store.Record, box *item.Box, answer item.Value) erro
 
 // leaves refuses a write of phases or jobs that leaves less than room bytes free.
 func leaves(prev, next *store.Record, box *item.Box, answer item.Value, room int) error {
-	if next.State != store.Open && len(next.Jobs) == 0 || !hasContents(prev, next) || atMost(next) <= maxItem-room {
+	if next.State != store.Open && len(next.Jobs) == 0 || !writesContents(prev, next) || atMost(next) <= maxItem-room {
 		return nil
 	}
 	v := item.Values{Box: box} // contents are stored compressed: only the encoded item shows the size

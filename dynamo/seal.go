@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/item"
-	"github.com/samekey/samekey/internal/state"
 )
 
 // A record has one data key for its whole life. The claim writes the wrapped key, and the record in
@@ -38,7 +36,7 @@ func (s *Store) newBox(ctx context.Context, r *store.Record) (*item.Box, error) 
 // operator's decision without contents takes no lease, and needs no data key.
 func (s *Store) openBox(ctx context.Context, u *update, prev, next *store.Record) (err error) {
 	takes := next.Owner != prev.Owner && !next.Lease.IsZero()
-	if takes || hasContents(prev, next) {
+	if takes || writesContents(prev, next) {
 		if item.SealOf(prev).Closed() { // contents that were not opened would be written empty
 			return fmt.Errorf("dynamo: commit: %w: the record was read without its contents", store.ErrSealed)
 		}
@@ -72,22 +70,6 @@ func (s *Store) boxFor(ctx context.Context, next *store.Record) (*item.Box, erro
 // boxOf returns the box of a record whose data key is open; nil if it is not sealed.
 func boxOf(r *store.Record) *item.Box { return item.NewBox(item.SealOf(r).Key(), r) }
 
-// hasContents reports whether a commit writes contents.
-func hasContents(prev, next *store.Record) bool {
-	for id := range next.Jobs {
-		if _, known := prev.Jobs[id]; !known {
-			return true
-		}
-	}
-	return !slices.EqualFunc(prev.Phases, next.Phases, item.SamePhase) || answers(prev, next)
-}
-
-// answers reports whether a commit writes an answer. The answer may be the first, or what is left
-// of an erased answer.
-func answers(prev, next *store.Record) bool {
-	return next.Response != nil && prev.Response == nil || state.AnswerGoes(prev, next)
-}
-
 // movesSealed reports whether a commit hands sealed contents to another handler. Sealed contents
 // are bound to their handler, so the commit seals them anew. The args of jobs need no new seal:
 // they are bound to the tenant only, and a record with jobs keeps its tenant.
@@ -95,16 +77,16 @@ func movesSealed(prev, next *store.Record) bool {
 	return item.SealOf(prev) != nil && (next.Handler != prev.Handler || next.Tenant != prev.Tenant)
 }
 
-// unsealed opens held, the record that refused a write. mine are the records of the write, whose
+// unsealed opens held, the record that refused a write. written are the records of the write, whose
 // data key is open. If the write was applied and its answer lost, held is the record as written:
-// unsealed opens it with the data key of mine, without a call to the provider. If the contents
+// unsealed opens it with the data key of written, without a call to the provider. If the contents
 // can't be opened, unsealed reports the write's outcome as unknown.
-func (s *Store) unsealed(ctx context.Context, held *store.Record, err error, mine ...*store.Record) (*store.Record, error) {
+func (s *Store) unsealed(ctx context.Context, held *store.Record, err error, written ...*store.Record) (*store.Record, error) {
 	if err != nil || held == nil {
 		return held, err
 	}
-	known := make([]*item.Seal, 0, len(mine))
-	for _, r := range mine {
+	known := make([]*item.Seal, 0, len(written))
+	for _, r := range written {
 		known = append(known, item.SealOf(r))
 	}
 	err = item.Unseal(ctx, s.sealer, held, known...)

@@ -29,12 +29,12 @@ const (
 // transact writes the record and the user's items: all or none. record holds the write of the
 // record and the check of the key's other record. sent holds the values in record, from which
 // transact computes the size.
-func (s *Store) transact(ctx context.Context, record []types.TransactWriteItem, sent item.Map, mine []*Write) (*store.Record, error) {
-	if err := checkSize(sent, mine); err != nil {
+func (s *Store) transact(ctx context.Context, record []types.TransactWriteItem, sent item.Map, writes []*Write) (*store.Record, error) {
+	if err := checkSize(sent, writes); err != nil {
 		return nil, err
 	}
-	items := slices.Grow(record, len(mine))
-	for _, w := range mine {
+	items := slices.Grow(record, len(writes))
+	for _, w := range writes {
 		items = append(items, w.transactItem())
 	}
 	// The SDK sets the token: a new token for each call, and the same token if the SDK sends
@@ -52,7 +52,7 @@ func (s *Store) transact(ctx context.Context, record []types.TransactWriteItem, 
 	if !ok || len(cancelled.CancellationReasons) != len(items) {
 		return item.WriteError("transaction", err)
 	}
-	return why(cancelled.CancellationReasons, len(record), mine, err)
+	return why(cancelled.CancellationReasons, len(record), writes, err)
 }
 
 // why reads the reasons of a cancelled transaction, which wrote nothing, and returns the most
@@ -63,7 +63,7 @@ func (s *Store) transact(ctx context.Context, record []types.TransactWriteItem, 
 //  2. an item that has changed since Get read it: no repeat of this write can succeed;
 //  3. a temporary reason ([item.Passes]);
 //  4. a refused condition of the user's writes.
-func why(reasons []types.CancellationReason, records int, mine []*Write, err error) (*store.Record, error) {
+func why(reasons []types.CancellationReason, records int, writes []*Write, err error) (*store.Record, error) {
 	for _, r := range reasons[:records] {
 		code := aws.ToString(r.Code)
 		pass := item.Passes(code)
@@ -84,7 +84,7 @@ func why(reasons []types.CancellationReason, records int, mine []*Write, err err
 		switch {
 		case code == "" || code == "None":
 		case code == "ConditionalCheckFailed":
-			w := mine[i-records]
+			w := writes[i-records]
 			if !w.still(r.Item) {
 				changed = fmt.Errorf("dynamo: %w: an item in %s", store.ErrChanged, w.table)
 			} else {
@@ -120,11 +120,11 @@ func (s *Store) fold(writes []store.Write) ([]*Write, error) {
 // without calls to the table. A put doesn't say which attributes are the key. So CheckCommit
 // finds two puts on the same item only if the puts are equal.
 func (w *Write) CheckCommit(all []store.Write) error {
-	mine, err := joined(all)
+	writes, err := joined(all)
 	if err != nil {
 		return err
 	}
-	return checkSize(nil, mine)
+	return checkSize(nil, writes)
 }
 
 // joined returns the writes with at most one for each item.
@@ -264,12 +264,12 @@ func (w *Write) transactItem() types.TransactWriteItem {
 
 // checkSize checks a transaction against the service's limits. It can check only known sizes: the
 // item of an update may be larger than the update's expression.
-func checkSize(record item.Map, mine []*Write) error {
-	if n := len(mine) + 1; n > maxItems {
+func checkSize(record item.Map, writes []*Write) error {
+	if n := len(writes) + 1; n > maxItems {
 		return fmt.Errorf("dynamo: %w: %d items in one commit, with the record: at most %d; divide the phase", store.ErrWrite, n, maxItems)
 	}
 	total := itemsize.Of(record)
-	for _, w := range mine {
+	for _, w := range writes {
 		size := itemsize.Of(w.item) + itemsize.Of(w.key) + itemsize.Of(w.values)
 		if w.raw != nil && w.raw.Update != nil {
 			size += itemsize.Of(w.raw.Update.ExpressionAttributeValues)

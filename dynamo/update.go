@@ -48,7 +48,7 @@ func (s *Store) update(ctx context.Context, c store.Commit) (*update, error) {
 	u.addJobs(prev.Jobs, next.Jobs)
 	u.dropJobs(prev, next)
 	u.wait(prev, next)
-	if answers(prev, next) {
+	if writesAnswer(prev, next) {
 		body, err := s.encodeBody(ctx, &u.Values, next)
 		if err != nil {
 			return nil, err
@@ -118,13 +118,13 @@ func (u *update) addJobs(prev, next map[string]store.Job) {
 		u.put(item.AttrJobs, ":jobs", u.Jobs(next))
 	default:
 		u.names = maps.Clone(u.names)
-		for i, id := range slices.Sorted(maps.Keys(next)) {
-			if _, known := prev[id]; known {
+		for i, name := range slices.Sorted(maps.Keys(next)) {
+			if _, known := prev[name]; known {
 				continue
 			}
 			n := strconv.Itoa(i)
-			u.names["#j"+n] = id
-			u.put(item.AttrJobs+".#j"+n, ":j"+n, u.Job(id, next[id]))
+			u.names["#j"+n] = name
+			u.put(item.AttrJobs+".#j"+n, ":j"+n, u.Job(name, next[name]))
 		}
 	}
 }
@@ -196,4 +196,20 @@ func (u *update) expression() *string {
 	}
 	u.expr = u.Text.String()[begin:]
 	return &u.expr
+}
+
+// writesContents reports whether a commit writes contents.
+func writesContents(prev, next *store.Record) bool {
+	for name := range next.Jobs {
+		if _, known := prev.Jobs[name]; !known {
+			return true
+		}
+	}
+	return !slices.EqualFunc(prev.Phases, next.Phases, item.SamePhase) || writesAnswer(prev, next)
+}
+
+// writesAnswer reports whether a commit writes an answer. The answer may be the first, or what is left
+// of an erased answer.
+func writesAnswer(prev, next *store.Record) bool {
+	return next.Response != nil && prev.Response == nil || state.AnswerGoes(prev, next)
 }

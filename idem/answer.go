@@ -148,7 +148,7 @@ func (a answers) body(ctx context.Context, held *store.Record) *Error {
 	if !ok || o.Count == 0 {
 		return recordError("replay", held.PK, ErrNotKept)
 	}
-	ctx, cancel := a.times.within(ctx, a.times.until(nil))
+	ctx, cancel := a.times.within(ctx, a.times.writeDeadline(nil))
 	defer cancel()
 	if err := loader.LoadBody(ctx, held); err != nil {
 		a.core.log.ErrorContext(ctx, "stored body can't be read", "record", redact.Record(held.PK), "error", err)

@@ -19,8 +19,8 @@ import (
 type ask struct {
 	core *core
 
-	req     *Request
-	request Request // memory for req, in the same allocation
+	req    *Request
+	memory Request // memory for req, in the same allocation
 
 	home  place  // where the key is claimed
 	other *place // where the record is if an earlier or a later release claimed the key; nil without Options.Former
@@ -150,7 +150,7 @@ func drawNonces(b []byte) {
 // a different request under the same key is an error.
 func (q *ask) inside(ctx context.Context) (bool, error) {
 	for op, _ := FromContext(ctx); op != nil; op = op.outer {
-		if op.over.Load() || !q.meets(op.run.ask, op.run.gate.pk) || !sameStore(op.run.ask.core.store, q.core.store) {
+		if op.over.Load() || !q.meets(op.run.ask, op.run.pk()) || !sameStore(op.run.ask.core.store, q.core.store) {
 			continue
 		}
 		if q.unhashed != nil {

@@ -24,7 +24,7 @@ type attempt struct {
 // attempt returns an attempt that has no request yet.
 func (e *core) attempt() *attempt {
 	a := &attempt{core: e, ask: ask{core: e}, times: times{core: e}}
-	a.ask.req = &a.ask.request
+	a.ask.req = &a.ask.memory
 	a.watch.core, a.watch.ask = e, &a.ask
 	return a
 }

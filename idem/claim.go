@@ -12,11 +12,14 @@ import (
 	"github.com/samekey/samekey/internal/trace"
 )
 
+// maxTries limits how often a claim meets a record that keeps changing.
+const maxTries = 5
+
 // claim claims the record. If another record has the key, claim returns that record and the
 // verdict about it.
 func (c *claiming) claim(ctx context.Context) (rec *store.Record, v state.Verdict, err error) {
 	ctx, sp := c.watch.step(ctx, trace.Claim, "")
-	t := tries{until: c.until(), begun: c.core.opt.Now().Round(0), replaces: c.freed}
+	t := tries{until: c.claimDeadline(), begun: c.core.opt.Now().Round(0), replaces: c.freed}
 	ctx, cancel := c.times.within(ctx, t.until)
 	defer cancel()
 	defer func() {
@@ -27,7 +30,7 @@ func (c *claiming) claim(ctx context.Context) (rec *store.Record, v state.Verdic
 			c.watch.claimEnds(sp, rec, v, err)
 		}
 	}()
-	for round := range maxRounds {
+	for round := range maxTries {
 		if round > 0 && !t.noPause && !pause(ctx, round) {
 			break
 		}
@@ -110,8 +113,10 @@ func (c *claiming) once(ctx context.Context, t *tries) (rec *store.Record, v sta
 	return nil, state.Claimable, nil
 }
 
-// until returns the deadline of a claim's calls to the store.
-func (c *claiming) until() time.Time { return earlier(c.times.unbegun, time.Now().Add(maxClaim)) }
+// claimDeadline returns the deadline of a claim's calls to the store.
+func (c *claiming) claimDeadline() time.Time {
+	return earlier(c.times.unbegun, time.Now().Add(maxClaim))
+}
 
 // fresh returns the unwritten record of a new operation.
 func (c *claiming) fresh(now time.Time) *store.Record {

@@ -28,9 +28,9 @@ func (r *run) mark(ctx context.Context, mark string, sent map[string]string) err
 // beginning of a call, and has no jobs: foreign refuses them. The commit of any other phase
 // ends the phase.
 func (r *run) commit(ctx context.Context, phase store.Phase, got collected) error {
-	jobs, err := r.progress.staged(ctx, got.jobs, r.ask.core.due, r.writer.countJobs)
+	jobs, err := r.progress.staged(ctx, got.jobs, r.ask.core.rounded, r.writer.countJobs)
 	if err == nil && len(jobs) > 0 {
-		err = reaches(r.ask.req.DeliveryKey, r.record(), "a phase that isn't the last stages jobs")
+		err = refuseDeliveryKey(r.ask.req.DeliveryKey, r.record(), "a phase that isn't the last stages jobs")
 	}
 	if err != nil {
 		return r.gate.fail(err)
@@ -72,7 +72,7 @@ func (r *run) committed(ctx context.Context, phase string, jobs int, calls []str
 // finish stores resp together with writes and jobs, and returns the stored answer. resp
 // must be clean (see [clean]). An error other than an *ended says why no answer is stored.
 func (r *run) finish(ctx context.Context, resp Response, writes []Write, jobs []Job) (Result, error) {
-	staged, err := r.progress.staged(ctx, jobs, r.ask.core.due, r.writer.countJobs)
+	staged, err := r.progress.staged(ctx, jobs, r.ask.core.rounded, r.writer.countJobs)
 	if err != nil {
 		return Result{}, r.gate.fail(err)
 	}
@@ -121,7 +121,7 @@ func (r *run) stick(ctx context.Context, why string, before func(*store.Record) 
 		return state.MadeStuck(before(base), r.ask.core.opt.Now(), why)
 	}, nil)
 	if err != nil {
-		return commitFailed(r.gate.pk, "that is to be settled", err) // the next attempt finds the operation open
+		return commitFailed(r.pk(), "that is to be settled", err) // the next attempt finds the operation open
 	}
 	return r.stuck(ctx, rec)
 }
@@ -129,7 +129,7 @@ func (r *run) stick(ctx context.Context, why string, before func(*store.Record) 
 // stuck reports to the hooks that rec is marked as stuck.
 func (r *run) stuck(ctx context.Context, rec *store.Record) *ended {
 	r.ask.core.log.ErrorContext(ctx, "operation is stuck and waits for an operator", "record", redact.Record(rec.PK), "operation", rec.ID)
-	stuckErr := phaseError("phase", r.gate.pk, ErrStuck)
+	stuckErr := phaseError("phase", r.pk(), ErrStuck)
 	r.watch.tell(ctx, evStuck, rec, stuckErr)
 	return &ended{err: stuckErr, toPhase: stuckErr}
 }
@@ -158,13 +158,13 @@ func (r *run) write(ctx context.Context, kind trace.Kind, build func(*store.Reco
 		return nil, ErrAnswered // nothing may follow an answer
 	}
 	next := build(prev)
-	held, l, err := r.writer.write(ctx, change{prev, next, writes, len(writes) > 0}, r.times.until(prev), patient)
+	held, l, err := r.writer.write(ctx, change{prev, next, writes, len(writes) > 0}, r.times.writeDeadline(prev), untilDeadline)
 	if l == state.Crossed && state.Renewal(held, prev) {
 		// Our own renewal was applied, and its acknowledgement was lost: nothing else has
 		// changed.
 		prev = held
 		next = build(prev)
-		held, l, err = r.writer.write(ctx, change{prev, next, writes, len(writes) > 0}, r.times.until(prev), patient)
+		held, l, err = r.writer.write(ctx, change{prev, next, writes, len(writes) > 0}, r.times.writeDeadline(prev), untilDeadline)
 	}
 	switch {
 	case err != nil:
@@ -179,8 +179,8 @@ func (r *run) write(ctx context.Context, kind trace.Kind, build func(*store.Reco
 		return nil, store.ErrUnknown
 	}
 	r.lease.loses()
-	res, err := r.answers().overtaken(ctx, r.gate.pk, held)
-	return nil, &ended{res, err, phaseError("phase", r.gate.pk, ErrLeaseLost)}
+	res, err := r.answers().overtaken(ctx, r.pk(), held)
+	return nil, &ended{res, err, phaseError("phase", r.pk(), ErrLeaseLost)}
 }
 
 // commitFailed wraps the error of a commit, except errors that the phase itself
@@ -195,8 +195,8 @@ func commitFailed(pk, phase string, err error) error {
 	return phaseError("phase "+phase, pk, err)
 }
 
-// reaches refuses calls and jobs under a key that names only a delivery.
-func reaches(deliveryKey bool, rec *store.Record, what string) error {
+// refuseDeliveryKey refuses calls and jobs under a key that names only a delivery.
+func refuseDeliveryKey(deliveryKey bool, rec *store.Record, what string) error {
 	if state.MayReach(deliveryKey, rec) {
 		return nil
 	}

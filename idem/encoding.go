@@ -6,13 +6,10 @@ import (
 	"strings"
 )
 
-// legible returns an error for a replay in a content coding that r doesn't accept: the
+// checkEncoding returns an error if the replay res has a content coding that r doesn't accept: the
 // first request may have accepted another coding. Without Accept-Encoding, r accepts no
 // coding. This is what servers do, although RFC 9110 would allow any coding.
-func legible(r *Request, res *Result) error {
-	if !res.Replayed {
-		return nil
-	}
+func checkEncoding(r *Request, res *Result) error {
 	for coding := range strings.SplitSeq(strings.ToLower(strings.Join(res.Header["Content-Encoding"], ",")), ",") {
 		coding = strings.TrimPrefix(strings.TrimSpace(coding), "x-") // x-gzip is gzip
 		if coding != "" && coding != "identity" && !accepts(headerValues(r.Header, "Accept-Encoding"), coding) {

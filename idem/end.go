@@ -46,8 +46,8 @@ func (e *ended) Error() string {
 // Unwrap returns the error for the phase's caller.
 func (e *ended) Unwrap() error { return e.toPhase }
 
-// doubt describes what earlier attempts left open and this run hasn't cleared up.
-type doubt struct {
+// unresolved describes what earlier attempts left open and this run hasn't cleared up.
+type unresolved struct {
 	leftOut error // says which recorded work, or which call of an earlier attempt, the handler left out; nil if none
 	missed  bool  // the record has the mark of a call that this run has not repeated: an attempt may have died in the call
 }
@@ -66,7 +66,7 @@ type ending struct {
 // decide returns what an attempt does after the outcome o. Two rules apply in every case.
 // After a failed phase, only a definitive answer is stored. No answer hides recorded work
 // or a call that may have been made.
-func decide(o outcome, d doubt) ending {
+func decide(o outcome, d unresolved) ending {
 	stores := o.definitive || o.failed == nil && o.stored
 	switch {
 	case o.err != nil:
@@ -103,10 +103,10 @@ func (r *run) end(ctx context.Context, o outcome) (Result, error) {
 	}
 	if o.err == nil {
 		o.err = checkStatus(&o.resp)
-		r.ask.core.cleaned(ctx, r.gate.pk, &o.resp)
+		r.ask.core.cleaned(ctx, r.pk(), &o.resp)
 	}
 	o.stored = o.err == nil && !o.definitive && o.failed == nil && r.ask.core.opt.Stored(o.resp)
-	e := decide(o, r.doubt())
+	e := decide(o, r.unresolved())
 	switch {
 	case e.store:
 		return r.conclude(ctx, o.resp)
@@ -114,20 +114,20 @@ func (r *run) end(ctx context.Context, o outcome) (Result, error) {
 		e.err = r.gate.fail(e.err)
 		e.cause = e.err
 	case o.err == nil && o.failed != nil && !o.left && !o.definitive:
-		r.ask.core.log.ErrorContext(ctx, "answer not stored: a phase had failed", "record", redact.Record(r.gate.pk), "error", o.failed)
+		r.ask.core.log.ErrorContext(ctx, "answer not stored: a phase had failed", "record", redact.Record(r.pk()), "error", o.failed)
 	}
 	return r.endUnstored(ctx, o.resp, e)
 }
 
-// doubt returns what earlier attempts left open and the run has not cleared up.
-func (r *run) doubt() doubt {
-	return doubt{r.progress.leftover(&r.calls), r.calls.missed(r.record().Doubts)}
+// unresolved returns what earlier attempts left open and the run has not cleared up.
+func (r *run) unresolved() unresolved {
+	return unresolved{r.progress.leftover(&r.calls), r.calls.missed(r.record().Doubts)}
 }
 
 // endInPhase ends the operation within the handler, by a definitive answer that is stored together
 // with writes and jobs. The error says why the operation has not ended.
 func (r *run) endInPhase(ctx context.Context, resp Response, writes []Write, jobs []Job) (*ended, error) {
-	switch e := decide(outcome{resp: resp, definitive: true}, r.doubt()); {
+	switch e := decide(outcome{resp: resp, definitive: true}, r.unresolved()); {
 	case e.breaks:
 		return nil, r.gate.fail(e.err)
 	case !e.store:
@@ -158,7 +158,7 @@ func (r *run) conclude(ctx context.Context, resp Response) (Result, error) {
 				break
 			}
 			// Ending the operation matters more than keeping its answer.
-			r.ask.core.log.ErrorContext(ctx, "answer can't be stored: storing its status only", "record", redact.Record(r.gate.pk), "error", err)
+			r.ask.core.log.ErrorContext(ctx, "answer can't be stored: storing its status only", "record", redact.Record(r.pk()), "error", err)
 		}
 		var res Result
 		if res, err = r.finish(ctx, resp, nil, nil); err == nil {
@@ -218,7 +218,7 @@ func (r *run) endUnstored(ctx context.Context, resp Response, e ending) (Result,
 	}
 	held, l, rerr := r.release(ctx, b, e.cause)
 	switch {
-	case l == state.Fenced:
+	case l == state.Overtaken:
 		if e.err != nil {
 			r.ask.core.log.ErrorContext(ctx, "handler failed in an overtaken attempt", "record", redact.Record(rec.PK), "error", e.err)
 		}
@@ -261,20 +261,20 @@ func (r *run) release(ctx context.Context, b state.Release, cause error) (_ *sto
 	}
 	rec := r.record()
 	prev := rec
-	for range maxRounds {
+	for range maxRounds { // the record keeps changing
 		if prev.State != store.Open { // an earlier write, reported as failed, has ended the operation after all: don't free the key
 			return prev, state.Landed, nil
 		}
 		next := state.Released(prev, r.ask.core.opt.Now(), b)
-		held, l, err := r.writer.write(ctx, change{prev: prev, next: next}, r.times.until(prev), maxRounds)
+		held, l, err := r.writer.write(ctx, change{prev: prev, next: next}, r.times.writeDeadline(prev), maxRounds)
 		switch {
 		case err != nil:
 			err = recordError("release", rec.PK, err)
 			r.ask.core.log.ErrorContext(ctx, "lease not released: retries wait for its end", "record", redact.Record(rec.PK), "error", err)
 			r.watch.tell(ctx, evFailed, rec, err)
 			return nil, 0, err
-		case l == state.Fenced:
-			return held, state.Fenced, nil
+		case l == state.Overtaken:
+			return held, state.Overtaken, nil
 		case held.State == store.Open && held.Lease.IsZero():
 			r.watch.tell(ctx, evReleased, rec, cause)
 			if held.Blocked {

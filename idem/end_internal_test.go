@@ -31,7 +31,7 @@ func TestDecide(t *testing.T) {
 		return "given"
 	}
 	at := func(status int, o outcome) outcome { o.resp.Status = status; return o }
-	doubts := []doubt{{}, {missed: true}, {leftOut: passed}, {passed, true}}
+	doubts := []unresolved{{}, {missed: true}, {leftOut: passed}, {passed, true}}
 	for _, row := range []struct {
 		what string
 		o    outcome

@@ -111,8 +111,8 @@ func New(store store.Store, optFns ...func(*Options)) *Engine {
 func (e *Engine) Do(ctx context.Context, r Request, fn func(context.Context) (Response, error)) (Result, error) {
 	a, acts, err := e.core.attempt(), true, error(nil)
 	q := &a.ask
-	if q.request = r; r.Tenant == "" {
-		q.request.Tenant = verifiedIn(ctx).tenant
+	if q.memory = r; r.Tenant == "" {
+		q.memory.Tenant = verifiedIn(ctx).tenant
 	}
 	if r.Key == "" && e.core.opt.Mode != ModeOff {
 		acts, err = e.core.keyless(ctx, q.req)

@@ -68,7 +68,7 @@ func (c *claiming) admit(ctx context.Context) (*store.Record, state.Verdict, err
 	if c.core.opt.Quota == nil || nested(ctx) {
 		return nil, state.Claimable, nil
 	}
-	until := c.until()
+	until := c.claimDeadline()
 	sctx, cancel := c.times.within(ctx, until)
 	defer cancel()
 	refusal := c.takeSeat(sctx, until)
@@ -119,11 +119,11 @@ func (c *claiming) known(ctx context.Context, refusal *Error) (*store.Record, st
 // refuse a claim. Once a record was seen, ModeOpen doesn't run the request without
 // protection.
 func (c *claiming) readFirst(ctx context.Context) (held *store.Record, v state.Verdict, err error) {
-	until := c.until()
+	until := c.claimDeadline()
 	ctx, cancel := c.times.within(ctx, until)
 	defer cancel()
 	ctx, sp := c.watch.step(ctx, trace.Read, "")
-	rec, err := c.glance(ctx, until)
+	rec, err := c.readQuickly(ctx, until)
 	if rec == nil {
 		c.foundFree = err == nil
 		sp.done(err)
@@ -141,9 +141,9 @@ func (c *claiming) readFirst(ctx context.Context) (held *store.Record, v state.V
 	return nil, state.Claimable, nil
 }
 
-// glance reads the record in at most half of the time, which leaves time for the claim. A
+// readQuickly reads the record in at most half of the time, which leaves time for the claim. A
 // record that can't be opened is an error.
-func (c *claiming) glance(ctx context.Context, until time.Time) (*store.Record, error) {
+func (c *claiming) readQuickly(ctx context.Context, until time.Time) (*store.Record, error) {
 	ctx, cancel := context.WithTimeout(ctx, half(until))
 	defer cancel()
 	rec, err := c.either(ctx)

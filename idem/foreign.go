@@ -26,7 +26,7 @@ func (p *phaseRun) foreign(ctx context.Context, fn func(context.Context, *Tx) ([
 	if p.run.progress.hasLoose() {
 		return nil, p.run.gate.fail(fmt.Errorf("%w: jobs are staged for %q, a Foreign: stage them for the Atomic or Finish behind it", ErrWrite, p.spec.name))
 	}
-	if err := reaches(p.run.ask.req.DeliveryKey, p.run.record(), fmt.Sprintf("phase %q calls another system", p.spec.name)); err != nil {
+	if err := refuseDeliveryKey(p.run.ask.req.DeliveryKey, p.run.record(), fmt.Sprintf("phase %q calls another system", p.spec.name)); err != nil {
 		return nil, p.run.gate.fail(err)
 	}
 	sent, err := p.sends()
@@ -55,7 +55,7 @@ func (p *phaseRun) foreign(ctx context.Context, fn func(context.Context, *Tx) ([
 			return nil, err
 		}
 		if err := p.run.mark(ctx, mark, sent); err != nil {
-			return nil, commitFailed(p.run.gate.pk, p.spec.name, err)
+			return nil, commitFailed(p.run.pk(), p.spec.name, err)
 		}
 	}
 	if call := p.differs(sent); call != "" && !p.spec.recordsBegin() {
@@ -66,7 +66,7 @@ func (p *phaseRun) foreign(ctx context.Context, fn func(context.Context, *Tx) ([
 			return nil, err
 		}
 		if rerr := p.run.replaceIntent(ctx, nil); rerr != nil {
-			return nil, commitFailed(p.run.gate.pk, p.spec.name, rerr)
+			return nil, commitFailed(p.run.pk(), p.spec.name, rerr)
 		}
 		return nil, err
 	}
@@ -152,7 +152,7 @@ func (p *phaseRun) intend(ctx context.Context) error {
 		return err
 	}
 	if err := p.run.commit(ctx, p.spec.begins(), collected{}); err != nil {
-		return commitFailed(p.run.gate.pk, p.spec.name, err)
+		return commitFailed(p.run.pk(), p.spec.name, err)
 	}
 	return nil
 }
@@ -210,7 +210,7 @@ func (p *phaseRun) endIntent(ctx context.Context, tx *Tx, raw []byte, err error)
 		// may be made again.
 		p.run.calls.recorded(got.calls)
 		if rerr := p.run.replaceIntent(ctx, nil); rerr != nil {
-			return nil, commitFailed(p.run.gate.pk, p.spec.name, rerr)
+			return nil, commitFailed(p.run.pk(), p.spec.name, rerr)
 		}
 		return nil, err
 	case err != nil && !responds || txErr != nil:
@@ -220,7 +220,7 @@ func (p *phaseRun) endIntent(ctx context.Context, tx *Tx, raw []byte, err error)
 		return nil, p.respond(ctx, resp, nil, nil, err)
 	}
 	if err := p.run.replaceIntent(ctx, append(got.calls, state.Marks(p.spec.name)...), store.Phase{Name: p.spec.name, Result: raw}); err != nil {
-		return nil, commitFailed(p.run.gate.pk, p.spec.name, err)
+		return nil, commitFailed(p.run.pk(), p.spec.name, err)
 	}
 	return p.run.progress.lastResult(), nil
 }

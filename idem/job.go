@@ -42,9 +42,9 @@ func argsSize(args []byte) int {
 	return max(len(event), len(args)+escape*(bytes.Count(args, []byte("\ufffe"))+bytes.Count(args, []byte("\uffff"))))
 }
 
-// due returns j with its time as records store it, in whole milliseconds. A time in the
+// rounded returns j with its time as records store it, in whole milliseconds. A time in the
 // past is dropped: the job is then delivered without a delay.
-func (c *core) due(j Job) (Job, error) {
+func (c *core) rounded(j Job) (Job, error) {
 	now, retention := c.opt.Now(), c.opt.Retention
 	switch {
 	case !j.At.After(now):
@@ -92,11 +92,11 @@ func checkJob(j Job) error {
 // stage keeps jobs for the next commit.
 func (r *run) stage(ctx context.Context, jobs []Job) error {
 	return r.gate.between(func() error {
-		mine, err := r.prepareJobs(ctx, jobs)
+		traced, err := r.prepareJobs(ctx, jobs)
 		if err != nil {
 			return err
 		}
-		if !r.progress.stage(mine) {
+		if !r.progress.stage(traced) {
 			return nil // the next phase is recorded already, with the jobs
 		}
 		return r.checkJobs(ctx, nil)
@@ -106,11 +106,11 @@ func (r *run) stage(ctx context.Context, jobs []Job) error {
 // checkJobs returns an error if jobs can't be committed together with the jobs that already
 // wait for the next commit.
 func (r *run) checkJobs(ctx context.Context, jobs []Job) error {
-	mine, err := r.prepareJobs(ctx, jobs)
+	traced, err := r.prepareJobs(ctx, jobs)
 	if err != nil {
 		return err
 	}
-	all, err := r.progress.staged(ctx, mine, r.ask.core.due, r.writer.countJobs)
+	all, err := r.progress.staged(ctx, traced, r.ask.core.rounded, r.writer.countJobs)
 	sizer, sizes := r.ask.core.store.(store.Sizer)
 	if err != nil || !sizes {
 		return err
@@ -127,7 +127,7 @@ func (r *run) prepareJobs(ctx context.Context, jobs []Job) ([]Job, error) {
 			return nil, err
 		}
 	}
-	mine := slices.Clone(jobs)
-	r.watch.traced(ctx, mine)
-	return mine, nil
+	traced := slices.Clone(jobs)
+	r.watch.traced(ctx, traced)
+	return traced, nil
 }

@@ -124,12 +124,12 @@ func (r *run) renew(ctx context.Context) (due time.Duration, more bool) {
 		return due, true
 	}
 	next := state.Renewed(rec, now, now.Add(min(opt.Lease, left)+opt.LeaseMargin))
-	held, l, err := r.writer.send(ctx, change{prev: rec, next: next}, time.Now().Add(spare), patient)
+	held, l, err := r.writer.send(ctx, change{prev: rec, next: next}, time.Now().Add(spare), untilDeadline)
 	switch {
 	case err != nil:
 		r.ask.core.log.ErrorContext(ctx, "lease not renewed", "record", redact.Record(rec.PK), "error", err)
 		return spare, true // try again: we hold the lease until another attempt takes over
-	case l == state.Fenced:
+	case l == state.Overtaken:
 		r.ask.core.log.ErrorContext(ctx, "lease lost: the handler outlived it", "record", redact.Record(rec.PK))
 		_ = r.gate.fail(fmt.Errorf("%w: another attempt has taken over", ErrLeaseLost))
 		return 0, false

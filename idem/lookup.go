@@ -150,7 +150,7 @@ func (p *phaseRun) lookUp(ctx context.Context, sent map[string]string) (raw []by
 			return d.CallingOnce(state.Noted(base, note), sent)
 		}, nil)
 		if err != nil {
-			return nil, true, commitFailed(p.run.gate.pk, p.spec.name, err)
+			return nil, true, commitFailed(p.run.pk(), p.spec.name, err)
 		}
 		return nil, false, nil
 	case state.ToPeople:
@@ -218,7 +218,7 @@ func (p *phaseRun) found(ctx context.Context, d state.Doubtful, note *store.Aske
 		return state.Advanced(base, now, phases, nil, calls)
 	}, nil)
 	if err != nil {
-		return nil, commitFailed(p.run.gate.pk, p.spec.name, err)
+		return nil, commitFailed(p.run.pk(), p.spec.name, err)
 	}
 	p.run.committed(ctx, d.Phase, 0, calls)
 	return p.run.progress.lastResult(), nil
@@ -257,7 +257,7 @@ func (p *phaseRun) asksLater(ctx context.Context, d state.Doubtful, l *state.Loo
 	held, landed, err := r.release(ctx, b, cause)
 	end := &ended{toPhase: ErrAnswered}
 	switch {
-	case landed == state.Fenced:
+	case landed == state.Overtaken:
 		end.res, end.err = r.answers().overtaken(ctx, rec.PK, held)
 	case err != nil: // not released: the lease ends by itself
 		end.err = errors.Join(unavailable("look-up", rec.PK, cause), err)

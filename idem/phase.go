@@ -91,7 +91,7 @@ func Finish[Re any](ctx context.Context, fn func(context.Context, *Tx) (Re, erro
 	if err != nil {
 		return re, err
 	}
-	_, err = r.do(ctx, phaseSpec{kind: last}, func(ctx context.Context, tx *Tx) ([]byte, error) {
+	_, err = r.runPhase(ctx, phaseSpec{kind: last}, func(ctx context.Context, tx *Tx) ([]byte, error) {
 		answer, err := fn(ctx, tx)
 		if err != nil {
 			return nil, err
@@ -190,7 +190,7 @@ func phase[T any](ctx context.Context, s phaseSpec, fn func(context.Context, *Tx
 		return out, err
 	}
 	s.result = reflect.TypeFor[T]()
-	raw, err := r.do(ctx, s, func(ctx context.Context, tx *Tx) ([]byte, error) {
+	raw, err := r.runPhase(ctx, s, func(ctx context.Context, tx *Tx) ([]byte, error) {
 		v, err := fn(ctx, tx)
 		if err != nil {
 			return nil, err

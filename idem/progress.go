@@ -105,10 +105,10 @@ func (p *progress) stage(jobs []Job) (news bool) {
 
 // staged returns all jobs of the next commit. A job's name in the record is the position of
 // its phase and its index in the phase, so the same run of a handler gives the same names.
-// due checks and rounds the time of each job. The record may still list jobs of earlier
-// commits. If these and the new jobs could be too many, staged calls now to count the jobs
+// rounded checks and rounds the time of each job. The record may still list jobs of earlier
+// commits. If these and the new jobs could be too many, staged calls count for the jobs
 // that are still in the stored record.
-func (p *progress) staged(ctx context.Context, jobs []Job, due func(Job) (Job, error), now func(context.Context, *store.Record) int) (map[string]Job, error) {
+func (p *progress) staged(ctx context.Context, jobs []Job, rounded func(Job) (Job, error), count func(context.Context, *store.Record) int) (map[string]Job, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.loose)+len(jobs) == 0 {
@@ -116,7 +116,7 @@ func (p *progress) staged(ctx context.Context, jobs []Job, due func(Job) (Job, e
 	}
 	all := make(map[string]Job, len(p.loose)+len(jobs))
 	for i, j := range slices.Concat(p.loose, jobs) {
-		j, err := due(j)
+		j, err := rounded(j)
 		if err != nil {
 			return nil, err
 		}
@@ -124,7 +124,7 @@ func (p *progress) staged(ctx context.Context, jobs []Job, due func(Job) (Job, e
 	}
 	n := len(all)
 	if n+len(p.rec.Jobs) > maxJobs { // otherwise there are few enough jobs, even if none is delivered
-		n += now(ctx, p.rec)
+		n += count(ctx, p.rec)
 	}
 	if n > maxJobs {
 		return nil, fmt.Errorf("%w: %d jobs are waiting in the record: at most %d", ErrWrite, n, maxJobs)

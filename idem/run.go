@@ -26,6 +26,9 @@ type run struct {
 	within opContext // the handler's context, in the same allocation
 }
 
+// pk returns the key of the record.
+func (r *run) pk() string { return r.gate.pk }
+
 // record returns the record as this attempt last wrote or read it.
 func (r *run) record() *store.Record { return r.progress.record() }
 

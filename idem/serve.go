@@ -20,14 +20,14 @@ import (
 // panics continue: http.ErrAbortHandler, and any panic if the request passed.
 func (e *Engine) Serve(ctx context.Context, r Request, fn func(context.Context) (Response, error)) (Result, error) {
 	c, a := contract{e.core}, e.core.attempt()
-	a.ask.request, a.ask.served = r, true
+	a.ask.memory, a.ask.served = r, true
 	inner := e.core.completing(ctx, a.ask.req) // if so, the outer wrapper has used the key, which isn't stored with the request
 	echo, acts, err := c.key(ctx, &a.ask)
 	var res Result
 	var left *leaving
 	switch {
 	case inner || !acts && err == nil:
-		return e.Pass(ctx, a.ask.request, fn)
+		return e.Pass(ctx, a.ask.memory, fn)
 	case e.core.opt.Mode == ModeObserve:
 		ctx, left = leave(ctx)
 		res, err = a.observe(ctx, err, fn)
@@ -46,8 +46,8 @@ func (e *Engine) Serve(ctx context.Context, r Request, fn func(context.Context) 
 	if h, ok := errors.AsType[*handlerError](err); ok && res.Passed {
 		return res, h.err
 	}
-	if err == nil {
-		err = legible(a.ask.req, &res)
+	if err == nil && res.Replayed {
+		err = checkEncoding(a.ask.req, &res)
 	}
 	if err != nil {
 		res = Result{Response: c.problem(ctx, a.ask.req, err), Panic: res.Panic}

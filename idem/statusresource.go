@@ -88,8 +88,8 @@ func (e *Engine) ServeStatus(ctx context.Context, r Request) Response {
 	}
 	r.Route = r.Method + " " + e.core.opt.StatusURL + "{key}" // the route of some adapters is the path, which contains the key
 	res, err := e.Status(ctx, r)
-	if err == nil {
-		err = legible(&r, &res)
+	if err == nil && res.Replayed {
+		err = checkEncoding(&r, &res)
 	}
 	if err != nil {
 		res = Result{Response: contract{e.core}.problem(ctx, &r, err)}

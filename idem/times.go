@@ -3,7 +3,6 @@ package idem
 import (
 	"context"
 	"fmt"
-	"math"
 	"sync/atomic"
 	"time"
 
@@ -17,11 +16,6 @@ const (
 	// maxClaim limits how long a claim is repeated. It is much shorter than any retention,
 	// so that no copy of the claim can outlive its record.
 	maxClaim = 60 * time.Second
-	// maxRounds limits how often an attempt judges a record that keeps changing.
-	maxRounds = 5
-	// patient is the number of rounds for a write after the handler's effect has happened:
-	// the write is repeated until its time is over.
-	patient = math.MaxInt
 	// answerShare says which part of defaults.Reserve is for sending the answer: a fifth.
 	answerShare = 5
 )
@@ -77,12 +71,12 @@ func (t *times) leaseEnd(now time.Time) time.Time {
 	return now.Add(time.Until(t.deadline) + t.core.opt.LeaseMargin)
 }
 
-// until returns the deadline for calls to the store that begin now, after the handler's
+// writeDeadline returns the deadline for calls to the store that begin now, after the handler's
 // effect: usually the attempt's end. If the handler exceeded its time, and the process was
 // not killed, until allows the rest of rec's lease, and at least a second. If the process
 // was asleep, the version fence protects the record. If waiting for the store used up the
 // time, until allows no more.
-func (t *times) until(rec *store.Record) time.Time {
+func (t *times) writeDeadline(rec *store.Record) time.Time {
 	now := time.Now()
 	if now.Before(t.lastCall) || t.spent.Load() {
 		return t.lastCall

@@ -92,7 +92,7 @@ func (c *claiming) patiently(ctx context.Context, held *store.Record) (*store.Re
 			return held, state.InFlight, nil
 		}
 		if err == nil && v == state.TakeOver { // the holder died
-			held, v, err = c.judgeOrTakeOver(ctx, held, c.until())
+			held, v, err = c.judgeOrTakeOver(ctx, held, c.claimDeadline())
 		}
 		if err == nil && v == state.Claimable { // the holder has freed the key: this is a new operation
 			held, v, err = c.begin(ctx)

@@ -3,10 +3,17 @@ package idem
 import (
 	"context"
 	"errors"
+	"math"
 	"time"
 
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/state"
+)
+
+// The numbers of rounds of a write.
+const (
+	maxRounds     = 5           // the attempt can do without the write
+	untilDeadline = math.MaxInt // the handler's effect has happened: repeat the write until its deadline
 )
 
 // writer makes the conditional writes of one owner. It repeats a write until the record
@@ -52,7 +59,7 @@ func (w writer) send(ctx context.Context, c change, until time.Time, rounds int)
 		if held, l, err = w.once(ctx, c, until); err == nil && l != state.NotYet {
 			return held, l, nil
 		}
-		blind := errors.Is(err, errUnread) && rounds < patient
+		blind := errors.Is(err, errUnread) && rounds < untilDeadline
 		if err != nil && (blind || c.rerun && errors.Is(err, ErrConflict) || !store.Passing(err)) {
 			break
 		}
@@ -79,11 +86,11 @@ func (w writer) once(ctx context.Context, c change, until time.Time) (*store.Rec
 	case !errors.Is(err, store.ErrUnknown):
 		return nil, 0, err
 	}
-	now, lerr := w.times.core.store.Load(ctx, c.next.PK)
+	current, lerr := w.times.core.store.Load(ctx, c.next.PK)
 	if lerr != nil {
 		return nil, 0, errors.Join(err, errUnread, lerr)
 	}
-	return now, state.Land(now, c.prev, c.next, w.owner), nil
+	return current, state.Land(current, c.prev, c.next, w.owner), nil
 }
 
 // read returns the current record pk; nil if there is none. The context of the read ends at
@@ -98,7 +105,7 @@ func (w writer) read(ctx context.Context, pk string, until time.Time) (*store.Re
 // rec was read are not included. If the record can't be read, countJobs returns the number
 // of rec's jobs.
 func (w writer) countJobs(ctx context.Context, rec *store.Record) int {
-	if now, err := w.read(ctx, rec.PK, w.times.until(rec)); err == nil && now != nil {
+	if now, err := w.read(ctx, rec.PK, w.times.writeDeadline(rec)); err == nil && now != nil {
 		return len(now.Jobs)
 	}
 	return len(rec.Jobs)

@@ -78,7 +78,7 @@ func TestLandExhaustively(t *testing.T) {
 		for _, owner := range []string{"me", "other", "third"} {
 			for ver := int64(1); ver <= 6; ver++ {
 				got := Land(&store.Record{State: store.Open, Owner: owner, Ver: ver}, prev, next, "me")
-				want := Fenced
+				want := Overtaken
 				switch {
 				case owner == prevOwner && ver == 3:
 					want = NotYet
@@ -92,11 +92,11 @@ func TestLandExhaustively(t *testing.T) {
 				}
 			}
 		}
-		if Land(nil, prev, next, "me") != Fenced || Land(&store.Record{}, prev, next, "me") != Fenced {
+		if Land(nil, prev, next, "me") != Overtaken || Land(&store.Record{}, prev, next, "me") != Overtaken {
 			t.Error("a record that is gone doesn't fence")
 		}
 		for _, was := range []*store.Record{prev, next} {
-			if got := Land(&store.Record{State: store.None, Owner: was.Owner, Ver: was.Ver}, prev, next, "me"); got != Fenced {
+			if got := Land(&store.Record{State: store.None, Owner: was.Owner, Ver: was.Ver}, prev, next, "me"); got != Overtaken {
 				t.Errorf("there is no record any more, whatever is left of it: %d", got)
 			}
 		}

@@ -12,30 +12,30 @@ type Landing int
 
 // The landings.
 const (
-	Fenced  Landing = 1 + iota // another attempt holds the record, or the record is gone: stop, write nothing
-	Landed                     // the record shows exactly this write
-	NotYet                     // the record is unchanged
-	Crossed                    // the attempt holds the record, but a later write followed this one: decide from the record
+	Overtaken Landing = 1 + iota // another attempt holds the record, or the record is gone: stop, write nothing
+	Landed                       // the record shows exactly this write
+	NotYet                       // the record is unchanged
+	Crossed                      // the attempt holds the record, but a later write followed this one: decide from the record
 )
 
 // Land decides from the current record whether a write that should turn prev into
 // next was applied.
-func Land(now, prev, next *store.Record, me string) Landing {
+func Land(current, prev, next *store.Record, me string) Landing {
 	switch {
-	case now == nil || now.State == store.None || now.Owner != me:
+	case current == nil || current.State == store.None || current.Owner != me:
 		// Before a take-over is applied, the record doesn't have the taker's nonce.
-		if now != nil && now.State != store.None && now.Owner == prev.Owner && now.Ver == prev.Ver {
+		if current != nil && current.State != store.None && current.Owner == prev.Owner && current.Ver == prev.Ver {
 			return NotYet
 		}
-		return Fenced
-	case now.Ver == prev.Ver+1 && SameShape(now, next):
+		return Overtaken
+	case current.Ver == prev.Ver+1 && SameShape(current, next):
 		return Landed
-	case now.Ver == prev.Ver && prev.Owner == me:
+	case current.Ver == prev.Ver && prev.Owner == me:
 		return NotYet
-	case now.Ver > prev.Ver:
+	case current.Ver > prev.Ver:
 		return Crossed
 	default:
-		return Fenced
+		return Overtaken
 	}
 }
 

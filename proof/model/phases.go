@@ -34,7 +34,7 @@ func (m *Model) holds(w *world, i int) {
 
 // proceed lets the handler go on to its next step.
 //
-// Code: idem.run.do, idem.progress.recall, idem.phaseRun.foreign, idem.phaseRun.alive
+// Code: idem.run.runPhase, idem.progress.recall, idem.phaseRun.foreign, idem.phaseRun.alive
 func (m *Model) proceed(w *world, i int) {
 	a := &w.Attempts[i]
 	k := m.place(a)

@@ -48,10 +48,10 @@ type message struct {
 	trace                    trace.Context
 }
 
-// messages returns the common part of [Queue] and [Topic]: it converts jobs to messages, and send
+// newMessageBatcher returns the common part of [Queue] and [Topic]: it converts jobs to messages, and send
 // makes a call for each batch of them. In a FIFO queue or topic the group of a message keeps the
 // order. In a standard queue or topic fairBy sets the group, for fair queues.
-func messages(of service, fifo bool, fairBy func(jobs.Delivery) string, send func(context.Context, []message) (results, error)) batcher {
+func newMessageBatcher(of service, fifo bool, fairBy func(jobs.Delivery) string, send func(context.Context, []message) (results, error)) batcher {
 	return batcher{service: of, ordered: fifo, size: messageSize, call: func(ctx context.Context, batch []jobs.Delivery) (results, error) {
 		all := make([]message, len(batch))
 		for i, d := range batch {

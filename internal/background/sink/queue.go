@@ -50,7 +50,7 @@ func NewQueue(api QueueAPI, url string, optFns ...func(*QueueOptions)) *Queue {
 		panic("sink: NewQueue: api is nil, or url is empty, or a FIFO queue has FairBy") //nolint:forbidigo // a mistake in the program
 	}
 	q := &Queue{api: api, url: url}
-	q.batcher = messages(queues, fifo, opt.FairBy, q.sendMessages)
+	q.batcher = newMessageBatcher(queues, fifo, opt.FairBy, q.sendMessages)
 	return q
 }
 

@@ -45,7 +45,7 @@ func NewTopic(api TopicAPI, arn string, optFns ...func(*TopicOptions)) *Topic {
 		panic("sink: NewTopic: api is nil, or arn is empty, or a FIFO topic has FairBy") //nolint:forbidigo // a mistake in the program
 	}
 	t := &Topic{api: api, arn: arn}
-	t.batcher = messages(topics, fifo, opt.FairBy, t.publish)
+	t.batcher = newMessageBatcher(topics, fifo, opt.FairBy, t.publish)
 	return t
 }
 

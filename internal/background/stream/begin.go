@@ -17,11 +17,14 @@ func (d *Drain) begin(ctx context.Context, t *todo) {
 			names = append(names, j.name)
 		}
 	}
-	now, err := d.writer.begin(ctx, t.image, names)
-	again := d.failed(ctx, t, "begin to deliver", err)
+	if len(names) == 0 {
+		return
+	}
+	current, err := d.writer.begin(ctx, t.image, names)
+	again := d.mustRetry(ctx, t, "begin to deliver", err)
 	t.jobs = slices.DeleteFunc(t.jobs, func(j jobRef) bool {
 		if err == nil {
-			return !state.Pending(now, j.name)
+			return !state.Pending(current, j.name)
 		}
 		begins := slices.Contains(names, j.name)
 		if begins && again {
@@ -29,7 +32,7 @@ func (d *Drain) begin(ctx context.Context, t *todo) {
 		}
 		return begins
 	})
-	if err == nil && now.ID == t.image.ID {
-		t.image = now
+	if err == nil && current.ID == t.image.ID {
+		t.image = current
 	}
 }

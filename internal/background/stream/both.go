@@ -25,10 +25,10 @@ func (s Both) Handle(ctx context.Context, ev events.DynamoDBEvent) (events.Dynam
 
 func (s Both) handle(ctx context.Context, b batch) (events.DynamoDBEventResponse, error) {
 	return s.Drain.inParts(ctx, b, func(changes []change) (first int) {
-		tickets := make(chan int, 1)
-		go func() { tickets <- s.Completer.run(ctx, changes) }()
+		completerFirst := make(chan int, 1)
+		go func() { completerFirst <- s.Completer.run(ctx, changes) }()
 		first = s.Drain.work(ctx, changes)
-		return min(first, <-tickets)
+		return min(first, <-completerFirst)
 	})
 }
 

@@ -39,26 +39,29 @@ func (d *Drain) conclude(ctx context.Context, t *todo, outcomes map[string]error
 		}
 		return first, len(names)
 	}
-	if err := d.writer.acknowledge(ctx, t.image, names...); d.failed(ctx, t, "acknowledge", err) {
+	if err := d.writer.acknowledge(ctx, t.image, names...); d.mustRetry(ctx, t, "acknowledge", err) {
 		for _, j := range t.jobs {
 			again(j.at)
 		}
 		return first, len(names)
 	}
-	if t.letGo {
-		if err := d.writer.letGo(ctx, t.image); d.failed(ctx, t, "let go", err) {
-			again(t.letGoAt)
+	if t.keptForNothing {
+		if err := d.writer.letGo(ctx, t.image); d.mustRetry(ctx, t, "let go", err) {
+			again(t.keptAt)
 		}
 	}
-	now, err := d.writer.fail(ctx, t.image, failures, d.opt.MaxTries)
-	bad := d.failed(ctx, t, "count failures", err)
+	if len(failures) == 0 {
+		return first, len(names)
+	}
+	current, err := d.writer.fail(ctx, t.image, failures, d.opt.MaxTries)
+	bad := d.mustRetry(ctx, t, "count failures", err)
 	for _, j := range t.jobs {
 		switch {
 		case failures[j.name] == nil:
-		case bad, state.Pending(now, j.name):
+		case bad, state.Pending(current, j.name):
 			again(j.at)
-		case err == nil && now.Jobs[j.name].Failed != "":
-			d.parked(ctx, jobEntry(state.ReasonParked, now, j.name))
+		case err == nil && current.Jobs[j.name].Failed != "":
+			d.parked(ctx, jobEntry(state.ReasonParked, current, j.name))
 		}
 	}
 	return first, len(names)
@@ -70,9 +73,9 @@ func isDown(err error) bool {
 	return errors.Is(err, jobs.ErrSinkDown) && !errors.Is(err, jobs.ErrHeldBack) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled)
 }
 
-// failed reports whether a write must be retried. A write to an unreadable record isn't retried;
+// mustRetry reports whether a write must be retried. A write to an unreadable record isn't retried;
 // the sweep lists the record.
-func (d *Drain) failed(ctx context.Context, t *todo, what string, err error) bool {
+func (d *Drain) mustRetry(ctx context.Context, t *todo, what string, err error) bool {
 	if err == nil {
 		return false
 	}

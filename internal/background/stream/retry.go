@@ -20,14 +20,14 @@ func (d *Drain) Retry(ctx context.Context, t jobs.Ticket) error {
 	r, err := d.writer.table.Glance(ctx, t.PK)
 	switch {
 	case errors.Is(err, store.ErrCorrupt):
-		d.failed(ctx, &todo{image: &store.Record{PK: t.PK}}, "read a record whose jobs wait", err)
+		d.mustRetry(ctx, &todo{image: &store.Record{PK: t.PK}}, "read a record whose jobs wait", err)
 		return nil // another try can't help
 	case err != nil:
 		return fmt.Errorf("dynamo: retry: %w", err)
 	case r == nil || r.ID != t.Operation:
 		return nil
 	}
-	td := &todo{image: r, letGo: state.KeptForNothing(r)}
+	td := &todo{image: r, keptForNothing: state.KeptForNothing(r)}
 	for _, name := range slices.SortedFunc(maps.Keys(r.Jobs), byPosition) {
 		if state.Pending(r, name) {
 			td.jobs = append(td.jobs, jobRef{name: name})

@@ -15,18 +15,18 @@ import (
 
 // todo is the drain's work on one operation of a batch.
 type todo struct {
-	image    *store.Record    // the newest image in the batch
-	time     time.Time        // the time of the image, or of the record's removal
-	gone     bool             // the record is no longer in the table
-	jobs     []jobRef         // to be delivered
-	lost     []jobRef         // jobs of a deleted record that waited for people or for their time
-	letGo    bool             // the record is kept for jobs that were delivered before its finish
-	letGoAt  int              // index in the batch of the change that set letGo
-	later    []jobRef         // jobs with a time: their tickets deliver them
-	heldBack []jobRef         // jobs that wait for an earlier job of their group
-	again    bool             // a result: whether a stream record must be retried
-	first    int              // a result: the first such stream record, or none
-	down     map[string]error // by kind, why the sink accepts no job now
+	image          *store.Record    // the newest image in the batch
+	time           time.Time        // the time of the image, or of the record's removal
+	gone           bool             // the record is no longer in the table
+	jobs           []jobRef         // to be delivered
+	lost           []jobRef         // jobs of a deleted record that waited for people or for their time
+	keptForNothing bool             // the record is kept for jobs that were delivered before its finish
+	keptAt         int              // index in the batch of the change that set keptForNothing
+	later          []jobRef         // jobs with a time: their tickets deliver them
+	heldBack       []jobRef         // jobs that wait for an earlier job of their group
+	again          bool             // a result: whether a stream record must be retried
+	first          int              // a result: the first such stream record, or none
+	down           map[string]error // by kind, why the sink accepts no job now
 }
 
 // heldBackFrom returns the first stream record with a job that is held back.
@@ -71,9 +71,9 @@ func netted(changes []change) []*todo {
 	}
 	for _, t := range all {
 		t.jobs = slices.DeleteFunc(t.jobs, func(j jobRef) bool { return !state.Pending(t.image, j.name) })
-		t.letGo = t.letGo && !t.gone && state.KeptForNothing(t.image)
+		t.keptForNothing = t.keptForNothing && !t.gone && state.KeptForNothing(t.image)
 	}
-	return slices.DeleteFunc(all, func(t *todo) bool { return len(t.jobs)+len(t.lost) == 0 && !t.letGo })
+	return slices.DeleteFunc(all, func(t *todo) bool { return len(t.jobs)+len(t.lost) == 0 && !t.keptForNothing })
 }
 
 func (t *todo) add(c *change) {
@@ -86,7 +86,7 @@ func (t *todo) add(c *change) {
 	// A holder's write raises ver. An acknowledgement doesn't raise ver: the acknowledgement of the
 	// last job lets the record go.
 	if state.KeptForNothing(c.new) && (before == nil || before.Ver != c.new.Ver) {
-		t.letGo, t.letGoAt = true, c.at
+		t.keptForNothing, t.keptAt = true, c.at
 	}
 	t.image, t.time, t.gone = c.new, c.time, false
 }

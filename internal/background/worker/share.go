@@ -70,11 +70,11 @@ func (s *share) turn(ctx context.Context, fn func(context.Context) (progress, le
 		gets = eased.get(s)
 	}
 	began := time.Now()
-	mine, cancel := context.WithTimeout(ctx, gets)
+	limited, cancel := context.WithTimeout(ctx, gets)
 	defer cancel()
-	progress, left := fn(mine)
+	progress, left := fn(limited)
 	switch {
-	case mine.Err() == nil || progress:
+	case limited.Err() == nil || progress:
 		s.set(min(2*had, s.full))
 		eased.note(s, false)
 	case time.Since(began) < gets-gets/10: // another limit ended ctx before the share did

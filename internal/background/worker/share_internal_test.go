@@ -350,7 +350,7 @@ type noQueue struct{ completer.QueueAPI }
 func TestTicketsAreAtEase(t *testing.T) {
 	t.Parallel()
 	asked := &askedFor{}
-	w := &Worker{tickets: completer.New(oneRecord{}, completer.NewQueue(noQueue{}, "url"), asked)}
+	w := &Worker{handler: completer.New(oneRecord{}, completer.NewQueue(noQueue{}, "url"), asked)}
 	body := `{"Records":[{"messageId":"1","eventSource":"aws:sqs","body":"{\"pk\":\"v1##k\",\"id\":\"i\",\"due_ms\":1}"}]}`
 	if out, err := w.Invoke(t.Context(), []byte(body)); err != nil || asked.ctx == nil || easeOf(asked.ctx) == nil {
 		t.Errorf("answered %s, %v, with the context %v", out, err, asked.ctx)

@@ -22,7 +22,7 @@ import (
 // Worker is a background function. It is safe for concurrent use.
 type Worker struct {
 	feed    stream.Both
-	tickets *completer.Handler
+	handler *completer.Handler
 	sweep   *stream.Sweep
 	waiting *stream.Waiting
 	opt     Options
@@ -116,7 +116,7 @@ func New(api API, store *dynamo.Store, queue *completer.Queue, optFns ...func(*O
 		o.LeaveToSweep, o.Grace, o.Logger, o.Hooks = true, opt.Grace, opt.Logger, opt.Hooks
 		apply(opt.Completer, o)
 	})}
-	w.tickets = completer.New(store, queue, opt.Functions, func(o *completer.Options) {
+	w.handler = completer.New(store, queue, opt.Functions, func(o *completer.Options) {
 		o.Jobs, o.Listed, o.Concurrency, o.Grace, o.Logger, o.Resumed = drain.Retry, listed(store), resumes, opt.Grace, opt.Logger, tried(&opt)
 		apply(opt.Tickets, o)
 	})
@@ -166,7 +166,7 @@ func (w *Worker) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 		defer cancel()
 		return w.feed.Invoke(ctx, payload)
 	case sourceQueue:
-		return w.tickets.Invoke(atEase(ctx), payload)
+		return w.handler.Invoke(atEase(ctx), payload)
 	case sourceSchedule:
 		return w.runSweep(ctx)
 	case sourceCount:
