@@ -22,7 +22,7 @@ import (
 
 const (
 	member = "samekey"
-	// limit is the largest envelope; tickets need less.
+	// limit is the size of the largest envelope in bytes; tickets need less.
 	limit = 4 << 10
 )
 

@@ -46,7 +46,7 @@ func OutcomeOf(err error) Outcome {
 	case errors.Is(err, idem.ErrCorrupt):
 		return Outcome{Kind: Unreadable, Error: redact.Error(err)} // another try can't help
 	case errors.Is(err, idem.ErrUnavailable), errors.Is(err, store.ErrUnknown), errors.Is(err, idem.ErrConflict):
-		return Outcome{Kind: Failed, Error: redact.Error(err)} // this includes a failed write to mark the record as stuck
+		return Outcome{Kind: Failed, Error: redact.Error(err)} // also if the record could not be marked as stuck
 	case errors.Is(err, idem.ErrStuck):
 		return Outcome{Kind: Stuck, Error: redact.Error(err)}
 	case errors.Is(err, idem.ErrInFlight):

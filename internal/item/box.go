@@ -45,7 +45,7 @@ func (s *Seal) Key() *seal.Key {
 	return s.key
 }
 
-// Kinds of sealed parts. Each part is bound to its kind, so kinds never change.
+// Kinds of sealed parts. Each part is bound to its kind, so the kinds' values never change.
 const (
 	kindScope   = "scope"
 	kindRequest = "request"
@@ -64,7 +64,7 @@ type Box struct {
 	whose  [6]string
 }
 
-// NewBox returns the box of r with key; nil without a key. r's scope must be open.
+// NewBox returns the box of r with key; nil if key is nil. r's scope must be open.
 func NewBox(key *seal.Key, r *store.Record) *Box {
 	if key == nil {
 		return nil

@@ -57,7 +57,8 @@ func (d *Decoder) sealedPart(it Map) []byte {
 	return notNil(b.Value)
 }
 
-// notNil returns an empty slice for nil: an empty part is corrupt, and nil means no part.
+// notNil returns an empty slice for nil. A nil part would count as absent; an empty part is
+// corrupt.
 func notNil(b []byte) []byte {
 	if b == nil {
 		return []byte{}
@@ -104,7 +105,7 @@ func Unseal(ctx context.Context, sealer *seal.Sealer, r *store.Record, known ...
 	return nil
 }
 
-// Opened returns s with the data key.
+// Opened returns s with the opened data key.
 func (s *Seal) Opened(ctx context.Context, sealer *seal.Sealer) (*Seal, error) {
 	if s.key != nil {
 		open := *s
@@ -178,8 +179,8 @@ func (c *closed) into(r *store.Record, key *seal.Key) error {
 	return nil
 }
 
-// Args returns the args of a job of r, whose contents may be closed. Errors are those
-// of [Unseal].
+// Args returns the args of a job of r, even if r's contents are closed. Errors are those of
+// [Unseal].
 func (t Table) Args(ctx context.Context, r *store.Record, name string) ([]byte, error) {
 	job := r.Jobs[name]
 	s := SealOf(r)

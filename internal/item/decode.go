@@ -26,7 +26,7 @@ const (
 
 // Decode reads an item, and leaves sealed contents closed: [Unseal] opens them. Decode never
 // guesses, since a wrong guess could run a request again: an item is corrupt if a required
-// attribute is missing, or if any attribute has another type.
+// attribute is missing, or if any attribute has the wrong type.
 func Decode(it Map) (*store.Record, error) { return decode(Decoder{It: it}) }
 
 // Glance is Decode without the bodies of answer and request, for readers of many items:
@@ -48,7 +48,7 @@ func Read(it Map) (*store.Record, error) {
 }
 
 func decode(d Decoder) (*store.Record, error) {
-	whole := new(struct { // in one block
+	whole := new(struct { // in one allocation
 		record  store.Record
 		decoder Decoder
 		room    room

@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// level is the level at which the time to save one more byte costs as much as storing that byte.
-// The figures are in docs/inside/decisions/0072-deflate.md.
+// Above level, the time to save a byte costs more than storing the byte. The figures are in
+// docs/inside/decisions/0072-deflate.md.
 const level = 7
 
 // A writer holds about 800 KB, a reader about 40 KB. The garbage collector empties the

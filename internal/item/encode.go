@@ -65,7 +65,7 @@ func (v *Values) Placeholder(name string) string {
 	return v.Text.String()[begin:]
 }
 
-// Map returns the map it as a value of an item.
+// Map returns a map as a value of an item.
 func (v *Values) Map(it Map) Value {
 	m := next(v.m[:], &v.mm)
 	m.Value = it
@@ -79,8 +79,8 @@ func (v *Values) Bin(b []byte) Value {
 	return m
 }
 
-// Hash returns a hash as a value of an item. If s is lower-case hex, the value is the
-// bytes of the hash, in half the space. Otherwise it is s itself.
+// Hash returns a hash as a value of an item. If s is lower-case hex, the value is the hash's bytes,
+// which need half the space. Otherwise the value is s itself.
 func (v *Values) Hash(s string) Value {
 	n := len(s) / 2
 	if n == 0 || len(s)%2 != 0 {
@@ -141,9 +141,9 @@ func (v *Values) Millis(t time.Time) Value {
 	return v.Num(t.UnixMilli())
 }
 
-// Encode makes the item of a new record. body is the result of encodeBody for the response; nil
-// without a response. The map is made without spare room, because the SDK's iteration visits spare
-// room too.
+// Encode makes the item of a new record. body is the result of encodeBody for the response; nil if
+// there is no response. The map is made without spare room, because the SDK's iteration visits
+// spare room too.
 func (v *Values) Encode(r *store.Record, body Value) Map {
 	var values [len(Fields)]Value
 	room := 0

@@ -71,8 +71,8 @@ func FaultOf(err error) store.Fault {
 	return outcomeOf(err).fault
 }
 
-// Passes returns ErrConflict, or ErrUnknown for throttling, if the reason of a cancelled
-// transaction is temporary. For any other reason it returns nil.
+// Passes returns an error for a temporary reason of a cancelled transaction: ErrUnknown for
+// throttling, otherwise ErrConflict. For any other reason it returns nil.
 func Passes(reason string) error {
 	if o, _ := outcomes(reason); o.fault == store.Throttled || errors.Is(o.write, store.ErrConflict) {
 		return o.write

@@ -11,7 +11,7 @@ import (
 	"github.com/samekey/samekey/internal/trace"
 )
 
-// The attributes of a record, one item for each key. docs/operate/item.md explains them.
+// The attributes of a record; docs/operate/item.md explains them.
 const (
 	AttrPK       = "pk"
 	AttrVersion  = "v"
@@ -60,8 +60,7 @@ const (
 	AttrSeal     = "seal"
 )
 
-// Field is an attribute of a record. Encoding, decoding and updates use the table of
-// fields.
+// Field is an attribute of a record. Encoding, decoding and updates use the table [Fields].
 type Field struct {
 	Name string
 
@@ -82,7 +81,7 @@ type Field struct {
 	Sealed      bool     // the value has contents, which are binary if sealed
 	Hidden      bool     // lists of records don't read it ([Listed])
 	Kind        string   // the types of its value: S, N, B, L, M or BOOL
-	Parts       []string // the parts that lists read
+	Parts       []string // the parts that are read for lists
 	Path        string   // the placeholder in expressions, if the name is a reserved word
 }
 
@@ -251,7 +250,7 @@ var Fields = [...]Field{ // only literals, which need no work at a cold start
 		encode: func(v *Values, r *store.Record) Value { return v.optionalText(r.Trace.String()) },
 		decode: func(d *Decoder, r *store.Record) { r.Trace = trace.Parse(d.Text(AttrTrace, false)) },
 	},
-	// The index waiting lists the items that have the next three fields.
+	// Items with the next three fields are in the index of what waits for people.
 	{Name: AttrWait, Kind: "S", Hidden: true, encode: func(v *Values, r *store.Record) Value {
 		return v.waiting(r, func(w state.Wait) Value { return v.Str(WaitKey(w.Reason, r.PK)) })
 	}},
@@ -341,7 +340,7 @@ func (f *Field) Stays(prev, next *store.Record) bool {
 	return true
 }
 
-// Listed returns the paths that lists of records read.
+// Listed returns the paths that are read for lists of records.
 func Listed() (paths []string) {
 	for i := range Fields {
 		f := &Fields[i]
@@ -357,7 +356,7 @@ func Listed() (paths []string) {
 	return paths
 }
 
-// unless returns nil if absent, and otherwise make(from).
+// unless returns make(from), or nil if absent is true.
 func unless[T any](absent bool, from T, make func(T) Value) Value {
 	if absent {
 		return nil
@@ -379,7 +378,7 @@ func (v *Values) scope(r *store.Record) Value {
 	return v.Str(r.Scope)
 }
 
-// waiting returns make's value for the wait of r; nil if r doesn't wait.
+// waiting returns make(w) for the wait w of r; nil if r doesn't wait.
 func (v *Values) waiting(r *store.Record, make func(state.Wait) Value) Value {
 	w := state.WaitOf(r)
 	return unless(w.Reason == state.NoReason, w, make)

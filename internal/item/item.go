@@ -38,7 +38,7 @@ type Access interface {
 type Table struct {
 	Access Access
 	Name   string       // or its ARN
-	Seal   *seal.Sealer // opens sealed contents; without it they stay closed
+	Seal   *seal.Sealer // opens sealed contents; nil: they stay closed
 }
 
 // Load reads a record, and leaves its contents closed. It returns nil if there is no

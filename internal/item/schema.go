@@ -86,7 +86,7 @@ const (
 	waitTries  = "t" // N, of a job
 )
 
-// AttrAbout is the attribute of a finding that names the unreadable item.
+// AttrAbout is a finding's attribute with the key of the item that the finding is about.
 const AttrAbout = "about" // S
 
 // phaseIntent is the third part of a phase that has only begun. Programs that don't know this mark

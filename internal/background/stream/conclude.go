@@ -10,8 +10,8 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// conclude writes the results of an operation. It returns the first record that must be retried,
-// and how many jobs were delivered.
+// conclude writes the outcomes of t's deliveries into the record. It returns the first record that
+// must be retried, and how many jobs were delivered.
 func (d *Drain) conclude(ctx context.Context, t *todo, outcomes map[string]error) (first, delivered int) {
 	first = t.heldBackFrom()
 	again := func(at int) { first = min(first, at) }
@@ -67,8 +67,8 @@ func (d *Drain) conclude(ctx context.Context, t *todo, outcomes map[string]error
 	return first, len(names)
 }
 
-// isDown reports whether err shows that a sink was called and accepts no job. It returns false if
-// the time was up, or if the sink was not called.
+// isDown reports whether err shows that a sink was called and accepts no job. If ctx ended or the
+// sink was not called, isDown returns false.
 func isDown(err error) bool {
 	return errors.Is(err, jobs.ErrSinkDown) && !errors.Is(err, jobs.ErrHeldBack) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled)
 }

@@ -16,15 +16,15 @@ import (
 )
 
 // A cursor is the progress of a sweep's pass over the whole table. If a run is out of time, the
-// next run continues from the cursor. A cursor is stored as an item without the attribute st, so no
-// reader takes it for a record.
+// next run continues from the cursor. The cursor is stored as an item without the attribute st, so
+// no reader takes it for a record.
 type cursor struct {
 	ver    int64     // counts its writes
 	began  time.Time // start of the pass under way; zero between two passes
-	passed time.Time // end of the last whole pass; zero before the first
-	busy   time.Time // when the run at work ends at the latest; zero: no run, or unknown
-	last   tally     // what the last whole pass has found
-	at     []place   // the places of the pass under way, by segment
+	passed time.Time // end of the last complete pass; zero before the first
+	busy   time.Time // latest end of the run at work; zero if unknown, or if no run is at work
+	last   tally     // what the last complete pass found
+	at     []place   // the place in each segment, in the pass under way
 	again  []failure // records for the next run to try
 }
 
@@ -36,8 +36,8 @@ type place struct {
 	done  bool
 }
 
-// begin begins a pass if no pass is under way. If the number of segments has changed, the pass
-// starts again.
+// begin starts a pass unless one is under way. If the number of segments has changed, begin starts
+// the pass again.
 func (c *cursor) begin(segments int, now time.Time) {
 	if c.began.IsZero() {
 		c.began = now.Truncate(time.Millisecond)
@@ -58,7 +58,7 @@ func (c *cursor) whole() bool {
 	return len(c.at) > 0
 }
 
-// coverage returns the share of the segments that the pass under way has seen.
+// coverage returns the share of the segments that the pass under way has finished.
 func (c *cursor) coverage() float64 {
 	done := 0
 	for _, p := range c.at {
@@ -69,8 +69,8 @@ func (c *cursor) coverage() float64 {
 	return float64(done) / float64(max(len(c.at), 1))
 }
 
-// found returns what the pass has found so far. While the pass is under way, each count is at least
-// that of the last pass.
+// found returns what the pass has found so far. While the pass is under way, no count is below the
+// last pass's count.
 func (c *cursor) found() tally {
 	var sum tally
 	for _, p := range c.at {
@@ -94,8 +94,8 @@ func (c *cursor) next(now time.Time) cursor {
 	return n
 }
 
-// join merges the progress that another sweep has stored meanwhile. If theirs is about another
-// pass, the other sweep has ended this pass: join then replaces c with theirs and returns false.
+// join merges theirs, another sweep's stored progress, into c. If the other sweep has ended c's
+// pass, join replaces c with theirs and returns false.
 func (c *cursor) join(theirs cursor) bool {
 	if !theirs.began.Equal(c.began) || len(theirs.at) != len(c.at) {
 		*c = theirs
@@ -108,7 +108,7 @@ func (c *cursor) join(theirs cursor) bool {
 	return true
 }
 
-// further returns the later of two places in a segment; b if they are equal.
+// further returns the later of two places in a segment.
 func further(a, b place) place {
 	if a.done || !b.done && a.seen > b.seen {
 		return a
@@ -116,7 +116,7 @@ func further(a, b place) place {
 	return b
 }
 
-// overdue reports whether the last complete pass ended longer ago than within.
+// overdue reports whether the time since the last complete pass exceeds within.
 func (c *cursor) overdue(now time.Time, within time.Duration) bool {
 	since := c.passed
 	if since.IsZero() {
@@ -135,7 +135,7 @@ type pass struct {
 	fresh bool // no pass was under way before
 
 	mu      sync.Mutex       // guards the fields below and the cursor
-	tried   map[string]int64 // records tried in this run, by partition key: the number of earlier failed runs
+	tried   map[string]int64 // partition keys of the records tried in this run; value: number of earlier failed runs
 	unsaved int              // pages
 	lost    bool             // another sweep has ended the pass
 	err     error
@@ -169,7 +169,7 @@ func (p *pass) moved(ctx context.Context, segment int, to place) bool {
 	return !p.lost
 }
 
-// save stores the places, merged with those that another sweep has stored meanwhile.
+// save stores the places. If another sweep has stored places meanwhile, save merges both.
 func (p *pass) save(ctx context.Context) {
 	p.unsaved = 0
 	if p.table == nil || p.lost {
@@ -202,7 +202,7 @@ const (
 	cursorBegan  = "began_ms"   // N  0 = no pass is under way
 	cursorPassed = "passed_ms"  // N  0 = never
 	cursorBusy   = "busy_ms"    // N  0 = no run is at work
-	cursorLast   = "last_found" // L  a tally of the last whole pass
+	cursorLast   = "last_found" // L  a tally of the last complete pass
 	cursorOpen   = "open_ms"    // N  the claim time of the oldest open operation
 	cursorAt     = "segs"       // L
 	cursorAgain  = "again"      // L
@@ -227,8 +227,8 @@ func getCursor(ctx context.Context, table item.Table, name string) (cursor, erro
 	return cursorOf(out.Item), nil
 }
 
-// putCursor replaces the stored cursor by c if the stored version is the one before c's. Otherwise
-// putCursor returns the stored cursor and changes nothing.
+// putCursor stores c if the stored cursor has the version before c's. Otherwise putCursor changes
+// nothing and returns the stored cursor.
 func putCursor(ctx context.Context, table item.Table, name string, c cursor) (held *cursor, err error) {
 	var v item.Values
 	at := make([]item.Value, len(c.at))
@@ -239,8 +239,7 @@ func putCursor(ctx context.Context, table item.Table, name string, c cursor) (he
 	for i, f := range c.again {
 		again[i] = &types.AttributeValueMemberM{Value: item.Map{failurePK: v.Str(f.pk), failureRuns: v.Num(f.runs)}}
 	}
-	// If two sweeps run at once, the second merges its places with the places of the first, instead
-	// of resetting segments that are done.
+	// If two sweeps run at once, neither resets segments that the other has finished.
 	condition := "ver = :prev"
 	if c.ver == 1 {
 		condition += " OR attribute_not_exists(ver)"
@@ -268,8 +267,7 @@ func putCursor(ctx context.Context, table item.Table, name string, c cursor) (he
 	return nil, nil
 }
 
-// cursorOf reads a cursor. An unreadable cursor starts a new pass, which only costs the time to
-// read the segments again.
+// cursorOf reads a cursor. If the cursor is unreadable, a new pass begins.
 func cursorOf(it item.Map) cursor {
 	d := item.Decoder{It: it}
 	c := cursor{ver: d.Number(item.AttrVer, false), began: d.Milli(cursorBegan, false), passed: d.Milli(cursorPassed, false), busy: d.Milli(cursorBusy, false)}

@@ -10,14 +10,13 @@ import (
 )
 
 const (
-	// delayTime is how long the queuing of tickets may take, however long the batch
-	// has taken.
+	// delayTime is the time for queuing tickets, even if the batch's time is up.
 	delayTime = 5 * time.Second
 )
 
-// delay queues a ticket for each operation that must be retried, and a ticket for each time that
-// jobs wait for. It returns the first stream record that must be retried. Only stream records of
-// deleted records are retried, since nothing else has the jobs of a deleted record.
+// delay queues tickets: one for each operation that must be retried, and one for each due time of
+// jobs with a time. If a record is deleted, its jobs are only in the stream: delay returns the
+// first stream record that must be retried for this reason.
 func (d *Drain) delay(ctx context.Context, todos []*todo) (first int) {
 	first = none
 	var tickets, timed []jobs.Ticket

@@ -60,9 +60,8 @@ func (d *Drain) deliver(ctx context.Context, all []delivery) map[*todo]map[strin
 	return outcomes
 }
 
-// traced begins a span for each delivery, and returns the function ends, which ends the span of
-// delivery i. The sink gets the context of the batch, since the sink delivers many jobs in one
-// call.
+// traced begins a span for each delivery. The returned function ends the span of delivery i. The
+// sink gets the batch's context, not a span's, since one call delivers many jobs.
 func (d *Drain) traced(ctx context.Context, all []delivery) (ends func(i int, err error)) {
 	if d.opt.Tracer == nil {
 		return func(int, error) {}
@@ -97,7 +96,7 @@ func (d *Drain) undelivered(ctx context.Context, j delivery, err error) {
 	}
 }
 
-// withReserve ends the context early: a tenth of the time, but at least a second, is left for
+// withReserve ends the context early. It leaves a tenth of the time, but at least a second, for
 // acknowledgements. A job that isn't acknowledged is delivered again.
 func withReserve(ctx context.Context) (context.Context, context.CancelFunc) {
 	deadline, ok := ctx.Deadline()

@@ -1,5 +1,4 @@
-// Package stream has the functions that work in the background on the table of
-// package dynamo:
+// Package stream does the background work on the table of package dynamo:
 //
 //   - [Drain] reads the table's stream and delivers staged jobs;
 //   - [Completer] reads the same stream and hands abandoned operations to a queue;
@@ -14,11 +13,10 @@
 // # Guarantees
 //
 // A job is delivered at least once, under the same id each time. The job stays in its record, and
-// the record is kept, until the delivery is acknowledged. The condition of a write about a job
-// names the operation that staged the job, so the write never changes the record of a later
-// operation under the same key. The write doesn't raise the record's version, so the attempt that
-// holds the record isn't disturbed.
+// the record is kept, until the delivery is acknowledged. A write about a job requires that the
+// record still belongs to the operation that staged the job. So the write never changes the record
+// of a later operation under the same key. The write doesn't raise the record's version, so the
+// attempt that holds the record isn't disturbed.
 //
-// Each function may run late, twice or at the same time as another instance of
-// itself.
+// Drain, completer and sweep may run late, twice or concurrently.
 package stream

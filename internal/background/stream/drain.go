@@ -15,20 +15,19 @@ import (
 	"github.com/samekey/samekey/internal/trace"
 )
 
-// Drain.work handles a batch by these calls, in order: recheck, holdBack, run, delay. run calls
-// begin, open, deliver and conclude.
+// Drain.work calls recheck, holdBack, run and delay, in this order. run calls begin, open, deliver
+// and conclude.
 
-// Drain delivers staged jobs as their commits appear in the table's stream, and
-// acknowledges delivered jobs: one update for each operation, however many jobs it
-// has. A Drain is safe for concurrent use, and may run twice, late or never: a job
-// stays in its record until it is acknowledged.
+// Drain delivers staged jobs as their commits appear in the table's stream. It acknowledges all
+// delivered jobs of an operation by one update. A Drain is safe for concurrent use, and may run
+// twice, late or never: a job stays in its record until the job is acknowledged.
 //
 // Delivery is at least once, in the order of the stream, under stable ids. A job whose delivery
 // fails holds up its batch: the report names the first failed record ([Drain.Handle]), and Lambda
 // delivers the batch again from that record on. A job is parked after [DrainOptions.MaxTries]
 // failures that count against the job; the jobs after it are then delivered. Failures of the whole
-// sink ([jobs.ErrSinkDown]) don't park jobs. With [DrainOptions.Delayed] a failed job holds up only
-// the following jobs of its operation.
+// sink ([jobs.ErrSinkDown]) don't park jobs. If [DrainOptions.Delayed] is set, a failed job holds
+// up only the following jobs of its operation.
 //
 // The stream must have old and new images. The function's event source mapping must start at
 // TRIM_HORIZON and have ReportBatchItemFailures and at least MaxTries retries.
@@ -47,22 +46,22 @@ type DrainOptions struct {
 	// Concurrency is how many records are acknowledged at once. Default: 8.
 	Concurrency int
 	// Delayed gets a ticket for each operation with a job that could not be delivered, and the
-	// batch goes on. When the ticket is due, [Drain.Retry] delivers the jobs in the record. The
-	// sweep handles an operation whose ticket can't be queued. nil: the batch is retried from the
-	// failed record on.
+	// batch goes on. When the ticket is due, [Drain.Retry] delivers the jobs in the record. If the
+	// ticket can't be queued, the sweep handles the operation. If Delayed is nil, the batch is
+	// retried from the failed record on.
 	//
-	// A job with a time ([store.Job].At) gets a ticket for that time. If Delayed is nil, a sweep
-	// delivers the job.
+	// For a job with a time ([store.Job].At), Delayed gets a ticket that is due at that time. If
+	// Delayed is nil, a sweep delivers the job.
 	//
-	// The jobs of an operation keep their order. If a Group has jobs of several operations, a
-	// failed job doesn't hold up the jobs of other operations.
+	// The jobs of an operation keep their order. A failed job doesn't hold up the jobs of other
+	// operations, even if they have the same Group.
 	Delayed TicketQueue
 	// Logger gets warnings and errors, never a job's Args. Default: slog.Default().
 	Logger *slog.Logger
 	// Hooks are called as the drain works, for metrics.
 	Hooks Hooks
-	// Tracer makes a span of each delivery, in the trace of the phase that staged the
-	// job. Default: none.
+	// Tracer makes a span for each delivery, in the trace of the phase that staged the job.
+	// Default: none.
 	Tracer trace.Tracer
 }
 
@@ -84,7 +83,7 @@ func NewDrain(store *dynamo.Store, sink jobs.Sink, optFns ...func(*DrainOptions)
 	return d
 }
 
-// Handle works on a batch of the stream. The report names the first record that must be retried;
+// Handle processes a batch of the stream. The report names the first record that must be retried;
 // the error is always nil.
 func (d *Drain) Handle(ctx context.Context, ev events.DynamoDBEvent) (events.DynamoDBEventResponse, error) {
 	return d.handle(ctx, batchOf(ev))
@@ -100,7 +99,7 @@ func (d *Drain) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	return invokeStream(ctx, payload, d.handle)
 }
 
-// work works on the changes of a batch. It returns the first stream record that must be retried.
+// work processes the changes of a batch. It returns the first stream record that must be retried.
 func (d *Drain) work(ctx context.Context, changes []change) (first int) {
 	todos := netted(changes)
 	for _, t := range todos {
@@ -118,7 +117,7 @@ func (d *Drain) work(ctx context.Context, changes []change) (first int) {
 	return d.delay(ctx, todos)
 }
 
-// inParallel calls fn for each of todos, for [DrainOptions.Concurrency] of them at once.
+// inParallel calls fn for each todo, for [DrainOptions.Concurrency] of them at once.
 func (d *Drain) inParallel(todos []*todo, fn func(*todo)) {
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, d.opt.Concurrency)
@@ -132,11 +131,11 @@ func (d *Drain) inParallel(todos []*todo, fn func(*todo)) {
 	wg.Wait()
 }
 
-// none is an index beyond every batch: no record must be retried.
+// none means that no record must be retried: it is an index beyond every batch.
 const none = int(^uint(0) >> 1)
 
-// run works on todos. It returns the first stream record that must be retried, and how many jobs
-// were delivered.
+// run delivers the jobs of todos and acknowledges them. It returns the first stream record that
+// must be retried, and how many jobs were delivered.
 func (d *Drain) run(ctx context.Context, todos []*todo) (first, delivered int) {
 	for _, t := range todos {
 		t.ready(time.Now())

@@ -8,8 +8,8 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// Entry is a line of the list for operators. It holds no key, no body and no data of
-// the caller.
+// Entry is a line of the list for operators. It has no idempotency key, no body and no caller's
+// data.
 type Entry struct {
 	Reason state.Reason `json:"reason"`
 	PK     string       `json:"pk"`     // identifies the record for [Redrive] and for the engine's Settle
@@ -21,7 +21,7 @@ type Entry struct {
 
 	Route   string    `json:"route,omitempty"`
 	Phase   string    `json:"phase,omitempty"` // the recovery point
-	Tries   int       `json:"tries,omitempty"` // tries of the completer; for a job, its failed deliveries
+	Tries   int       `json:"tries,omitempty"` // the completer's tries; for a job: its failed deliveries
 	LastErr string    `json:"last_err,omitempty"`
 	Created time.Time `json:"created,omitzero"`
 	Run     time.Time `json:"run,omitzero"`   // when the last attempt began

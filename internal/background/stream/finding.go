@@ -23,22 +23,22 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// finding is an entry in the index of what waits for people, for an item whose own state makes no
-// entry: the item is unreadable, or nobody continues its operation or its jobs. A finding is a
-// separate item without the attribute st, so no reader takes it for a record.
+// finding is an entry in the index of what waits for people, about an item that makes no entry
+// itself. Either the item is unreadable, or nobody continues its operation or delivers its jobs. A
+// finding is a separate item without the attribute st, so no reader takes it for a record.
 type finding struct {
 	pk     string // the item's key; if the finding is about several items, the key of one
 	key    string // the finding's key; "" means findingPK(pk)
 	kind   string // the kind of the jobs that wait for a sink; "" otherwise
 	why    error
-	reason state.Reason // state.ReasonUnreadable, or state.ReasonBlocked if nobody continues; "" if not listed yet
+	reason state.Reason // state.ReasonUnreadable or state.ReasonBlocked; "" if not listed yet
 	since  time.Time    // the start of the wait, as it was read
 	ends   time.Time    // the finding's expiry, as it was read
 }
 
-// findingLife is how long a finding lasts after the last sweep or drain that saw its item. A
-// message that was no ticket is gone from its queue, and no sweep sees it. So the finding about
-// such a message lasts for ticketLife, or until somebody dismisses it.
+// findingLife is how long a finding lasts after the last sweep or drain that saw its item. No sweep
+// sees a message that was no ticket, since the message is gone from its queue. The finding about
+// such a message lasts for ticketLife, or until somebody dismisses the message.
 const (
 	findingLife = 7 * 24 * time.Hour
 	ticketLife  = 24 * time.Hour
@@ -75,10 +75,8 @@ func findingOf(it item.Map) (f finding, ok bool) {
 	return f, d.Err == nil && f.pk != ""
 }
 
-// Refer puts an operation that nobody continues on the list of what waits for people. The option
-// Listed of package internal/background/completer uses Refer. So does a person's decision about an
-// operation that needs its queue message again. The sweep takes the operation off the list once
-// somebody continues it.
+// Refer lists an operation as waiting for people, because nobody continues it. Once somebody
+// continues the operation, the sweep takes it off the list.
 func Refer(ctx context.Context, table *dynamo.Store, t jobs.Ticket, why error) error {
 	reason := state.ReasonBlocked
 	if t.Operation == "" {
@@ -87,9 +85,9 @@ func Refer(ctx context.Context, table *dynamo.Store, t jobs.Ticket, why error) e
 	return jobWriter{table.Table()}.list(ctx, finding{pk: t.PK, why: why, reason: reason}, time.Now())
 }
 
-// Listed returns the findings about a record, its namespace and the kinds of its jobs, as entries
-// of the list of what waits for people. It leaves out the entry that the record itself has. Listed
-// uses only r.PK and r.Jobs. It makes two reads, and one more read for each kind.
+// Listed returns the listed findings about r, its namespace and the kinds of its jobs, as entries.
+// It leaves out the entry that r itself has. Listed uses only r.PK and r.Jobs. It makes two reads,
+// and one more read for each kind.
 func Listed(ctx context.Context, table *dynamo.Store, r *store.Record) (all []Entry, _ error) {
 	keys := []string{findingPK(r.PK), namespacePK(state.Namespace(r.PK))}
 	for _, name := range slices.SortedFunc(maps.Keys(r.Jobs), byPosition) {
@@ -109,12 +107,11 @@ func Listed(ctx context.Context, table *dynamo.Store, r *store.Record) (all []En
 	return all, nil
 }
 
-// listed reports whether the finding is on the list. TTL deletes late, so an expired finding
-// doesn't count.
+// listed reports whether the finding is on the list and has not expired: TTL deletes late.
 func (f finding) listed(now time.Time) bool { return f.reason != "" && f.ends.After(now) }
 
-// Dismiss removes a message that was no ticket from the list of what waits for people. pk is the PK
-// of the message's entry. Dismiss returns false if the list has no such entry.
+// Dismiss removes the entry of a message that was no ticket. The entry's PK is pk. Dismiss returns
+// false if the list of what waits for people has no such entry.
 func Dismiss(ctx context.Context, table *dynamo.Store, pk string) (bool, error) {
 	w := jobWriter{table.Table()}
 	it, err := w.found(ctx, findingPK(pk))
@@ -136,7 +133,7 @@ func (w jobWriter) found(ctx context.Context, pk string) (item.Map, error) {
 	return out.Item, nil
 }
 
-// list writes the finding about an item, or renews it.
+// list writes or renews a finding.
 func (w jobWriter) list(ctx context.Context, f finding, now time.Time) error {
 	if f.pk == "" {
 		return nil
@@ -163,9 +160,9 @@ func (w jobWriter) list(ctx context.Context, f finding, now time.Time) error {
 	return nil
 }
 
-// suspect lists jobs of a kind if their sink has accepted no job of the kind for the time patience.
-// The first failure is stored, but not listed. If no failure follows within the time memory, the
-// next failure is a first failure again.
+// suspect stores the first failure of a kind's sink. It lists the kind once the sink has accepted
+// no job of the kind for the time patience. If no failure follows within the time memory, the next
+// failure is a first failure again.
 func (w jobWriter) suspect(ctx context.Context, f finding, now time.Time, memory time.Duration) error {
 	it, err := w.found(ctx, f.key)
 	if err != nil {
@@ -186,7 +183,7 @@ func (w jobWriter) suspect(ctx context.Context, f finding, now time.Time, memory
 	_, err = w.table.Access.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: &w.table.Name,
 		Key:       item.Key(f.key),
-		// If another sweep has listed the kind since, that entry stays.
+		// If another sweep has listed the kind meanwhile, that entry stays.
 		ConditionExpression: aws.String("attribute_not_exists(" + item.AttrWait + ") OR " + item.AttrExpires + " < :now"),
 		UpdateExpression: aws.String("SET v = :v, " + item.AttrAbout + " = :about, " + item.AttrSince + " = :since, " +
 			item.AttrExpires + " = :end REMOVE " + item.AttrWait),
@@ -200,8 +197,8 @@ func (w jobWriter) suspect(ctx context.Context, f finding, now time.Time, memory
 	return nil
 }
 
-// review reads the item of a finding. If the item is gone, or is readable and doesn't
-// wait, the finding leaves the index, and TTL deletes it.
+// review reads the item of a finding. If the finding no longer holds, review takes it off the list,
+// and TTL deletes it.
 func (w jobWriter) review(ctx context.Context, f finding, now time.Time, grace time.Duration) error {
 	it, err := w.found(ctx, f.pk)
 	if err != nil {
@@ -233,10 +230,10 @@ func (w jobWriter) strikeOff(ctx context.Context, f finding, now time.Time) erro
 	return nil
 }
 
-// lasts reports whether a finding still holds: nobody has continued its operation or delivered its
-// jobs. A finding about a kind holds while r has waiting jobs of that kind; for other records, the
-// next sweep lists the kind again. An operation without a stored request waits for its client or a
-// message. Once the client or a message has arrived, r's last attempt is later than the finding.
+// lasts reports whether the finding about r still holds: nobody has continued r's operation or
+// delivered its jobs. A finding about a kind holds while r has waiting jobs of that kind; for other
+// records, the next sweep lists the kind again. If r has no stored request, the finding holds until
+// the client or a message begins another attempt.
 func (f finding) lasts(r *store.Record, now time.Time, grace time.Duration) bool {
 	for name, j := range r.Jobs {
 		if (f.kind == "" || f.kind == j.Kind) && state.Pending(r, name) && !state.Later(j, now) {

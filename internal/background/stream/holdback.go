@@ -16,7 +16,7 @@ import (
 // ticket of the earlier job delivers the removed jobs too.
 func (d *Drain) holdBack(ctx context.Context, t *todo) {
 	load := sync.OnceValues(func() (*store.Record, error) {
-		// The image may have jobs that were acknowledged since.
+		// The image may have jobs that were acknowledged later.
 		now, err := d.writer.table.Glance(ctx, t.image.PK)
 		if err != nil && !errors.Is(err, store.ErrCorrupt) {
 			d.log.WarnContext(ctx, "can't look for earlier jobs", "record", redact.Record(t.image.PK), "error", err)

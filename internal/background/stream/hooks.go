@@ -19,7 +19,7 @@ type Hooks struct {
 	Failed    func(context.Context, jobs.Delivery, error) // a delivery failed, and may be retried
 	Parked    func(context.Context, Entry)                // a job was parked: only an operator can have it delivered
 
-	// Delayed is called for each ticket of jobs that could not be delivered
+	// Delayed is called for each ticket that was queued for undelivered jobs
 	// ([DrainOptions.Delayed]).
 	Delayed func(context.Context, jobs.Ticket)
 
@@ -36,8 +36,8 @@ type Hooks struct {
 	// are delivered.
 	JobLost func(context.Context, Entry)
 
-	// Tried is called by a worker for each due ticket, after an attempt to finish the ticket's
-	// operation, or to deliver jobs if the ticket has Jobs.
+	// Tried is called by a worker after each try of a due ticket: to finish its operation, or to
+	// deliver jobs if the ticket has Jobs.
 	Tried func(context.Context, Try)
 
 	// Swept is called after each run of [Sweep.Run], even after a failed run. A hook must not change
@@ -83,7 +83,7 @@ type Skip string
 // The reasons to skip.
 const (
 	SkipCompanion  Skip = "companion"  // holds a body of another record, or a sweep's cursor
-	SkipForeign    Skip = "foreign"    // not an item of this package
+	SkipForeign    Skip = "foreign"    // not an item of Samekey
 	SkipNoImage    Skip = "no image"   // the stream must have new and old images
 	SkipUnreadable Skip = "unreadable" // the layout, state or form is unknown: see docs/operate/item.md
 )

@@ -13,16 +13,15 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// asSeen is the condition of writes about jobs that also set the record's wait. The record must be
-// as it was read:
+// If a write about jobs also sets the record's wait, asSeen is part of its condition. The record
+// must be as it was read:
 //   - owner, ver: since the read, a holder's write may have begun or ended a wait, or staged a job
 //     that was parked;
 //   - the other jobs: [item.HoldJobs] appends this condition.
 const asSeen = " AND #owner = :owner AND ver = :ver"
 
-// withWait returns the write that turns now into after. The write removes paths, which are
-// attributes of the jobs in names, and updates the record's entry in the index of what waits for
-// people.
+// withWait returns the write that turns now into after. The write removes paths (attributes of the
+// named jobs), and updates the record's entry in the index of what waits for people.
 func (w jobWriter) withWait(now, after *store.Record, names []string, condition string, paths []string, placeholders map[string]string) *dynamodb.UpdateItemInput {
 	var v item.Values
 	args := item.Map{":id": v.Str(now.ID), ":owner": v.Str(now.Owner), ":ver": v.Num(now.Ver)}
@@ -33,7 +32,7 @@ func (w jobWriter) withWait(now, after *store.Record, names []string, condition 
 		maps.DeleteFunc(others, func(name string, _ store.Job) bool { return slices.Contains(names, name) })
 		condition += item.HoldJobs(others, placeholders)
 	}
-	// Earlier versions of Samekey stored no start of the wait: then use the start of the last
+	// If an earlier version of Samekey stored no start of the wait, use the start of the last
 	// attempt.
 	if state.WaitFrom(after, after.Run); is.Reason == state.NoReason {
 		paths = append(slices.Clone(paths), item.AttrWait, item.AttrSince, item.AttrWaitIn)
@@ -49,8 +48,8 @@ func (w jobWriter) withWait(now, after *store.Record, names []string, condition 
 	return in
 }
 
-// misplaced reports whether the index entry of a record differs from the record's wait, for example
-// after a write of an earlier version of Samekey.
+// misplaced reports whether a record's index entry differs from the record's wait. An earlier
+// version of Samekey may have written such an entry.
 func misplaced(it item.Map, r *store.Record) bool {
 	want, d := "", item.Decoder{It: it}
 	if cause := state.WaitOf(r).Reason; cause != state.NoReason {

@@ -17,8 +17,8 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// jobWriter writes the results of jobs into records. Its writes don't raise the record's version,
-// so they don't disturb the holder.
+// jobWriter writes the outcomes of deliveries into records. Its writes don't raise the record's
+// version, so they don't disturb the attempt that holds the record.
 type jobWriter struct{ table item.Table }
 
 func (w jobWriter) amendment(pk, condition, update string, args item.Map) *dynamodb.UpdateItemInput {
@@ -33,8 +33,8 @@ func (w jobWriter) amendment(pk, condition, update string, args item.Map) *dynam
 	}
 }
 
-// amendRounds is how often a write about jobs is sent, in addition to the SDK's retries. A
-// transaction that blocks the record ends soon.
+// amendRounds is how often a write about jobs is sent, in addition to the SDK's retries, until a
+// transaction that blocks the record has ended.
 const amendRounds = 6
 
 // amend sends a repeatable write until it gets an answer. now is the current record, or a zero
@@ -61,9 +61,9 @@ func (w jobWriter) amend(ctx context.Context, op string, in *dynamodb.UpdateItem
 	return nil, false, err
 }
 
-// eachJob selects some of the named jobs by the function which, and makes a write about them. If
-// another write comes in between, eachJob starts again from the current record. It returns a zero
-// Record if the operation is gone.
+// eachJob filters the named jobs by the function which, and makes one write about the jobs that are
+// left. If another write comes in between, eachJob starts again from the current record. It returns
+// a zero Record if the operation is gone.
 func (w jobWriter) eachJob(ctx context.Context, op string, image *store.Record, names []string, which func(*store.Record, string) bool,
 	build func(now *store.Record, names []string) *dynamodb.UpdateItemInput,
 ) (*store.Record, error) {
@@ -108,15 +108,14 @@ func jobPaths(names []string) (paths []string, placeholders map[string]string) {
 
 // The conditions of writes about jobs.
 const (
-	// ackCondition is on every write about the jobs of an operation:
+	// ackCondition is part of every write's condition:
 	//   - id = :id: a new operation may have used the key since the image was made, and the new
 	//     operation's jobs have the same names;
-	//   - attribute_exists(jobs): without the map the update's path is invalid.
+	//   - attribute_exists(jobs): if the map is missing, the update's path is invalid.
 	ackCondition = "id = :id AND attribute_exists(jobs)"
 
-	// notWaiting refuses a record that waits for people: another drain may have parked a job that
-	// was delivered. A separate write then removes that job and ends the wait
-	// ([jobWriter.acknowledgeWaiting]).
+	// notWaiting refuses a record that waits for people, since another drain may have parked a
+	// delivered job. Then [jobWriter.acknowledgeWaiting] removes the job and ends the wait.
 	notWaiting = " AND attribute_not_exists(waits)"
 
 	// unbegun is the condition of the two writes that decide about a job with a time: a drain's
@@ -130,8 +129,8 @@ const (
 	//   - attribute_exists(until_s): exp_s gets the value of until_s.
 	lastCondition = ackCondition + " AND st = :done AND attribute_exists(until_s) AND size(jobs) = :n"
 
-	// letGoCondition is for a record whose jobs were all delivered before its finish, so that no
-	// later acknowledgement lets the record go:
+	// letGoCondition is for a finished record whose jobs were all delivered before the finish. No
+	// later acknowledgement lets such a record go:
 	//   - st, size: as in lastCondition;
 	//   - keep = :jobs: the record is kept for jobs, so that a second write changes nothing.
 	letGoCondition = "id = :id AND st = :done AND keep = :jobs AND attribute_exists(until_s) AND size(jobs) = :zero"
@@ -146,8 +145,8 @@ const (
 // the record go. It is no error if the record is gone or belongs to another operation now: such a
 // record has none of these jobs.
 //
-// acknowledge sends a write without an answer again. This is safe: the write removes only the named
-// jobs, and never lets a record with other jobs go.
+// If no answer comes, acknowledge sends the write again. This is safe: the write removes only the
+// named jobs, and never lets a record with other jobs go.
 func (w jobWriter) acknowledge(ctx context.Context, image *store.Record, names ...string) error {
 	if len(names) == 0 {
 		return nil
@@ -228,8 +227,8 @@ func (w jobWriter) ack(image *store.Record, names []string, last bool) *dynamodb
 	return in
 }
 
-// begin notes in the record that the delivery of jobs with a time begins. It returns the current
-// record, or a zero Record if the operation is gone.
+// Before jobs with a time are delivered, begin marks them in the record as begun. It returns the
+// current record, or a zero Record if the operation is gone.
 func (w jobWriter) begin(ctx context.Context, image *store.Record, names []string) (*store.Record, error) {
 	return w.eachJob(ctx, "begin", image, names, state.MayCancel, func(now *store.Record, names []string) *dynamodb.UpdateItemInput {
 		var v item.Values

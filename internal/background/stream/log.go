@@ -7,9 +7,9 @@ import (
 	"github.com/samekey/samekey/idem/jobs"
 )
 
-// Log returns hooks that log deliveries, tickets and tries at level Debug, and operations that
-// become stuck at level Error. Drain, completer and sweep log failures, and each run of a sweep, to
-// their own Logger. A nil logger is slog.Default().
+// Log returns hooks that log deliveries, tickets and tries at level Debug. If an operation becomes
+// stuck, they log it at level Error. Drain, completer and sweep log failures, and each run of a
+// sweep, to their own Logger. A nil logger is slog.Default().
 //
 // The lines name the record by its short hash, and never contain the arguments of a job.
 func Log(logger *slog.Logger) Hooks {

@@ -25,8 +25,8 @@ type reader struct {
 	warned sync.Once // the warning about ReportBatchItemFailures
 }
 
-// timeForPart is the least time left with which a part is begun. With less time, untried jobs would
-// count as tried, and tickets would be left to the sweep.
+// timeForPart is the least remaining time in which a part is begun. If a part began with less time,
+// untried jobs would count as tried, and tickets would be left to the sweep.
 const timeForPart = 2 * time.Second
 
 // inParts calls work for the parts of a batch, one after another, and reports the first record that

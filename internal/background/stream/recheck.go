@@ -10,13 +10,13 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// oldImage is the age from which an image doesn't prove that its jobs still wait. An event source
-// mapping that is new, or was off, delivers images that are up to a day old.
+// oldImage is the age from which an image no longer proves that its jobs still wait. An event
+// source mapping that is new, or was off, delivers images that are up to a day old.
 const oldImage = 5 * time.Minute
 
-// recheck reads the record of each old image once, and removes the todo's jobs that the record no
-// longer has to deliver. If a record is gone, a later stream record has the undelivered jobs. If a
-// record can't be read, the jobs are delivered: a second delivery is better than none.
+// If a todo's image is old, recheck reads the record, and drops the jobs that no longer wait in the
+// record. If a record is gone, a later stream record has the undelivered jobs. If a record can't be
+// read, the jobs are delivered: a second delivery is better than none.
 func (d *Drain) recheck(ctx context.Context, todos []*todo) {
 	d.inParallel(todos, func(t *todo) {
 		if t.gone || t.time.IsZero() || time.Since(t.time) < oldImage {

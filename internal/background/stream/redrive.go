@@ -19,9 +19,9 @@ import (
 )
 
 // Redrive delivers parked jobs of the operation id again: all of them, or the named jobs. First
-// remove the cause of the failures. Redrive returns how many jobs this call has unparked, without
-// the jobs of a simultaneous call. A drain finds the jobs in the stream, as if they had just been
-// staged. The record stores who decided (by, at most 256 bytes) and when.
+// remove the cause of the failures. Redrive returns how many jobs this call itself has unparked. A
+// drain finds the jobs in the stream, as if they had just been staged. The record stores who
+// decided (by, at most 256 bytes) and when.
 //
 // If the record belongs to another operation by now, the error matches [jobs.ErrMoved]: that
 // operation's jobs have the same names, but nobody has checked why they failed.
@@ -39,8 +39,8 @@ func Cancel(ctx context.Context, table *dynamo.Store, pk, id, by string, names .
 	return w.decide(ctx, "cancel", pk, id, by, func(r *store.Record) []string { return state.Cancellable(r, names) }, w.strike)
 }
 
-// decide makes an operator's decision about jobs: it calls write for the jobs that pick finds in
-// the current record.
+// decide carries out an operator's decision about jobs. It calls write for the jobs that pick
+// selects in the current record.
 func (w jobWriter) decide(ctx context.Context, op, pk, id, by string, pick func(*store.Record) []string,
 	write func(ctx context.Context, now *store.Record, by, decision string, names []string) (*store.Record, bool, error),
 ) (int, error) {

@@ -12,7 +12,7 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// Retry delivers jobs that a drain has delayed by the ticket t ([DrainOptions.Delayed]). It reads
+// Retry delivers the jobs that a drain has delayed with ticket t ([DrainOptions.Delayed]). It reads
 // the jobs from the current record, and keeps the order in which they were staged. After an error
 // the ticket must be retried. If the record is gone, or belongs to another operation by now, there
 // is nothing to deliver.

@@ -37,9 +37,9 @@ type scanner struct {
 
 // each scans all segments concurrently, starting at the pass's places, and calls fn with the
 // relevant items of every page. Reads are eventually consistent and use no write capacity, so
-// claims are not affected. each ends early, without an error, when ctx ends or the time is up by
-// the wall clock. If a page can't be read, or fn had no time for a page and returns seen as false,
-// the segment stays at the place before the page. found is what fn has found in the page.
+// claims are not affected. If ctx ends, or end is past by the wall clock, each returns early,
+// without an error. If a page can't be read, or fn had no time for a page and so returns false, the
+// segment's place stays before the page. found is what fn has found in the page.
 func (s *scanner) each(ctx context.Context, end time.Time, p *pass, fn func([]item.Map) (found tally, seen bool)) error {
 	pace := time.NewTicker(time.Duration(float64(time.Second) / s.perSecond))
 	first := make(chan struct{}, 1)

@@ -16,10 +16,10 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// Sweep reads the whole table to find jobs and operations that the stream's readers have missed:
-// the readers were off for longer than the stream keeps its records, or the table was restored from
-// a backup. Sweep runs on a schedule. It handles what it finds as the stream's readers do, and
-// lists everything that needs an operator. A Sweep is safe for concurrent use.
+// Sweep reads the whole table to find jobs and operations that the stream's readers have missed,
+// because they were off for longer than the stream keeps its records, or because the table was
+// restored from a backup. Sweep runs on a schedule. It handles what it finds as the stream's
+// readers do, and lists everything that needs an operator. A Sweep is safe for concurrent use.
 type Sweep struct {
 	api   ScanAPI
 	store *dynamo.Store
@@ -28,20 +28,20 @@ type Sweep struct {
 	log   *slog.Logger
 }
 
-// SweepOptions are a sweep's settings. With the zero value a sweep only lists, and lets records go
-// whose jobs are all delivered.
+// SweepOptions are a sweep's settings. By default, a sweep only lists, and lets records go if all
+// their jobs are delivered.
 type SweepOptions struct {
-	// Drain delivers jobs that have waited for too long. nil: they are listed.
+	// Drain delivers jobs that have waited for too long. nil: such jobs are only listed.
 	Drain *Drain
-	// Queue gets the tickets of abandoned operations. nil: they are listed.
+	// Queue gets the tickets of abandoned operations. nil: such operations are only listed.
 	Queue TicketQueue
-	// MarkStuck marks an operation that can't be completed as stuck, by [idem.Engine.MarkStuck].
-	// The sweep calls it when the record's retention, counted from the last attempt, is over. nil:
-	// such operations are listed. If the error matches [jobs.ErrNotMine], another worker's sweep
-	// must mark the operation. If no sweep does so within PassWithin, the operation waits for
-	// people. Calls may be concurrent. With MarkStuck the sweep also removes the stored request of
-	// an operation that has been stuck for 30 days, and for longer than its retention. Then only a
-	// retry of the client can continue the operation.
+	// MarkStuck marks an operation as stuck, by [idem.Engine.MarkStuck]. The sweep calls it if the
+	// operation can't be completed, and its retention since the last attempt is over. nil: such
+	// operations are only listed. If the error matches [jobs.ErrNotMine], another worker's sweep
+	// must mark the operation. If no sweep marks the operation within PassWithin, it waits for
+	// people. Calls may be concurrent. If MarkStuck is set, the sweep also removes the stored
+	// request of an operation that has been stuck for 30 days, and for longer than its retention.
+	// After that, only a retry of the client can continue the operation.
 	MarkStuck func(ctx context.Context, t jobs.Ticket, why string) error
 
 	// Late is how late the stream's readers must be before the sweep acts in their place. Default:
@@ -103,15 +103,15 @@ func NewSweep(api ScanAPI, store *dynamo.Store, optFns ...func(*SweepOptions)) *
 
 // Run scans the table, acts, and reports. An error means that some work was left undone; the report
 // is returned as well. The next run first tries the failed records again, whatever part of the
-// table it scans. Running out of time is no error: the report says so, and the next run continues
-// from there. The progress is stored in an item of the table that only sweeps read.
+// table it scans. If the time is up, Run returns no error: the report says so, and the next run
+// continues the pass. The progress is stored in an item of the table that only sweeps read.
 func (s *Sweep) Run(ctx context.Context) (*Report, error) {
 	over, err := s.pass(ctx, true)
 	return s.scan(ctx, over, err)
 }
 
 // GoOn does what Run does if a pass is under way and no other run works on it. Otherwise GoOn
-// returns nil, after one read. A schedule that calls it every few minutes brings each pass to its
+// returns nil, after one read. If a schedule calls GoOn every few minutes, each pass comes to its
 // end.
 func (s *Sweep) GoOn(ctx context.Context) (*Report, error) {
 	over, err := s.pass(ctx, true)
@@ -219,7 +219,7 @@ func (s *Sweep) pass(ctx context.Context, acts bool) (*pass, error) {
 }
 
 // end returns the time at which the scan must be over, by the wall clock; the zero time means no
-// end. It also returns a context for the work on the last pages, which leaves time to store the
+// end. It also returns a context for the work on pages. This context ends in time to store the
 // place.
 func (s *Sweep) end(ctx context.Context) (end time.Time, work context.Context, cancel context.CancelFunc) {
 	deadline, ok := ctx.Deadline()

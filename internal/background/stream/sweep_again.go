@@ -25,15 +25,15 @@ const (
 	// maxAgain is how many records may wait for the next run: each takes 100 bytes of the cursor's
 	// item.
 	maxAgain = 1000
-	// giveWayAfter is the number of failed runs after which a record is removed if there is no room
-	// for others.
+	// If there is no room for other records, a record leaves the list after giveWayAfter failed
+	// runs.
 	giveWayAfter = 4
-	// againBatch is how many records are read before they are worked on.
+	// againBatch is how many records are read, and then processed together.
 	againBatch = 100
 )
 
 // later makes the next run try the records that failed in this run. If there is no room, records
-// with giveWayAfter failed runs are removed, and failed records beyond the room wait for the next
+// with giveWayAfter failed runs are removed. If there is still no room, the rest waits for the next
 // pass. So no failure holds up the pass.
 func (p *pass) later(pks []string) {
 	p.mu.Lock()
@@ -51,15 +51,15 @@ func (p *pass) later(pks []string) {
 	}
 }
 
-// stillLater puts records that failed again behind the others. So a run without time for all of
-// them begins with other records than the last run.
+// stillLater puts records that failed again at the end of the list. So the next run begins with
+// other records.
 func (p *pass) stillLater(pks []string) {
 	for _, pk := range pks {
 		p.again = append(p.again, failure{pk, p.tried[pk] + 1})
 	}
 }
 
-// take removes the next n records to try from the list, and returns them.
+// take returns the next n records to try, and removes them from the list.
 func (p *pass) take(n int) []failure {
 	batch := slices.Clone(p.again[:n])
 	p.again = p.again[n:]
@@ -94,7 +94,7 @@ func (p *pass) joinAgain(theirs []failure) []failure {
 	return list
 }
 
-// again calls see for the records that failed in earlier runs, until end. The time after end is for
+// again calls see for the records that failed in earlier runs. It stops at end, to leave time for
 // the pass.
 func (s *Sweep) again(ctx context.Context, end time.Time, p *pass, see func([]item.Map) []string) error {
 	var errs []error

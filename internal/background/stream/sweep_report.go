@@ -21,8 +21,8 @@ type Report struct {
 	// Coverage is the share of the table that this pass has seen, from 0 to 1, in whole
 	// segments; 1 if the pass is complete.
 	Coverage float64 `json:"coverage"`
-	// OldestOpen is the claim time of the oldest open operation that the pass has seen, in flight or
-	// abandoned; zero for none.
+	// OldestOpen is the claim time of the oldest open operation, in flight or abandoned, that the
+	// pass has seen; zero for none.
 	OldestOpen time.Time `json:"oldest_open,omitzero"`
 	// OpenAge is the time since OldestOpen. PassAge is the time since LastPass; before the first
 	// complete pass, it is the time since PassBegan. OpenAge and PassAge are in whole seconds.

@@ -65,7 +65,7 @@ func (t tally) report(now time.Time) map[state.Reason]Tally {
 	return by
 }
 
-// The attributes of a tally in the item of the cursor.
+// The attributes of a tally in the cursor's item.
 const (
 	tallyReason = "r" // S
 	tallyCount  = "n" // N

@@ -205,7 +205,7 @@ func (s *Sweep) act(ctx context.Context, f tasks, rep *Report) (failed []string,
 	return slices.Compact(failed), errors.Join(errs...) // a record may have failed twice
 }
 
-// patience is how long a sink may accept no job before the kind of the jobs is listed for people.
+// If a sink has accepted no job of a kind for the time patience, the kind is listed for people.
 // Tries don't count against a job while its sink is down, so such a job is never parked.
 const patience = time.Hour
 
@@ -229,7 +229,7 @@ func (s *Sweep) down(todos []*todo) map[string]finding {
 }
 
 // markStuck marks an operation as stuck. If no worker covers the operation's namespace, markStuck
-// adds a finding to uncovered: a single one for all operations of the namespace.
+// adds one finding to uncovered, for all operations of the namespace.
 func (s *Sweep) markStuck(ctx context.Context, r *store.Record, rep *Report, uncovered map[string]finding) error {
 	if s.opt.MarkStuck == nil {
 		return nil

@@ -44,7 +44,7 @@ type jobRef struct {
 	at   int // the index of the stream record in the batch
 }
 
-// netted combines the changes of a batch to one todo for each operation. A job is to be delivered
+// netted combines the changes of a batch into one todo for each operation. A job is to be delivered
 // if a new image has it and the old image lacks it, so the drain's own writes cause no deliveries.
 // A job that is left in a removed record is to be delivered too. A job that is missing in a later
 // image of the batch was delivered already.
@@ -83,8 +83,7 @@ func (t *todo) add(c *change) {
 			t.want(name, c.at)
 		}
 	}
-	// A holder's write raises ver. An acknowledgement doesn't raise ver: the acknowledgement of the
-	// last job lets the record go.
+	// If ver is the same, the change is an acknowledgement, and its drain lets the record go.
 	if state.KeptForNothing(c.new) && (before == nil || before.Ver != c.new.Ver) {
 		t.keptForNothing, t.keptAt = true, c.at
 	}
@@ -107,10 +106,10 @@ func (t *todo) remove(c *change) {
 // removed is delivered rather than lost.
 const wholeSecond = time.Second - time.Millisecond
 
-// putOff removes the jobs that have a time from t.jobs. The drain doesn't deliver such jobs from an
-// image, even if their time has come: an operator may have cancelled a job since the image was
-// made. The deletion of a record cancels its jobs, unless their time had come before the deletion
-// or their delivery had begun.
+// putOff removes from t.jobs the jobs that have a time. The drain doesn't deliver such jobs from an
+// image, even if their time has come: an operator may have cancelled a job after the image was
+// made. If a record is deleted, such a job is cancelled, unless its time had come before or its
+// delivery had begun.
 func (t *todo) putOff(now time.Time) {
 	if removed := t.time.Add(wholeSecond); t.gone && !t.time.IsZero() && removed.Before(now) {
 		now = removed
@@ -134,7 +133,7 @@ func (t *todo) ready(now time.Time) {
 	t.jobs = slices.DeleteFunc(t.jobs, func(j jobRef) bool { return state.Later(t.image.Jobs[j.name], now) })
 }
 
-// times returns the times of the jobs that are put off, each time once.
+// times returns the distinct times of the jobs that are put off.
 func (t *todo) times() (all []time.Time) {
 	for _, j := range t.later {
 		all = append(all, t.image.Jobs[j.name].At)

@@ -31,17 +31,16 @@ var _ QueryAPI = (*dynamodb.Client)(nil)
 // for people, or if the index is still being built. [Sweep.List] needs no index.
 var ErrNoIndex = errors.New("the table has no index of what waits for people")
 
-// Waiting lists and counts what waits for people, from an index of the table that holds
-// nothing else: the time depends on what waits, not on the size of the table. It is safe
-// for concurrent use.
+// Waiting lists and counts what waits for people. It reads an index that holds nothing else, so the
+// time doesn't depend on the table's size. A Waiting is safe for concurrent use.
 //
 // DynamoDB updates the index after the table, usually within a second. So an entry may be out of
 // date, and a new entry may be missing. Read the record before you act on its entry, as the
 // engine's Settle and [Redrive] do. A record that an earlier version of Samekey left waiting is in
 // the index once a sweep has seen it.
 //
-// A record has one entry. It names the first of the record's reasons, in the order of
-// [WaitingReasons], and the first of its parked jobs. Operations that end without a person, such as
+// A record has one entry. The entry names the record's first reason, in the order of
+// [WaitingReasons], and its first parked job. Operations that end without a person, such as
 // abandoned operations, are not in the index: [Sweep] lists them.
 type Waiting struct {
 	api   QueryAPI
@@ -69,7 +68,7 @@ func WaitingReasons() (all []state.Reason) {
 }
 
 // NewWaiting returns the list of what waits for people in store's table. api reads the table's
-// index. It panics if api or store is nil, or for a reason that is not one of [WaitingReasons].
+// index. It panics if api or store is nil, or if Only has another reason than [WaitingReasons].
 func NewWaiting(api QueryAPI, store *dynamo.Store, optFns ...func(*WaitingOptions)) *Waiting {
 	var opt WaitingOptions
 	for _, fn := range optFns {

@@ -1,4 +1,4 @@
-// Package worker runs drain, completer, tickets and sweep in one background function of a table.
+// Package worker runs drain, completer, ticket handler and sweep in one background function.
 //
 //	queue := completer.NewQueue(sqs.NewFromConfig(cfg), os.Getenv("TICKETS_URL"))
 //	lambda.Start(worker.New(client, store, queue, func(o *worker.Options) {
@@ -11,14 +11,14 @@
 // # Events
 //
 // The function's event sources are the table's stream (one event source mapping), the queue of
-// tickets, and two schedules. One schedule is for the sweep. The other, every few minutes, is for
-// the count of what waits for people; its Input is {"source":"aws.scheduler","task":"count"}.
+// tickets, and two schedules. One schedule starts the sweep. The other counts what waits for
+// people, every few minutes; its Input is {"source":"aws.scheduler","task":"count"}.
 // [Worker.Invoke] finds the event's source in the event.
 //
 // # Isolation
 //
 // Jobs and abandoned operations share one reader of the stream, which sees each stream record once.
-// So neither may hold up the other:
+// Neither must hold up the other:
 //
 //   - A job that can't be delivered is delayed: a ticket for it goes to the queue,
 //     and the stream goes on. The ticket waits there, and is tried after growing pauses,

@@ -15,16 +15,15 @@ import (
 	"github.com/samekey/samekey/internal/base/redact"
 )
 
-// leastShare is the shortest share: enough time for an answer of a service that works again.
+// leastShare is the shortest share. In this time, a service that works again can answer.
 const leastShare = 250 * time.Millisecond
 
-// turns is how many shares [share.use] gives at most to a sink, while the sink accepts jobs and the
-// context is marked with [ease].
+// If a context is marked with [ease], [share.use] gives a sink up to turns shares while the sink
+// accepts jobs.
 const turns = 6
 
 // ease marks a context that holds up no other work. In such a context each share has its full
-// length. Otherwise a job that takes longer than the reduced share of its sink would never be
-// delivered.
+// length, so that a job is delivered even if it takes longer than its sink's reduced share.
 type ease struct {
 	mu   sync.Mutex
 	hung map[*share]bool // shares that were used up without progress
@@ -41,9 +40,9 @@ func easeOf(ctx context.Context) *ease {
 	return e
 }
 
-// share is a service's part of a batch's time. The share is halved when it is used up without
-// progress, and otherwise doubled, up to its full length. So a service that hangs soon takes little
-// time, and a service that works again gets its share back.
+// share is a service's part of a batch's time. If the share is used up without progress, its length
+// is halved. Otherwise the length is doubled, up to the full length. So a hanging service takes
+// little time before long, and a service that works again gets its full share back.
 type share struct {
 	mu        sync.Mutex
 	full, now time.Duration
@@ -123,8 +122,8 @@ type sharedSink struct {
 	*share
 }
 
-// Deliver implements [jobs.Sink]. If a delivery is broken off because its time is up, or the sink
-// panics, the failure doesn't count against a job.
+// Deliver implements [jobs.Sink]. If a delivery's time is up, or the sink panics, the failure
+// doesn't count against a job.
 func (s *sharedSink) Deliver(ctx context.Context, batch []jobs.Delivery) (errs []error) {
 	errs = make([]error, len(batch))
 	left := make([]int, len(batch)) // indexes of the deliveries to be made
@@ -161,8 +160,8 @@ func overdue(ctx context.Context, err error) bool {
 	return ctx.Err() != nil && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled))
 }
 
-// untried returns the deliveries for which there was no time, in their order. It leaves out the
-// deliveries after a failed job of their group.
+// untried returns, in order, the deliveries for which there was no time. It leaves out deliveries
+// that follow a failed job of their group.
 func untried(batch []jobs.Delivery, errs []error, of []int) (left []int) {
 	failed := make(map[string]bool)
 	for _, i := range of {
@@ -177,8 +176,8 @@ func untried(batch []jobs.Delivery, errs []error, of []int) (left []int) {
 	return left
 }
 
-// shareOut gives a sink a share, or gives each sink of a route a share. Kinds with the same sink
-// have one share in common.
+// shareOut gives a share to a sink, or to each sink of a route. Kinds with the same sink have one
+// share.
 func shareOut(to jobs.Sink, full time.Duration) jobs.Sink {
 	route, ok := to.(jobs.Route)
 	if !ok {

@@ -16,7 +16,7 @@ const (
 	sourceCount // a schedule whose Input asks for a count
 )
 
-// The values of the field task in a schedule's Input. Without the field the task is a sweep.
+// The values of the field task in a schedule's Input. If the field is missing, the task is a sweep.
 const (
 	taskSweep = "sweep"
 	taskCount = "count" // counts what waits for people

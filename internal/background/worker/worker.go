@@ -33,7 +33,7 @@ type Options struct {
 	// Sink is where jobs go: a [jobs.Route] with a sink for each kind, or one sink for all kinds.
 	// Default: a route without sinks, in which each job waits.
 	Sink jobs.Sink
-	// Functions take the tickets of abandoned operations. Default: none, and each ticket ends with
+	// Functions take the tickets of abandoned operations. By default, each ticket ends with
 	// [completer.TicketNotMine].
 	Functions completer.Resumer
 
@@ -41,15 +41,15 @@ type Options struct {
 	// most a day. Default: [state.DefaultGrace].
 	Grace time.Duration
 	// Namespaces lists the namespaces ([idem.Options.Namespace]) in which the sweep marks
-	// operations as stuck. The sweep only lists operations of other namespaces. Set Namespaces if
+	// operations as stuck. In other namespaces the sweep only lists operations. Set Namespaces if
 	// several workers share the table. Default: every namespace.
 	Namespaces []string
 
 	// Share is how long each sink, and the queue, may work on a batch of the stream. A batch takes
 	// at most three shares, acknowledgements included. A job that is retried by a ticket has a
 	// whole share to itself, so Share must be longer than a sink needs for one job. For each page
-	// of the sweep a sink has a whole share too, and further shares while it accepts jobs. Default:
-	// 5 seconds.
+	// of the sweep, a sink has a whole share too, and further shares as long as it accepts jobs.
+	// Default: 5 seconds.
 	Share time.Duration
 
 	// Logger gets warnings and errors, never a job's Args. Default: slog.Default().
@@ -62,7 +62,7 @@ type Options struct {
 	Resumed func(context.Context, jobs.Ticket, completer.TicketOutcome)
 
 	// Drain sets options of the drain. It may override options that follow from the fields above.
-	// nil: none.
+	// nil changes nothing.
 	Drain func(*stream.DrainOptions)
 	// Completer sets options of the completer in the same way.
 	Completer func(*stream.CompleterOptions)
@@ -129,7 +129,8 @@ func New(api API, store *dynamo.Store, queue *completer.Queue, optFns ...func(*O
 	return w
 }
 
-// listed puts operations that nobody continues on the list of what waits for people.
+// listed returns a function that lists an operation as waiting for people, because nobody continues
+// it.
 func listed(store *dynamo.Store) func(context.Context, jobs.Ticket, error) error {
 	return func(ctx context.Context, t jobs.Ticket, why error) error { return stream.Refer(ctx, store, t, why) }
 }

@@ -1,5 +1,4 @@
-// Package defaults has the defaults and the bounds of idem's options, for the packages
-// that depend on them.
+// Package defaults has the defaults and the bounds of idem's options.
 package defaults
 
 import (

@@ -3,8 +3,8 @@ package functionname
 
 import "strings"
 
-// Split returns the name and the version or alias ("" for none) of a function in one of
-// Lambda's forms: NAME, NAME:QUALIFIER, ACCOUNT:function:NAME or an ARN.
+// Split returns a function's name, and its version or alias; "" if there is none. function has one
+// of Lambda's forms: NAME, NAME:QUALIFIER, ACCOUNT:function:NAME or an ARN.
 func Split(function string) (name, qualifier string) {
 	if _, rest, ok := strings.Cut(function, ":function:"); ok {
 		function = rest

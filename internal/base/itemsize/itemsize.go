@@ -1,4 +1,4 @@
-// Package itemsize counts the bytes of items of DynamoDB.
+// Package itemsize counts the bytes of DynamoDB items.
 package itemsize
 
 import (

@@ -10,8 +10,7 @@ import (
 	"strings"
 )
 
-// Refusal is a reason to refuse a request, with a status. The zero value is no
-// refusal.
+// Refusal is the reason to refuse a request, and the answer's status. The zero value is no refusal.
 type Refusal struct {
 	Status int
 	Why    string

@@ -17,12 +17,12 @@ type pair[K comparable, V any] struct {
 	value V
 }
 
-// New returns an empty map. most is the limit of entries.
+// New returns an empty map. most is the largest number of entries.
 func New[K comparable, V any](most int) *Map[K, V] {
 	return &Map[K, V]{most: most, entry: make(map[K]*list.Element)}
 }
 
-// Get returns the value of a key and marks the key as used. Without a value ok is false.
+// Get returns the value of a key and marks the key as used. If there is no value, ok is false.
 func (m *Map[K, V]) Get(k K) (v V, ok bool) {
 	el := m.entry[k]
 	if el == nil {

@@ -116,7 +116,7 @@ func Scalar(v json.RawMessage) (text string, number bool, err error) {
 	case text == "":
 		return "", false, errors.New("it is empty")
 	case !utf8.Valid(v) || strings.ContainsRune(text, utf8.RuneError):
-		return "", false, errors.New("it isn't Unicode") // decoded, two different texts would become equal
+		return "", false, errors.New("it isn't Unicode") // after decoding, two different texts could be equal
 	}
 	return text, false, nil
 }

@@ -1,5 +1,4 @@
-// Package redact makes texts about records and errors for logs, without data that must not
-// be logged.
+// Package redact describes records and errors without data that must not be logged.
 package redact
 
 import (
@@ -12,9 +11,9 @@ import (
 	"strings"
 )
 
-// Error returns err's text for records, answers to other functions and logs. The text is
-// cut to 256 bytes of valid UTF-8. Error removes the queries of URLs, since the queries
-// in errors of net/http may contain keys and card numbers. err must not be nil.
+// Error returns a text of err that may be stored, logged, or sent to another function. The text is
+// cut to 256 bytes of valid UTF-8. Error removes the queries of URLs, since the queries in errors
+// of net/http may contain keys and card numbers. err must not be nil.
 func Error(err error) string {
 	s := err.Error()
 	if u, ok := errors.AsType[*url.Error](err); ok {
@@ -26,9 +25,8 @@ func Error(err error) string {
 	return Cut(s)
 }
 
-// Decoding returns an error of encoding/json without the value that could not be decoded. The text
-// of such an error may quote the value: encoding/json quotes numbers, and the decoder of a type,
-// such as that of time.Time, may quote any value.
+// Decoding returns an error of encoding/json without the value that the error may quote.
+// encoding/json quotes numbers; a type's own decoder, such as time.Time's, may quote any value.
 func Decoding(err error) error {
 	if t, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		kind, _, _ := strings.Cut(t.Value, " ") // from "number 4111111111111111"
@@ -40,9 +38,9 @@ func Decoding(err error) error {
 	return fmt.Errorf("json: a value can't be decoded (%T)", err)
 }
 
-// Panic describes the value of a panic in the program's code. It quotes values of the
-// Go runtime, and names only the type of other values, which may hold data of a
-// request. The text begins with "panicked".
+// Panic describes the value of a panic in the program's code. It quotes values of the Go runtime.
+// Of any other value it names only the type, since the value may hold data of a request. The text
+// begins with "panicked".
 func Panic(value any) string {
 	if err, ok := value.(runtime.Error); ok {
 		return "panicked: " + err.Error()

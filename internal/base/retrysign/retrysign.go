@@ -14,7 +14,7 @@ const Client = "Retry-Attempt"
 type Header struct {
 	Name    string // in canonical form
 	First   int    // the highest count of a first attempt; a retry has a higher count
-	Senders string // for people
+	Senders string // names of the senders, for people
 	Source  string // URL of the documentation
 }
 

@@ -12,11 +12,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
-// Config returns the settings for a client's NewFromConfig: Region, credentials, endpoint
-// and kind of endpoint. For the service DYNAMODB the endpoint is
-// AWS_ENDPOINT_URL_DYNAMODB, or else AWS_ENDPOINT_URL. AWS_USE_FIPS_ENDPOINT and
-// AWS_USE_DUALSTACK_ENDPOINT set its kind. Region and credentials are empty if they are
-// not set. The error names the variable whose value is neither true nor false.
+// Config returns the settings for a client's NewFromConfig: Region, credentials, endpoint and kind
+// of endpoint. For the service DYNAMODB the endpoint is AWS_ENDPOINT_URL_DYNAMODB, or else
+// AWS_ENDPOINT_URL. AWS_USE_FIPS_ENDPOINT and AWS_USE_DUALSTACK_ENDPOINT set the endpoint's kind.
+// Region and credentials are empty if they are not set. The error names the variable whose value is
+// neither true nor false.
 func Config(getenv func(string) string, service string) (aws.Config, error) {
 	creds := aws.Credentials{
 		AccessKeyID:     getenv("AWS_ACCESS_KEY_ID"),

@@ -3,8 +3,8 @@ package secrets
 
 import "strings"
 
-// Named reports whether name is that of a credential: a token, a password or a signature.
-// name belongs to a parameter or to a value of an authorizer.
+// Named reports whether a parameter, or an authorizer's value, with this name is a credential: a
+// token, a password or a signature.
 func Named(name string) bool {
 	name = strings.NewReplacer("-", "", "_", "", ".", "").Replace(strings.ToLower(name))
 	for _, part := range []string{"token", "secret", "password", "passwd", "authorization", "apikey", "accesskey", "privatekey", "signature", "credential", "cookie", "jwt"} {

@@ -3,16 +3,16 @@ package unnamed
 
 import "sync"
 
-// Handlers is the part of a store that counts the handlers without a name in all engines
-// of a process. With two such handlers, a ticket or a key could reach the wrong handler.
-// The zero value is ready to use, and safe for concurrent use.
+// Handlers counts a store's handlers without a name, in all engines of a process. If there are two
+// such handlers, a ticket or a key could reach the wrong one. The zero value is ready to use, and
+// safe for concurrent use.
 type Handlers struct {
 	mu sync.Mutex
 	n  map[string]int
 }
 
-// Add counts a handler in a group, such as a namespace, and returns the group's number
-// of handlers on this store.
+// Add adds a handler to the group among, such as a namespace, and returns the group's number of
+// handlers on this store.
 func (h *Handlers) Add(among string) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()

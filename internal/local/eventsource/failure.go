@@ -93,8 +93,8 @@ func newFailure(s Stream, shard string, records []streamRecord, condition string
 // Message returns the document for a queue or a topic, without records.
 func (f Failure) Message() []byte { return marshal(f) }
 
-// Object returns the document for a bucket: the message and, as a string in the
-// field payload, the event.
+// Object returns the document for a bucket: the message, with the event as a string in the field
+// payload.
 func (f Failure) Object() []byte {
 	return marshal(struct {
 		Failure

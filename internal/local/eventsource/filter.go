@@ -116,8 +116,7 @@ func (p *pattern) parseOr(list []any) error {
 	return nil
 }
 
-// match reports whether any of the filters matches v. Without filters everything
-// matches.
+// match reports whether any of the filters matches v. If there are no filters, every v matches.
 func (f filters) match(v any) bool {
 	return len(f) == 0 || slices.ContainsFunc(f, func(p pattern) bool { return p.match(v) })
 }

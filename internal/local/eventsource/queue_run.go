@@ -31,7 +31,7 @@ type queueRun struct {
 
 func (r *queueRun) read(ctx context.Context) {
 	for failures := 0; ; {
-		// Without a free slot nothing is received: the messages stay in the queue.
+		// If no slot is free, nothing is received: the messages stay in the queue.
 		select {
 		case r.slots <- struct{}{}:
 		case <-ctx.Done():

@@ -92,7 +92,7 @@ func parseCron(s string, zone *time.Location) (func(time.Time) (time.Time, bool)
 		return nil, errors.New("a field is wrong, or has a form that samekey local doesn't know")
 	}
 	return func(after time.Time) (time.Time, bool) {
-		// without a next run, NextTickAfter returns an error or the given time
+		// if there is no next run, NextTickAfter returns an error or the given time
 		next, err := gronx.NextTickAfter(gronxExpression, after.In(zone), false)
 		return next, err == nil && next.After(after)
 	}, nil

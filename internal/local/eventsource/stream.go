@@ -69,8 +69,8 @@ type Stream struct {
 	// MaximumRetryAttempts is how often a batch is retried, 0 to 10000. Default nil; nil
 	// and -1 retry a batch until its records expire.
 	MaximumRetryAttempts *int
-	// MaximumRecordAge is how old a record may be when the function is invoked. Default:
-	// the stream's 24 h, also for a negative value.
+	// MaximumRecordAge is how old a record may be when the function is invoked. 0 or a negative
+	// value stands for the stream's 24 h.
 	MaximumRecordAge time.Duration
 	// ParallelizationFactor must be 0 or 1: only one invocation at a time gets records of
 	// a shard.
