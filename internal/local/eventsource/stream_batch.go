@@ -9,7 +9,7 @@ type streamBatch struct {
 	window time.Duration
 
 	records []streamRecord
-	due     time.Time // end of the window of the first record
+	due     time.Time // when the first record's window ends
 }
 
 func (b *streamBatch) add(r streamRecord) {
@@ -46,8 +46,7 @@ func (b *streamBatch) fit() (n int, full bool) {
 	return n, n == b.size
 }
 
-// wait returns the wait before the next step: poll, or less if a batch is due
-// earlier.
+// wait returns the pause before the next step: poll, or less if a batch is due earlier.
 func (b *streamBatch) wait(poll time.Duration) time.Duration {
 	if len(b.records) == 0 {
 		return poll

@@ -21,9 +21,9 @@ type attempt struct {
 // deliver passes a batch to the function until each record is done or given up. It
 // returns false if ctx ends first.
 //
-// A retry has the same records. If the function reports that only some records failed,
-// the rest is a new batch, which may be retried as often as the first. Each half of a
-// bisected batch is also a new batch.
+// A retry passes the same records. If the function reports failed records, the first of
+// them and all records after it are a new batch, which may be retried as often as the old
+// batch. Each half of a bisected batch is also a new batch.
 func (r *streamRun) deliver(ctx context.Context, shard string, records []streamRecord) bool {
 	var last attempt // the last attempt in which the function ran
 	invoked := 0     // how often the function got exactly these records

@@ -20,7 +20,7 @@ type streamRecord struct {
 	json     []byte    // the record in the event
 }
 
-// The order of the fields is that of Lambda's events.
+// The fields are in the order of Lambda's events.
 type streamRecordJSON struct {
 	EventID        string            `json:"eventID"`
 	EventName      string            `json:"eventName"`
@@ -73,7 +73,7 @@ func newStreamRecord(arn string, r types.Record) streamRecord {
 			StreamViewType: string(c.StreamViewType),
 		}
 		if c.ApproximateCreationDateTime != nil {
-			// Lambda writes the whole number of seconds as a float
+			// Lambda writes whole seconds as a float
 			out.Change.Created = json.Number(fmt.Sprintf("%d.0", record.created.Unix()))
 		}
 	}
@@ -81,7 +81,7 @@ func newStreamRecord(arn string, r types.Record) streamRecord {
 	return record
 }
 
-// plainMap returns an image in DynamoDB's JSON, nil for none.
+// plainMap returns an image in DynamoDB's JSON; nil if there is no image.
 func plainMap(image map[string]types.AttributeValue) map[string]any {
 	if image == nil {
 		return nil
@@ -130,7 +130,7 @@ func plainValue(value types.AttributeValue) map[string]any {
 	}
 }
 
-// marshal is json.Marshal without escapes for HTML, as in Lambda's events. v has only
+// marshal is json.Marshal without escapes for HTML, as in Lambda's events. v contains only
 // strings, numbers and bytes, so marshal can't fail.
 func marshal(v any) []byte {
 	var b bytes.Buffer
@@ -144,8 +144,7 @@ func marshal(v any) []byte {
 const (
 	eventHead = `{"Records":[`
 	eventTail = `]}`
-	// maxEventBytes is the most bytes of records in an invocation: its payload is limited
-	// to 6 MB.
+	// maxEventBytes limits the records in an invocation, whose payload has at most 6 MB.
 	maxEventBytes = lambdarun.MaxRequestBytes - len(eventHead) - len(eventTail)
 )
 

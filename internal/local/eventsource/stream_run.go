@@ -114,8 +114,8 @@ func (r *streamRun) read(ctx context.Context, reader *shardReader) {
 	}
 }
 
-// gone reports whether a shard couldn't be read because it no longer exists: shards
-// disappear when the last of their records is a day old.
+// gone reports whether a shard couldn't be read because it no longer exists. A shard
+// disappears when its last record is a day old.
 func (r *streamRun) gone(shard string, err error) bool {
 	_, notFound := errors.AsType[*types.ResourceNotFoundException](err)
 	return notFound && !r.tree.listed(shard)

@@ -11,16 +11,15 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 )
 
-// describeEvery is the interval between two looks for new shards. The end of a shard also
-// causes a look.
+// describeEvery is how often watch looks for new shards. It also looks when a shard ends.
 const describeEvery = time.Second
 
 // shardTree holds the shards of a stream, and decides which may be read. Each shard is
-// read once, and a child only after its parent is read to the end, so that the records of
-// an item stay in order across a split.
+// read once. A child waits until its parent is read to the end, so that the records of an
+// item stay in order across a split.
 type shardTree struct {
 	mu      sync.Mutex
-	parents map[string]string // parents of the shards of the last listing; "" without a parent
+	parents map[string]string // each listed shard's parent; "" for none
 	started map[string]bool
 	done    map[string]bool
 }
@@ -64,7 +63,7 @@ func (t *shardTree) ready(shards []types.Shard) []string {
 	return ids
 }
 
-// finish records that a shard has been read to the end and all its records delivered.
+// finish marks a shard as done: read to the end, with all its records delivered.
 func (t *shardTree) finish(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -32,8 +32,7 @@ import (
 	"github.com/samekey/samekey/internal/servers/lambdarun"
 )
 
-// Package is a main package. Path is the package's path for the go command in the
-// folder Dir.
+// Package is a main package. Path is its path for a go command that runs in Dir.
 type Package struct{ Path, Dir string }
 
 // Build builds the package for this machine into the file out, with the flags for
@@ -61,7 +60,7 @@ func (p Package) Build(ctx context.Context, out string) (changed bool, err error
 	return true, nil
 }
 
-// replace replaces a program by a rename.
+// replace writes program to a new file, and renames that file to out.
 func replace(out string, program []byte) error {
 	next, err := os.CreateTemp(filepath.Dir(out), "next-*")
 	if err != nil {
@@ -172,7 +171,7 @@ func (in *Inputs) add(l listed) {
 // Stamp describes the state of files. Compare stamps with maps.Equal.
 type Stamp map[string]FileStamp
 
-// FileStamp is the size and the time of the last change of a file.
+// FileStamp is a file's size and the time of its last change.
 type FileStamp struct {
 	Size    int64
 	Changed time.Time
@@ -194,8 +193,8 @@ func (in Inputs) Stamp() Stamp {
 	return s
 }
 
-// StampModules is Stamp with all sources of the modules: a program that doesn't build
-// may need a package that doesn't exist yet.
+// StampModules is Stamp for all sources of the modules: a program that doesn't build may
+// need a package that doesn't exist yet.
 func (in Inputs) StampModules() Stamp {
 	s := in.Stamp()
 	for _, module := range in.modules {

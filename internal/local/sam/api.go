@@ -30,7 +30,7 @@ type Route struct {
 	Authorizer *Authorizer // nil: every request is allowed
 }
 
-// Authorizer decides who may call a route: a function, or a JWT configuration.
+// Authorizer is the function or the JWT configuration that decides who may call a route.
 type Authorizer struct {
 	Name     string
 	Function string // logical id; "" for JWT
@@ -43,7 +43,7 @@ type Authorizer struct {
 	// Sources are the identity sources that every request must have: "header.Name",
 	// "querystring.name" or "stageVariables.name".
 	Sources []string
-	// Validation, if not nil, must match a token as a whole.
+	// Validation, if not nil, must match the whole token.
 	Validation *regexp.Regexp
 }
 
@@ -137,8 +137,8 @@ func (t *Template) readAPI(r resource, functions []Function) (API, error) {
 	return api, p.err()
 }
 
-// authorizer reads the authorizer with this name from an API's auth. where names the
-// route in errors.
+// authorizer reads the authorizer with this name from auth, an API's Auth. The parameter
+// where is the route, for errors.
 func (t *Template) authorizer(auth *props, where, name string, rest bool) *Authorizer {
 	p := auth.mapping("Authorizers").mapping(name)
 	if p.node == nil {

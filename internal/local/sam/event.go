@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Event is an event source of a function. One of the pointers is set.
+// Event is an event source of a function. Exactly one of the pointers is set.
 type Event struct {
 	Name     string
 	Route    *RouteEvent
@@ -26,7 +26,7 @@ type RouteEvent struct {
 	Key string
 	// Timeout is how long the gateway waits; 0 is the gateway's default.
 	Timeout time.Duration
-	// authorizer is the authorizer that the event names; "" is the API's default.
+	// authorizer is the authorizer that the event names; "" for the API's default.
 	authorizer string
 	scopes     []string
 	where      string // for errors
@@ -51,7 +51,7 @@ type QueueEvent struct {
 	MaxConcurrency int
 }
 
-// Batching holds the common settings of the mappings of streams and queues.
+// Batching holds the settings that stream and queue mappings share.
 type Batching struct {
 	BatchSize          int           // 0: not given
 	Window             time.Duration // 0: not given

@@ -15,18 +15,19 @@ import (
 // Function is a Lambda function.
 type Function struct {
 	ID, Name, ARN string
-	// Bootstrap is the path of the binary. Other packages check that it can be run.
+	// Bootstrap is the path of the binary. Other packages check that the binary can be
+	// run.
 	Bootstrap string
 	// Root is the folder of the files that are deployed beside the binary; "" for the
 	// binary's folder.
 	Root string
 	// Source is the Go package to build Bootstrap from; zero if another tool builds
-	// it.
+	// Bootstrap.
 	Source      Source
 	Environment map[string]string
 	Timeout     time.Duration
 	MemoryMB    int
-	// Concurrency is the reserved concurrency; 0 is none.
+	// Concurrency is the reserved concurrency; 0 for none.
 	Concurrency int
 	// PerProcess is how many invocations a process runs at a time on Lambda Managed
 	// Instances: the capacity provider's number, or DefaultPerProcess. 0 for other
@@ -43,12 +44,11 @@ type Function struct {
 
 // Source is the Go package of a function.
 type Source struct {
-	// Package names the package for the go command in the folder Dir.
+	// Package is the package's path for a go command that runs in Dir.
 	Package, Dir string
 }
 
-// DefaultPerProcess is how many invocations run in a process of a function on
-// Managed Instances if the template sets no number.
+// DefaultPerProcess is PerProcess on Managed Instances if the template sets no number.
 const DefaultPerProcess = 16
 
 // Async configures asynchronous invocations that fail.
@@ -186,14 +186,14 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// built returns the path of the binary after a build by the given builder.
+// built returns the path where a build by the given builder puts the binary.
 func (t *Template) built(by string, r resource) string {
 	return filepath.Join(t.outermost.dir, ".aws-sam", by, strings.ReplaceAll(t.full(r.id), ".", string(filepath.Separator)), "bootstrap")
 }
 
-// source reads the Go package of a function whose CodeUri is dir. The key GoPackage
-// is samekey's own: a folder that begins with ./ or ../, relative to the template,
-// or an import path.
+// source reads the Go package of a function whose CodeUri is dir. The key GoPackage is
+// samekey's own. Its value is an import path, or a folder relative to the template that
+// begins with ./ or ../.
 func (t *Template) source(metadata *props, dir string) (Source, bool) {
 	if pkg := metadata.str("GoPackage"); pkg != "" {
 		if strings.HasPrefix(pkg, "./") || strings.HasPrefix(pkg, "../") {
@@ -207,7 +207,7 @@ func (t *Template) source(metadata *props, dir string) (Source, bool) {
 	return Source{}, false
 }
 
-// reserved are the names of variables that Lambda sets.
+// The names in reserved are variables that Lambda sets.
 var reserved = []string{
 	"AWS_ACCESS_KEY", "AWS_ACCESS_KEY_ID", "AWS_DEFAULT_REGION", "AWS_EXECUTION_ENV", "AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "AWS_LAMBDA_FUNCTION_NAME",
 	"AWS_LAMBDA_FUNCTION_VERSION", "AWS_LAMBDA_INITIALIZATION_TYPE", "AWS_LAMBDA_LOG_GROUP_NAME", "AWS_LAMBDA_LOG_STREAM_NAME", "AWS_LAMBDA_RUNTIME_API",
@@ -227,7 +227,7 @@ func (t *Template) environment(p *props) map[string]string {
 	if out == nil {
 		out = make(map[string]string)
 	}
-	size := 1 // Lambda measures the JSON
+	size := 1 // Lambda measures the variables as JSON
 	for name := range entries(variables.node) {
 		switch {
 		case slices.Contains(reserved, name):
@@ -253,8 +253,8 @@ func (t *Template) environment(p *props) map[string]string {
 	return out
 }
 
-// destination reads the DestinationConfig of a mapping or a function: the ARN of
-// OnFailure's target. SAM creates a target if only a Type is given; samekey doesn't.
+// destination returns the ARN of the OnFailure target in a mapping's or function's
+// DestinationConfig. SAM creates a target if only a Type is given; samekey doesn't.
 func destination(p *props) string {
 	on := p.mapping("DestinationConfig").mapping("OnFailure")
 	arn := on.str("Destination")

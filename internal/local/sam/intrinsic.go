@@ -12,7 +12,7 @@ import (
 
 // call evaluates an intrinsic function.
 func (t *Template) call(name string, arg *yaml.Node) (any, error) {
-	// a reference to itself would never end
+	// a value that refers to itself would never be resolved
 	if t.depth++; t.depth > maxDepth {
 		return nil, errors.New("values refer to each other in a circle")
 	}
@@ -85,7 +85,7 @@ func (t *Template) evaluate(name string, arg *yaml.Node) (any, error) {
 	}
 }
 
-// arguments resolves the argument of a function to a list that is never empty.
+// arguments resolves an intrinsic function's argument to a list that is never empty.
 func (t *Template) arguments(arg *yaml.Node) ([]any, error) {
 	v, err := t.value(arg)
 	if err != nil {

@@ -17,16 +17,15 @@ const (
 	typeQueue       = "AWS::SQS::Queue"
 )
 
-// meaningless are types, or prefixes of types, that have no effect on one machine and
-// need no notice.
+// Each element of meaningless is a type, or a prefix of types, that has no effect on one
+// machine and needs no notice.
 var meaningless = []string{
 	"AWS::ApplicationAutoScaling::", "AWS::Budgets::", "AWS::CloudWatch::", "AWS::IAM::", "AWS::KMS::",
 	"AWS::Lambda::Permission", "AWS::Logs::", "AWS::ResourceGroups::", "AWS::S3::BucketPolicy", "AWS::Serverless::Connector",
 	"AWS::SNS::TopicPolicy", "AWS::SQS::QueuePolicy", "AWS::ApiGateway::Account", "AWS::S3::Bucket", "AWS::XRay::",
 }
 
-// Ignored lists the resources that have an effect in AWS but not here, for a notice to the
-// user.
+// Ignored returns the resources that have an effect in AWS but not here.
 func (t *Template) Ignored() []Resource {
 	var out []Resource
 	for in := range t.all() {
@@ -39,7 +38,7 @@ func (t *Template) Ignored() []Resource {
 	return out
 }
 
-// counts reports whether the resource has an effect here.
+// counts is true for a resource that has an effect here.
 func (t *Template) counts(r resource) bool {
 	switch r.kind {
 	case typeFunction, typeLambda, typeHTTPAPI, typeRESTAPI, typeSimpleTable, typeTable, typeQueue, typeMapping, typeInvokes:

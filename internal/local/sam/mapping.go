@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// connect adds events to the functions of all templates: the events that are separate
-// resources, as in plain CloudFormation.
+// connect adds the events that are separate resources, as in plain CloudFormation, to the
+// functions of all templates.
 func (t *Template) connect(functions []Function) error {
 	errs := make([]error, 0, len(t.resources))
 	for _, r := range t.resources {
@@ -50,7 +50,7 @@ func (t *Template) mapping(f *Function, name string, p *props) {
 	f.Notes = append(f.Notes, fmt.Sprintf("event source %s has no effect: samekey local doesn't send %s", name, arn))
 }
 
-// isStream reports whether a table of any of the templates has the stream.
+// isStream reports whether a table of any template has the stream.
 func (t *Template) isStream(arn string) bool {
 	for in := range t.outermost.all() {
 		for _, r := range in.resources {
@@ -74,8 +74,8 @@ func find(functions []Function, p *props, id string) *Function {
 	return nil
 }
 
-// target returns the id of the function with this name or ARN in any of the templates; ""
-// if there is none.
+// target returns the id of the function with this name or ARN in any template; "" if there
+// is none.
 func (t *Template) target(function string) string {
 	for in := range t.outermost.all() {
 		for _, r := range in.resources {

@@ -78,8 +78,8 @@ func (t *Template) missing(name string) error {
 	return fmt.Errorf("there is no parameter or resource %s", name)
 }
 
-// nameProperty maps a type to the property with the resource's name. Ref and attributes of
-// types that aren't in the map are errors, since their values are unknown.
+// nameProperty maps a type to the property that holds the resource's name. Ref and
+// Fn::GetAtt are errors for other types, since their values are unknown.
 var nameProperty = map[string]string{
 	typeFunction: "FunctionName", typeLambda: "FunctionName", typeTable: "TableName", typeSimpleTable: "TableName", typeQueue: "QueueName",
 	typeSchedule:                           "Name",

@@ -10,10 +10,10 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// nesting is the place of a nested template.
+// nesting says where a template is nested.
 type nesting struct {
 	parent *Template
-	id     string     // id of the resource in parent
+	id     string     // id of the nesting resource in parent
 	inputs *yaml.Node // Parameters of the resource
 	level  int        // number of enclosing templates
 }

@@ -41,7 +41,7 @@ func (p *props) fail(name string, err error) {
 		where += " (line " + strconv.Itoa(node.Line) + ")"
 	}
 	err = fmt.Errorf("%s: %w", where, err)
-	// A property that is read twice is reported once.
+	// A property may be read twice. Its error is kept once.
 	if !slices.ContainsFunc(*p.errs, func(e error) bool { return e.Error() == err.Error() }) {
 		*p.errs = append(*p.errs, err)
 	}
@@ -118,7 +118,7 @@ func (p *props) integer(name string) (int, bool) {
 	return n, true
 }
 
-// number is integer with 0 for a missing property.
+// number is like integer, but returns 0 where integer returns false.
 func (p *props) number(name string) int {
 	n, _ := p.integer(name)
 	return n
@@ -185,7 +185,7 @@ func (p *props) enter(name string, n *yaml.Node, kind yaml.Kind) *props {
 	return in
 }
 
-// each ranges over the properties that are mappings themselves, with their names.
+// each calls yield for every property that is a mapping, with the property's name.
 func (p *props) each(yield func(string, *props) bool) {
 	for name, n := range entries(p.node) {
 		in := p.enter(name, n, yaml.MappingNode)
@@ -195,7 +195,7 @@ func (p *props) each(yield func(string, *props) bool) {
 	}
 }
 
-// items ranges over the mappings in a list.
+// items returns an iterator over the mappings in a list.
 func (p *props) items(name string) iter.Seq[*props] {
 	return func(yield func(*props) bool) {
 		list := p.enter(name, child(p.node, name), yaml.SequenceNode)

@@ -11,8 +11,7 @@ import (
 type Queue struct {
 	ID, Name string
 	FIFO     bool
-	// Attributes are the attributes of the SQS API that the template sets, except the
-	// redrive policy.
+	// Attributes are the SQS attributes that the template sets, except the redrive policy.
 	Attributes map[string]string
 	Redrive    *Redrive // nil for none
 }
@@ -23,8 +22,7 @@ type Redrive struct {
 	MaxReceiveCount int
 }
 
-// queueAttributes are the properties that have the same names as attributes in the SQS
-// API.
+// queueAttributes are the properties whose names are also the names of SQS attributes.
 var queueAttributes = []string{
 	"ContentBasedDeduplication", "DeduplicationScope", "DelaySeconds", "FifoThroughputLimit", "MaximumMessageSize",
 	"MessageRetentionPeriod", "ReceiveMessageWaitTimeSeconds", "VisibilityTimeout",
@@ -97,8 +95,7 @@ func (t *Template) redrive(p *props) *Redrive {
 	return &Redrive{Queue: id, MaxReceiveCount: count}
 }
 
-// queueByARN finds the queue with an ARN, in this template or in others of the same
-// stack.
+// queueByARN finds the queue with an ARN in all templates of the stack.
 func (t *Template) queueByARN(arn string) (id string, ok bool) {
 	for in := range t.outermost.all() {
 		for _, r := range in.resources {

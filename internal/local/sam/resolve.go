@@ -16,8 +16,8 @@ type number string
 // noValue is the value of AWS::NoValue; a list or mapping drops it.
 type noValue struct{}
 
-// resolved is like value, but refuses a dynamic reference, which only CloudFormation can
-// read from its service.
+// resolved is like value, but refuses dynamic references: only CloudFormation can look
+// them up.
 func (t *Template) resolved(n *yaml.Node) (any, error) {
 	v, err := t.value(n)
 	if err != nil {
@@ -49,7 +49,7 @@ func dynamicReference(v any) error {
 	return nil
 }
 
-// value resolves n with everything in it.
+// value resolves n and everything in n.
 func (t *Template) value(n *yaml.Node) (any, error) {
 	if name, arg, ok := intrinsic(n); ok {
 		return t.call(name, arg)
@@ -97,9 +97,8 @@ func scalar(n *yaml.Node) any {
 	}
 }
 
-// settle replaces n by the branch of Fn::If, or by the list or mapping that another
-// function returns. It doesn't resolve the contents. It returns nil for AWS::NoValue and
-// null.
+// settle returns n or, if n is an intrinsic function, the function's result. It doesn't
+// resolve what a list or mapping contains. It returns nil for AWS::NoValue and null.
 func (t *Template) settle(n *yaml.Node) (*yaml.Node, error) {
 	for n != nil {
 		name, arg, ok := intrinsic(n)

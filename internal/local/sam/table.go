@@ -15,7 +15,7 @@ type Table struct {
 	TTL string
 }
 
-// Attribute is an attribute that is part of a key, with its type S, N or B.
+// Attribute is an attribute of a key, with its type S, N or B.
 type Attribute struct{ Name, Type string }
 
 // Key is an attribute's role in a key: HASH or RANGE.

@@ -14,7 +14,7 @@ import (
 
 // Options are the options of [Load].
 type Options struct {
-	// StackName is AWS::StackName, and the prefix of names that the template does
+	// StackName is AWS::StackName. It is also the prefix of names that the template does
 	// not set. Default "local".
 	StackName string
 	// Region is AWS::Region. Default "us-east-1".
@@ -74,7 +74,8 @@ func Load(path string, optFns ...func(*Options)) (*Template, error) {
 	return load(path, opts, nesting{}, nil)
 }
 
-// load reads a template and its nested templates. common is nil for the outermost.
+// load reads a template and its nested templates. common is nil for the outermost
+// template.
 func load(path string, opts Options, in nesting, common *shared) (*Template, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -127,9 +128,9 @@ func (t *Template) readResources() error {
 	return nil
 }
 
-// merge applies the Globals of a type to a resource's properties, as SAM does: it
-// merges mappings, joins lists with the global entries first, and otherwise keeps the
-// resource's own value.
+// merge applies the Globals of a type to a resource's properties, as SAM does. It merges
+// mappings, and puts the entries of a global list before the resource's. For other values,
+// the resource's value wins.
 func merge(global, own *yaml.Node) *yaml.Node {
 	switch {
 	case global == nil:
@@ -164,7 +165,7 @@ func isCall(n *yaml.Node) bool {
 	return ok
 }
 
-// Files lists the files of the template and of its nested templates.
+// Files returns the paths of the template and of its nested templates.
 func (t *Template) Files() []string {
 	var out []string
 	for in := range t.all() {
@@ -173,20 +174,20 @@ func (t *Template) Files() []string {
 	return out
 }
 
-// Set sets the value that Fn::GetAtt returns for a resource's attribute. With an empty
-// attribute, it sets the value of Ref.
+// Set sets the value that Fn::GetAtt returns for a resource's attribute. If attribute is
+// "", Set sets the value of Ref.
 func (t *Template) Set(id, attribute, value string) {
 	t.known[attributeName{id, attribute}] = value
 }
 
-// Resource names a resource of the template, and the line where it begins.
+// Resource is a resource of the template, and the line where it begins.
 type Resource struct {
 	ID, Type string
 	Line     int
 }
 
-// Resources lists the resources whose condition is true: first the template's own, in the
-// template's order, and then the resources of nested templates.
+// Resources returns the resources whose condition is true: first the template's own, in
+// the template's order, and then those of nested templates.
 func (t *Template) Resources() []Resource {
 	var out []Resource
 	for in := range t.all() {

@@ -25,8 +25,8 @@ func parse(data []byte) (*yaml.Node, error) {
 	return expand(doc.Content[0], 0)
 }
 
-// expand returns a copy of n with long forms of intrinsic functions, and without aliases
-// and merge keys.
+// expand returns a copy of n. It writes intrinsic functions in their long forms, and
+// expands aliases and merge keys.
 func expand(n *yaml.Node, depth int) (*yaml.Node, error) {
 	if depth > maxDepth {
 		return nil, fmt.Errorf("line %d: nested too deeply", n.Line)
@@ -111,7 +111,7 @@ func child(n *yaml.Node, name string) *yaml.Node {
 	return nil
 }
 
-// entries ranges over a mapping in order. It yields nothing if n is no mapping.
+// entries yields a mapping's entries in order. It yields nothing if n is no mapping.
 func entries(n *yaml.Node) iter.Seq2[string, *yaml.Node] {
 	return func(yield func(string, *yaml.Node) bool) {
 		if n == nil || n.Kind != yaml.MappingNode {
@@ -125,8 +125,8 @@ func entries(n *yaml.Node) iter.Seq2[string, *yaml.Node] {
 	}
 }
 
-// intrinsic returns the function and its argument if n is a call: a mapping with
-// the one key Ref or Fn::….
+// intrinsic returns the function and its argument if n is a call: a mapping whose only key
+// is Ref or Fn::….
 func intrinsic(n *yaml.Node) (name string, arg *yaml.Node, ok bool) {
 	if n == nil || n.Kind != yaml.MappingNode || len(n.Content) != 2 {
 		return "", nil, false

@@ -17,7 +17,7 @@ import (
 // old. The pauses are Lambda's divided by 300: 0.2 s and 0.4 s in place of one minute and
 // two minutes. If the process has died, the rest of its lease is added to the pause.
 type asyncInvoker struct {
-	ctx   context.Context //nolint:containedctx // of the stack: it ends what runs in the background
+	ctx   context.Context //nolint:containedctx // the stack's: its end stops background work
 	pause time.Duration
 	fail  failFunc
 
@@ -29,8 +29,8 @@ type asyncInvoker struct {
 // failFunc sends a function's failed event to its OnFailure destination.
 type failFunc func(ctx context.Context, f *function, destination string, message, object []byte) error
 
-// invoke starts an invocation in the background. It returns false, and starts nothing,
-// once the stack is being closed.
+// invoke starts an invocation in the background. Once the stack is being closed, invoke
+// starts nothing and returns false.
 func (a *asyncInvoker) invoke(f *function, tenant, trace string, payload []byte) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -49,7 +49,7 @@ type asyncFunction struct {
 
 var _ lambdarun.Invoker = asyncFunction{}
 
-// Invoke returns the error of the last try. It returns no answer.
+// Invoke returns the error of the last try, and no answer.
 func (a asyncFunction) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	return nil, a.async.run(ctx, a.f, payload)
 }

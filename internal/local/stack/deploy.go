@@ -12,8 +12,7 @@ import (
 	"github.com/samekey/samekey/internal/servers/ids"
 )
 
-// deployment is a template that is ready to run: functions without invocations yet,
-// and their APIs.
+// deployment is a template that is ready to run: its functions and their APIs.
 type deployment struct {
 	defs      []sam.Function
 	functions []*function
@@ -130,8 +129,8 @@ func (s *Stack) enter(ctx context.Context, d *deployment) {
 	}
 }
 
-// redeploy reads the template again, runs it instead of the running template, and returns
-// it. After an error, the running template stays, and new tables and queues stay, too.
+// redeploy reads the template again, puts it in place of the running template, and returns
+// it. If redeploy fails, the running template continues, and new tables and queues stay.
 func (s *Stack) redeploy(ctx context.Context) (*sam.Template, error) {
 	template, err := s.readTemplate(ctx)
 	if err != nil {

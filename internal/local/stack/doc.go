@@ -1,6 +1,6 @@
-// Package stack runs the functions of a SAM template on one machine, without Docker: it
-// starts the real bootstraps, serves their APIs like API Gateway, and feeds them from the
-// streams of DynamoDB Local, from local queues and by schedules.
+// Package stack runs the functions of a SAM template on one machine, without Docker. It
+// starts the real bootstraps and serves their APIs like API Gateway. The streams of
+// DynamoDB Local, local queues and schedules invoke the functions.
 //
 //	s, err := stack.Start(ctx, stack.Options{Template: "template.yaml"})
 //	if err != nil {

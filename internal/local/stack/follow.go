@@ -23,9 +23,10 @@ func (s *Stack) Database() *dynamodb.Client {
 	return s.db.client
 }
 
-// Follow reads the stream of [Ready.Table] until ctx ends. It calls started once, and
-// from then on changed with the partition keys of written items. Calls for one shard
-// don't overlap. Follow has no effect on the functions that read the stream.
+// Follow reads the stream of [Ready.Table] until ctx ends. It calls started() once. After
+// that it calls changed() for each batch, with the partition keys of the written items.
+// Calls for one shard don't overlap. Follow has no effect on the functions that read the
+// stream.
 func (s *Stack) Follow(ctx context.Context, started func(), changed func(pks []string)) error {
 	table, err := s.db.client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &s.ready.Table})
 	if err != nil {

@@ -35,7 +35,7 @@ type function struct {
 
 var _ lambdarun.Invoker = (*function)(nil)
 
-// running lists the functions in the template's order.
+// running returns the functions in the template's order.
 func (s *Stack) running() []*function {
 	if all := s.functions.Load(); all != nil {
 		return *all
@@ -62,9 +62,8 @@ func (s *Stack) overridden(def sam.Function) sam.Function {
 	return def
 }
 
-// functionEnviron returns a function's variables. If a name has several values, the value
-// in Options.Environment is used, or else the override's, the template's or the stack's,
-// in this order.
+// functionEnviron returns a function's variables. If a name has several values, the first
+// wins, in this order: Options.Environment, overrides, the template, the stack.
 func (s *Stack) functionEnviron(def sam.Function) []string {
 	env := append(s.environ(s.servers.invoke.url), s.proxy.environ(s.servers.invoke.url)...)
 	for _, name := range slices.Sorted(maps.Keys(def.Environment)) {

@@ -17,9 +17,8 @@ import (
 const maxEventBytes = 1 << 20
 
 // invokeAPI is Lambda's Invoke API for the functions of the stack, a part of EventBridge
-// Scheduler's API, and a stand-in for KMS. It answers every other call with an error. A
-// function's SDK sends a call here, instead of to AWS, if no endpoint is set for the
-// call's service.
+// Scheduler's API, and a stand-in for KMS. It answers every other call with an error. SDKs
+// in functions send a call here, not to AWS, if the call's service has no endpoint set.
 type invokeAPI struct {
 	region, account string
 	functions       map[string]*function // functions by logical id
@@ -27,8 +26,8 @@ type invokeAPI struct {
 	later           *schedulerAPI
 }
 
-// ownPrograms allows only programs of this machine to reach the Invoke API at url: a
-// page in a browser could otherwise run a function with any event and identity.
+// ownPrograms lets only programs of this machine reach the Invoke API at url. Otherwise a
+// page in a browser could run a function with any event and identity.
 func ownPrograms(url string, next http.Handler) http.Handler {
 	guard := loopback.Guard{Refuse: func(w http.ResponseWriter, no loopback.Refusal) {
 		writeError(w, no.Status, "AccessDeniedException", map[string]string{"Message": "samekey local: " + no.Why})

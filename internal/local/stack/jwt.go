@@ -102,7 +102,7 @@ func checkClaims(claims map[string]any, def sam.JWT, now time.Time) error {
 	return nil
 }
 
-// claimText returns a claim as an HTTP API passes it on: a list is in brackets, with
+// claimText returns a claim as an HTTP API passes it on: a list is put in brackets, with
 // spaces between the values.
 func claimText(v any) string {
 	switch v := v.(type) {

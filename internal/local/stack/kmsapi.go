@@ -10,8 +10,9 @@ import (
 	"strings"
 )
 
-// kmsAPI stands in for the two calls of AWS KMS that a seal.Sealer makes. It keeps no secret: it
-// derives each key from the ARN, so that records of an earlier start can be opened.
+// kmsAPI stands in for the two calls of AWS KMS that a seal.Sealer makes. It keeps no
+// secret: it derives each key from the ARN, so that records of an earlier start can be
+// opened.
 type kmsAPI struct{ next http.Handler }
 
 type kmsCall struct {
@@ -55,7 +56,8 @@ func (k kmsAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, out)
 }
 
-// wrap returns the key's cipher, and the encryption context as additional data for it.
+// wrap returns the key's cipher, and the encryption context as the cipher's additional
+// data.
 func (in kmsCall) wrap() (cipher.AEAD, []byte) {
 	key := sha256.Sum256([]byte("samekey local: " + in.KeyID))
 	block, err := aes.NewCipher(key[:])

@@ -34,7 +34,7 @@ func (l *logs) logger() *slog.Logger {
 	}))
 }
 
-// says returns a function that writes plain lines: without a level, message key or
+// says returns a function that writes plain lines: no level, no message key, no
 // attributes.
 func (l *logs) says() func(format string, args ...any) {
 	w := l.prefixed("samekey")

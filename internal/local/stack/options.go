@@ -18,8 +18,8 @@ import (
 type Options struct {
 	// Template is the path of the SAM template. Default "template.yaml".
 	Template string
-	// StackName is AWS::StackName, and the prefix of names that the template doesn't
-	// set. Two stacks that share a database need different names. Default "local".
+	// StackName is AWS::StackName. It is also the prefix of names that the template
+	// doesn't set. Two stacks that share a database need different names. Default "local".
 	StackName string
 	// Parameters are values for the template's parameters.
 	Parameters map[string]string
@@ -37,12 +37,12 @@ type Options struct {
 	// Watch rebuilds and restarts changed parts while the stack runs: functions whose Go
 	// packages or bootstraps change, and all parts that a changed template replaces.
 	Watch bool
-	// Metrics keeps the functions' metrics, which are lines of JSON, in Logs.
+	// Metrics keeps in Logs the functions' metrics, which are lines of JSON.
 	Metrics bool
-	// Overrides replace timeouts and intervals of the template, usually by shorter ones.
+	// Overrides replace timeouts and intervals of the template, usually to shorten them.
 	Overrides Overrides
-	// Logs gets all output of the stack, its functions and processes, by one
-	// goroutine at a time. Default os.Stderr.
+	// Logs gets all output of the stack, the functions and the processes. Only one
+	// goroutine writes at a time. Default os.Stderr.
 	Logs io.Writer
 }
 
@@ -52,9 +52,9 @@ type Process struct {
 	Name string
 	// Command is the program and its arguments.
 	Command []string
-	// URL is the process's address; the stack is ready when the process answers there. Port
-	// 0 means any free port: the process reads the port from the variable
-	// LOCAL_<NAME>_PORT. Without a URL the stack doesn't wait for the process.
+	// URL is the process's address. The stack is ready when the process answers there.
+	// Port 0 means any free port: the process reads the port from the variable
+	// LOCAL_<NAME>_PORT. If URL is empty, the stack doesn't wait for the process.
 	URL string
 
 	port net.Listener // holds the port until the process is started
@@ -117,11 +117,11 @@ func ReadOverrides(getenv func(string) string) (Overrides, error) {
 	return o, errors.Join(errs...)
 }
 
-// reserved are the keys of the ready line that the stack itself uses.
+// The names in reserved are keys that the stack itself writes into the ready line.
 var reserved = []string{"ready", "api", "apis", "control", "dynamodb", "lambda", "sqs", "table", "ui"}
 
 // withDefaults returns o with defaults for zero fields. It chooses the processes' ports,
-// and replaces {NAME} in values by the process's URL.
+// and writes the URLs of processes in place of {NAME}.
 func (o Options) withDefaults(ctx context.Context) (Options, error) {
 	if o.Template == "" {
 		o.Template = "template.yaml"

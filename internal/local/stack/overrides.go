@@ -40,8 +40,8 @@ func (s *Stack) tellOverrides(ctx context.Context, defs []sam.Function) {
 }
 
 // mentions reports whether a program contains the text. A compiled program contains the
-// names of the variables that it reads. mentions returns true if the program can't be
-// read.
+// names of the variables that it reads. If the program can't be read, mentions returns
+// true.
 func mentions(path, text string) bool {
 	program, err := os.ReadFile(path)
 	return err != nil || bytes.Contains(program, []byte(text))

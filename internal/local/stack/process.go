@@ -19,9 +19,9 @@ import (
 // processGrace is how long a process may take to end when asked.
 const processGrace = 3 * time.Second
 
-// choosePort replaces port 0 of the URL by a free port. It refuses any other port that is
-// in use: the process that uses the port would be mistaken for this process. It holds the
-// port until the process is started, seconds later.
+// choosePort writes a free port in place of port 0 in the URL. It refuses any other port
+// that is in use: the process that uses the port would be mistaken for this one. It holds
+// the port until the process is started, seconds later.
 func (p *Process) choosePort(ctx context.Context) error {
 	if p.URL == "" {
 		return nil
@@ -48,8 +48,8 @@ func (p *Process) choosePort(ctx context.Context) error {
 	return nil
 }
 
-// portVariable returns NAME=PORT, the variable that tells the process its port; ""
-// without a URL.
+// portVariable returns NAME=PORT, the variable that tells the process its port; "" if the
+// process has no URL.
 func (p *Process) portVariable() string {
 	u, err := url.Parse(p.URL)
 	if p.URL == "" || err != nil {

@@ -11,11 +11,11 @@ import (
 )
 
 // proxy is the functions' HTTPS_PROXY. It refuses connections to AWS, which SDKs make if
-// they don't know AWS_ENDPOINT_URL. It connects to other hosts. Requests other than CONNECT
-// go to next.
+// they don't know AWS_ENDPOINT_URL. It connects to other hosts. It passes requests other
+// than CONNECT to next.
 type proxy struct {
 	ended <-chan struct{}   // ends the connections
-	allow map[string]string // the values of --env: endpoints of AWS in them are allowed
+	allow map[string]string // the values of --env; AWS endpoints in these values are allowed
 	dial  func(ctx context.Context, network, address string) (net.Conn, error)
 	log   *slog.Logger
 	next  http.Handler
@@ -66,7 +66,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// wanted reports whether the values of --env contain this host.
+// wanted reports whether a value of --env contains this host.
 func (p *proxy) wanted(host string) bool {
 	for _, value := range p.allow {
 		if strings.Contains(value, host) {

@@ -128,9 +128,8 @@ func checkVisibility(queues []sam.Queue, functions []sam.Function) error {
 	return errors.Join(errs...)
 }
 
-// scaleVisibility changes the visibility timeouts of queues in proportion to overridden
-// timeouts of the functions. For a queue with several functions, the longest timeout is
-// used.
+// scaleVisibility changes queues' visibility timeouts in proportion to the functions'
+// overridden timeouts. If a queue has several functions, the longest timeout counts.
 func scaleVisibility(queues []sam.Queue, functions []sam.Function, timeout time.Duration) {
 	for _, q := range queues {
 		var was time.Duration
@@ -149,7 +148,8 @@ func scaleVisibility(queues []sam.Queue, functions []sam.Function, timeout time.
 // maxVisibility is the longest visibility timeout of SQS, in seconds.
 const maxVisibility = 12 * 60 * 60
 
-// send puts a message on the queue with an ARN. It returns false if there is no such queue.
+// send puts a message on the queue with this ARN. It returns false if there is no such
+// queue.
 func (q *queues) send(ctx context.Context, arn string, body []byte) (bool, error) {
 	if q == nil {
 		return false, nil

@@ -17,7 +17,7 @@ import (
 // message to a queue of the stack: the worker makes such schedules for later jobs. When
 // the stack ends, schedules are lost.
 type schedulerAPI struct {
-	ctx context.Context //nolint:containedctx // of the stack: it ends what waits
+	ctx context.Context //nolint:containedctx // the stack's: its end stops the timers
 	arn string          // ARN of the schedules' group: arn:aws:scheduler:REGION:ACCOUNT:schedule/default
 	log *slog.Logger
 
@@ -88,7 +88,7 @@ func (a *schedulerAPI) free(name string) {
 	delete(a.names, name)
 }
 
-// serves sets the queues to which schedules send.
+// serves takes the queues to which schedules send.
 func (a *schedulerAPI) serves(q *queues) {
 	if q == nil {
 		return

@@ -23,7 +23,7 @@ type server struct {
 	served chan struct{} // nil before serve
 }
 
-// listen opens a port without serving it yet; 0 is any free port.
+// listen opens a port without serving it yet; port 0 means any free port.
 func listen(ctx context.Context, port int) (*server, error) {
 	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {

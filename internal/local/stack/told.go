@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// told logs each request of h in a line for people: method, path, status, duration, and
-// whether the answer was a replay. It omits queries, headers and bodies, which may be
+// told wraps h. It logs each request in a line for people: method, path, status, duration,
+// and whether the answer was a replay. It omits queries, headers and bodies, which may be
 // secret.
 func (s *Stack) told(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -15,7 +15,7 @@ func (s *Stack) told(h http.Handler) http.Handler {
 		seen := &seenStatus{ResponseWriter: w, status: http.StatusOK}
 		h.ServeHTTP(seen, r)
 		replayed := ""
-		for name := range w.Header() { // the function may write the name in any case
+		for name := range w.Header() { // the function may use capital or small letters in the name
 			if strings.EqualFold(name, "Idempotent-Replayed") {
 				replayed = ", replayed"
 			}

@@ -24,7 +24,7 @@ type watcher struct {
 	functions map[string]*watchedFunction
 }
 
-// watched are files under watch.
+// watched is a set of files under watch.
 type watched struct {
 	acted, last gosource.Stamp // states at the last action and at the last check
 }
@@ -37,7 +37,7 @@ func (w *watched) changed(now gosource.Stamp) bool {
 	return quiet && !maps.Equal(now, w.acted)
 }
 
-// seen stores now in acted and last, since the watcher acts on this state.
+// seen sets acted and last to now, since the watcher acts on this state.
 func (w *watched) seen(now gosource.Stamp) { w.acted, w.last = now, now }
 
 type watchedFunction struct {
