@@ -19,9 +19,9 @@ import (
 const mavenGoal = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
 
 // Bundle describes an install: jars, and files beside them. The folder of an install
-// contains lib/ with the jars, pom.xml, the Files, and a marker that is written last.
+// contains pom.xml, the Files, lib/ with the jars, and a marker that is written last.
 type Bundle struct {
-	// Name is the name of the folder, with the version.
+	// Name is the folder's name, which contains the version.
 	Name string
 	// POM lists the jars as dependencies with pinned versions.
 	POM []byte
@@ -38,7 +38,7 @@ func (b Bundle) Dir(root string) string { return filepath.Join(root, b.Name) }
 const markerFile = ".ok"
 
 // marker returns the content of the marker file. The content depends on the recipe (POM,
-// Sums and Files), so that an install by another recipe is not used.
+// Sums and Files), so that an install from another recipe is not used.
 func (b Bundle) marker() []byte {
 	h := sha256.New()
 	add := func(part []byte) {
@@ -71,10 +71,9 @@ func (b Bundle) Cached(dir string) error {
 	return checkNames(filepath.Join(dir, "lib"), sums)
 }
 
-// Install downloads the jars by Maven into b.Dir(root), unless the jars are there.
-// Install works in a temporary folder and renames it once, so that b.Dir(root) never
-// contains an incomplete install, even after a crash. The lock only avoids a second
-// download.
+// Install downloads the jars by Maven into b.Dir(root), unless they are already there. It
+// works in a temporary folder and renames it once, so that b.Dir(root) never contains an
+// incomplete install, even after a crash. The lock only avoids a second download.
 //
 // The error matches [ErrChecksum] if Maven downloaded files other than the pinned
 // ones.

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// CacheRoot returns the folder of the installs: the value of the environment
-// variable, or samekey in [os.UserCacheDir]. A relative path is an error: go test
-// runs in the folder of the package, so the jars would end up in a repository.
+// CacheRoot returns the folder of the installs: the value of the environment variable, or
+// samekey in [os.UserCacheDir]. A relative path is an error: since go test runs in the
+// package's folder, the jars would end up in a repository.
 func CacheRoot(variable string) (string, error) {
 	if dir := os.Getenv(variable); dir != "" {
 		if !filepath.IsAbs(dir) {

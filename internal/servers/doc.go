@@ -15,5 +15,5 @@
 //	h := servers.Handle{Stop: found.Stop}
 //	defer h.Close()
 //
-// Packages dynamo/dynamotest (DynamoDB Local) and internal/servers/elasticmq use it.
+// Packages dynamo/dynamotest (DynamoDB Local) and internal/servers/elasticmq use this package.
 package servers

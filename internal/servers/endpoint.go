@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// checkEndpoint refuses an endpoint that isn't a URL of this machine, unless the
-// environment variable is 1: tests create and delete data there, and a forgotten
-// variable must not point them at real data.
+// checkEndpoint refuses an endpoint that isn't a URL of this machine, unless the variable
+// named allowRemote is 1. Tests create and delete data at the endpoint. A forgotten
+// setting must not point them at real data.
 func checkEndpoint(endpoint, allowRemote string) error {
 	u, err := url.Parse(endpoint)
 	if err != nil {

@@ -30,8 +30,8 @@ func (h *Handle) HTTP() *http.Client {
 		// Many goroutines of a test call one host. With the default of two idle
 		// connections, nearly every request would open and close a connection.
 		tr.MaxIdleConnsPerHost = 100
-		// shorter than the server's own timeout: a request on a connection that is being
-		// closed would fail, and nothing retries here
+		// shorter than the server's own timeout: if the server closed a connection, a
+		// request on it could fail, and nothing retries here
 		tr.IdleConnTimeout = 10 * time.Second
 		h.http = &http.Client{
 			Transport:     tr,

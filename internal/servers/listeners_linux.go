@@ -103,7 +103,7 @@ type listener struct {
 	inode string
 }
 
-// parseProcNet returns the listening sockets of a /proc/net/tcp or tcp6.
+// parseProcNet returns the listening sockets in /proc/net/tcp or tcp6.
 func parseProcNet(r io.Reader) ([]listener, error) {
 	const stateListen = "0A"
 	var found []listener

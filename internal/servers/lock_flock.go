@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// lock waits for the lock at path until ctx ends. The kernel releases it when the
+// lock waits for the lock at path until ctx ends. The kernel releases the lock when the
 // process dies, so no stale lock can remain.
 func lock(ctx context.Context, path string) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)

@@ -44,9 +44,9 @@ func (s *Skips) Report(w io.Writer, program string) {
 	}
 }
 
-// Tell reports the skipped tests of this process to a person. The go command hides
-// the output of passing tests without -v, so on Linux Tell prints to the go command's
-// standard error.
+// Tell reports the skipped tests of this process to a person. Without -v, the go command
+// hides the output of passing tests, so on Linux Tell prints to the go command's standard
+// error.
 func (s *Skips) Tell() {
 	program := strings.TrimSuffix(filepath.Base(os.Args[0]), ".test")
 	if err := toGo(func(w io.Writer) { s.Report(w, program) }); err != nil {
@@ -54,8 +54,7 @@ func (s *Skips) Tell() {
 	}
 }
 
-// toGo calls print with the standard error of the go command that started this
-// process.
+// toGo calls print() with the standard error of the go command that started this process.
 func toGo(print func(io.Writer)) error {
 	parent := fmt.Sprintf("/proc/%d/", os.Getppid())
 	if exe, err := os.Readlink(parent + "exe"); err != nil || filepath.Base(exe) != "go" {

@@ -15,7 +15,7 @@ type Process struct {
 	cmd    *exec.Cmd
 	output *HeadTail
 	done   chan struct{} // closed when the process has ended
-	err    error         // how it ended; valid once done is closed
+	err    error         // how the process ended; valid once done is closed
 }
 
 // StartProcess starts cmd. It sets SysProcAttr and WaitDelay. Unless the caller has

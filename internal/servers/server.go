@@ -36,7 +36,7 @@ type Server struct {
 	// Command returns the command for one try to start. tmp is a separate folder for
 	// temporary files.
 	Command func(tmp string, port int) *exec.Cmd
-	// PortTaken lists texts. The server prints one of the texts if the port isn't free.
+	// PortTaken holds texts. If the port isn't free, the server prints one of them.
 	PortTaken []string
 	// AllInterfaces allows the server to listen on other interfaces than loopback.
 	// Otherwise Start checks the server's sockets, on Linux only.

@@ -32,7 +32,7 @@ type Source struct {
 	// Ready, if set, is called before the jars are downloaded. An error rules Java out.
 	Ready func() error
 	// Otherwise, if set, is called if Java provides no server. If Otherwise can't provide
-	// one, it returns nil and adds the reason to s. An error ends the search.
+	// a server, it returns nil and adds the reason to s. An error ends the search.
 	Otherwise func(ctx context.Context, s *Search) (*Found, error)
 }
 
@@ -45,11 +45,10 @@ type Found struct {
 }
 
 // Find returns the endpoint that the environment names, or else starts a server. It sends
-// the named endpoint no request. ctx limits the search, not the server's life.
+// no request to the named endpoint. ctx limits the search, not the server's life.
 //
-// The error matches Unavailable if no server can be run. Errors of a remote endpoint
-// that is not allowed, of jars that differ from their checksums and of a cancelled
-// context don't match.
+// The error matches Unavailable if no server can be run. It doesn't match if a remote
+// endpoint is not allowed, a jar differs from its checksum, or ctx is cancelled.
 func (s Source) Find(ctx context.Context) (*Found, error) {
 	if endpoint := s.endpoint(); endpoint != "" {
 		if err := checkEndpoint(endpoint, s.AllowRemote); err != nil {

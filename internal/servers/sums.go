@@ -11,8 +11,7 @@ import (
 	"strings"
 )
 
-// ErrChecksum matches the error of a file that differs from the checksum in a
-// bundle's Sums.
+// ErrChecksum matches the error if a file differs from its checksum in a bundle's Sums.
 var ErrChecksum = errors.New("not the files pinned in SHA256SUMS")
 
 // parseSums reads the lines "<sha256 in hex>  <file name>".

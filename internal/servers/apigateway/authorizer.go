@@ -47,8 +47,8 @@ func (f RequestAuthorizer) authorize(r *http.Request, _ *httpAPI, _ *httpEvent) 
 	return out, nil
 }
 
-// LambdaAuthorizer decides by a Lambda function with payload format 2.0.
-// Answers are not cached.
+// LambdaAuthorizer decides by calling a Lambda function with payload format 2.0. Answers
+// are not cached.
 //
 // A refused request is answered with
 //   - 401 if an identity source is missing (the function isn't called), or if the function
@@ -57,11 +57,12 @@ func (f RequestAuthorizer) authorize(r *http.Request, _ *httpAPI, _ *httpEvent) 
 //   - 500 after any other failure or a malformed answer.
 type LambdaAuthorizer struct {
 	Function lambdarun.Invoker
-	// IdentitySources name required parts of a request: "header.Name", "querystring.name"
-	// or "stageVariables.name". Without any, the function is called for every request.
+	// IdentitySources are the parts that a request must have: "header.Name",
+	// "querystring.name" or "stageVariables.name". If there are none, every request is
+	// passed to the function.
 	IdentitySources []string
-	// Simple lets the function answer with isAuthorized. The function may answer with an
-	// IAM policy in either case.
+	// Simple lets the function answer with isAuthorized. An IAM policy is always allowed,
+	// too.
 	Simple bool
 }
 
@@ -158,7 +159,7 @@ func askAuthorizer(ctx context.Context, fn lambdarun.Invoker, event any) (*autho
 	return &answer, nil
 }
 
-// allows checks the ARN of a request against the answer's policy.
+// allows returns nil if the answer's policy allows the ARN of a request.
 func (a *authorizerAnswer) allows(arn string) error {
 	if a.Policy == nil {
 		return fmt.Errorf("%w: its answer has no policyDocument", errAuthorizer)

@@ -25,7 +25,7 @@ const (
 	integrationTimeout = 30 * time.Second
 )
 
-// Identity is an authorizer's result about a caller, which the function gets in
+// Identity is what an authorizer says about a caller. The function gets it in
 // requestContext.authorizer. Set one field.
 type Identity = events.APIGatewayV2HTTPRequestContextAuthorizerDescription
 
@@ -34,7 +34,7 @@ func JWT(claims map[string]string, scopes ...string) *Identity {
 	return &Identity{JWT: &events.APIGatewayV2HTTPRequestContextAuthorizerJWTDescription{Claims: claims, Scopes: scopes}}
 }
 
-// ErrForbidden makes the answer 403 instead of 401 if an authorizer returns it: the
+// ErrForbidden, if an authorizer returns it, makes the answer 403 instead of 401: the
 // caller is known but not allowed.
 var ErrForbidden = errors.New("forbidden")
 
@@ -42,8 +42,8 @@ var ErrForbidden = errors.New("forbidden")
 type HTTPAPIOptions struct {
 	// Routes is the route table: keys as in API Gateway, such as "POST /rides", "GET
 	// /rides/{id}", "ANY /{proxy+}" or "$default". The most specific route takes the
-	// request; without a matching route the answer is 404. Default: "$default" alone,
-	// which takes every request. [HTTPAPIRoutes] ignores this field.
+	// request. If no route matches, the answer is 404. Default: "$default" alone, which
+	// takes every request. [HTTPAPIRoutes] ignores this field.
 	Routes []string
 	// Authorizer decides on each request that has a route; see [RequestAuthorizer].
 	// Default: every request goes through without an identity. [HTTPAPIRoutes] ignores
@@ -89,7 +89,7 @@ type HTTPRoute struct {
 // application/javascript. Any other body, form data included, is passed in base64.
 //
 // API Gateway's own answers are JSON:
-//   - 404 without a matching route,
+//   - 404 if no route matches,
 //   - 401, 403 and 500 if the authorizer refuses or fails,
 //   - 413 for a body over 10 MB or an event over Lambda's limit,
 //   - 500 if the function fails or its response is malformed,
@@ -212,7 +212,7 @@ func (a *httpAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 
-	// Invoke leaves the function running when its context ends.
+	// If ctx ends, Invoke returns and the function continues.
 	ctx, cancel := context.WithTimeout(r.Context(), orElse(target.Timeout, a.opts.IntegrationTimeout))
 	defer cancel()
 	result, err := target.Function.Invoke(ctx, payload)

@@ -13,8 +13,8 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// httpEvent is the event type of aws-lambda-go without the client certificate, which the
-// type of aws-lambda-go always writes.
+// httpEvent is aws-lambda-go's event type without the client certificate, which
+// aws-lambda-go always writes.
 type httpEvent struct {
 	events.APIGatewayV2HTTPRequest
 	RequestContext httpEventContext `json:"requestContext"`
@@ -24,7 +24,7 @@ type httpEventContext struct {
 	events.APIGatewayV2HTTPRequestContext
 	Authentication *struct{} `json:"authentication,omitempty"`
 	// Authorizer is JSON: after a Lambda authorizer without a context it contains null,
-	// which the type of aws-lambda-go can't hold.
+	// which aws-lambda-go's type can't hold.
 	Authorizer json.RawMessage `json:"authorizer,omitempty"`
 }
 
@@ -153,7 +153,7 @@ func eventQuery(raw string) map[string]string {
 	return query
 }
 
-// queryPairs ranges over the parameters of a query, decoded, in their order.
+// queryPairs returns an iterator over a query's decoded parameters, in their order.
 func queryPairs(raw string) iter.Seq2[string, string] {
 	unescape := func(s string) string {
 		if u, err := url.QueryUnescape(s); err == nil {
@@ -171,8 +171,8 @@ func queryPairs(raw string) iter.Seq2[string, string] {
 	}
 }
 
-// eventBody returns a body as it is in the event. AWS doesn't document the list of text
-// types; it comes from published trials. Form data, types such as
+// eventBody returns a body as it is in the event. AWS doesn't document which types are
+// text; the types here come from published trials. Form data, types such as
 // application/problem+json, and bodies without a type become base64.
 func eventBody(contentType string, body []byte) (text string, isBase64 bool) {
 	if len(body) == 0 {

@@ -21,7 +21,7 @@ type httpResponse struct {
 	multiValue bool // the function used multiValueHeaders
 }
 
-// gatewayHeaders are set by API Gateway itself. A function's values of them are dropped.
+// gatewayHeaders are set by API Gateway itself. A function's values for them are dropped.
 var gatewayHeaders = []string{"Connection", "Content-Length", "Keep-Alive", "Trailer", "Transfer-Encoding", "Upgrade"}
 
 // parseHTTPAPIResponse reads a function's result. A JSON object with a statusCode is a

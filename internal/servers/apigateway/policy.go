@@ -93,8 +93,8 @@ func matchesAny(patterns []string, s string, foldCase bool) bool {
 	return false
 }
 
-// wildcard matches s as a whole: * matches any characters, even slashes, and ? matches a
-// single character.
+// wildcard reports whether pattern matches the whole of s: * matches any characters, even
+// slashes, and ? matches a single character.
 func wildcard(pattern, s string) bool {
 	// the last star in pattern, and the place in s up to which it matches
 	star, mark := -1, 0

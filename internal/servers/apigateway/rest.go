@@ -64,7 +64,7 @@ type RESTAPIOptions struct {
 // binary.
 //
 // API Gateway's own answers are JSON:
-//   - 403 without a matching route,
+//   - 403 if no route matches,
 //   - 401, 403 and 500 if the authorizer refuses or fails,
 //   - 413 for a body over 10 MB or an event over Lambda's limit,
 //   - 500 if the function is throttled,
@@ -156,7 +156,7 @@ func (a *restAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 
-	// Invoke leaves the function running when its context ends.
+	// If ctx ends, Invoke returns and the function continues.
 	ctx, cancel := context.WithTimeout(r.Context(), orElse(route.Timeout, a.opts.IntegrationTimeout))
 	defer cancel()
 	result, err := route.Function.Invoke(ctx, payload)
@@ -193,8 +193,8 @@ func (a *restAPI) writeInvokeError(ctx context.Context, w http.ResponseWriter, r
 	}
 }
 
-// isBinary reports whether a media type is binary. With */* every body is binary, even
-// without a type.
+// isBinary reports whether a media type is binary. If */* is a binary media type, every
+// body is binary, even if it has no type.
 func (a *restAPI) isBinary(mediaType string) bool {
 	mediaType, _, _ = strings.Cut(mediaType, ";")
 	mediaType = strings.ToLower(strings.TrimSpace(mediaType))
@@ -228,7 +228,7 @@ func writeREST(w http.ResponseWriter, status int, errorType, body string) {
 	_, _ = io.WriteString(w, body)
 }
 
-// pathSegments splits a path and decodes its parts, so that an escaped slash
+// pathSegments splits a path and then decodes the parts, so that an escaped slash
 // separates nothing.
 func pathSegments(escaped string) []string {
 	segments := strings.Split(strings.TrimPrefix(escaped, "/"), "/")

@@ -23,10 +23,10 @@ type RESTAuthorizer struct {
 	// Token is true for the type TOKEN, and false for REQUEST. A TOKEN authorizer gets
 	// only the value of the first identity source.
 	Token bool
-	// IdentitySources name required parts of a request: "header.Name",
+	// IdentitySources are the parts that a request must have: "header.Name",
 	// "querystring.name" or "stageVariables.name". For TOKEN it is a single header.
 	IdentitySources []string
-	// Validation must match a token as a whole; nil matches any token.
+	// Validation must match the whole token; nil matches any token.
 	Validation *regexp.Regexp
 }
 

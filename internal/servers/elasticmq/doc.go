@@ -11,8 +11,8 @@
 // A test calls [Start], which skips the test if there is no queue, and closes the
 // queue at the end.
 //
-// Make and use queues by the SQS API. Delay, visibility timeout, redrive policy and FIFO
-// order work.
+// Make and use queues with the SQS API. Delays, visibility timeouts, redrive policies and
+// FIFO order are supported.
 //
 // # Where the queue comes from
 //
@@ -29,9 +29,8 @@
 // A first run downloads about 37 MB, a later run starts in about two seconds. The cache is
 // the folder samekey in [os.UserCacheDir], or DYNAMOTEST_CACHE, as for dynamotest.
 //
-// The server runs in its own process, without AWS variables of the environment.
-// [Server.Close] ends the process. On Linux the process also ends if its parent is
-// killed.
+// The server runs in its own process, without the environment's AWS variables.
+// [Server.Close] ends the process. On Linux the process also ends if its parent is killed.
 //
 // # Differences from SQS
 //

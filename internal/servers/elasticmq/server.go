@@ -30,9 +30,8 @@ const (
 // instead of skipping it.
 var ErrUnavailable = errors.New("elasticmq: no SQS available")
 
-// Required reports whether a test without a queue must fail instead of being skipped.
-// This is so if REQUIRE_QUEUE or REQUIRE_DYNAMODB has a value other than "", "0" and
-// "false".
+// Required reports whether a test without a queue must fail instead of being skipped:
+// REQUIRE_QUEUE or REQUIRE_DYNAMODB has a value other than "", "0" and "false".
 func Required() bool {
 	return servers.Required(envRequire) || servers.Required(envRequireAll)
 }
@@ -50,10 +49,10 @@ type Server struct {
 // in the order of the package documentation. The caller must [Server.Close] the
 // result. Each call starts its own process.
 //
-// Ending ctx ends the search, but not a server already found. The endpoint from
-// the environment is used as it is, without a request to it.
+// If ctx ends, Find ends, but a server that it has returned continues. Find sends no
+// request to the endpoint from the environment.
 //
-// The error matches [ErrUnavailable] if there is nothing to run.
+// The error matches [ErrUnavailable] if this machine can't run a queue.
 func Find(ctx context.Context) (*Server, error) {
 	found, err := source().Find(ctx)
 	if errors.Is(err, ErrUnavailable) {

@@ -23,9 +23,8 @@ func Start(tb testing.TB) *Server {
 	return startWith(tb, &servers.Missed, Find)
 }
 
-// Main runs the tests of a package that has no other servers, and returns the exit
-// code. It prints a line with the number of tests that were skipped without a queue,
-// and the reason.
+// Main runs the tests of a package that has no other servers, and returns the exit code.
+// It prints how many tests were skipped for lack of a queue, and why.
 func Main(m interface{ Run() int }) int {
 	defer servers.Missed.Tell()
 	return m.Run()

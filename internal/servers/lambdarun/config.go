@@ -41,12 +41,12 @@ type Config struct {
 	// variables, except AWS_LAMBDA_RUNTIME_API. The parent's environment is not passed
 	// on. AWS_REGION, default us-east-1, also sets the ARN's region.
 	Env []string
-	// Timeout is how long an invocation may take, without the start of the process. After
-	// the timeout the sandbox is killed. Default 3 s, at most 15 min.
+	// Timeout is how long an invocation may take, not counting the start of the process.
+	// After the timeout the sandbox is killed. Default 3 s, at most 15 min.
 	Timeout time.Duration
 	// Overtime is how long an invocation may continue after its deadline before the
-	// sandbox is killed. Lambda allows none; a test can stop a process, and continue it
-	// when other processes take it for dead. Default 0.
+	// sandbox is killed. Lambda allows none. With overtime, a test can stop a process, and
+	// continue it when other processes take it for dead. Default 0.
 	Overtime time.Duration
 	// MaxConcurrency is the largest number of invocations in flight, and of processes.
 	// Default 10.

@@ -20,15 +20,15 @@
 //
 // # Like Lambda
 //
-// With PerProcess, a process runs that many invocations at a time. The process reads the number
-// from AWS_LAMBDA_MAX_CONCURRENCY. At a deadline the process is not killed: only the invocation
-// fails. A late answer is accepted and discarded.
+// If PerProcess is above 1, a process runs that many invocations at a time. The process
+// reads the number from AWS_LAMBDA_MAX_CONCURRENCY. At a deadline only the invocation
+// fails, and the process continues. A late answer is accepted and discarded.
 //
-// A function that returns an error keeps its process. If it panics, exits or is
-// killed, the next invocation starts a new process. At the deadline the process is
-// killed without warning. An invocation that has begun continues after its caller has
-// gone. A caller beyond the concurrency limit is throttled, not queued. Payload
-// limits are Lambda's. The child gets Lambda's environment variables and the
+// A function that returns an error keeps its process. If it panics, exits or is killed,
+// the next invocation starts a new process. Unless PerProcess is above 1, the process is
+// killed at the deadline, without warning. An invocation that has begun continues after
+// its caller has gone. A caller beyond the concurrency limit is throttled, not queued.
+// Payload limits are Lambda's. The child gets Lambda's environment variables and the
 // variables of the configuration, but no variables of the parent.
 //
 // # Unlike Lambda

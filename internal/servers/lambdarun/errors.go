@@ -15,8 +15,8 @@ var (
 	// ErrRequestTooLarge matches the error of a payload over [MaxRequestBytes].
 	// The function did not run.
 	ErrRequestTooLarge = errors.New("request payload over 6291456 bytes")
-	// ErrClosed matches the error of an invocation that was made after Close, or that Close
-	// interrupted: the function may have run in part.
+	// ErrClosed matches the error of an invocation that was made after Close, or that
+	// Close interrupted. An interrupted function may have run in part.
 	ErrClosed = errors.New("function is closed")
 )
 
@@ -99,8 +99,8 @@ func timedOutError(requestID string, after time.Duration) *FunctionError {
 		fmt.Sprintf("RequestId: %s Error: Task timed out after %.2f seconds", requestID, after.Seconds()))
 }
 
-// exitedError returns the error of a process that ended. how is the state of the process in
-// the words of os/exec.
+// exitedError returns the error of a process that ended. The parameter how is the
+// process's state in the words of os/exec.
 func exitedError(requestID, how string) *FunctionError {
 	reason := "Runtime exited with error: " + how
 	if how == "exit status 0" {

@@ -51,10 +51,11 @@ func Start(ctx context.Context, cfg Config) (*Function, error) {
 	return f, nil
 }
 
-// Invoke runs the function once. It returns when the sandbox is free for the next invocation, or
-// gone, so that consecutive invocations share a process. If the function separates tenants, only
-// invocations of the same tenant share one. Besides a [*FunctionError] and the context's error,
-// errors match [ErrThrottled], [ErrRequestTooLarge], [ErrTenant], [ErrRecursive] or [ErrClosed].
+// Invoke runs the function once. It returns when the sandbox is free for the next
+// invocation, or gone, so that consecutive invocations share a process. If the function
+// separates tenants, only invocations of the same tenant share a process. Besides a
+// [*FunctionError] and the context's error, errors match [ErrThrottled],
+// [ErrRequestTooLarge], [ErrTenant], [ErrRecursive] or [ErrClosed].
 func (f *Function) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	wrap := func(err error) error {
 		return fmt.Errorf("lambdarun: invoke %s: %w", f.cfg.Name, err)
@@ -98,8 +99,8 @@ func (f *Function) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	}
 }
 
-// Running lists the processes that are running an invocation, the longest running
-// first. A process is listed once for each invocation that it runs.
+// Running returns an entry for each invocation that a process runs, the longest running
+// first.
 func (f *Function) Running() []Sandbox {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -113,8 +114,8 @@ func (f *Function) Running() []Sandbox {
 	return running
 }
 
-// PIDs lists all processes of the function in ascending order: working, idle
-// and starting.
+// PIDs returns the ids of the function's processes (working, idle and starting) in
+// ascending order.
 func (f *Function) PIDs() []int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -129,8 +130,8 @@ func (f *Function) PIDs() []int {
 }
 
 // PID returns the id of the process that most recently began its invocation. If no
-// invocation runs, it is the most recently used idle process. PID returns 0 if there is
-// no process.
+// invocation runs, PID returns the id of the idle process that was used last; 0 if there
+// is no process.
 func (f *Function) PID() int {
 	if running := f.Running(); len(running) > 0 {
 		return running[len(running)-1].PID
@@ -291,8 +292,8 @@ func (f *Function) run(ctx context.Context, start starter, s *sandbox, inv *invo
 			f.mu.Unlock()
 			return outcome{err: ErrClosed}
 		}
-		// A new sandbox is used if the old one has not seen the invocation: it died idle,
-		// or Restart ended its start.
+		// The invocation gets a new sandbox if the old one has not seen it: the old one
+		// died idle, or Restart killed it during its start.
 		if start != nil && !s.retired {
 			f.mu.Unlock()
 			if s.upErr != nil {

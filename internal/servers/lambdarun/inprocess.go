@@ -15,7 +15,7 @@ import (
 	"github.com/samekey/samekey/internal/servers/ids"
 )
 
-// InProcessFunction runs a handler in this process. Make one with [InProcess].
+// InProcessFunction runs a handler in this process. Make it with [InProcess].
 type InProcessFunction struct {
 	handler Invoker
 	timeout time.Duration

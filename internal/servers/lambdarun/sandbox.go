@@ -27,8 +27,8 @@ type sandbox struct {
 	up chan struct{}
 	// upErr is the error of the start; read it after up is closed.
 	upErr error
-	// kill sends SIGKILL to this process, and never to a later process with the same
-	// number. Before the start, kill prevents the start.
+	// kill sends SIGKILL to this process, and never to a later process with the same id.
+	// Before the start, kill prevents the start.
 	kill context.CancelFunc
 	// gone is closed when the process has ended and was waited for.
 	gone chan struct{}

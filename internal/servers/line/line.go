@@ -11,16 +11,16 @@ import (
 	"strings"
 )
 
-// Transport repeats a read whose connection broke, so that a test sees only answers of DynamoDB
-// Local. It never repeats a write, which may have been applied. It also prevents the fault of the
-// SDK that breaks the connection of a large write, as dynamo.Tune does. A Transport is safe for
-// concurrent use; set the fields before the first request.
+// Transport repeats a read whose connection broke, so that a test sees only answers of
+// DynamoDB Local. It never repeats a write, which may have been applied. Like dynamo.Tune,
+// it also prevents the SDK fault that breaks the connection of a large write. A Transport
+// is safe for concurrent use; set the fields before the first request.
 type Transport struct {
 	// Base sends the requests; it must not be nil.
 	Base http.RoundTripper
 
-	// Note is called for every fault, including faults that a repetition mends.
-	// Concurrent requests call it concurrently. May be nil.
+	// Note is called for every fault, including faults that a repetition mends. Calls may
+	// be concurrent. May be nil.
 	Note func(*http.Request, error)
 }
 
@@ -55,9 +55,9 @@ func (l *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// readOnly returns req with a body that has no method WriteTo. WriteTo of a closed body
-// of the SDK returns io.EOF, which net/http takes for a broken request (aws/aws-sdk-go-v2
-// issue 2737).
+// readOnly returns req with a body that has no method WriteTo. If a body of the SDK is
+// closed, its WriteTo returns io.EOF, which net/http takes for a broken request
+// (aws/aws-sdk-go-v2 issue 2737).
 func readOnly(req *http.Request) *http.Request {
 	if _, ok := req.Body.(io.WriterTo); !ok {
 		return req
@@ -67,7 +67,7 @@ func readOnly(req *http.Request) *http.Request {
 	return req
 }
 
-// CloseIdleConnections closes Base's idle connections, as [http.Client] asks for.
+// CloseIdleConnections closes Base's idle connections.
 func (l *Transport) CloseIdleConnections() {
 	if c, ok := l.Base.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()

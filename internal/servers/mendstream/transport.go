@@ -14,10 +14,9 @@ import (
 	"strings"
 )
 
-// Transport returns a transport for the HTTP client of a dynamodbstreams client. It
-// sends requests through base, or http.DefaultTransport if that is nil, and mends the
-// answers of GetRecords. Other answers, and answers that are not the expected JSON,
-// pass unchanged.
+// Transport returns a transport for the HTTP client of a dynamodbstreams client. It sends
+// requests through base, or http.DefaultTransport if base is nil, and mends the answers of
+// GetRecords. Other answers, and answers that are not the expected JSON, pass unchanged.
 func Transport(base http.RoundTripper) http.RoundTripper {
 	if base == nil {
 		base = http.DefaultTransport

@@ -24,8 +24,7 @@ import (
 // NewJava is the script of a java command that is new enough, for [Commands].
 const NewJava = `echo 'openjdk version "17.0.15" 2025-04-15' >&2`
 
-// Commands makes a folder with shell scripts, keyed by name, and returns the folder's
-// path.
+// Commands puts shell scripts, keyed by name, into a folder and returns the folder's path.
 func Commands(t *testing.T, scripts map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -51,9 +50,9 @@ func Bare(t *testing.T, cache string, scripts map[string]string, variables ...st
 // envHelper makes a test binary run [HelperMain].
 const envHelper = "SERVERSTEST_HELPER"
 
-// HelperMain is the program that [EndsWithAKilledParent] kills: it starts a server,
-// prints its endpoint and waits until standard input ends, without ending the
-// server. It does nothing and returns false in a test process; TestMain calls it.
+// HelperMain is the program that [EndsWithAKilledParent] kills. It starts a server, prints
+// the endpoint and waits until standard input ends. It doesn't end the server. TestMain
+// calls HelperMain. In a test process HelperMain does nothing and returns false.
 func HelperMain(find func(context.Context) (endpoint string, err error)) bool {
 	if os.Getenv(envHelper) == "" {
 		return false
@@ -68,8 +67,8 @@ func HelperMain(find func(context.Context) (endpoint string, err error)) bool {
 	return true
 }
 
-// EndsWithAKilledParent checks that a server ends when the process that started it is killed.
-// endpoint is the name of the environment variable with the endpoint; it is emptied so that a
+// EndsWithAKilledParent checks that a server ends when the process that started it is
+// killed. endpoint is the name of an environment variable, which is emptied so that a
 // server is started. dir is the folder of the server's install.
 func EndsWithAKilledParent(t *testing.T, endpoint, dir string) {
 	t.Helper()
@@ -124,8 +123,8 @@ func WaitEnd(t *testing.T, endpoint string) {
 		if err != nil {
 			return
 		}
-		// a server that ends closes its connections; a running server also does, after a
-		// while, so this is no proof
+		// a server that ends closes its connections; a running server also closes them
+		// after a while, so this is no proof
 		_ = conn.SetReadDeadline(deadline)
 		_, err = conn.Read(make([]byte, 1))
 		_ = conn.Close()

@@ -15,8 +15,8 @@ type TB struct {
 	cleanups []func()
 }
 
-// RunTest calls f as a test, which Skip and Fatal may end, and then the functions
-// registered by Cleanup.
+// RunTest calls f as a test, which Skip and Fatal may end. Then it calls the functions
+// that Cleanup registered.
 func RunTest(f func(t *TB)) *TB {
 	t := &TB{}
 	done := make(chan struct{})
