@@ -57,7 +57,7 @@ func With(ctx context.Context, m *Meter) context.Context {
 	return context.WithValue(ctx, meterKey{}, m)
 }
 
-// Of returns the Meter of a context; nil without one.
+// Of returns the Meter of a context; nil if the context has none.
 func Of(ctx context.Context) *Meter {
 	m, _ := ctx.Value(meterKey{}).(*Meter)
 	return m

@@ -10,7 +10,7 @@ const Namespace = "Samekey"
 type Metric struct {
 	Name    string
 	Unit    string // unit in CloudWatch: Count, Milliseconds, Seconds or Percent
-	Source  string // the hooks that emit it: request, store, stream, sweep or count
+	Source  string // the hooks that emit the metric: request, store, stream, sweep or count
 	Gauge   bool   // each value replaces the one before; otherwise values add up, or are durations
 	Meaning string
 	Alarm   Alarm // alarm in the template of samekey stack; zero for none
@@ -45,8 +45,8 @@ const (
 	forADay      = "Sum > 0 in 1 of 24 periods of 1h, silence notBreaching"
 )
 
-// table lists the metrics. Tests compare the stack's alarms and dashboard, the runbook
-// and docs/operate/signals.md with the table.
+// table has all metrics. Tests compare the stack's alarms and dashboard, the runbook and
+// docs/operate/signals.md with the table.
 var table = []Metric{
 	{"Requests", count, OfRequest, adds, "a request with a key was answered or refused", Alarm{}},
 	{"Claimed", count, OfRequest, adds, "a new operation began", Alarm{}},
@@ -109,8 +109,8 @@ var table = []Metric{
 // All returns the metrics.
 func All() []Metric { return slices.Clone(table) }
 
-// Named returns the metric with a name; the zero Metric if the metric is the
-// application's own.
+// Named returns the metric with this name; the zero Metric for a metric of the
+// application.
 func Named(name string) *Metric {
 	if m := byName[name]; m != nil {
 		return m

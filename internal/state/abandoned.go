@@ -22,14 +22,14 @@ func Unfinished(r *store.Record) bool {
 	return r.State == store.Stuck || r.State == store.Open && !Freed(r)
 }
 
-// LeftUntil returns the end of the time in which an operation without a stored request is left
-// to its client: one retention after the last attempt. The client's retry contains the
+// LeftUntil returns the time until which an operation without a stored request is left to
+// its client: one retention after the last attempt. Only the client's retry contains the
 // request.
 func LeftUntil(r *store.Record) time.Time { return r.Run.Add(r.Retention) }
 
-// FoundBySweep returns the reason why a sweep reports an operation; NoReason if it doesn't. An open
-// operation counts as abandoned once it is due, or if its lease is [Overheld]. since is the time at
-// which the operation became due.
+// FoundBySweep returns the reason why a sweep reports an operation; NoReason if no sweep
+// reports it. An open operation counts as abandoned once it is due, or if its lease is
+// [Overheld]. since is the time at which the operation became due.
 func FoundBySweep(r *store.Record, now time.Time, grace time.Duration) (w Reason, since time.Time) {
 	since = Due(r, r.Run, grace)
 	overdue := now.After(since) || Overheld(r, now)
@@ -70,8 +70,8 @@ func RequestOutlived(r *store.Record, now time.Time) bool {
 	return r.State == store.Stuck && r.Input != nil && now.Sub(r.Run) > max(r.Retention, KeepsRequest)
 }
 
-// Emptied returns held, a stuck record, without its stored request. The facts that people need for
-// a decision stay. A retry of the client contains the request again.
+// Emptied returns held, a stuck record, without its stored request. The facts that people
+// need for a decision stay. The client's retry contains the request again.
 func Emptied(held *store.Record) *store.Record {
 	r := *held
 	r.Input = nil

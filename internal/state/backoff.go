@@ -6,8 +6,8 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// Times and limits of the background's retries. Two others are DefaultGrace, and
-// defaults.MaxTries, the number of tries after which an operation is stuck.
+// Times and limits of the worker's retries. DefaultGrace and defaults.MaxTries are
+// elsewhere.
 const (
 	maxBackOff = time.Hour // see BackOff
 
@@ -17,9 +17,9 @@ const (
 	// MaxGrace is the longest grace. It must be short, since tickets and keys expire
 	// after some days.
 	MaxGrace = 24 * time.Hour
-	// NoTicket is the prefix of names in the index of waiting records. A name with this prefix
-	// belongs to a message in the queue of tickets that is no ticket. No record's partition key
-	// has the prefix.
+	// NoTicket is the prefix of names in the index of waiting records. Messages in the
+	// ticket queue that are not tickets get such names. No record's partition key has the
+	// prefix.
 	NoTicket = "samekey#ticket#"
 	// TicketLife is the greatest age of a ticket. A queue deletes messages after 14 days,
 	// without moving them to the dead-letter queue.
@@ -65,9 +65,9 @@ func ResendWithin(round int) time.Duration {
 	return min(least<<min(round, 10), most)
 }
 
-// BackOff returns grace, doubled with each try up to an hour. A longer grace is not changed.
-// tries is a record's Tries, or the number of tries after the first. BackOff applies to
-// abandoned operations, waiting jobs and withheld answers.
+// BackOff returns grace, doubled with each try up to an hour. A grace over an hour is not
+// changed. tries is a record's Tries, or the number of tries after the first. BackOff
+// applies to abandoned operations, waiting jobs and withheld answers.
 func BackOff(grace time.Duration, tries int) time.Duration {
 	pause := grace
 	for range min(tries, 42) { // 42 doublings of a nanosecond exceed an hour
