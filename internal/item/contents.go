@@ -13,8 +13,8 @@ import (
 // A request or an answer is sealed in this form: the length of the head, the head as JSON, and the
 // body as an unsealed record would store it.
 
-// head holds a request or an answer, except a body that the record itself stores. Unknown
-// fields are ignored, so that later programs may add some.
+// head holds a request or an answer, without the body. Unknown fields are ignored, so that later
+// programs may add some.
 type head struct {
 	Status   int                 `json:"s,omitempty"`
 	Method   string              `json:"m,omitempty"`

@@ -33,11 +33,11 @@ func Decode(it Map) (*store.Record, error) { return decode(Decoder{It: it}) }
 // an item of a few KB may hold a compressed body of megabytes.
 func Glance(it Map) (*store.Record, error) { return decode(Decoder{It: it, bodiless: true}) }
 
-// Read reads an item of the table as a record, for tools that scan the table or read its
-// stream. It returns nil for an item that is no record: a part of a large body, the
-// position of a sweep, or an item of another program. An item that is not understood,
-// such as one of another layout, is an error that matches [store.ErrCorrupt]. Read reads
-// no body, and sealed contents stay closed. The record keeps no reference to the item.
+// Read reads an item of the table as a record, for tools that scan the table or read its stream. It
+// returns nil for an item that is no record: a part of a large body, the position of a sweep, or an
+// item of another program. If Read doesn't understand an item, for example because of another
+// layout, the error matches [store.ErrCorrupt]. Read reads no body, and sealed contents stay
+// closed. The record keeps no reference to the item.
 func Read(it Map) (*store.Record, error) {
 	_, versioned := it[AttrVersion]
 	_, stated := it[AttrState]
@@ -97,8 +97,7 @@ func (d *Decoder) fail(format string, args ...any) {
 	}
 }
 
-// check checks the rules that every writer follows. After an earlier error it does
-// nothing.
+// check tests the rules that every writer follows. After an earlier error it does nothing.
 func (d *Decoder) check(r *store.Record) {
 	switch {
 	case r.State != store.Open && r.State != store.Done && r.State != store.Stuck:

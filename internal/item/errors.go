@@ -106,8 +106,8 @@ func TooLarge(message string) bool {
 	return strings.Contains(message, "Item size") && strings.Contains(message, "exceeded")
 }
 
-// WriteError translates the error of a write by the table outcomes. If a record refused the
-// write, held is that record and the returned error is nil. Otherwise the error isn't nil.
+// WriteError looks up the meaning of a write's error in outcomes. If a record refused the write,
+// held is that record and the returned error is nil. Otherwise the error isn't nil.
 func WriteError(op string, err error) (held *store.Record, _ error) {
 	return writeError(op, err, Decode)
 }

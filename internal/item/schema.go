@@ -5,8 +5,8 @@ package item
 // before a later release writes that version.
 const Layout = "1"
 
-// The parts of seal, and of a sealed req or resp. Programs that don't know them
-// report such a record as corrupt, because required parts are missing.
+// The parts of seal, and of a sealed req or resp. Programs that don't know sealing report a sealed
+// record as corrupt, because required parts are missing.
 const (
 	sealKey        = "k" // S  the key that wraps the data key
 	sealAlgorithm  = "a" // S

@@ -22,7 +22,7 @@ type cursor struct {
 	ver    int64     // counts its writes
 	began  time.Time // start of the pass under way; zero between two passes
 	passed time.Time // end of the last complete pass; zero before the first
-	busy   time.Time // latest end of the run at work; zero if unknown, or if no run is at work
+	busy   time.Time // the run at work ends by this time; zero: no run is at work, or unknown
 	last   tally     // what the last complete pass found
 	at     []place   // the place in each segment, in the pass under way
 	again  []failure // records for the next run to try
@@ -32,7 +32,7 @@ type cursor struct {
 type place struct {
 	after string // partition key of the last item that was seen; "" at the start
 	seen  int64  // number of items up to that key
-	found tally  // in these items
+	found tally  // what was found in these items
 	done  bool
 }
 
@@ -128,7 +128,7 @@ func (c *cursor) overdue(now time.Time, within time.Duration) bool {
 // pass is a run's part of a pass over the table.
 type pass struct {
 	cursor
-	table *item.Table // nil: not stored
+	table *item.Table // nil: the pass isn't stored
 	name  string
 	now   func() time.Time
 	acts  bool // false: the pass only lists
@@ -136,7 +136,7 @@ type pass struct {
 
 	mu      sync.Mutex       // guards the fields below and the cursor
 	tried   map[string]int64 // partition keys of the records tried in this run; value: number of earlier failed runs
-	unsaved int              // pages
+	unsaved int              // pages since the last save
 	lost    bool             // another sweep has ended the pass
 	err     error
 }

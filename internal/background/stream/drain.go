@@ -66,7 +66,7 @@ type DrainOptions struct {
 }
 
 // NewDrain returns a drain that delivers the jobs in store's table to sink. It panics if store or
-// sink is nil or a number is negative.
+// sink is nil, or if an option is negative.
 func NewDrain(store *dynamo.Store, sink jobs.Sink, optFns ...func(*DrainOptions)) *Drain {
 	var opt DrainOptions
 	for _, fn := range optFns {
@@ -83,8 +83,8 @@ func NewDrain(store *dynamo.Store, sink jobs.Sink, optFns ...func(*DrainOptions)
 	return d
 }
 
-// Handle processes a batch of the stream. The report names the first record that must be retried;
-// the error is always nil.
+// Handle processes a batch of the stream. The report names the first stream record that must be
+// retried. The error is always nil.
 func (d *Drain) Handle(ctx context.Context, ev events.DynamoDBEvent) (events.DynamoDBEventResponse, error) {
 	return d.handle(ctx, batchOf(ev))
 }
@@ -117,7 +117,7 @@ func (d *Drain) work(ctx context.Context, changes []change) (first int) {
 	return d.delay(ctx, todos)
 }
 
-// inParallel calls fn for each todo, for [DrainOptions.Concurrency] of them at once.
+// inParallel calls fn for each todo, at most [DrainOptions.Concurrency] at once.
 func (d *Drain) inParallel(todos []*todo, fn func(*todo)) {
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, d.opt.Concurrency)

@@ -23,11 +23,11 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// finding is an entry in the index of what waits for people, about an item that makes no entry
-// itself. Either the item is unreadable, or nobody continues its operation or delivers its jobs. A
+// finding is an entry in the index of what waits for people, about an item that has no entry of its
+// own. Either the item is unreadable, or nobody continues its operation or delivers its jobs. A
 // finding is a separate item without the attribute st, so no reader takes it for a record.
 type finding struct {
-	pk     string // the item's key; if the finding is about several items, the key of one
+	pk     string // the item's key; if the finding is about several items, the key of one of them
 	key    string // the finding's key; "" means findingPK(pk)
 	kind   string // the kind of the jobs that wait for a sink; "" otherwise
 	why    error

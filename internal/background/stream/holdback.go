@@ -26,7 +26,7 @@ func (d *Drain) holdBack(ctx context.Context, t *todo) {
 	pending := func(name string) bool {
 		now, err := load()
 		if err != nil {
-			// Nobody can deliver the jobs of a corrupt record, so they hold back no job of the
+			// Nobody can deliver the jobs of a corrupt record, so such jobs hold back no job of the
 			// image.
 			return !errors.Is(err, store.ErrCorrupt)
 		}
@@ -44,8 +44,8 @@ func (d *Drain) holdBack(ctx context.Context, t *todo) {
 }
 
 // ahead returns the jobs of t's image that precede the named job in its group and are not in t. It
-// leaves out jobs that this process has delivered, and jobs with a time, since their tickets
-// deliver them.
+// leaves out jobs that this process has delivered, and jobs with a time, which their own tickets
+// deliver.
 func (d *Drain) ahead(t *todo, name string) (earlier []string) {
 	later := t.delivery(name)
 	for _, other := range slices.SortedFunc(maps.Keys(t.image.Jobs), byPosition) {

@@ -33,11 +33,11 @@ func (w jobWriter) amendment(pk, condition, update string, args item.Map) *dynam
 	}
 }
 
-// amendRounds is how often a write about jobs is sent, in addition to the SDK's retries, until a
-// transaction that blocks the record has ended.
+// amendRounds is how often a write about jobs is sent, in addition to the SDK's retries: a
+// transaction may block the record for a moment.
 const amendRounds = 6
 
-// amend sends a repeatable write until it gets an answer. now is the current record, or a zero
+// amend sends a repeatable write again until an answer comes. now is the current record, or a zero
 // Record if there is none; now is nil only with an error. refused reports whether the condition of
 // the write failed.
 func (w jobWriter) amend(ctx context.Context, op string, in *dynamodb.UpdateItemInput) (now *store.Record, refused bool, err error) {
@@ -108,7 +108,7 @@ func jobPaths(names []string) (paths []string, placeholders map[string]string) {
 
 // The conditions of writes about jobs.
 const (
-	// ackCondition is part of every write's condition:
+	// ackCondition is in the condition of every write about an operation's jobs:
 	//   - id = :id: a new operation may have used the key since the image was made, and the new
 	//     operation's jobs have the same names;
 	//   - attribute_exists(jobs): if the map is missing, the update's path is invalid.

@@ -17,9 +17,9 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// fail adds failed deliveries to the counts in image's record. failures has the errors by the jobs'
-// names. A job that has failed maxTries times is parked with its last error: the record is kept for
-// the job, and only [Redrive] delivers the job again.
+// fail adds failed deliveries to the counts in image's record. failures maps the jobs' names to
+// errors. A job that has failed maxTries times is parked with its last error: the record is kept
+// for the job, and only [Redrive] delivers the job again.
 //
 // fail returns the current record, in which another drain may have delivered or parked some of the
 // jobs. fail returns a zero Record if the operation is gone.
@@ -40,7 +40,7 @@ func (w jobWriter) fail(ctx context.Context, image *store.Record, failures map[s
 	})
 }
 
-// unparked is the condition that no job is parked, so a parked job keeps its first reason. The
+// unparked returns the condition that no job is parked, so a parked job keeps its first reason. The
 // condition is as short as possible: with 50 jobs an expression is close to the limit of 4 KB.
 func unparked(paths []string) string {
 	return ackCondition + each(paths, " AND attribute_not_exists(%s.#f)")
@@ -69,7 +69,7 @@ func (w jobWriter) park(now *store.Record, names []string, failures map[string]e
 	// redriven the job since.
 	condition := unparked(paths) + each(paths, " AND %s.#t >= :max")
 	args := item.Map{":id": v.Str(now.ID), ":max": v.Num(int64(maxTries))}
-	// A record that waits already keeps the index entry of its first cause. So it doesn't matter if
+	// A record that already waits keeps the index entry of its first cause. So it doesn't matter if
 	// the record became stuck meanwhile, or another drain parked a job.
 	wait := state.Wait{Reason: state.ReasonParked, Job: names[0], Kind: now.Jobs[names[0]].Kind, Failed: reason(failures[names[0]]), Tries: now.Jobs[names[0]].Tries}
 	args[":waits"], args[":wait_in"], args[":since"] = v.Str(item.WaitKey(wait.Reason, now.PK)), v.WaitIn(wait), v.Millis(time.Now())
@@ -85,5 +85,5 @@ func (w jobWriter) park(now *store.Record, names []string, failures map[string]e
 	return in
 }
 
-// reason returns the text of an error that a record stores for operators.
+// reason returns the text of err, as a record stores it for operators.
 func reason(err error) string { return cmp.Or(redact.Error(err), "unknown") }

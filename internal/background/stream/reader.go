@@ -20,18 +20,18 @@ type reader struct {
 	log   *slog.Logger
 	hooks *Hooks
 
-	unreadable func(context.Context, finding, time.Time) error // lists an item for people; nil: left to the sweep
+	unreadable func(context.Context, finding, time.Time) error // lists an item for people; nil: the sweep lists it
 
-	warned sync.Once // the warning about ReportBatchItemFailures
+	warned sync.Once // for the warning about ReportBatchItemFailures
 }
 
 // timeForPart is the least remaining time in which a part is begun. If a part began with less time,
 // untried jobs would count as tried, and tickets would be left to the sweep.
 const timeForPart = 2 * time.Second
 
-// inParts calls work for the parts of a batch, one after another, and reports the first record that
-// must be retried. All parts after that record are retried too. If there is no time for a part,
-// that part and all later parts are retried.
+// inParts calls work for the parts of a batch, one after another, and reports the first stream
+// record that must be retried. All later stream records are retried too. If there is no time for a
+// part, that part and all later parts are retried.
 func (r *reader) inParts(ctx context.Context, b batch, work func([]change) (first int)) (events.DynamoDBEventResponse, error) {
 	first, listed := none, 0
 	for from := 0; from < b.n && first == none; {
@@ -84,8 +84,8 @@ func (r *reader) changes(ctx context.Context, b batch, from, to int, listed *int
 	return changes, nil
 }
 
-// mostListed is how many unreadable items of a batch are listed; the sweep lists the others. If a
-// later version of Samekey writes all items, listing them must not delay jobs.
+// mostListed is how many unreadable items of a batch are listed; the sweep lists the others. A
+// later version of Samekey may have written all items; listing them must not delay jobs.
 const mostListed = 10
 
 // report returns the report to Lambda. The report names the record from which on the batch is

@@ -22,7 +22,7 @@ type ScanAPI interface {
 
 var _ ScanAPI = (*dynamodb.Client)(nil)
 
-// scanner reads a table slowly: page by page, and all segments concurrently.
+// scanner reads a table at a limited rate, all segments concurrently.
 type scanner struct {
 	api       ScanAPI
 	table     string

@@ -18,8 +18,8 @@ import (
 
 // Sweep reads the whole table to find jobs and operations that the stream's readers have missed,
 // because they were off for longer than the stream keeps its records, or because the table was
-// restored from a backup. Sweep runs on a schedule. It handles what it finds as the stream's
-// readers do, and lists everything that needs an operator. A Sweep is safe for concurrent use.
+// restored from a backup. Sweep runs on a schedule. It does the work that these readers would have
+// done, and lists everything that needs an operator. A Sweep is safe for concurrent use.
 type Sweep struct {
 	api   ScanAPI
 	store *dynamo.Store
@@ -77,8 +77,8 @@ type SweepOptions struct {
 	Now func() time.Time
 }
 
-// NewSweep returns a sweep of store's table, which api scans. It panics if api or store is nil or a
-// number is negative.
+// NewSweep returns a sweep of store's table, which api scans. It panics if api or store is nil, or
+// if an option is negative.
 func NewSweep(api ScanAPI, store *dynamo.Store, optFns ...func(*SweepOptions)) *Sweep {
 	var opt SweepOptions
 	for _, fn := range optFns {

@@ -67,7 +67,7 @@ type Tally struct {
 	Oldest int64 `json:"oldest_s"`
 }
 
-// age returns the whole seconds since then; 0 for the zero time, and for a time in the future.
+// age returns the whole seconds from then to now; 0 if then is zero or in the future.
 func age(then, now time.Time) int64 {
 	if then.IsZero() {
 		return 0
@@ -75,7 +75,7 @@ func age(then, now time.Time) int64 {
 	return max(int64(now.Sub(then)/time.Second), 0)
 }
 
-// did adds the results of a page's work.
+// did adds o, the results of a page's work.
 func (r *Report) did(o *Report) {
 	r.Delivered += o.Delivered
 	r.LetGo += o.LetGo

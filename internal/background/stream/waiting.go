@@ -68,7 +68,7 @@ func WaitingReasons() (all []state.Reason) {
 }
 
 // NewWaiting returns the list of what waits for people in store's table. api reads the table's
-// index. It panics if api or store is nil, or if Only has another reason than [WaitingReasons].
+// index. It panics if api or store is nil, or if a reason in Only is not one of [WaitingReasons].
 func NewWaiting(api QueryAPI, store *dynamo.Store, optFns ...func(*WaitingOptions)) *Waiting {
 	var opt WaitingOptions
 	for _, fn := range optFns {

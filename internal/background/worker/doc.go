@@ -20,10 +20,9 @@
 // Jobs and abandoned operations share one reader of the stream, which sees each stream record once.
 // Neither must hold up the other:
 //
-//   - A job that can't be delivered is delayed: a ticket for it goes to the queue,
-//     and the stream goes on. The ticket waits there, and is tried after growing pauses,
-//     until the job is delivered or parked. The job itself waits in its record, where the sweep
-//     finds it.
+//   - A job that can't be delivered is delayed: a ticket for it goes to the queue, and the stream
+//     goes on. The ticket waits in the queue, and is tried after growing pauses, until the job is
+//     delivered or parked. The job itself waits in its record, where the sweep finds it.
 //   - A ticket that can't be queued is left to the sweep, and the stream goes on.
 //   - The sinks and the queue work concurrently, and each has a share of a batch's time
 //     ([Options.Share]). If a sink uses up its share and delivers no job, its next share is half as

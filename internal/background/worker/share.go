@@ -41,8 +41,8 @@ func easeOf(ctx context.Context) *ease {
 }
 
 // share is a service's part of a batch's time. If the share is used up without progress, its length
-// is halved. Otherwise the length is doubled, up to the full length. So a hanging service takes
-// little time before long, and a service that works again gets its full share back.
+// is halved. Otherwise the length is doubled, up to the full length. So a service that hangs takes
+// less and less time, and a service that works again gets its full share back.
 type share struct {
 	mu        sync.Mutex
 	full, now time.Duration

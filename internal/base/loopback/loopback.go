@@ -26,8 +26,8 @@ type Refusal struct {
 type Guard struct {
 	// Refuse writes the answer to a refused request. Required.
 	Refuse func(http.ResponseWriter, Refusal)
-	// Page reports whether other origins may link to the requested resource, because the
-	// resource holds no data and a request for it changes nothing. Default: no resource.
+	// Page reports whether other origins may link to the requested resource. Such a resource must
+	// hold no data, and a request for it must change nothing. Default: no resource.
 	Page func(*http.Request) bool
 
 	hosts []string // with the port
@@ -40,10 +40,10 @@ func (g Guard) For(base string) Guard {
 			g.hosts = append(g.hosts, net.JoinHostPort(host, u.Port()))
 		}
 	}
-	return g // without hosts, g refuses all requests
+	return g // if g has no hosts, it refuses all requests
 }
 
-// Wrap returns a handler that refuses requests by g, and passes all others to next.
+// Wrap returns a handler that refuses what g refuses, and passes all other requests to next.
 func (g Guard) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if no := g.check(r); no.Status != 0 {

@@ -38,7 +38,7 @@ func Parse(text string) (Pointer, bool) {
 	return p, true
 }
 
-// Texts returns the texts and integers at the pointers. Each must exist.
+// Texts returns the texts and integers at the pointers. A missing value is an error.
 func Texts(body []byte, pointers []Pointer) ([]string, error) {
 	texts := make([]string, len(pointers))
 	for i, p := range pointers {
@@ -53,7 +53,7 @@ func Texts(body []byte, pointers []Pointer) ([]string, error) {
 	return texts, nil
 }
 
-// Text returns the text or integer at p, "" if it is missing.
+// Text returns the text or integer at p; "" if it is missing.
 func Text(body []byte, p Pointer) (string, error) {
 	texts, err := Texts(body, []Pointer{p})
 	switch {
@@ -81,7 +81,7 @@ func (p Pointer) Find(body []byte) (json.RawMessage, error) {
 	return at, nil
 }
 
-// step returns a member of an object or an element of a list, nil if there is none.
+// step returns a member of an object or an element of a list; nil if it is missing.
 func step(at json.RawMessage, token string) (json.RawMessage, error) {
 	if bytes.HasPrefix(bytes.TrimLeft(at, " \t\r\n"), []byte("[")) {
 		var list []json.RawMessage

@@ -38,7 +38,7 @@ var all = []Header{
 // All returns the known headers.
 func All() []Header { return slices.Clone(all) }
 
-// Is reports whether name, in canonical form, is one of the headers.
+// Is reports whether name (in canonical form) is a known header.
 func Is(name string) bool {
 	return slices.ContainsFunc(all, func(h Header) bool { return h.Name == name })
 }

@@ -59,7 +59,7 @@ func of(t reflect.Type, depth int) string {
 	case reflect.Int <= t.Kind() && t.Kind() <= reflect.Uintptr:
 		return "0"
 	}
-	switch t.Kind() { //nolint:exhaustive // the others have no form in JSON, or any
+	switch t.Kind() { //nolint:exhaustive // other kinds have no form in JSON, or any form
 	case reflect.String:
 		return `""`
 	case reflect.Bool:
@@ -81,8 +81,8 @@ func of(t reflect.Type, depth int) string {
 
 type field struct{ name, mark, shape string }
 
-// fields returns the fields of a struct, including the fields of embedded structs without a
-// name in JSON. mark is "?" if all fields may be missing.
+// fields returns the fields of a struct, and those of its embedded structs that have no name in
+// JSON. mark is "?" if all fields may be missing.
 func fields(t reflect.Type, depth int, mark string) (all []field) {
 	for f := range t.Fields() {
 		within := f.Type

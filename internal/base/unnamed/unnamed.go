@@ -1,11 +1,11 @@
-// Package unnamed counts the handlers without a name that share a store.
+// Package unnamed counts the unnamed handlers that share a store.
 package unnamed
 
 import "sync"
 
-// Handlers counts a store's handlers without a name, in all engines of a process. If there are two
-// such handlers, a ticket or a key could reach the wrong one. The zero value is ready to use, and
-// safe for concurrent use.
+// Handlers counts a store's unnamed handlers, in all engines of a process. If there are two unnamed
+// handlers, a ticket or a key could reach the wrong one. The zero value is ready to use, and safe
+// for concurrent use.
 type Handlers struct {
 	mu sync.Mutex
 	n  map[string]int

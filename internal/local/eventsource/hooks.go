@@ -8,8 +8,8 @@ type Hooks struct {
 	// Filtered is called with the number of records that matched no filter and are
 	// never delivered.
 	Filtered func(records int)
-	// Discarded is called for each batch of a stream that was given up, before
-	// it goes to the destination.
+	// Discarded is called when a stream's batch was given up, before the batch goes to the
+	// destination.
 	Discarded func(Failure)
 	// Error is called with the source's own errors: a read failed, a message couldn't be
 	// deleted, or a destination couldn't be reached. These errors don't end the source.

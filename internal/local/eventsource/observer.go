@@ -31,7 +31,7 @@ func (o observer) invoked(ctx context.Context, i Invocation) {
 	}
 }
 
-// ignored logs a report of failed records that Lambda would ignore.
+// ignored logs that Lambda would ignore a report of failed records.
 func (o observer) ignored(ctx context.Context, records int) {
 	if records > 0 {
 		o.log.WarnContext(ctx, "records were reported as failed and count as done: the mapping has no ReportBatchItemFailures", "failed", records)

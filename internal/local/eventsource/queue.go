@@ -54,7 +54,7 @@ type Queue struct {
 	// on, up to 5 min. Default 0: no wait. For a FIFO queue it must be 0.
 	MaximumBatchingWindow time.Duration
 	// Filters are the patterns of the filter criteria. A message that matches no pattern is
-	// deleted. Without filters every message is delivered.
+	// deleted. If there are no filters, every message is delivered.
 	Filters []string
 	// ReportBatchItemFailures turns on Lambda's function response type of the same name.
 	ReportBatchItemFailures bool

@@ -85,7 +85,7 @@ func (r *queueRun) gather(ctx context.Context) ([]message, error) {
 		if err != nil || full || len(batch) == 0 || r.mapping.gate.closed() {
 			return batch, err
 		}
-		// The API accepts whole seconds only.
+		// The API waits for whole seconds only; a shorter wait is a sleep.
 		if len(received) == 0 && wait < longPoll && !sleep(ctx, min(r.PollEvery, wait)) {
 			return nil, ctx.Err()
 		}
@@ -246,8 +246,7 @@ func (r *queueRun) giveBack(ctx context.Context, batch []message) {
 	}
 }
 
-// batchError returns an error with the first failure of a batch call; nil without
-// failures.
+// batchError returns an error with the first failure of a batch call; nil if there is none.
 func batchError(failed []types.BatchResultErrorEntry) error {
 	if len(failed) == 0 {
 		return nil

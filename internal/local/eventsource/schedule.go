@@ -27,8 +27,8 @@ type Schedule struct {
 	Timezone string
 	// Every, if positive, replaces Expression, which must still be valid or empty.
 	Every time.Duration
-	// Input is the payload. Default: the event of EventBridge Scheduler or, with
-	// Rule, of an EventBridge rule.
+	// Input is the payload. Default: the event of EventBridge Scheduler or, if Rule is set, of an
+	// EventBridge rule.
 	Input []byte
 	// Rule is true for an EventBridge rule (SAM's Schedule), and false for EventBridge
 	// Scheduler (SAM's ScheduleV2).

@@ -58,8 +58,8 @@ type Stream struct {
 	// MaximumBatchingWindow is how long to wait for a full batch, from its first
 	// record on, up to 5 min. Default 0: no wait.
 	MaximumBatchingWindow time.Duration
-	// Filters are the patterns of the filter criteria. A record that matches no pattern is
-	// dropped. Without filters every record is delivered.
+	// Filters are the patterns of the filter criteria. A record that matches no pattern is dropped.
+	// If there are no filters, every record is delivered.
 	Filters []string
 	// ReportBatchItemFailures turns on Lambda's function response type of the same name.
 	ReportBatchItemFailures bool
@@ -84,8 +84,8 @@ type Stream struct {
 	PollEvery time.Duration
 	// Hooks are called as the source works.
 	Hooks Hooks
-	// Logger gets a line for each failed invocation, batch given up and error;
-	// nil discards them.
+	// Logger gets a line for each failed invocation, each batch given up and each error; nil
+	// discards them.
 	Logger *slog.Logger
 }
 
