@@ -14,17 +14,17 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// MayReach reports whether an operation may call other systems. held is the record; nil before the
-// claim. An operation whose key names a delivery may not make calls. The exception is a record that
-// an earlier version claimed, when such calls were allowed: a call may have been made already, so
-// the operation continues.
+// MayReach reports whether an operation may call other systems. held is the record, or nil before
+// the claim. An operation whose key names a delivery may not make calls. But if an earlier version
+// of Samekey claimed the record, the operation may continue, since a call may have been made
+// already.
 func MayReach(deliveryKey bool, held *store.Record) bool {
 	return !deliveryKey || held != nil && !held.DeliveryKey
 }
 
-// AnyCall is the entry in a record's Doubts for calls without a name, which the next phase with
-// calls may have made. The commit of any phase with calls removes the entry. So a deploy may
-// rename that phase, or insert another phase.
+// AnyCall is the entry in a record's Doubts for unnamed calls that may have been made. The commit
+// of any phase with calls removes the entry. So a deploy may rename the phase that made the calls,
+// or insert another phase.
 const AnyCall = "?"
 
 // MarkOf returns the mark that stays in the record if the holder vanishes in the phase. If the
@@ -42,9 +42,9 @@ func NeverRepeated(r *store.Record, phase string) bool {
 	return slices.Contains(r.Doubts, AnyCall+phase)
 }
 
-// SentByAnother returns another phase that may have sent the call, if the calls of that phase are
-// never repeated; "" if there is none. Such a phase exists if the calling phase was renamed, or if
-// the program took another branch.
+// SentByAnother returns another phase that may have sent the call and whose calls are never
+// repeated; "" if there is no such phase. Such a phase exists if the calling phase was renamed, or
+// if the program took another branch.
 func SentByAnother(r *store.Record, phase, call string) string {
 	if _, sent := r.Sent[call]; !sent {
 		return ""
@@ -64,17 +64,18 @@ func Marks(phase string) []string { return []string{AnyCall, AnyCall + phase} }
 // repeated.
 func OthersMark(call, phase string) bool { return IsMark(call) && !slices.Contains(Marks(phase), call) }
 
-// InDoubt reports whether the phase may have made a call that no phase records: r's Doubts hold
-// a mark of the phase, or any named call.
+// InDoubt reports whether the phase may have made a call that isn't recorded: r's Doubts contain a
+// mark of the phase, or any named call.
 func InDoubt(r *store.Record, phase string) bool {
 	return slices.ContainsFunc(r.Doubts, func(call string) bool { return !OthersMark(call, phase) })
 }
 
-// IsMark reports whether a name in Doubts is a mark. Names of calls are escaped.
+// IsMark reports whether an entry in Doubts is a mark. The name of a call can't look like a mark,
+// because names are escaped.
 func IsMark(call string) bool { return strings.HasPrefix(call, AnyCall) }
 
-// vanished adds the call of held's holder to r's Doubts: the holder vanished, and may have sent the
-// call until end.
+// vanished adds held's mark to r's Doubts: the holder of held vanished, and may have sent a call
+// until end.
 func vanished(r, held *store.Record, end time.Time) {
 	if !held.Lease.IsZero() && held.Mark != "" {
 		doubt(r, With(held.Doubts, held.Mark), doubtSince(held), doubtUntil(held, end))
@@ -82,7 +83,7 @@ func vanished(r, held *store.Record, end time.Time) {
 }
 
 // doubt sets the calls that may have been made, the time from which they may have begun, and the
-// last moment at which they may have been sent. Without calls it clears these fields.
+// last moment at which they may have been sent. If calls is empty, doubt clears these fields.
 func doubt(r *store.Record, calls []string, since, until time.Time) {
 	if r.Doubts, r.DoubtSince, r.DoubtUntil = calls, since, until; len(calls) == 0 {
 		r.Doubts, r.DoubtSince, r.DoubtUntil, r.Sent = nil, time.Time{}, time.Time{}, nil
@@ -92,8 +93,8 @@ func doubt(r *store.Record, calls []string, since, until time.Time) {
 	}
 }
 
-// doubtSince returns the earliest time at which a call of r in doubt can have begun: DoubtSince, or
-// else the start of the last attempt.
+// doubtSince returns the earliest time at which a call in doubt can have begun: r.DoubtSince, or
+// else r.Run, the start of the last attempt.
 func doubtSince(r *store.Record) time.Time {
 	if len(r.Doubts) > 0 {
 		return r.DoubtSince
@@ -101,9 +102,8 @@ func doubtSince(r *store.Record) time.Time {
 	return r.Run
 }
 
-// doubtUntil returns the last moment at which a call of r in doubt may have been sent. The last
-// attempt at r may have sent a call until end; earlier attempts ended before the last attempt
-// began.
+// doubtUntil returns the last moment at which a call in doubt may have been sent. The last attempt
+// at r may have sent a call until end; earlier attempts ended before the last attempt began.
 func doubtUntil(r *store.Record, end time.Time) time.Time {
 	return later(r.DoubtUntil, Millis(end))
 }
@@ -136,12 +136,12 @@ func inDoubt(sent map[string]string, doubts []string) map[string]string {
 	return kept
 }
 
-// Skipped is the entry in [store.Record].Calls that counts the phases that operators settled. It
-// applies to every service: nobody knows how many calls such a phase made.
+// Skipped is the entry in [store.Record].Calls that counts the phases that operators settled. The
+// count applies to every service, because nobody knows how many calls a settled phase made.
 const Skipped = "*"
 
-// unrecorded returns the calls in doubt: the holder of held may have made them, and no
-// committed phase records them. A call without a name is in doubt only if held has a mark.
+// unrecorded returns the calls in doubt: those of calls that no committed phase in held records. A
+// call without a name is in doubt only if held has a mark.
 func unrecorded(held *store.Record, calls []string) (doubts []string) {
 	for _, call := range calls {
 		switch {
@@ -167,7 +167,7 @@ func tells(r *store.Record, call string) bool {
 	return err == nil && n <= r.Calls[service+"#"]+r.Calls[Skipped]
 }
 
-// Tally returns made with calls counted in, and doesn't change made.
+// Tally returns the counts of made plus the counts of calls. It doesn't change made.
 func Tally(made map[string]int, calls []string) map[string]int {
 	if calls = slices.DeleteFunc(slices.Clone(calls), IsMark); len(calls) == 0 {
 		return made
@@ -187,7 +187,7 @@ func counted(call string) string {
 	return cmp.Or(call[:strings.IndexByte(call, '#')+1], call)
 }
 
-// With returns the calls in calls and in more, each call once. With doesn't change calls.
+// With returns the sorted union of calls and more, and doesn't change calls.
 func With(calls []string, more ...string) []string {
 	all := slices.Concat(calls, more)
 	slices.Sort(all)
@@ -198,9 +198,9 @@ func without(calls, some []string) []string {
 	return slices.DeleteFunc(slices.Clone(calls), func(call string) bool { return slices.Contains(some, call) })
 }
 
-// DerivedKey hashes parts into a UUID of version 8 (RFC 9562, 5.8), which every service
-// accepts as an idempotency key. The parts are an operation's id and the name and number
-// of a call. The length in front of each part keeps different lists apart.
+// DerivedKey hashes parts into a UUID of version 8 (RFC 9562, 5.8), which every service accepts as
+// an idempotency key. The parts are an operation's id and the name and number of a call. The length
+// before each part makes different lists hash differently.
 func DerivedKey(parts ...string) string {
 	h := sha256.New()
 	var length [8]byte

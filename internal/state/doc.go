@@ -5,9 +5,9 @@
 // A transition touches neither Owner nor Ver: [Stamp] sets both, and the writer of the
 // record calls Stamp.
 //
-// The states and transitions, as docs/inside/architecture.md draws them. A label is a function
-// of this package, the end of a time ("the lease ends", "expires"), or "let go", a write of the
-// store:
+// The states and transitions, as docs/inside/architecture.md draws them. Each label is a function
+// of this package, the end of a time ("the lease ends", "expires"), or a write of the store ("let
+// go"):
 //
 //	[*] --> held: Claimed
 //	held --> held: Calling, CallingOnce, Advanced, IntentReplaced, Renewed

@@ -23,8 +23,7 @@ func Merged(a, b map[string]store.Job) map[string]store.Job {
 	return m
 }
 
-// Pending reports whether a job waits for its delivery; a parked job doesn't. r
-// may be nil.
+// Pending reports whether a job is undelivered and not parked. r may be nil.
 func Pending(r *store.Record, name string) bool {
 	if r == nil {
 		return false
@@ -33,12 +32,12 @@ func Pending(r *store.Record, name string) bool {
 	return there && job.Failed == ""
 }
 
-// Later reports whether a job waits for its time.
+// Later reports whether a job's time has not come yet.
 func Later(j store.Job, now time.Time) bool { return j.At.After(now) }
 
-// MayCancel reports whether a person may cancel a job: the job has a time, and no drain has
-// begun to deliver the job. MayCancel reads no clock: a job may wait after its time too, for
-// example while the worker is off.
+// MayCancel reports whether a person may cancel a job: the job has a time, and no drain has begun
+// to deliver the job. The time may have passed: the job still waits if, for example, the worker is
+// off.
 func MayCancel(r *store.Record, name string) bool {
 	j := r.Jobs[name]
 	return Pending(r, name) && !j.At.IsZero() && j.Begun.IsZero()
@@ -76,8 +75,8 @@ func SameJobs(a, b *store.Record) bool {
 	return maps.EqualFunc(a.Jobs, b.Jobs, func(a, b store.Job) bool { return (a.Failed == "") == (b.Failed == "") })
 }
 
-// DropsJobs reports whether a commit removes the undelivered jobs of the record. Only a commit
-// that forgets the operation does so.
+// DropsJobs reports whether a commit removes the undelivered jobs of the record. Only a commit that
+// forgets the operation removes them.
 func DropsJobs(prev, next *store.Record) bool {
 	return Freed(next) && len(next.Jobs) == 0 && len(prev.Jobs) > 0
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// Verdict is an attempt's decision about the record that is stored under its key. The zero
-// Verdict is none: the attempt could not decide.
+// Verdict is an attempt's decision about the record that is stored under the key. The zero Verdict
+// means that the attempt could not decide.
 type Verdict int
 
 // The verdicts.
@@ -28,9 +28,9 @@ const (
 //
 //   - Own comes first: otherwise a claim whose acknowledgement was lost would lock out its own
 //     caller;
-//   - Mismatch comes before InFlight, so that a wrong retry of a running request is
-//     reported and never takes a record over;
-//   - TooSoon comes after InFlight: while an attempt holds the record, the lease counts;
+//   - Mismatch comes before InFlight and TakeOver: another request under the key is reported at
+//     once, and never takes the record over;
+//   - TooSoon comes after InFlight: while an attempt holds the record, only the lease counts;
 //   - a record without Expires is kept: it never expires.
 func Judge(held *store.Record, me string, same bool, now time.Time) Verdict {
 	switch {

@@ -6,8 +6,8 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// Landing is the outcome of an attempt's conditional write. The zero Landing is none: the
-// outcome is unknown.
+// Landing is the outcome of an attempt's conditional write. The zero Landing means that the outcome
+// is unknown.
 type Landing int
 
 // The landings.
@@ -23,7 +23,7 @@ const (
 func Land(current, prev, next *store.Record, me string) Landing {
 	switch {
 	case current == nil || current.State == store.None || current.Owner != me:
-		// Before a take-over is applied, the record doesn't have the taker's nonce.
+		// Before a take-over is applied, the record still has the former owner.
 		if current != nil && current.State != store.None && current.Owner == prev.Owner && current.Ver == prev.Ver {
 			return NotYet
 		}
@@ -39,22 +39,22 @@ func Land(current, prev, next *store.Record, me string) Landing {
 	}
 }
 
-// SameShape reports whether a and b are equal except for contents and times. It tells an attempt's
-// write from an earlier write with the same version, which was reported as failed and yet was
-// applied. Contents may differ: a repeated Atomic makes other contents, and then the stored
+// SameShape reports whether a and b are equal except for contents and times. An earlier write with
+// the same version may have been reported as failed, and yet been applied: SameShape tells the two
+// writes apart. Contents may differ, since a repeated Atomic can make other contents. The stored
 // contents count.
 func SameShape(a, b *store.Record) bool {
 	same := a.State == b.State && a.Lease.IsZero() == b.Lease.IsZero() && len(a.Phases) == len(b.Phases) &&
-		Kept(a) == Kept(b) && a.Mark == b.Mark && // a renewal is not the write before a call
-		slices.Equal(a.Doubts, b.Doubts) && LookedUpInVain(a) == LookedUpInVain(b) // nor is the write before a call that a look-up has not found
+		Kept(a) == Kept(b) && a.Mark == b.Mark && // tells a renewal from Calling
+		slices.Equal(a.Doubts, b.Doubts) && LookedUpInVain(a) == LookedUpInVain(b) // tells a renewal from CallingOnce
 	for i := 0; same && i < len(a.Phases); i++ {
 		same = a.Phases[i].Name == b.Phases[i].Name && a.Phases[i].Intent == b.Phases[i].Intent
 	}
 	return same
 }
 
-// Renewal reports whether now is prev after a renewal and no other write. Only a renewal moves the
-// end of a lease without changing the phases.
+// Renewal reports whether a renewal is the only write between prev and now. Only a renewal moves
+// the end of a lease without changing the phases.
 func Renewal(now, prev *store.Record) bool {
 	return now.Owner == prev.Owner && now.Ver == prev.Ver+1 && now.Lease.After(prev.Lease) && SameShape(now, prev)
 }

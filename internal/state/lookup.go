@@ -18,7 +18,7 @@ const (
 	FoundNothing       Found = iota // the look-up failed: nothing is known yet
 	FoundMade                       // the call was made, and has a result
 	FoundNotMade                    // the provider knows no such call
-	FoundContradiction              // the provider knows a call that differs from the call that was sent, or two calls
+	FoundContradiction              // the provider knows two calls, or one that differs from the call that was sent
 )
 
 // Asking is a look-up of a call in doubt.
@@ -37,14 +37,14 @@ type Course int
 const (
 	AskAgain  Course = iota // nothing is decided
 	UseResult               // the look-up's result is the result of the phase
-	CallOnce                // no copy was made, and none is on its way: the call may be made
+	CallOnce                // no copy of the call was made or is on its way: the call may be made
 	ToPeople                // only people may decide
 )
 
-// Decide returns the next step after a look-up, and whether the look-up counts as a try. While a
-// copy may be on its way, or the look-up may lag, "the provider knows no such call" proves nothing:
-// a call made now could be the second. If the call is never made again, people decide even when no
-// copy can be on its way any more.
+// Decide returns the next step after a look-up, and whether the look-up counts as a try.
+// FoundNotMade proves nothing while a copy may be on its way, or while the look-up may lag: a call
+// made now could be the second. If Never is set, people decide even when no copy can be on its way
+// any more.
 func (a Asking) Decide() (c Course, counts bool) {
 	late := a.Began.After(a.Sent.Add(a.Within))
 	switch {
@@ -83,23 +83,22 @@ type Doubtful struct {
 // Never reports whether the call is never made again, whatever a look-up says.
 func (d Doubtful) Never() bool { return d.Memory <= 0 }
 
-// Mark returns the mark that the holder leaves if it vanishes in the call.
+// Mark returns the mark that stays if the holder vanishes during the call.
 func (d Doubtful) Mark() string { return MarkOf(d.Phase, !d.Never() && !d.Keyless) }
 
-// Calls returns the names of the call in Doubts. A commit of the phase removes these
-// names.
+// Calls returns the entries of Doubts that a commit of the phase removes.
 func (d Doubtful) Calls() []string { return append(Marks(d.Phase), d.Call) }
 
-// Begun reports whether the next phase in r is an intent: an earlier attempt's note that the
-// call begins.
+// Begun reports whether the last phase in r is an intent of d.Phase: an earlier attempt noted that
+// the call begins.
 func (d Doubtful) Begun(r *store.Record) bool {
 	n := len(r.Phases)
 	return n > 0 && r.Phases[n-1].Intent && r.Phases[n-1].Name == d.Phase
 }
 
 // Asks reports whether the provider, or people, must be asked about the call: the call may have
-// been made, and can't simply be repeated under its key. If the call is never repeated, the answer
-// doesn't depend on the time that has passed.
+// been made, and can't simply be repeated under its key. If the call is never repeated, the time
+// that has passed doesn't matter.
 func (d Doubtful) Asks(r *store.Record, now time.Time) bool {
 	if d.Begun(r) || NeverRepeated(r, d.Phase) {
 		return true
@@ -107,8 +106,8 @@ func (d Doubtful) Asks(r *store.Record, now time.Time) bool {
 	return InDoubt(r, d.Phase) && (d.Keyless || d.Never() || now.Sub(r.DoubtSince) >= d.Memory)
 }
 
-// Stranger returns a call in doubt that the look-up says nothing about, since another phase
-// made it. Stranger returns "" if there is no such call.
+// Stranger returns a call in doubt that another phase made, so that the look-up says nothing about
+// the call; "" if there is no such call.
 func (d Doubtful) Stranger(r *store.Record) string {
 	for _, call := range r.Doubts {
 		if !IsMark(call) && call != d.Call {
@@ -139,7 +138,7 @@ func (d Doubtful) Sent(r *store.Record) time.Time {
 	return until
 }
 
-// Asked returns the note of a look-up about r.
+// Asked returns the note about a look-up, for the record r.
 func (d Doubtful) Asked(r *store.Record, a Asking) *store.Asked {
 	n := &store.Asked{Phase: d.Phase, At: Millis(a.Began), Times: 1, Said: a.Word(), Sent: Millis(a.Sent)}
 	if LookedUpInVain(r) && r.Asked.Phase == d.Phase {
@@ -148,7 +147,7 @@ func (d Doubtful) Asked(r *store.Record, a Asking) *store.Asked {
 	return n
 }
 
-// Noted returns held with the note of a look-up.
+// Noted returns held with the note asked.
 func Noted(held *store.Record, asked *store.Asked) *store.Record {
 	r := *held
 	r.Asked = asked
@@ -168,13 +167,13 @@ func (d Doubtful) CallingOnce(held *store.Record, sent map[string]string) *store
 	return Calling(&r, d.Mark(), sent)
 }
 
-// LookedUp is a look-up that decided nothing, so that the attempt releases the record.
+// LookedUp is a look-up that decided nothing: the attempt releases the record.
 type LookedUp struct {
 	Asked  *store.Asked
 	Counts bool // the look-up counts as a try
 }
 
-// on notes l in the released record r. taken says that the take-over has counted a try.
+// on writes l into the released record r. taken: the take-over has counted a try.
 func (l *LookedUp) on(r *store.Record, taken bool) {
 	r.Asked = l.Asked
 	switch {
@@ -188,8 +187,8 @@ func (l *LookedUp) on(r *store.Record, taken bool) {
 // LookedUpInVain reports whether r has a call in doubt and the look-up has decided nothing yet.
 func LookedUpInVain(r *store.Record) bool { return r.Asked != nil && !r.Asked.Sent.IsZero() }
 
-// ended returns the note a with Sent removed, because the doubt has ended or another copy of the
-// call may be sent.
+// ended returns the note a without Sent. The doubt has ended, or another copy of the call may be
+// sent.
 func ended(a *store.Asked) *store.Asked {
 	if a == nil || a.Sent.IsZero() {
 		return a

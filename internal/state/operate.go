@@ -22,9 +22,9 @@ var (
 	ErrErased  = errors.New("the record is already erased")
 )
 
-// LeaseEnded returns rec after an operator has ended an attempt's lease, because the attempt
-// will not come back. The attempt's calls are in doubt, as after a take-over. The new owner in
-// the record fences the attempt's late writes.
+// LeaseEnded returns rec after an operator has ended the lease of an attempt that won't come back.
+// The attempt's calls are in doubt, as after a take-over. The record gets a new owner, so the
+// attempt's late writes fail.
 func LeaseEnded(rec *store.Record, now time.Time, by string) (*store.Record, error) {
 	if rec.State != store.Open || rec.Lease.IsZero() || Over(rec.Expires, now) {
 		return nil, ErrNoLease
@@ -45,13 +45,12 @@ func LeaseEnded(rec *store.Record, now time.Time, by string) (*store.Record, err
 type Loss struct {
 	Held bool // an attempt at the operation may be at work
 	Work bool // a finished operation, committed phases, and calls that may have been made
-	Jobs bool // jobs that are not delivered
+	Jobs bool // undelivered jobs
 }
 
 // Forgotten returns rec with its key free, as if an attempt had freed the key. The jobs are
-// removed, because the worker would still deliver them. TTL removes the record later. Until then
-// the record says who forgot the operation, and so does the record of the next operation under the
-// key.
+// removed; otherwise the worker would still deliver them. The record says who forgot the operation
+// until TTL removes the record. The record of the next operation under the key says it too.
 func Forgotten(rec *store.Record, now time.Time, by string, accepted Loss) (*store.Record, error) {
 	unfinished := rec.State != store.Done
 	switch {
@@ -91,9 +90,9 @@ func ForgottenBy(rec *store.Record) *store.Decision {
 	return &rec.Settled[n-1]
 }
 
-// Erased returns rec without its caller, its answer and the texts of its errors. rec must be
-// finished or freed: a freed record still has data until TTL deletes it. A finished record keeps
-// fingerprint and status, so its key stays taken.
+// Erased returns rec without caller, answer and error texts. rec must be finished or freed: a freed
+// record has data until TTL deletes the record. A finished record keeps fingerprint and status, so
+// the key stays taken.
 func Erased(rec *store.Record, now time.Time, by string) (*store.Record, error) {
 	done := rec.State == store.Done
 	switch {

@@ -6,8 +6,8 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// Reason says why an operation doesn't continue by itself, or why operators see it in a
-// list. Stores keep the reason in the index of records that wait for people.
+// Reason says why an operation doesn't continue by itself, or why operators see it in a list. Each
+// store has the reason in its index of records that wait for people.
 type Reason string
 
 // The reasons. If a record has several reasons to wait for people, the first in this
@@ -16,7 +16,7 @@ const (
 	NoReason         Reason = ""           // finished, freed, or left to its client for now
 	ReasonUnknown    Reason = "unknown"    // stuck, with a call in doubt: people find out whether the call was made
 	ReasonStuck      Reason = "stuck"      // nobody continues the operation: people settle it
-	ReasonBlocked    Reason = "blocked"    // the program refuses to continue: people change the program, or settle it
+	ReasonBlocked    Reason = "blocked"    // the program refuses to continue: people change the program, or settle the operation
 	ReasonParked     Reason = "parked"     // a job that can't be delivered: people redrive it
 	ReasonUnreadable Reason = "unreadable" // this program can't understand the record
 
@@ -26,7 +26,7 @@ const (
 	ReasonUndelivered Reason = "undelivered" // a job has waited for too long
 	ReasonKept        Reason = "kept"        // finished and its jobs delivered, but still kept
 
-	// No list has the next two: the records are gone, and only hooks report them.
+	// Only hooks report the next two reasons, since the records are gone.
 	ReasonExpiredOpen Reason = "expired_open" // an unfinished operation was forgotten or deleted
 	ReasonJobLost     Reason = "job_lost"     // a parked job, or a later job before its time, was forgotten or deleted with its record
 )
@@ -36,14 +36,14 @@ type Listing struct {
 	Reason Reason   // in lists, filters and the index
 	Word   string   // the reason on a row of the page
 	Says   string   // the reason as a sentence
-	Verbs  []string // commands that end the wait; nil for a reason that doesn't wait for people
+	Verbs  []string // commands that end the wait; nil if the record doesn't wait for people
 	Metric string   // the metric that counts the reason; "" for none
 	people bool
 }
 
-// Reasons lists all reasons. The reasons to wait for people come first. If a record has several of
-// them, the first in the list applies. Tests compare package internal/background/stream, the page,
-// docs/operate/background.md and docs/operate/runbook.md with the list.
+// Reasons lists all reasons. The reasons to wait for people come first. Tests compare the list with
+// package internal/background/stream, the page, docs/operate/background.md and
+// docs/operate/runbook.md.
 var Reasons = []Listing{
 	{ReasonUnknown, "stuck", "stuck: a call is in doubt", []string{"settle"}, "WaitingUnknown", true},
 	{ReasonStuck, "stuck", "stuck: a person decides", []string{"retry", "settle"}, "WaitingStuck", true},

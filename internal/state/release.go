@@ -7,7 +7,7 @@ import (
 	"github.com/samekey/samekey/internal/base/redact"
 )
 
-// Release describes the end of an attempt without an answer to store.
+// Release describes an attempt that ended without an answer to store.
 type Release struct {
 	Calls   []string          // calls that this attempt may have made and that no phase records
 	Sent    map[string]string // hashes of the data that Calls sent, if known
@@ -16,12 +16,12 @@ type Release struct {
 	Counted bool              // the attempt's take-over has counted the try
 	Refusal error             // why the program refuses to continue with the record; nil: it doesn't refuse
 	Why     string            // reason for people; "" keeps the record's reason
-	Look    *LookedUp         // a look-up that has decided nothing; nil without one
+	Look    *LookedUp         // a look-up that has decided nothing; nil if there was none
 }
 
-// Released returns held without a lease. The key becomes free for a new request if that is safe;
-// otherwise the record is ready for the next attempt. Released sets Run to now, since the time in
-// which the operation is left to its client begins at the attempt's end.
+// Released returns held without a lease. If it is safe, the key becomes free for a new request;
+// otherwise the record is ready for the next attempt. Run becomes now: for a time after the
+// attempt's end, the operation is left to its client.
 func Released(held *store.Record, now time.Time, b Release) *store.Record {
 	r := *held
 	r.Lease, r.Run = time.Time{}, Millis(now)
@@ -63,10 +63,10 @@ func Released(held *store.Record, now time.Time, b Release) *store.Record {
 // withheld.
 func Kept(r *store.Record) bool { return r.State == store.Open && r.Keep == store.KeepOpen }
 
-// Withheld returns the time from which another attempt at rec may run. After a withheld answer,
-// another attempt waits, since the same handler would give the same answer if it ran at once. After
-// a look-up that decided nothing, it waits for the next look-up. In all other cases Withheld
-// returns the zero time.
+// Withheld returns the time from which another attempt at rec may run. If an answer was withheld,
+// the attempt must wait, since the handler would give the same answer if it ran at once. If a
+// look-up decided nothing, the attempt must wait for the next look-up. Otherwise Withheld returns
+// the zero time.
 func Withheld(rec *store.Record) (until time.Time) {
 	n := len(rec.Handovers)
 	if LookedUpInVain(rec) && Kept(rec) && rec.Lease.IsZero() {
@@ -78,17 +78,16 @@ func Withheld(rec *store.Record) (until time.Time) {
 	return rec.Run.Add(BackOff(withheldFor, rec.Tries))
 }
 
-// free reports whether a release may free the key, because nothing was done under it: no phase
-// is committed, and no attempt may have made a call. (A take-over puts the calls of a vanished
-// attempt in doubt.) Otherwise the record stays, because committed work and derived keys depend
-// on the record. A request that was stored with the claim must be completed, unless the handler
-// refused the request.
+// free reports whether a release may free the key because nothing was done under the key: no phase
+// is committed, no job is staged, and no call is in doubt. Otherwise the record stays, because
+// committed work and derived keys depend on it. The record also stays if the request is stored and
+// the handler didn't refuse the request: the request must be completed.
 func free(r *store.Record, refused bool) bool {
 	return len(r.Doubts) == 0 && len(r.Phases) == 0 && len(r.Jobs) == 0 && (r.Input == nil || refused)
 }
 
-// freedFor is how long a freed record stays: longer than a copy of its claim can be delayed.
-// If TTL deleted the record earlier, a late copy would start the operation again.
+// freedFor is how long a freed record stays: longer than a copy of the claim can be delayed. If TTL
+// deleted the record earlier, a late copy would start the operation again.
 const freedFor = 15 * time.Minute
 
 // frees marks the key of r as freed.

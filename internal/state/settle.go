@@ -14,8 +14,8 @@ import (
 	"github.com/samekey/samekey/internal/base/shape"
 )
 
-// Settlement is an operator's decision. Answer, Result, NotMade, RiskTwice and Ask exclude
-// each other.
+// Settlement is an operator's decision. At most one of Answer, Result, NotMade, RiskTwice and Ask
+// may be set.
 type Settlement struct {
 	Answer    *store.Response
 	Result    json.RawMessage
@@ -25,7 +25,7 @@ type Settlement struct {
 	By        string
 }
 
-// decisions counts the set fields of s that exclude each other.
+// decisions counts how many of these fields are set.
 func (s *Settlement) decisions() (n int) {
 	for _, said := range []bool{s.Answer != nil, s.Result != nil, s.NotMade, s.RiskTwice, s.Ask} {
 		if said {
@@ -83,8 +83,8 @@ const riskOfTwice = "risk of twice"
 const maxSettled = 10
 
 // Settled returns rec ready for another try, with the decision recorded. An error says why the
-// decision doesn't fit. Settled sets Run to now, so that a limit counted from the last attempt
-// can't undo the decision a minute later.
+// decision doesn't fit. Run becomes now, so that no limit that counts from the last attempt undoes
+// the decision a minute later.
 func Settled(rec *store.Record, s Settlement, now time.Time) (*store.Record, error) {
 	r := *rec
 	r.State, r.Tries, r.LastErr, r.Run, r.Blocked = store.Open, 0, "", Millis(now), false
@@ -140,14 +140,14 @@ func Settled(rec *store.Record, s Settlement, now time.Time) (*store.Record, err
 	return &r, nil
 }
 
-// decided removes the doubts after a decision about a phase's call: all except the marks of
-// other phases.
+// decided removes all doubts except the marks of other phases, because an operator has decided
+// about the phase's call.
 func decided(r *store.Record, phase string) {
 	kept := slices.DeleteFunc(slices.Clone(r.Doubts), func(call string) bool { return !OthersMark(call, phase) })
 	doubt(r, kept, r.DoubtSince, r.DoubtUntil)
 }
 
-// Decided returns the last decisions about rec, and the new decision.
+// Decided returns the last decisions about rec, including the new decision.
 func Decided(rec *store.Record, now time.Time, by, what, to string) []store.Decision {
 	all := append(slices.Clone(rec.Settled), store.Decision{
 		By: redact.Cut(by), At: Millis(now), What: redact.Cut(what), From: Word(rec, now), To: to,
@@ -158,9 +158,9 @@ func Decided(rec *store.Record, now time.Time, by, what, to string) []store.Deci
 // Newest returns the newest decisions, as many as a record keeps.
 func Newest(all []store.Decision) []store.Decision { return all[max(0, len(all)-maxSettled):] }
 
-// HasDecision reports whether now, the current record, has the decision id. The decision was made
-// about seen, an earlier version. known is false if the record is gone or belongs to another
-// operation. It is also false if newer decisions may have displaced this one.
+// HasDecision reports whether the current record, now, has the decision with this id. seen is the
+// version about which the decision was made. known is false if the record is gone or belongs to
+// another operation, and if newer decisions may have displaced this one.
 func HasDecision(now, seen *store.Record, id string) (made, known bool) {
 	if now == nil {
 		return false, false

@@ -7,15 +7,15 @@ import (
 )
 
 // Room is the number of bytes that phases and jobs must leave free in an open record. Take-overs
-// and releases need the room for names, reasons and times. Without this room the store would
-// refuse take-overs and releases, and nobody could finish the operation or give it up.
+// and releases add names, reasons and times to the record. If the record were full, the store would
+// refuse them, and nobody could finish the operation or give it up.
 const Room = 16 << 10
 
 // number is the size of a small number in an item, including the overhead of a map entry.
 const number = 4
 
-// SizeOf returns the size, without compression, of a record's phases, jobs and calls, and of
-// the request and answer without their bodies.
+// SizeOf returns the uncompressed size of a record's phases, jobs and calls, and of the request and
+// answer without bodies.
 func SizeOf(r *store.Record) (n int) {
 	headers := func(h http.Header) {
 		for name, values := range h {

@@ -37,8 +37,8 @@ func TakenByClient(held *store.Record, now, lease time.Time, retention time.Dura
 func TakenUp(held *store.Record, now, lease time.Time, retention time.Duration) *store.Record {
 	r := Taken(held, now, lease, retention)
 	r.Tries++
-	// The list is not shortened here: a store's Take appends to the list without reading it, at
-	// each try of a completer.
+	// The list of handovers is not shortened here: at each try of a completer, a store's Take
+	// appends to the list without reading it.
 	r.Handovers = append(slices.Clone(held.Handovers), store.Handover{At: Millis(now), Kind: HandoverCompleter})
 	return r
 }

@@ -13,9 +13,9 @@ import (
 // Retained returns a program's retention rounded up to whole seconds, as items store it.
 func Retained(d time.Duration) time.Duration { return (d + time.Second - 1).Truncate(time.Second) }
 
-// Stamp sets Owner and Ver of next, the version that owner writes after prev. For a
-// claim, prev is nil. Nothing else sets these two fields, which fence every write. (A
-// store's Take sets both by an expression.)
+// Stamp sets Owner and Ver of next, the version that owner writes after prev. For a claim, prev is
+// nil. Every write checks these two fields. Besides Stamp, only a store's Take sets them, by an
+// expression.
 func Stamp(next, prev *store.Record, owner string) {
 	next.Owner, next.Ver = owner, 1
 	if prev != nil {
@@ -30,17 +30,17 @@ func Claimed(r store.Record, now time.Time, lease time.Time) *store.Record {
 	r.Created, r.Run = Millis(now), Millis(now)
 	r.Lease = Millis(lease)
 	if r.Input != nil || r.Keep == store.KeepOpen {
-		r.Keep = store.KeepOpen // kept from the claim on: a completer may have to finish the operation, or people settle the call
+		r.Keep = store.KeepOpen // kept from the claim on: a completer may have to finish the operation, or a person to settle the call
 	} else {
 		r.Expires = claimExpiry(now, lease, r.Retention)
 	}
 	return &r
 }
 
-// Calling returns the record to write before a call of the attempt: a copy of held that is kept,
-// with sent, and with the mark that stays if the attempt vanishes. A process that dies in the call
-// writes nothing afterwards. If the key could expire then, the next request would call again under
-// another derived key. If an answer were stored without the call, the answer would hide the call.
+// Calling returns the record to write before a call: a copy of held with mark and sent, and without
+// expiry. A process that dies during the call writes nothing afterwards. If the key could expire
+// then, the next request would make the call again under another derived key. If the mark were
+// missing, an answer could be stored that hides the call.
 func Calling(held *store.Record, mark string, sent map[string]string) *store.Record {
 	r := *held
 	r.Keep, r.Expires, r.Mark, r.Sent = store.KeepOpen, time.Time{}, mark, Sending(held.Sent, sent)
@@ -48,9 +48,9 @@ func Calling(held *store.Record, mark string, sent map[string]string) *store.Rec
 	return &r
 }
 
-// Advanced returns held with more phases, their jobs and their calls, or held itself if there
-// are no phases and jobs. From the first phase on the record is kept: committed work must not
-// be forgotten. If a phase makes calls, calls contains the phase's [Marks].
+// Advanced returns held with phases, jobs and calls added, or held itself if there are no phases
+// and no jobs. From the first phase on, the record is kept: committed work must not be forgotten.
+// If a phase makes calls, calls contains the phase's [Marks].
 func Advanced(held *store.Record, now time.Time, phases []store.Phase, jobs map[string]store.Job, calls []string) *store.Record {
 	if len(phases)+len(jobs) == 0 {
 		return held
@@ -77,8 +77,8 @@ func Advanced(held *store.Record, now time.Time, phases []store.Phase, jobs map[
 	return &r
 }
 
-// IntentReplaced replaces the last phase of held, an intent, by phases. phases has at most
-// one phase. Without a phase the call counts as not begun, and nothing else changes.
+// IntentReplaced replaces the last phase of held, an intent, by phases, which has at most one
+// phase. If phases is empty, the call counts as not begun, and nothing else changes.
 func IntentReplaced(held *store.Record, now time.Time, phases []store.Phase, calls []string) *store.Record {
 	r := *held
 	r.Phases = held.Phases[:len(held.Phases)-1]
@@ -104,10 +104,10 @@ func renew(r *store.Record, now, lease time.Time) {
 }
 
 // Finished returns held with the response. The response is replayed for the retention of the
-// program that last claimed or took over the record. Phases keep only their names; the input
-// and the lease are removed.
+// program that last claimed or took over the record. Phases keep only name and time; the input and
+// the lease are removed.
 func Finished(held *store.Record, resp store.Response, now time.Time) *store.Record {
-	whole := &struct { // in one block
+	whole := &struct { // one allocation
 		record   store.Record
 		response store.Response
 	}{*held, resp}
@@ -130,7 +130,7 @@ func Finished(held *store.Record, resp store.Response, now time.Time) *store.Rec
 	return r
 }
 
-// Lifetime returns the time until which the key is answered; zero if that time isn't known yet.
+// Lifetime returns the end of the key's lifetime; zero if that isn't known yet.
 func Lifetime(r *store.Record) time.Time {
 	if !r.Until.IsZero() {
 		return r.Until
@@ -138,9 +138,9 @@ func Lifetime(r *store.Record) time.Time {
 	return r.Expires
 }
 
-// Buried returns held, an expired or freed record, with a new owner, so that a former holder
-// can't write it any more. The expiry of an expired record is moved back to a minute ago,
-// for hosts whose clocks are behind. A freed record is recognized without a clock.
+// Buried returns held, an expired or freed record, to be written with a new owner. After that a
+// former holder can't write the record. The expiry of an expired record is moved back to a minute
+// ago, for hosts whose clocks are behind. A freed record is recognized without a clock.
 func Buried(held *store.Record, now time.Time) *store.Record {
 	r := *held
 	if end := Seconds(now).Add(-time.Minute); !Freed(held) && end.Before(r.Expires) {
@@ -149,9 +149,8 @@ func Buried(held *store.Record, now time.Time) *store.Record {
 	return &r
 }
 
-// StatusOnly removes everything but the status from the response of a finished
-// record and marks the body as not kept. The headers may be the reason why the
-// record was too large.
+// StatusOnly removes everything but the status from the response of a finished record and marks the
+// body as not kept. Headers are removed too, because they may have made the record too large.
 func StatusOnly(r *store.Record) {
 	body := r.Response.Body
 	r.Overflow = &store.Overflow{Length: len(body), SHA256: sha256.Sum256(body)}

@@ -17,8 +17,8 @@ type Wait struct {
 	Tries  int    // failed deliveries of Job
 }
 
-// OfJobs reports whether the record is neither stuck nor blocked. Then the record waits only if one
-// of its jobs is parked.
+// OfJobs reports whether the record is neither stuck nor blocked. If so, the record can wait only
+// for a parked job.
 func (w Wait) OfJobs() bool { return w.Reason == NoReason || w.Reason == ReasonParked }
 
 // WaitOf returns the wait of a record. Time and lease don't matter, so only a write begins or
