@@ -26,8 +26,8 @@ type Alarm struct {
 	Comparison string
 	Missing    string // TreatMissingData: breaching, notBreaching, ignore or missing
 
-	// Actions is the number of receivers that are told when the alarm fires. OKActions is the
-	// number that are told when it ends.
+	// Actions counts the receivers that are told when the alarm fires, OKActions the receivers that
+	// are told when the alarm ends.
 	Actions, OKActions int
 }
 
@@ -47,8 +47,7 @@ type Metric struct {
 	Dimensions      map[string]string
 }
 
-// String names the series: for CloudWatch a metric with other dimensions is another
-// metric.
+// String returns name and dimensions, which together identify the series.
 func (m Metric) String() string {
 	name := append(make([]string, 0, 2+len(m.Dimensions)), m.Namespace, m.Name)
 	for _, k := range slices.Sorted(maps.Keys(m.Dimensions)) {
@@ -104,9 +103,9 @@ func dimensions(list []dimension) map[string]string {
 	return out
 }
 
-// Parse returns the alarms of a template by their logical ids. params replace the defaults
-// of the template's parameters. A reference to a resource becomes the resource's logical
-// id. A condition is true unless params has "false" under the condition's name.
+// Parse returns a template's alarms by logical id. params replaces defaults of the template's
+// parameters. A reference to a resource becomes the resource's logical id. A condition is true
+// unless params has "false" under the condition's name.
 func Parse(template string, params map[string]string) (map[string]Alarm, error) {
 	resources, err := resolve(template, params)
 	if err != nil {
@@ -219,7 +218,7 @@ var signs = map[string]string{
 	"GreaterThanThreshold": ">", "GreaterThanOrEqualToThreshold": ">=", "LessThanThreshold": "<", "LessThanOrEqualToThreshold": "<=",
 }
 
-// period returns the length of the alarm's periods, which is the period of the metrics.
+// period returns the longest period of the alarm's queries.
 func (a Alarm) period() time.Duration {
 	var longest time.Duration
 	for _, q := range a.Queries {

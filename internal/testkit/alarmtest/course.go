@@ -13,8 +13,8 @@ type Course struct {
 	Mended, End time.Time
 }
 
-// calm is the time after the start of the data in which an alarm may have any state. An alarm that
-// fires on missing data fires at a first deployment.
+// calm is how long after the start of the data an alarm may have any state: an alarm that fires on
+// missing data fires at a first deployment.
 const calm = 10 * time.Minute
 
 // Wrong returns what is wrong with an alarm's course; "" for nothing.

@@ -31,14 +31,13 @@ func (d *Data) Forget(before time.Time) {
 	}
 }
 
-// EMF adds the values of lines in the embedded metric format. Lines that are not
-// metrics are skipped.
+// EMF adds the values of lines in the embedded metric format, and skips other lines.
 func (d *Data) EMF(lines []byte) error {
 	return d.EMFAt(lines, time.Time{})
 }
 
-// EMFAt is [Data.EMF] for lines of a run in virtual time. All values get the time at, or
-// their own time if at is zero.
+// EMFAt is [Data.EMF] for a run in virtual time: at replaces the time of all values, unless at is
+// zero.
 func (d *Data) EMFAt(lines []byte, at time.Time) error {
 	for line := range bytes.Lines(lines) {
 		var emf struct {

@@ -47,8 +47,8 @@ func (a Alarm) Over(d Data, from, to time.Time) []Change {
 	return changes
 }
 
-// next evaluates the periods that end at now. It examines N periods and a few more, and takes the
-// latest N that have data. If fewer have data, the alarm's TreatMissingData decides the rest.
+// next returns the alarm's state at now. It examines N periods and a few more, and takes the latest
+// N that have data. If fewer have data, TreatMissingData decides how the missing periods count.
 func (a Alarm) next(d Data, now time.Time, last State) State {
 	now = now.Truncate(time.Minute)
 	real, breaching := 0, 0

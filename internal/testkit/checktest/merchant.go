@@ -78,8 +78,8 @@ func MerchantFaults() []merchantFault {
 	}
 }
 
-// Merchant is an API of checkout sessions in memory. It follows the rules of ACP or UCP
-// that its faults don't break. Race.N must be set.
+// Merchant is an in-memory API for checkout sessions. It follows ACP or UCP, except for the rules
+// that its faults break. Race.N must be set.
 type Merchant struct {
 	Race
 
@@ -263,7 +263,7 @@ func (m *Merchant) same(op string, body []byte) string {
 	return op + m.meaning(body)
 }
 
-// without returns the compared form without nulls.
+// without removes the nulls from a compared form.
 func (m *Merchant) without(same string) string {
 	return strings.NewReplacer(`"absent":null,`, "", `,"samekey_check":null`, "").Replace(same)
 }
@@ -280,7 +280,7 @@ func (m *Merchant) meaning(body []byte) string {
 		return string(body)
 	}
 	v = m.plain(v)
-	text, _ := json.Marshal(v) // of JSON
+	text, _ := json.Marshal(v) // v is decoded JSON
 	return string(text)
 }
 
@@ -303,7 +303,7 @@ func (m *Merchant) plain(v any) any {
 	return v
 }
 
-// handle carries an operation out.
+// handle carries out an operation.
 func (m *Merchant) handle(op string, r *http.Request, rec *kept) *kept {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -7,9 +7,9 @@ import (
 	"sync"
 )
 
-// Race makes requests with the same key overlap if the key ends in "-concurrent". The
-// check "concurrent" uses such keys. A handler continues when N requests with its key
-// have been answered or wait in a handler.
+// Race makes requests with the same key overlap if the key ends in "-concurrent", as in the check
+// "concurrent". A handler waits until N requests with the key have been answered or wait in a
+// handler.
 type Race struct {
 	N int
 
@@ -26,7 +26,7 @@ func (r *Race) Outside(next http.Handler) http.Handler {
 	})
 }
 
-// Inside waits in a handler until the other requests are there, or ctx ends.
+// Inside waits until N requests with the key have arrived, or ctx ends. Handlers call Inside.
 func (r *Race) Inside(ctx context.Context, key string) {
 	key = strings.Trim(key, `"`)
 	if !strings.HasSuffix(key, "-concurrent") {

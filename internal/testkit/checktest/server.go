@@ -15,9 +15,9 @@ import (
 	"time"
 )
 
-// Server takes orders: POST and PUT on /orders and /refunds. It follows those rules of the default
-// contract that its faults don't break. Don't use its code in a real API: records are in memory,
-// so a process that dies loses them. Race.N must be set.
+// Server takes orders: POST and PUT on /orders and /refunds. It follows the default contract,
+// except for the rules that its faults break. Don't use this code in a real API: the records are
+// lost if the process dies. Race.N must be set.
 type Server struct {
 	Race
 
@@ -37,8 +37,7 @@ type record struct {
 	expires string
 }
 
-// Wrong returns a server with these faults. racers is the number of requests that the
-// server makes overlap.
+// Wrong returns a server with these faults. racers sets Race.N.
 func Wrong(racers int, faults ...string) *Server {
 	s := &Server{Race: Race{N: racers}, wrong: make(map[string]bool), records: make(map[string]*record)}
 	for _, f := range faults {
@@ -115,7 +114,7 @@ func (s *Server) refuse(w http.ResponseWriter, status int, code string, more ...
 	_, _ = bytes.NewReader(body).WriteTo(w) // the client may be gone
 }
 
-// key returns the key of a request. A status that is not 0 refuses the request.
+// key returns the key of a request. If status is not 0, the request must be refused.
 func (s *Server) key(r *http.Request) (key string, status int, code string) {
 	values := r.Header.Values("Idempotency-Key")
 	invalid := http.StatusBadRequest

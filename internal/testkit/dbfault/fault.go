@@ -26,16 +26,15 @@ import (
 	"time"
 )
 
-// Fault replaces the round trip of a request to DynamoDB: the client gets the Fault's
-// result. The Fault may send the request through base. A nil Fault sends the request
-// normally. Functions of this package with this signature, such as [LoseAnswer], are
-// faults. Other functions, such as [Delay], make faults. Tests can write their own faults.
+// Fault replaces the round trip of a request to DynamoDB: the client gets the Fault's result. The
+// Fault may send the request through base. A nil Fault sends the request normally. Some functions
+// of this package, such as [LoseAnswer], are faults. Others, such as [Delay], return a fault. Tests
+// can define other faults.
 //
-// A Fault follows the contract of [http.RoundTripper]: for example, it closes the
-// request's body. It may run for several requests at once. If a fault of this package
-// sends the request, it sends the whole request and waits for the answer. If the context
-// ends or the connection fails earlier, the fault returns the error of the context or
-// connection.
+// A Fault follows the contract of [http.RoundTripper]: for example, it closes the request's body.
+// It may run for several requests at once. If a fault of this package sends the request, it sends
+// the whole request and waits for the answer. If the context ends or the connection fails first,
+// the fault returns that error.
 type Fault func(base http.RoundTripper, req *http.Request) (*http.Response, error)
 
 // LoseRequest is a refused connection: nothing is sent, so nothing is applied.
@@ -108,10 +107,10 @@ func Conflict(base http.RoundTripper, req *http.Request) (*http.Response, error)
 	return AnswerError(http.StatusBadRequest, "TransactionConflictException", "injected: transaction is ongoing for the item")(base, req)
 }
 
-// CancelTransaction makes a fault that answers with TransactionCanceledException and
-// these reasons, one for each item in the order of the transaction, such as
-// "TransactionConflict", "ThrottlingError" or "ProvisionedThroughputExceeded". "" means
-// "None". Nothing is sent.
+// CancelTransaction returns a fault that answers with TransactionCanceledException. Nothing is
+// sent. reasons has one reason for each item, in the order of the transaction:
+// "TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded" or others. "" means
+// "None".
 func CancelTransaction(reasons ...string) Fault {
 	type reason struct {
 		Code    string
@@ -135,9 +134,8 @@ func CancelTransaction(reasons ...string) Fault {
 	}
 }
 
-// AnswerError makes a fault that answers with an error of DynamoDB's form and
-// sends nothing. code is the short name, such as
-// "TransactionInProgressException".
+// AnswerError returns a fault that sends nothing and answers with an error in DynamoDB's form. code
+// is the short name, such as "TransactionInProgressException".
 func AnswerError(status int, code, message string) Fault {
 	return func(_ http.RoundTripper, req *http.Request) (*http.Response, error) {
 		closeBody(req)
@@ -145,8 +143,8 @@ func AnswerError(status int, code, message string) Fault {
 	}
 }
 
-// Delay makes a fault that holds the request for d, and then sends it. Nothing is sent if
-// the context ends before.
+// Delay returns a fault that holds the request for d, and then sends it. If the context ends first,
+// nothing is sent.
 func Delay(d time.Duration) Fault {
 	return func(base http.RoundTripper, req *http.Request) (*http.Response, error) {
 		timer := time.NewTimer(d)
@@ -190,7 +188,7 @@ func closeBody(req *http.Request) {
 	}
 }
 
-// errorBody has the message under both names that DynamoDB's errors use.
+// errorBody returns a body with the message under both names that DynamoDB uses.
 func errorBody(code, message string) map[string]any {
 	return map[string]any{
 		"__type":  "com.amazonaws.dynamodb.v20120810#" + code,

@@ -14,7 +14,7 @@ import (
 //
 //	client := db.Client(func(o *dynamodb.Options) { o.HTTPClient = &http.Client{Transport: tr} })
 //
-// Every attempt is a request: a retry is counted again.
+// Each retry counts as another request.
 type Transport struct {
 	// Base sends the requests; nil means http.DefaultTransport.
 	Base http.RoundTripper
@@ -71,8 +71,8 @@ func (t *Transport) Reset() {
 	clear(t.calls)
 }
 
-// CloseIdleConnections closes Base's idle connections. http.Client has a method of
-// the same name that calls it.
+// CloseIdleConnections closes Base's idle connections. [http.Client.CloseIdleConnections] calls
+// this method.
 func (t *Transport) CloseIdleConnections() {
 	if c, ok := t.base().(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()
@@ -96,7 +96,7 @@ func (t *Transport) count(op string) int {
 	return t.calls[op]
 }
 
-// operation returns the name after the dot, such as "PutItem" for a request to
+// operation returns the request's operation, such as "PutItem" for the target
 // "DynamoDB_20120810.PutItem".
 func operation(req *http.Request) string {
 	target := req.Header.Get("X-Amz-Target")

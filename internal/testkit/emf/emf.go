@@ -1,4 +1,4 @@
-// Package emf reads log lines in CloudWatch's embedded metric format by its
+// Package emf parses log lines in CloudWatch's embedded metric format, and checks them against the
 // specification, for tests.
 package emf
 
@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// Line is a log line of the format.
+// Line is a log line in the embedded metric format.
 type Line struct {
 	At         time.Time
 	Namespace  string
-	Dimensions []map[string]string  // dimensions by name, for each set
-	Values     map[string][]float64 // values by the metric's name
+	Dimensions []map[string]string  // values by dimension name, for each set
+	Values     map[string][]float64 // values by metric name
 	Units      map[string]string
 	Properties map[string]any // members that are neither dimensions nor metrics
 }
@@ -48,7 +48,7 @@ const (
 	past, future  = 14 * 24 * time.Hour, 2 * time.Hour
 )
 
-// units of CloudWatch.
+// units lists CloudWatch's units.
 var units = strings.Fields("Seconds Microseconds Milliseconds Bytes Kilobytes Megabytes Gigabytes Terabytes Bits Kilobits Megabits " +
 	"Gigabits Terabits Percent Count Bytes/Second Kilobytes/Second Megabytes/Second Gigabytes/Second Terabytes/Second Bits/Second " +
 	"Kilobits/Second Megabits/Second Gigabits/Second Terabits/Second Count/Second None")

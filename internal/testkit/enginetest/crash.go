@@ -11,7 +11,7 @@ import (
 	"github.com/samekey/samekey/internal/testkit/storetest"
 )
 
-// crashPath is a sequence of store calls of a request.
+// crashPath is a request and the store calls that it makes.
 type crashPath struct {
 	name    string
 	before  func(t *testing.T, e *env, a *app) // prepares the state before the request; nil: nothing to prepare
@@ -29,9 +29,9 @@ type crashPoint struct {
 	runs  int    // runs of the handler in total
 }
 
-// crashPaths is the matrix of crashes. A client that retries always gets a stored answer,
-// at once or after the lease. The handler runs twice only if the process died between the
-// handler and the finish, or if the handler failed.
+// crashPaths is the matrix of crashes. A client that retries always gets a stored answer, at once
+// or after the lease. The handler runs twice only if it failed, or if the process died before it
+// stored the answer.
 var crashPaths = []crashPath{
 	{name: "a new request", calls: []string{"Claim", "Commit"}, points: []crashPoint{
 		{1, false, answers, 1},
@@ -145,8 +145,7 @@ func (p crashPath) send(t *testing.T, e *env, a *app, crash idemtest.Plan) (*ide
 	return process, calls
 }
 
-// survives checks an immediate retry, and later retries, of a client whose first request got no
-// answer.
+// survives checks the retries, at once and later, of a client whose first request got no answer.
 func survives(t *testing.T, e *env, a *app, p crashPoint) {
 	t.Helper()
 	last := do(t, e.engine(), order("k", "1"), a.run).cameTo(t, "a retry at once", p.retry)

@@ -12,7 +12,7 @@ import (
 	"github.com/samekey/samekey/internal/testkit/storetest"
 )
 
-// engineBodies has scenarios with answers of any size.
+// engineBodies tests answers of any size.
 func engineBodies(s suite) {
 	all := func(o *idem.Options) { o.MaxBody = defaults.MaxMaxBody }
 	large := func(a *app, body []byte) handler {
@@ -31,7 +31,7 @@ func engineBodies(s suite) {
 		{"P31", 401 << 10, storetest.Noise},
 		{"A33", 900 << 10, storetest.Noise},
 		{"P31", 1 << 20, storetest.Noise},
-		{"P31", defaults.MaxMaxBody, storetest.Prose}, // idemtest.TestStore stores noise of this size
+		{"P31", defaults.MaxMaxBody, storetest.Prose}, // idemtest.TestStore tests noise of this size
 	} {
 		s.run(c.id+": an answer of "+strconv.Itoa(c.size)+" bytes replays as it was", func(t *testing.T, e *env) {
 			var a app
@@ -64,8 +64,6 @@ func engineBodies(s suite) {
 		do(t, e.engine(), order("k", "1"), fn).replays(t, first)
 	})
 
-	// a stored body that can't be read is an error of the store, never a reason to run
-	// again
 	s.run("a stored body that can't be read is 503 or 410, and runs nothing", func(t *testing.T, e *env) {
 		var a app
 		eng := e.engine(all)

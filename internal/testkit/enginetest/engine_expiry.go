@@ -12,7 +12,7 @@ import (
 	"github.com/samekey/samekey/internal/testkit/storetest"
 )
 
-// engineExpiry has scenarios in which a key expires.
+// engineExpiry tests keys that expire.
 func engineExpiry(s suite) {
 	s.run("past its expiry a key is new though its record is still there", func(t *testing.T, e *env) {
 		var a app
@@ -63,7 +63,7 @@ func engineExpiry(s suite) {
 		e.clock.Advance(defaults.Retention)
 		e.store.Reset(func(_ context.Context, c idemtest.Call) idemtest.Fault {
 			if c.Verb == "Claim" && c.N == 1 {
-				e.clock.Advance(time.Second) // after a slow claim
+				e.clock.Advance(time.Second) // the claim is slow
 			}
 			return idemtest.Fault{}
 		})

@@ -15,7 +15,7 @@ import (
 	"github.com/samekey/samekey/internal/testkit/storetest"
 )
 
-// engineFailure has scenarios in which the handler fails, in every possible way.
+// engineFailure tests handlers that fail.
 func engineFailure(s suite) {
 	s.run("a handler's error comes through as it is, and the key is free", func(t *testing.T, e *env) {
 		var a app

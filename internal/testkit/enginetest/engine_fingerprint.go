@@ -170,8 +170,8 @@ func engineFingerprint(s suite) {
 	}
 }
 
-// changesScheme simulates a deployment that changes the scheme of fingerprints: requests
-// that the older program has finished or begun are retried at the newer program.
+// changesScheme simulates a deployment that changes the scheme of fingerprints: the newer program
+// gets retries of requests that the older program has finished or begun.
 func changesScheme(t *testing.T, e *env, from, to idem.Fingerprint) {
 	t.Helper()
 	var a app
@@ -184,8 +184,8 @@ func changesScheme(t *testing.T, e *env, from, to idem.Fingerprint) {
 	first := do(t, e.engine(by(from)), send("done", `{"amount":1}`), a.run).first(t)
 	e.abandon(t, send("open", `{"amount":1}`), by(from))
 
-	// The newer program doesn't know the older scheme. It must not answer the retry with
-	// a mismatch: a mismatch advises a new key, and a new key is a second charge.
+	// The newer program doesn't know the older scheme. It must not answer the retry with a
+	// mismatch: a mismatch advises a new key, and under a new key the card would be charged twice.
 	for _, key := range []string{"done", "open"} {
 		r := do(t, e.engine(by(to)), send(key, `{"amount":1}`), a.run).refused(t, idem.ErrIncomparable)
 		if err, ok := errors.AsType[*idem.Error](r.err); !ok || err.RetryAfter < 5*time.Minute {
@@ -210,8 +210,8 @@ func changesScheme(t *testing.T, e *env, from, to idem.Fingerprint) {
 	again := do(t, e.engine(by(known)), send("open", `{"amount":1}`), a.run).first(t)
 	a.ran(t, 2)
 
-	// The older program runs beside the newer program, or again after a roll-back. If the
-	// older program is the first of the two releases, it knows the newer scheme.
+	// The older program may run beside the newer program, or again after a roll-back. It knows the
+	// newer scheme if it is the first of two releases.
 	between := from
 	between.Known = []idem.Fingerprint{to}
 	fresh := do(t, e.engine(by(known)), send("new", `{"amount":1}`), a.run).first(t)
@@ -221,7 +221,7 @@ func changesScheme(t *testing.T, e *env, from, to idem.Fingerprint) {
 	a.ran(t, 3)
 }
 
-// withKey returns r as an HTTP request.
+// withKey returns r with the key in the HTTP header.
 func withKey(r idem.Request) idem.Request {
 	r.Header = r.Header.Clone()
 	r.Header.Set(idem.KeyHeader, r.Key)

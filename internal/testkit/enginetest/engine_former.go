@@ -79,8 +79,8 @@ func (full) Begin(context.Context, idem.QuotaRequest) (func(idem.QuotaUse), time
 	return nil, time.Minute, nil
 }
 
-// twoKeys uses a key on two routes: under one scope it is two keys, under the other scope
-// one key.
+// twoKeys uses a key on two routes: these are two operations under one scope, and one operation
+// under the other scope.
 func twoKeys(t *testing.T, e *env, c rescoped) {
 	t.Helper()
 	var a app
@@ -91,7 +91,7 @@ func twoKeys(t *testing.T, e *env, c rescoped) {
 		return r
 	}
 	first, second := e.engine(c.release(true)), e.engine(c.release(false))
-	byFirst, bySecond := first, second // the scope under which the operations have two records
+	byFirst, bySecond := first, second // byFirst has the scope under which one key makes two operations
 	if c.former.Scope == nil {
 		byFirst, bySecond = second, first
 	}
@@ -106,8 +106,8 @@ func twoKeys(t *testing.T, e *env, c rescoped) {
 	a.ran(t, 2)
 }
 
-// releasedMeanwhile lets another attempt take over and release an operation of the
-// former scope, just before an attempt of the new scope takes it over.
+// releasedMeanwhile lets another attempt take over and release an operation of the former scope,
+// just before an attempt of the new scope takes over.
 func releasedMeanwhile(t *testing.T, e *env, c rescoped) {
 	t.Helper()
 	var a app
@@ -133,9 +133,9 @@ func releasedMeanwhile(t *testing.T, e *env, c rescoped) {
 	a.ran(t, 2)
 }
 
-// asleepInTakeOver lets an attempt sleep in its take-over until a second operation of the key has
-// ended. When it wakes up, the attempt must not use the nonce of its first take-over for the second
-// operation's record: another sleeper may know that nonce as the owner of the first operation.
+// asleepInTakeOver lets an attempt sleep in a take-over until a second operation of the key has
+// ended. After the sleep, the attempt needs a new nonce for the second operation's record: another
+// sleeper may know the old nonce as the owner of the first operation.
 func asleepInTakeOver(t *testing.T, e *env, c rescoped) {
 	t.Helper()
 	var a app
@@ -166,7 +166,7 @@ func oneOperation(t *testing.T, e *env, c rescoped) {
 	var a app
 	old, first, second := e.engine(c.old), e.engine(c.release(true)), e.engine(c.release(false))
 
-	// operations of the former program count for the next programs, too
+	// the next programs find the operations of the former program
 	done := do(t, old, c.request("done", "1", true), a.run).first(t)
 	e.abandon(t, c.request("open", "1", true), c.old)
 	for _, next := range []*idem.Engine{first, second} {
@@ -217,8 +217,8 @@ func claimedAnew(t *testing.T, e *env, c rescoped) {
 	do(t, e.engine(c.new), c.request("freed", "2", false), a.run).replays(t, of) // so the former scope is no longer used
 	a.ran(t, 1)
 
-	// an attempt wakes up after its record has expired and the key was claimed again
-	// elsewhere
+	// an attempt wakes up after its record has expired and the other release has claimed the key
+	// again
 	for name, order := range map[string][2]func(*idem.Options){
 		"in the former scope": {c.release(true), c.release(false)},
 		"in the new scope":    {c.release(false), c.release(true)},

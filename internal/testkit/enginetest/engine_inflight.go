@@ -14,7 +14,7 @@ import (
 	"github.com/samekey/samekey/internal/testkit/storetest"
 )
 
-// engineInFlight has scenarios in which another request with the same key is in flight.
+// engineInFlight tests requests while another request with the same key is in flight.
 func engineInFlight(s suite) {
 	s.run("a request in flight refuses its like in one call, and its record stays as it is", func(t *testing.T, e *env) {
 		var a app

@@ -8,7 +8,7 @@ import (
 	"github.com/samekey/samekey/idem"
 )
 
-// engineKey tests where a key may be and which form it may have.
+// engineKey tests the place and the form of a key.
 func engineKey(s suite) {
 	noKey := order("", "1")
 

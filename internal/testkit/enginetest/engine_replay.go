@@ -162,7 +162,7 @@ func engineReplay(s suite) {
 	})
 }
 
-// resend sends a call a second time. The store must refuse it.
+// resend repeats a call, which the store must refuse.
 func resend(t testing.TB, s store.Store, c idemtest.Call) {
 	t.Helper()
 	if c.Verb == "Claim" {
@@ -172,7 +172,7 @@ func resend(t testing.TB, s store.Store, c idemtest.Call) {
 	}
 }
 
-// keyedDo returns the request that Serve makes of keyed.
+// keyedDo returns the request of keyed with Key set, as Serve sets it.
 func keyedDo(key, body string) idem.Request {
 	r := keyed(key, body)
 	r.Key = key

@@ -16,8 +16,7 @@ import (
 
 var errDown = errors.New("the store is down")
 
-// engineStoreFailure has scenarios in which the store fails. For lost answers see
-// lost.go.
+// engineStoreFailure tests stores that fail. lost.go tests lost answers.
 func engineStoreFailure(s suite) {
 	for name, err := range map[string]error{
 		"down":                   errDown,
@@ -170,7 +169,7 @@ func engineStoreFailure(s suite) {
 				e := newEnv(t, &idem.MemoryStore{})
 				var a app
 				e.store.Reset(func(_ context.Context, c idemtest.Call) idemtest.Fault {
-					if c.Verb == "Commit" && c.Commit.Next.State == store.Done { // a release would succeed, and would be wrong
+					if c.Verb == "Commit" && c.Commit.Next.State == store.Done { // a release would succeed, which would be wrong
 						return idemtest.Fault{Err: err}
 					}
 					return idemtest.Fault{}

@@ -13,8 +13,7 @@ import (
 	"github.com/samekey/samekey/internal/testkit/storetest"
 )
 
-// engineTakeOver has scenarios in which a lease is over and its holder may still be
-// alive.
+// engineTakeOver tests records whose lease is over, while the holder may still be alive.
 func engineTakeOver(s suite) {
 	s.run("a holder that timed out is waited for until its lease is over, then taken over", func(t *testing.T, e *env) {
 		var a app

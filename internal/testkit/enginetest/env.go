@@ -41,7 +41,7 @@ func (e *env) engine(optFns ...func(*idem.Options)) *idem.Engine {
 	return e.engineOn(e.store, optFns...)
 }
 
-// engineOn returns an engine on another store, such as another process's.
+// engineOn returns an engine on s.
 func (e *env) engineOn(s store.Store, optFns ...func(*idem.Options)) *idem.Engine {
 	return idem.New(s, append([]func(*idem.Options){func(o *idem.Options) {
 		o.Namespace, o.Now, o.Logger = e.namespace, e.clock.Now, slog.New(slog.NewTextHandler(&e.log, nil))
@@ -84,8 +84,8 @@ func order(key, body string) idem.Request {
 	}
 }
 
-// keyed returns the request of order as an HTTP request. header is the value of the key's
-// header.
+// keyed returns the request of order as an HTTP request, with header as the value of
+// Idempotency-Key.
 func keyed(header, body string) idem.Request {
 	r := order("", body)
 	r.Header = http.Header{idem.KeyHeader: {header}}
@@ -130,7 +130,7 @@ func (a *app) calls(ctx context.Context) (idem.Response, error) {
 	return a.run(ctx)
 }
 
-// held returns a.run with a wait at g in the middle.
+// held returns a handler that waits at g and then calls a.run.
 func (a *app) held(g *storetest.Gate) handler {
 	return func(ctx context.Context) (idem.Response, error) {
 		g.Pass(ctx)
@@ -159,14 +159,14 @@ func do(t testing.TB, e *idem.Engine, r idem.Request, fn handler) result {
 	return result{res, err}
 }
 
-// serve sends a request as HTTP does.
+// serve sends an HTTP request.
 func serve(t testing.TB, e *idem.Engine, r idem.Request, fn handler) result {
 	t.Helper()
 	res, err := e.Serve(storetest.Limited(t), r, fn)
 	return result{res, err}
 }
 
-// begin sends a request from another goroutine. The channel has the result.
+// begin sends a request in another goroutine, and returns a channel for the result.
 func begin(t testing.TB, e *idem.Engine, r idem.Request, fn handler) <-chan result {
 	t.Helper()
 	return beginIn(storetest.Limited(t), e, r, fn)
@@ -181,7 +181,7 @@ func beginIn(ctx context.Context, e *idem.Engine, r idem.Request, fn handler) <-
 	return ch
 }
 
-// first fails t unless r is an answer that the handler gave just now.
+// first fails t unless r is the handler's answer and not a replay.
 func (r result) first(t testing.TB) result {
 	t.Helper()
 	if r.err != nil || r.Replayed || r.Passed {
@@ -242,7 +242,7 @@ func (r result) header(t testing.TB, name, want string) result {
 	return r
 }
 
-// log is a log's output. It can be written to and searched at once.
+// log is the output of a logger, safe for concurrent use.
 type log struct {
 	mu  sync.Mutex
 	buf bytes.Buffer

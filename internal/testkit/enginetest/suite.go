@@ -7,8 +7,8 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// TestStore tests a store by [idemtest.TestStore], and then the engine on the store. open
-// has the same meaning as for idemtest.TestStore.
+// TestStore runs [idemtest.TestStore], and then tests the engine on the store. open is the same as
+// for idemtest.TestStore.
 func TestStore(t *testing.T, open func(t testing.TB) store.Store) { //nolint:tparallel // the caller says whether it is parallel
 	idemtest.TestStore(t, open)
 	for _, group := range []struct {

@@ -12,9 +12,8 @@ import (
 	"testing"
 )
 
-// Recorder is a testing.TB whose failures are recorded instead of failing a test. A
-// method of testing.TB that Recorder doesn't define panics. A Recorder is safe for
-// concurrent use.
+// Recorder is a testing.TB that records failures. A method of testing.TB that Recorder doesn't
+// define panics. A Recorder is safe for concurrent use.
 type Recorder struct {
 	testing.TB // nil
 
@@ -23,8 +22,7 @@ type Recorder struct {
 	cleanups []func()
 }
 
-// Run runs a test on a Recorder and returns the test's failures, one entry each; no entry
-// if the test passed.
+// Run runs a test on a Recorder and returns the failures.
 func Run(test func(testing.TB)) []string {
 	r := new(Recorder)
 	done := make(chan struct{})

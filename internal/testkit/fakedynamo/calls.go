@@ -69,8 +69,8 @@ func updated(next Item, update string, names map[string]string) Item {
 	return out
 }
 
-// TransactWriteItems implements dynamo.API. It ignores tokens: a repeated transaction
-// is a second transaction.
+// TransactWriteItems implements dynamo.API. It ignores request tokens, so a repeated transaction is
+// applied again.
 func (db *DB) TransactWriteItems(_ context.Context, in *dynamodb.TransactWriteItemsInput, _ ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
 	writes := make([]write, len(in.TransactItems))
 	for i, it := range in.TransactItems {
@@ -184,7 +184,7 @@ func (db *DB) Scan(_ context.Context, in *dynamodb.ScanInput, _ ...func(*dynamod
 	return out, nil
 }
 
-// The index that queries read. It has the items that have both attributes.
+// The attributes of the index that queries read. The index has the items with both attributes.
 const (
 	indexKey  = "waits"
 	indexSort = "wait_ms"
@@ -266,7 +266,7 @@ func (f *filter) lets(it Item) (bool, error) {
 	return ok, f.scope.err
 }
 
-// projected returns the attributes of an item that a projection names.
+// projected returns an item with only the attributes that a projection names.
 func projected(it Item, expr *string, names map[string]string) (Item, error) {
 	if expr == nil || it == nil {
 		return it, nil

@@ -196,7 +196,7 @@ func (s *scope) holds(c *condition) bool {
 	return false
 }
 
-// contains reports whether text a contains text b, or list a the element b.
+// contains reports whether text a contains text b, or list a contains the element b.
 func contains(a, b value) bool {
 	switch a := a.(type) {
 	case *types.AttributeValueMemberS:
@@ -215,7 +215,7 @@ func same(a, b value) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// order compares strings, numbers and binaries; false for other or different types.
+// order compares two strings, two numbers or two binaries. It returns false for other operands.
 func order(a, b value) (int, bool) {
 	switch a := a.(type) {
 	case *types.AttributeValueMemberS:
@@ -241,8 +241,8 @@ func order(a, b value) (int, bool) {
 	return 0, false
 }
 
-// apply returns the item after an update. All right sides refer to the item as it was
-// before the update.
+// apply returns the item after an update. The right side of an assignment refers to the item before
+// the update.
 func (s *scope) apply(c *changes) Item {
 	values := make([]value, len(c.set))
 	for i, a := range c.set {
@@ -267,8 +267,8 @@ func (s *scope) apply(c *changes) Item {
 	return next
 }
 
-// put sets the value at a path, or removes the value there if v is nil. Each map on the
-// path is copied once.
+// put sets the value at a path, or removes the value if v is nil. Each map on the path is copied
+// once.
 func (s *scope) put(in Item, copied map[string]bool, prefix string, path []string, v value) {
 	if strings.HasPrefix(path[len(path)-1], "[") {
 		s.fail("this package sets no element of a list")

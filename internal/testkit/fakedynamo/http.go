@@ -17,7 +17,7 @@ import (
 	"github.com/samekey/samekey/internal/testkit/itemjson"
 )
 
-// Server replaces the HTTP client of an SDK client. It answers requests from a DB, in
+// Server replaces the HTTP client of an SDK client. It applies requests to DB and answers in
 // DynamoDB's JSON. It is safe for concurrent use.
 type Server struct {
 	DB DB
@@ -25,14 +25,14 @@ type Server struct {
 	mu sync.Mutex
 }
 
-// Locked calls fn while no request is answered.
+// Locked calls fn while no request runs.
 func (s *Server) Locked(fn func(*DB)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	fn(&s.DB)
 }
 
-// GetItem implements dynamo.API, as the methods below do.
+// GetItem implements dynamo.API.
 func (s *Server) GetItem(ctx context.Context, in *dynamodb.GetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

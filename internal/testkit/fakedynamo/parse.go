@@ -15,7 +15,7 @@ type condition struct {
 
 // operand is a path, a value's placeholder, or a function of operands.
 type operand struct {
-	path  []string // parts, with placeholders
+	path  []string // parts, may be placeholders
 	value string
 	fn    string // size, if_not_exists, list_append, + or -
 	args  []operand
@@ -41,8 +41,7 @@ type parsed struct {
 	err  error
 }
 
-// cache has the expressions parsed so far, since the same few texts are parsed many
-// times.
+// cache has the expressions parsed so far, since few different texts occur.
 var cache sync.Map // string → *parsed
 
 func parseCondition(s string) *parsed {

@@ -15,7 +15,7 @@ import (
 
 // DB is a database. A table exists from its first item on. Methods are not safe for concurrent use.
 type DB struct {
-	// Now is the clock of the changes. Default: time.Now.
+	// Now is the clock for Change.Time. Default: time.Now.
 	Now func() time.Time
 	// Changed is called for each change. May be nil.
 	Changed func(Change)
@@ -30,11 +30,11 @@ type Change struct {
 	Old, New Item
 }
 
-// table keeps items in the order of their first writes. DynamoDB orders items by hashes;
-// the order here doesn't depend on random keys.
+// table keeps items in the order of their first writes, which doesn't depend on random keys.
+// DynamoDB orders items by hashes of the keys.
 type table struct {
 	items map[string]Item
-	place map[string]int  // place of a key, which never changes
+	place map[string]int  // a key's place in order, which never changes
 	order []string        // all keys that were ever written
 	index map[string]bool // keys of the items in the index
 }

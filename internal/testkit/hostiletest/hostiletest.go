@@ -92,7 +92,7 @@ func Records(namespace string, now time.Time) map[string]*store.Record {
 	return all
 }
 
-// CheckJSON applies [Check] to the texts in the values of raw. Lines within a value are
+// CheckJSON applies [Check] to the texts in the values of raw. Forged lines within a value are
 // allowed.
 func CheckJSON(t *testing.T, what string, raw []byte) {
 	t.Helper()

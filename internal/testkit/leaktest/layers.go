@@ -18,9 +18,9 @@ type layer struct {
 
 var gzipMagic = []byte{0x1f, 0x8b, 8}
 
-// layers returns the texts one layer below text. It looks for gzip at any place, and for
-// base64 that contains gzip or DEFLATE. It looks for DEFLATE at the beginning only, since
-// DEFLATE has no mark.
+// layers returns the texts one layer below text. It looks for gzip at any place, and for base64
+// that contains gzip or DEFLATE. It looks for DEFLATE at the beginning only, since DEFLATE has no
+// signature.
 func layers(text []byte) (all []layer) {
 	for at := bytes.Index(text, gzipMagic); at >= 0; {
 		if z, err := gzip.NewReader(bytes.NewReader(text[at:])); err == nil {

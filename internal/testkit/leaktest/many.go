@@ -18,18 +18,18 @@ type Contents struct {
 	Count   int
 }
 
-// content is one form of a content. The needle is the beginning of that form.
+// content is one form of a content. The needle is the beginning of the form.
 type content struct {
 	name, form string
 	rest       []byte // the text after the needle
 }
 
-// mostRest limits how much of a content is compared. A text with the beginning or the
-// middle of a longer content is a leak.
+// mostRest limits how much of a content is compared: the beginning or the middle of a longer
+// content is a leak, too.
 const mostRest = 48
 
-// Add adds a content, and reports whether it added one. Add ignores short contents. It also
-// ignores repetitions of one byte: random bytes that are read as DEFLATE often end in them.
+// Add adds a content, unless the content is short or repeats one byte, and reports whether it was
+// added. Inflating random bytes often yields such repetitions.
 func (c *Contents) Add(text []byte) bool {
 	if c.needles == nil {
 		c.needles = make(map[[shortest]byte][]content)

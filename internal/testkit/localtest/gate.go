@@ -8,13 +8,11 @@ import (
 	"testing"
 )
 
-// Gate stops processes at a point of their handlers: each process that calls URL
-// waits until the gate is opened.
+// Gate stops processes in their handlers: a process that calls URL waits until the gate is opened.
 type Gate struct {
 	URL     string
 	Arrived chan struct{}
-	// Open opens the gate for all calls, later calls included. The end of the test opens
-	// the gate, too.
+	// Open opens the gate for all calls, later calls included. The end of the test calls Open, too.
 	Open func()
 }
 
@@ -26,7 +24,7 @@ func NewGate(t *testing.T) *Gate {
 	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		select {
 		case g.Arrived <- struct{}{}:
-		default: // a hundred uncounted arrivals: drop this arrival
+		default: // Arrived is full: wait
 			select {
 			case g.Arrived <- struct{}{}:
 			case <-opened:

@@ -8,10 +8,9 @@ import (
 	"testing"
 )
 
-// Module makes a user's module in a new folder, and returns the folder. root is the
-// repository's root relative to the test. of is the folder, relative to root, of a module
-// of the repository. The new module requires the library and the dependencies of that
-// module.
+// Module makes a user's module in a new folder, and returns the folder. root is the repository's
+// root relative to the test. of is the folder of another module, relative to root: the new module
+// requires the library and that module's dependencies.
 func Module(t *testing.T, root, of string) string {
 	t.Helper()
 	root, err := filepath.Abs(root)
@@ -57,8 +56,8 @@ func Write(t *testing.T, path, text string) {
 	}
 }
 
-// WriteProgram replaces a program, like a compiler: a process may still run the old
-// program.
+// WriteProgram replaces a program's file as a compiler does, so that a process can go on running
+// the old program.
 func WriteProgram(t *testing.T, path, program string) {
 	t.Helper()
 	next := path + ".next"

@@ -1,5 +1,4 @@
-// Package pagetest compares generated blocks of the pages with their generators, for
-// tests.
+// Package pagetest compares generated blocks of the pages with the generators' output, for tests.
 package pagetest
 
 import (
@@ -53,8 +52,8 @@ var block = regexp.MustCompile(`(?s)<!-- generated ([a-z-]+) -->\n(.*?)<!-- end 
 //	<!-- generated NAME -->
 //	<!-- end NAME -->
 //
-// A generator whose block is on no page is an error. Blocks returns the names of the blocks
-// without a generator, in order.
+// A generator whose block is on no page is an error. Blocks returns the sorted names of the blocks
+// without a generator.
 func Blocks(t *testing.T, root string, update bool, generators map[string]func(*testing.T) string) []string {
 	t.Helper()
 	used, others := make(map[string]bool), make(map[string]bool)
@@ -131,5 +130,5 @@ func (tb *Table) String() string {
 	return b.String()
 }
 
-// Code returns s as code.
+// Code returns s in backquotes.
 func Code(s string) string { return "`" + s + "`" }

@@ -1,6 +1,6 @@
-// Package prove decides how much of a long test runs. A test with hundreds of cases, such
-// as a kill at each point, runs a sample in make test, and all cases in make prove. The
-// sample covers every rule, and is the same in each run.
+// Package prove decides how many cases of a long test run. A test with hundreds of cases, such as a
+// kill at each point, runs a sample in make test, and all cases in make prove. The sample covers
+// every rule, and is the same in each run.
 package prove
 
 import (
@@ -14,7 +14,7 @@ const env = "PROVE"
 // All reports whether all cases run, as in make prove.
 func All() bool { return os.Getenv(env) == "all" }
 
-// Some returns sample or, in make prove, all.
+// Some returns all in make prove, and otherwise sample.
 func Some[T any](sample, all T) T {
 	if All() {
 		return all
@@ -22,8 +22,8 @@ func Some[T any](sample, all T) T {
 	return sample
 }
 
-// Sample returns n elements of all, evenly spread, beginning with the first. In make
-// prove, or if all has at most n elements, it returns all. It logs both numbers.
+// Sample returns n elements of all, evenly spread, beginning with the first. In make prove, or if
+// all has at most n elements, it returns all.
 func Sample[T any](t testing.TB, n int, all []T) []T {
 	t.Helper()
 	if All() || n >= len(all) {

@@ -10,11 +10,11 @@ import (
 	"sync"
 )
 
-// States are the state machines of a stand-in. They are safe for concurrent use.
+// States is a set of state machines, safe for concurrent use.
 type States struct {
-	// Types are the state machines' types, STANDARD or EXPRESS, by their ARNs.
+	// Types maps the ARN of a state machine to its type, STANDARD or EXPRESS.
 	Types map[string]string
-	// Denied are actions that are refused, such as DescribeExecution.
+	// Denied lists the actions to refuse, such as DescribeExecution.
 	Denied []string
 
 	mu         sync.Mutex
@@ -138,7 +138,7 @@ func (s *States) call(action string) error {
 	return nil
 }
 
-// ServeHTTP answers the SDK's client.
+// ServeHTTP answers requests of the SDK.
 func (s *States) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	var in struct{ StateMachineArn, ExecutionArn, Name, Input string }
 	if err := json.NewDecoder(r.Body).Decode(&in); err != nil {

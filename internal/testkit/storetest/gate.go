@@ -11,7 +11,7 @@ type Gate struct{ entered, opened chan struct{} }
 // NewGate returns a closed gate.
 func NewGate() *Gate { return &Gate{make(chan struct{}), make(chan struct{})} }
 
-// Pass waits until the gate is opened or ctx is over. Only one handler may pass.
+// Pass waits until the gate is opened or ctx is over. Only one handler may call Pass.
 func (g *Gate) Pass(ctx context.Context) {
 	close(g.entered)
 	select {

@@ -42,7 +42,7 @@ func Rival(c store.Claim, now time.Time) store.Claim {
 	return r
 }
 
-// Next returns the successor of r, changed by f, with the next version.
+// Next returns a copy of r with the next version, changed by f.
 func Next(r *store.Record, f func(*store.Record)) *store.Record {
 	n := r.Clone()
 	n.Ver++
@@ -110,7 +110,7 @@ func Load(t testing.TB, s store.Store, pk string) *store.Record {
 	return Whole(t, s, r)
 }
 
-// Whole fetches the body of a record if the store keeps it outside of the record.
+// Whole fetches the body of a record if the store keeps the body outside of the record.
 func Whole(t testing.TB, s store.Store, r *store.Record) *store.Record {
 	t.Helper()
 	body := r != nil && r.Overflow != nil && r.Overflow.Count > 0
@@ -136,8 +136,8 @@ func Whole(t testing.TB, s store.Store, r *store.Record) *store.Record {
 	return r
 }
 
-// SameRecord fails t unless two records are equal. SameRecord treats absent and empty
-// values as equal, since stores may do so.
+// SameRecord fails t unless two records are equal. Absent and empty values count as equal, since a
+// store may not distinguish them.
 func SameRecord(t testing.TB, got, want *store.Record) {
 	t.Helper()
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(store.Record{}, "Seal"), wholeBytes); diff != "" {

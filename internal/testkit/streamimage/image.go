@@ -1,5 +1,4 @@
-// Package streamimage writes items in the form of the stream's events, for the
-// simulation, the bench and tests.
+// Package streamimage converts items to stream events, for the simulation, the bench and tests.
 package streamimage
 
 import (
@@ -23,8 +22,8 @@ func Of(it map[string]types.AttributeValue) map[string]events.DynamoDBAttributeV
 	return out
 }
 
-// Record returns the record of a change of an item with the key pk: old is nil if the item
-// is new, now is nil if it was removed.
+// Record returns the stream record of a change to an item, whose key is the attribute pk. old is
+// nil for a new item, now is nil for a removed item.
 func Record(old, now map[string]types.AttributeValue, at time.Time, sequence string) events.DynamoDBEventRecord {
 	r := events.DynamoDBEventRecord{EventSource: "aws:dynamodb", EventName: "MODIFY"}
 	either := now

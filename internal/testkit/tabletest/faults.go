@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// faults collects faults of the connection to DynamoDB Local that the test has not
-// injected.
+// faults collects connection faults that the test has not injected.
 type faults struct {
 	mu   sync.Mutex
 	seen []string

@@ -1,6 +1,6 @@
-// Package tabletest has a fresh table, in memory or on DynamoDB Local, for the tests of
-// packages dynamo and internal/background/stream. It also has the requests and handlers
-// that both packages' tests use.
+// Package tabletest makes fresh tables, in memory or on DynamoDB Local, for the tests of packages
+// dynamo and internal/background/stream. It also has requests and handlers that both packages'
+// tests use.
 package tabletest
 
 import (
@@ -45,8 +45,8 @@ type Table struct {
 	server  *fakedynamo.Server
 }
 
-// New returns a store on a fresh table in memory. The table evaluates expressions like
-// DynamoDB, and takes no time. TestStoresAgree in internal/testkit/fakedynamo compares it
+// New returns a store on a fresh table in memory. The table evaluates expressions like DynamoDB,
+// and its calls take no time. TestStoresAgree in internal/testkit/fakedynamo compares such tables
 // with DynamoDB Local.
 func New(t testing.TB, optFns ...func(*dynamo.Options)) *Table {
 	t.Helper()
@@ -147,7 +147,7 @@ const Lease = 150 * time.Second
 // store requests of any size.
 func Unhurried(o *idem.Options) { o.Lease, o.MaxRequest = Lease, defaults.MaxStoredRequest }
 
-// Engine returns an engine on the table's store, whose requests have a long lease.
+// Engine returns an engine with long leases on the table's store.
 func (tab *Table) Engine(optFns ...func(*idem.Options)) *idem.Engine {
 	return idem.New(tab.Store, append([]func(*idem.Options){Unhurried}, optFns...)...)
 }
@@ -174,8 +174,8 @@ func (tab *Table) Items(t testing.TB) (items []map[string]types.AttributeValue) 
 	return items
 }
 
-// Planted is in the query of every request and in the args of jobs. Neither a table with
-// encrypted records nor a log may contain Planted. make sealed checks this.
+// Planted is in the query of every request and in the args of jobs. make sealed checks that no
+// table with encrypted records, and no log, contains Planted.
 const Planted = "card=" + leaktest.Card + "&mail=" + leaktest.Mail + "&token=" + leaktest.Token
 
 // Post returns a POST with a key.
@@ -200,7 +200,7 @@ func Created(body string) func(context.Context) (store.Response, error) {
 // NewKey returns a unique key.
 func NewKey() string { return rand.Text() }
 
-// Only returns the only record of a table.
+// Only returns the single record of a table.
 func (tab *Table) Only(t testing.TB) *store.Record {
 	t.Helper()
 	var pks []string
@@ -219,9 +219,9 @@ func (tab *Table) Only(t testing.TB) *store.Record {
 	return r
 }
 
-// WithRetries runs test with two kinds of clients. The first kind sends each request
-// once, so that the engine must find out the result. The second kind retries like the
-// clients of Tune: the SDK's retryer sends the same bytes again.
+// WithRetries runs test with two clients. One client sends each request once, so that the engine
+// must find out the result. The other client retries like a client with dynamo.Tune: the SDK's
+// retryer sends the same bytes again.
 func WithRetries(t *testing.T, test func(t *testing.T, tab *Table)) {
 	t.Helper()
 	for name, once := range map[string]bool{"retried by the client": false, "sent once": true} {
@@ -279,7 +279,7 @@ func Replays(t *testing.T, engine *idem.Engine, req idem.Request, body string) {
 	}
 }
 
-// Ahead sets an engine's clock forward.
+// Ahead sets an engine's clock forward by d.
 func Ahead(d time.Duration) func(*idem.Options) {
 	return func(o *idem.Options) { o.Now = func() time.Time { return time.Now().Add(d) } }
 }
@@ -325,7 +325,7 @@ func (tab *Table) App(t testing.TB) string {
 	return name
 }
 
-// Read returns the item with this id of a user's table.
+// Read returns the item with this id from a user's table.
 func Read[T any](t testing.TB, tab *Table, name, id string) (v T, found bool) {
 	t.Helper()
 	out, err := tab.Direct.GetItem(t.Context(), &dynamodb.GetItemInput{
@@ -340,7 +340,7 @@ func Read[T any](t testing.TB, tab *Table, name, id string) (v T, found bool) {
 	return v, len(out.Item) > 0
 }
 
-// ID is the key of an item of a user's table.
+// ID returns the key of an item in a user's table.
 func ID(s string) map[string]string { return map[string]string{"pk": s} }
 
 // NeverRuns returns a handler that must not run.
@@ -352,10 +352,10 @@ func NeverRuns(t *testing.T) func(context.Context) (store.Response, error) {
 	}
 }
 
-// Str returns s as a value of an item.
+// Str returns s as an attribute value.
 func Str(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
 
-// Num returns n as a value of an item.
+// Num returns n as an attribute value.
 func Num(n int64) types.AttributeValue {
 	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
 }

@@ -1,6 +1,6 @@
-// Package tap is a proxy between the app and the systems that it calls: DynamoDB and the
-// external systems. It counts the calls. It can hold a call before the call is passed on,
-// or hold the answer. Tests and the demo kill the app at that point.
+// Package tap is a proxy between the app and the systems that the app calls: DynamoDB and external
+// systems. The proxy counts the calls, and can hold a call or an answer. Tests and the demo then
+// kill the app.
 package tap
 
 import (
@@ -23,8 +23,8 @@ const (
 	After  Side = "after"  // the call is done, and the answer has not been passed on
 )
 
-// Tap counts and holds calls to any number of services, in the order in which
-// they come in. The zero value is ready to use. It is safe for concurrent use.
+// Tap counts and holds calls to any number of services, in the order of arrival. The zero value is
+// ready to use. It is safe for concurrent use.
 type Tap struct {
 	mu    sync.Mutex
 	calls []Call
@@ -48,9 +48,9 @@ type Held struct {
 	once    sync.Once
 }
 
-// Hold holds the nth of the next calls that match, counted from 1. A nil match matches all
-// calls. Only one call is held at a time: a second Hold replaces a Hold whose call has not
-// been reached.
+// Hold holds the nth of the next calls that match, counted from 1. A nil match matches all calls.
+// Only one call is held at a time: a second Hold replaces a first Hold whose call has not come in
+// yet.
 func (t *Tap) Hold(n int, match func(Call) bool, side Side) *Held {
 	h := &Held{side: side, left: n, match: match, reached: make(chan struct{}), goOn: make(chan bool, 1)}
 	t.mu.Lock()
@@ -82,8 +82,8 @@ func (h *Held) at(side Side) bool {
 
 func (h *Held) end(goOn bool) { h.once.Do(func() { h.goOn <- goOn }) }
 
-// Down makes all services unreachable, or reachable again. While they are down, the
-// tap cuts connections before it passes a call on, and doesn't count the call.
+// Down makes all services unreachable, or reachable again. While services are down, the tap cuts
+// connections without passing on or counting calls.
 func (t *Tap) Down(down bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -123,16 +123,17 @@ func (t *Tap) note(c Call) (h *Held, ok bool) {
 	return h, true
 }
 
-// DynamoDB names calls of DynamoDB by their operation.
+// DynamoDB names a call to DynamoDB by its operation.
 func DynamoDB(r *http.Request) string {
 	_, op, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
 	return op
 }
 
-// Path names calls by their path.
+// Path names a call by its path.
 func Path(r *http.Request) string { return r.URL.Path }
 
-// Handler passes calls on to the service at a base URL. name names a call.
+// Handler returns a handler that passes calls on to the service at target. name returns a call's
+// name.
 func (t *Tap) Handler(target *url.URL, name func(*http.Request) string) http.Handler {
 	// Answers are passed on as they are, and no call is repeated.
 	base := &http.Transport{DisableCompression: true, DisableKeepAlives: true}

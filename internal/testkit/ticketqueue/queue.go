@@ -1,6 +1,6 @@
-// Package ticketqueue is a standard SQS queue of tickets in memory, for tests in virtual time: it
-// hides messages like SQS, and delivers them to a worker like Lambda's mapping. It counts the
-// messages that Lambda would count as part of a loop.
+// Package ticketqueue is an in-memory SQS standard queue of tickets, for tests in virtual time. It
+// hides messages as SQS does, and delivers messages to a worker as Lambda's event source mapping
+// does. It counts the messages that Lambda would count as part of a loop.
 package ticketqueue
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-// Queue is a queue. It is safe for concurrent use.
+// Queue is a queue, safe for concurrent use.
 type Queue struct {
 	// Now is the clock of the queue. Default: time.Now.
 	Now func() time.Time
@@ -79,9 +79,8 @@ func (*Queue) GetQueueAttributes(context.Context, *sqs.GetQueueAttributesInput, 
 	return &sqs.GetQueueAttributesOutput{}, nil
 }
 
-// Deliver passes at most ten visible messages to invoke, and removes the messages that are
-// not in the worker's report. invoke returns the report. After an error Deliver keeps all
-// messages.
+// Deliver passes at most ten visible messages to invoke, which returns the worker's report.
+// Messages that the report doesn't name are removed. If invoke fails, all messages stay.
 func (q *Queue) Deliver(invoke func(events.SQSEvent) ([]byte, error)) error {
 	const hidden = 30 * time.Minute // the queue's visibility timeout
 	var batch []events.SQSMessage
