@@ -9,35 +9,34 @@ import (
 	"time"
 )
 
-// Tracer makes spans of steps. A Tracer is safe for concurrent use, and neither
-// blocks nor panics.
+// Tracer turns steps into spans. A Tracer is safe for concurrent use, and neither blocks nor
+// panics.
 type Tracer interface {
-	// Start begins the span of a step, as a child of the span in ctx if there is one. It
-	// returns a context with the new span, and a function that ends the span. Samekey
-	// calls this function exactly once. The context and the function must not be nil. The
-	// context must be derived from ctx.
+	// Start begins the span of a step, as a child of the span in ctx, if any. It returns a context
+	// derived from ctx, with the new span, and a function that ends the span. Neither may be nil.
+	// Samekey calls the function exactly once.
 	Start(ctx context.Context, s Step) (context.Context, func(Outcome))
-	// Context returns the trace context of the span in ctx, zero without a span.
+	// Context returns the trace context of the span in ctx, zero if ctx has no span.
 	Context(ctx context.Context) Context
 }
 
 // Kind is the kind of a step.
 type Kind string
 
-// Kinds of steps. A span can be named by Kind and Name of its step, since a program has
-// few different values of both.
+// Kinds of steps. Kind and Name of a step can be the span's name, since a program has few different
+// values of both.
 const (
-	Operation Kind = "operation" // a request with a key, from its claim to its answer
-	Process   Kind = "process"   // a message of a queue, a topic or a bus, from its claim to its answer
+	Operation Kind = "operation" // a request with a key, from claim to answer
+	Process   Kind = "process"   // a message of a queue, a topic or a bus, from claim to answer
 	Resume    Kind = "resume"    // a completer's take-over of an abandoned operation, and the rest of the operation's work
 	Read      Kind = "read"      // the read before a claim
 	Claim     Kind = "claim"     // the claim or take-over of a record
 	Wait      Kind = "wait"      // the wait for the attempt in flight
-	Phase     Kind = "phase"     // a phase that runs, not a recorded phase
+	Phase     Kind = "phase"     // a phase that runs; a recorded phase is no step
 	Call      Kind = "call"      // the function of a Foreign phase, which calls another system
 	Commit    Kind = "commit"    // the write of a phase, of the mark before a call, or of the state stuck
 	Finish    Kind = "finish"    // the write of the answer
-	Release   Kind = "release"   // the write that gives a lease back without an answer
+	Release   Kind = "release"   // the write that ends a lease without an answer
 	Deliver   Kind = "deliver"   // the delivery of a job to its sink
 )
 
@@ -53,10 +52,10 @@ type Step struct {
 	Job       string // the job's id
 	Tries     int    // failed deliveries of the job so far
 
-	// From is the trace context of the client's request, of the message or of the job.
-	// From may be zero. It may also be invalid, since the sender chose it. An Operation
-	// continues From if ctx has no span. Process and Deliver always continue From, since
-	// the span in ctx may be that of a whole batch.
+	// From is the trace context of the client's request, of the message or of the job. From may be
+	// zero, or invalid, since the sender chose it. An Operation step continues From if ctx has no
+	// span. Process and Deliver steps always continue From, since ctx may have the span of a whole
+	// batch.
 	From Context
 	// Origin is the trace context of the operation's first attempt, for a link from a
 	// Resume step to that attempt; zero if the record has none.
@@ -70,8 +69,8 @@ type Outcome struct {
 	// Err is the step's error. The error's text may quote a caller's data, so use Code in
 	// spans.
 	Err error
-	// Code is the error's code: a code of docs/use/http.md, or "internal_error" for an
-	// error of the handler; "" without an error.
+	// Code is the error's code: a code of docs/use/http.md, or "internal_error" for an error of the
+	// handler; "" if there is no error.
 	Code string
 
 	Operation string // the operation's id, if it was not known at the start
@@ -79,7 +78,7 @@ type Outcome struct {
 	// Result is the outcome of a claim: new, take_over, replay, mismatch, stuck,
 	// in_flight, withheld. It is "" for other steps.
 	Result   string
-	Status   int  // status of the answer; 0 without an answer
+	Status   int  // status of the answer; 0 if there is no answer
 	Replayed bool // the answer is a stored answer
 	Panicked bool // the step's function did not return
 
@@ -103,11 +102,11 @@ const (
 
 const (
 	parentLength = len("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
-	maxState     = 512 // bytes that each system must pass on
+	maxState     = 512 // bytes; systems may drop a longer State
 )
 
-// Sound returns the part of c that may be stored and sent. Sound returns nothing if Parent
-// is not of version 00, and omits State if it is too long or not printable ASCII.
+// Sound returns the part of c that may be stored and sent. If Parent is not of version 00, Sound
+// returns the zero Context. If State is too long or not printable ASCII, Sound omits State.
 func (c Context) Sound() Context {
 	if len(c.Parent) != parentLength || c.Parent[:3] != "00-" || c.Parent[35] != '-' || c.Parent[52] != '-' {
 		return Context{}

@@ -34,9 +34,9 @@ func cachedDir(cache, path, version string) (string, error) {
 // errIncompatible is the error for changes that need more than a patch version.
 var errIncompatible = errors.New("the API has incompatible changes")
 
-// compareAPI prints how the exported API of root's module has changed since its last tag.
-// Before 1.0 an incompatible change needs a new minor version, and is an error only if
-// strict is set. From 1.0 on it is always an error.
+// compareAPI prints how the exported API of root's module has changed since its last tag. Before
+// 1.0 an incompatible change needs a new minor version, and is an error only if strict is set. From
+// 1.0 on, an incompatible change is always an error.
 func compareAPI(out io.Writer, root string, strict bool) error {
 	tag, err := lastTag(root)
 	if err != nil {
@@ -142,7 +142,7 @@ func git(dir string, args ...string) (string, error) {
 	return string(out), nil
 }
 
-// exported returns the packages of the module in dir that other modules can import.
+// exported returns the packages that other modules can import. dir is the module's folder.
 func exported(dir string) (map[string]*types.Package, error) {
 	pkgs, err := packages.Load(&packages.Config{Dir: dir, Mode: packages.LoadTypes | packages.NeedModule}, "./...")
 	if err != nil {

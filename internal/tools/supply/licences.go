@@ -30,11 +30,11 @@ type module struct {
 // ours is the prefix of the repository's module paths.
 const ours = "github.com/samekey/samekey"
 
-// imported are the folders of the modules that users import or whose programs they run.
+// imported lists the folders of the modules that users import or run.
 var imported = []string{".", "cmd/samekey", "kms", "otel"}
 
-// linked returns the modules that the packages of the imported modules link, without
-// tests. root is the repository's folder.
+// linked returns the modules that the imported modules link outside of tests. root is the
+// repository's folder.
 func linked(root string) (modules []module, err error) {
 	for _, dir := range imported {
 		more, err := linkedBy(filepath.Join(root, dir))
@@ -78,14 +78,14 @@ func linkedBy(root string) ([]module, error) {
 	return modules, nil
 }
 
-// mostOf is the percentage of a licence file that must be the text of known licences;
-// the rest is names and years.
+// mostOf is the minimum percentage of known licence text in a licence file; the rest is names and
+// years.
 const mostOf = 75.0
 
 var licenceFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying)([-.].*)?$`)
 
-// licenceOf returns the licence of a module's folder. Each licence file must be
-// recognized for the most part, and allowed.
+// licenceOf returns the licence of a module's folder. Each licence file must consist mostly of
+// known text, and its licence must be allowed.
 func licenceOf(dir string) (string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"golang.org/x/mod/zip"
 )
 
-// publish puts modules of the last commit in root into the module proxy in dir. folders
-// are the folders of the modules. GOPROXY=file://DIR serves them.
+// publish adds the modules in folders, as of root's last commit, to the module proxy in dir.
+// GOPROXY=file://DIR uses the proxy.
 func publish(dir, root, version string, folders []string) error {
 	for _, folder := range folders {
 		if err := publishOne(dir, root, version, folder); err != nil {

@@ -16,8 +16,8 @@ import (
 	cdx "github.com/CycloneDX/cyclonedx-go"
 )
 
-// writeBills writes the bill of each binary into dir. If dir ends in .json, it is the file for the
-// bill of a single binary. The bill of a binary called bootstrap has the name of the binary's
+// writeBills writes the bill of each binary into dir. If dir ends in .json, dir is the file for the
+// bill of a single binary. The bill of a binary called bootstrap is named after the binary's
 // folder.
 func writeBills(out io.Writer, dir string, binaries []string) error {
 	if len(binaries) == 0 {
