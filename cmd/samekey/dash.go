@@ -6,8 +6,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// doubleDashed turns -flag into --flag: programs with Go's flag package accept both.
-// Except for -h, samekey has no flags of one letter.
+// doubleDashed turns -flag into --flag: programs with Go's flag package accept both. Except for -h,
+// samekey has no one-letter flags.
 func doubleDashed(root *cobra.Command, args []string) []string {
 	out := append([]string{}, args...) // not nil: for nil, cobra uses os.Args
 	if len(args) == 0 || strings.HasPrefix(args[0], "__") {

@@ -33,7 +33,7 @@ type decider struct {
 	rec *store.Record // the record as the person saw it
 }
 
-// decision holds the parts of a decider that differ from command to command.
+// decision holds the parts of a decider that differ between commands.
 type decision struct {
 	check func() error
 	wish  func() records.Wish
@@ -116,7 +116,7 @@ func (p *decider) run(ctx context.Context, ref []string, d *decision) (err error
 	return p.env.say("%s", done)
 }
 
-// dismiss removes a message that isn't a ticket from the list.
+// dismiss removes from the list a message that isn't a ticket.
 func (p *decider) dismiss(ctx context.Context, pk string) error {
 	if yes, err := p.c.agreed(p.env, p.op.place, "The message is removed from the list. It is no longer in the queue of tickets, and no operation is lost."); !yes {
 		return err

@@ -84,8 +84,8 @@ func newDoctor(env environment) *cobra.Command {
 	})
 }
 
-// onlyTable returns the reason why only the table can be examined: with a local
-// DynamoDB, calls to other services would go to a real account.
+// onlyTable returns the reason why only the table can be examined: if DynamoDB is local, calls to
+// other services would go to a real account.
 func (op *operator) onlyTable() string {
 	at := op.endpoint
 	if at == "" {

@@ -29,13 +29,13 @@ type eraser struct {
 // erased is the report of erase.
 type erased struct {
 	Erased int `json:"erased"`
-	// Left maps each record of the caller that is not erased to the reason.
+	// Left maps each unerased record of the caller to the reason.
 	Left map[string]string `json:"left"`
 	// Sealed is the number of records whose caller can't be read without the data keys.
 	// Unreadable is the number of records that this version can't read.
 	Sealed     int `json:"sealed"`
 	Unreadable int `json:"unreadable,omitempty"`
-	// Callers maps each scope that was found to the number of its records.
+	// Callers has the number of records per scope.
 	Callers map[string]int `json:"callers"`
 }
 

@@ -35,7 +35,7 @@ var examples = map[string][]string{
 	"samekey doctor":  {"samekey doctor --stack orders"},
 }
 
-// meant maps wrong names that people type to the right commands.
+// meant maps a wrong name to the command that the person means.
 var meant = map[string]string{
 	"answer": "settle", "decide": "settle", "delete": "forget", "dev": "local", "find": "get", "inspect": "get", "ls": "list", "new": "init", "page": "ui", "ps": "list",
 	"remove": "forget", "run": "local", "search": "get", "show": "get", "start": "local", "status": "list", "unlock": "release", "version": "--version", "web": "ui",
@@ -84,8 +84,8 @@ func nearestFlag(cmd *cobra.Command, err error) string {
 	return ""
 }
 
-// nearest returns the name that begins with word, or differs from it by the fewest letters;
-// "" if no name is near.
+// nearest returns the name that begins with word, or differs from word by the fewest letters; "" if
+// no name is near.
 func nearest(word string, names []string) (name string) {
 	best := len(word)/3 + 1
 	for _, n := range names {

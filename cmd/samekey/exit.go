@@ -20,8 +20,7 @@ const (
 	exitFound  = 3
 )
 
-// exitMeanings returns the meanings of exit codes for commands that declare no
-// others.
+// exitMeanings returns the default meanings of exit codes.
 func exitMeanings() map[int]string {
 	return map[int]string{
 		exitDone:   "done",
@@ -39,7 +38,7 @@ type exitError struct {
 func (e *exitError) Error() string { return fmt.Sprint(e.err) }
 func (e *exitError) Unwrap() error { return e.err }
 
-// exitWith ends a command with a code; a nil err prints nothing.
+// exitWith returns an error that ends the command with code.
 func exitWith(code int, err error) error { return &exitError{code, err} }
 
 // wrongCall returns a usage error, with the exit code exitWrong.
@@ -62,8 +61,7 @@ func tellExit(env environment, cmd *cobra.Command, err error) int {
 	return code
 }
 
-// annotationExits is the name of an annotation. The value is a command's exit codes, one
-// per line.
+// annotationExits names the annotation with a command's exit codes, one per line.
 const annotationExits = "exit codes"
 
 const exitCodesUsage = `{{with index .Annotations "` + annotationExits + `"}}

@@ -70,7 +70,7 @@ func (f *finder) check(args []string) error {
 	return nil
 }
 
-// notFound ends with exit code 3: all records were compared, and none matches.
+// notFound returns an error with exit code 3: all records were compared, and no record matches.
 func notFound(what string) error { return exitWith(exitFound, errors.New(what)) }
 
 // find returns the record that the arguments and flags name. The exit code is 3 if no
@@ -111,8 +111,8 @@ func (f *finder) by(ctx context.Context, by *records.Finder, args []string) (*st
 	return by.Key(ctx, c)
 }
 
-// scanning prints the cost of a scan of the whole table. In a search by key it also asks
-// whether to scan.
+// scanning prints the cost of a scan of the whole table. If the search is by key, scanning also
+// asks whether to scan.
 func (f *finder) scanning(of records.Customer) (items int64, _ error) {
 	if of.Key != "" {
 		f.op.env.note("no record found for this key under any known caller; searching the table")

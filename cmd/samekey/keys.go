@@ -19,7 +19,7 @@ func (op *operator) registerKeys(fs *pflag.FlagSet) {
 		"`PROGRAM`, with arguments, that has the keys of sealed records, such as samekey-keys (default: SAMEKEY_KEYS_FROM)")
 }
 
-// openKeys makes the sealer of --keys-from. It doesn't run the program yet.
+// openKeys makes the sealer for the program of --keys-from, but doesn't run the program yet.
 func (op *operator) openKeys() error {
 	argv := strings.Fields(op.keysFrom)
 	if len(argv) == 0 {
@@ -40,8 +40,8 @@ func (op *operator) openKeys() error {
 	return nil
 }
 
-// readable returns a loaded record. If the contents can't be opened, they are missing and
-// op.sealed is the reason.
+// readable returns a loaded record. If the contents can't be decrypted, the record has no contents,
+// and op.sealed is the reason.
 func (op *operator) readable(rec *store.Record, err error) (*store.Record, error) {
 	op.sealed = ""
 	if rec == nil || !errors.Is(err, store.ErrSealed) {

@@ -257,8 +257,8 @@ func (l *lister) add(rep *listed, e stream.Entry) {
 	}
 }
 
-// age returns how long an entry has waited for a person or has been abandoned. It is 0 if
-// unknown, or if the clock of the writer is ahead.
+// age returns how long an entry has waited for a person or has been abandoned. It is 0 if unknown,
+// or if the writer's clock is ahead.
 func (l *lister) age(e stream.Entry) time.Duration {
 	switch {
 	case !e.Since.IsZero():
@@ -311,7 +311,7 @@ func (l *lister) print(rep *listed) error {
 type place struct {
 	why                state.Reason
 	route, phase, kind string
-	err                string // the last error, only for an entry without an operation: it has no route, phase or kind
+	err                string // the last error; only for an entry without an operation, which has no route, phase or kind
 }
 
 // outage groups the entries of one place: usually they have one cause.

@@ -97,8 +97,8 @@ func runLocal(ctx context.Context, env environment, opts stack.Options, uiPort i
 	return errors.Join(<-served, running.Close())
 }
 
-// localPage returns the page about the stack's main table. It returns nil if there is no
-// table, or if the table's key isn't the key of records.
+// localPage returns the page about the stack's main table. It returns nil if there is no table, or
+// if the table can't hold records.
 func localPage(ctx context.Context, env environment, running *stack.Stack, port int) (*ui.Server, error) {
 	ready := running.Ready()
 	if !ready.Records {
@@ -116,7 +116,7 @@ func localPage(ctx context.Context, env environment, running *stack.Stack, port 
 	return ui.Listen(ctx, port, 0, source)
 }
 
-// noStream returns ui.ErrNoStream for the error of a stack without a stream.
+// noStream replaces stack.ErrNoStream by ui.ErrNoStream.
 func noStream(err error) error {
 	if errors.Is(err, stack.ErrNoStream) {
 		return ui.ErrNoStream
@@ -197,7 +197,7 @@ func splitPair(s string) (named, error) {
 	return named{name, value}, nil
 }
 
-// pair returns the setter of a flag that fills a map.
+// pair returns a flag's setter, which adds to the map into.
 func pair(into map[string]string) func(string) error {
 	return func(s string) error {
 		p, err := splitPair(s)
@@ -208,7 +208,7 @@ func pair(into map[string]string) func(string) error {
 	}
 }
 
-// add returns the setter of a flag that fills a list.
+// add returns a flag's setter, which appends to the list into.
 func add(into *[]named) func(string) error {
 	return func(s string) error {
 		p, err := splitPair(s)

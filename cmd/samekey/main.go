@@ -31,7 +31,7 @@ type environment struct {
 func main() {
 	vetTool(os.Args[1:])
 	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) { // by nohup
+	if !signal.Ignored(syscall.SIGHUP) { // nohup ignores SIGHUP
 		signals = append(signals, syscall.SIGHUP)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), signals...)
@@ -108,8 +108,7 @@ func version() string {
 	return versionIn(info)
 }
 
-// versionIn returns the version of a program; info is nil if it was built without
-// modules.
+// versionIn returns the version of a program; info is nil if the program was built without modules.
 func versionIn(info *debug.BuildInfo) string {
 	if info == nil || info.Main.Version == "" {
 		return "(unknown)"

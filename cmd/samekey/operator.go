@@ -40,8 +40,8 @@ func (a *account) registerPlace(fs *pflag.FlagSet) {
 }
 
 // open finds Region and credentials in the environment, in profiles (with SSO, roles or
-// credential_process), or by the machine's role. If there are none, the error is a usage
-// error that says what to set.
+// credential_process), or by the machine's role. If they are missing, open returns a usage error
+// that says what to set.
 func (a *account) open(ctx context.Context) error {
 	// empty values and nil have no effect
 	cfg, err := config.LoadDefaultConfig(ctx, config.WithRegion(a.region), config.WithSharedConfigProfile(a.profile), config.WithHTTPClient(a.env.http))
@@ -60,8 +60,8 @@ func (a *account) open(ctx context.Context) error {
 	return nil
 }
 
-// pageTimeout limits the time of an answer. It is long: a page has 1 MB, and a person's
-// line is slower than a function's.
+// pageTimeout limits the time of an answer. It is long because a page has 1 MB, and a person's
+// connection may be slow.
 const pageTimeout = time.Minute
 
 // dynamodb returns a DynamoDB client. Call open first.
@@ -105,8 +105,7 @@ func newOperator(env environment, fs *pflag.FlagSet) *operator {
 	return op
 }
 
-// limited reports whether --namespace was given as a flag, which limits a command to that
-// namespace.
+// limited reports whether the command is limited to a namespace: --namespace was given as a flag.
 func (op *operator) limited() bool { return op.flags != nil && op.flags.Changed("namespace") }
 
 // open connects to the table, and prints the name and place of the table.
@@ -156,8 +155,8 @@ func newChange(env environment, fs *pflag.FlagSet) *change {
 
 var errUnconfirmed = errors.New("not confirmed: nothing was changed (--yes skips the question)")
 
-// agreed shows a change, and asks whether to make it. It returns true for a yes or with
-// --yes, false with --dry-run, and otherwise an error.
+// agreed shows a change, and asks whether to make the change. It returns true after a yes or for
+// --yes, false for --dry-run, and otherwise an error.
 func (c *change) agreed(env environment, place string, what ...string) (bool, error) {
 	for _, line := range append(what, "The change is in "+place+".") {
 		env.note("%s", line)

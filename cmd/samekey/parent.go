@@ -9,9 +9,9 @@ import (
 // parentPoll is the interval between checks of the parent process.
 const parentPoll = 100 * time.Millisecond
 
-// withParent returns a context that ends with ctx, or when the parent process has ended
-// or is about to end. It is for make. After a SIGINT, make waits for the recipes to end.
-// Make doesn't pass the signal on, because a terminal sends it to the recipes as well.
+// withParent returns a context that ends with ctx, or when the parent process has ended or is about
+// to end. make needs it: after a SIGINT, make waits for the recipes to end, but doesn't pass the
+// signal on, because a terminal sends SIGINT to the recipes as well.
 func withParent(ctx context.Context) (context.Context, context.CancelFunc) {
 	parent := os.Getppid()
 	ctx, cancel := context.WithCancel(ctx)

@@ -10,9 +10,9 @@ import (
 	"syscall"
 )
 
-// interrupted reports whether a process is dying of a signal. When make is dying, it has
-// restored the signal's default action, and waits with the signal blocked. A process that
-// blocks signals for another reason still has handlers for them.
+// interrupted reports whether a process is dying of a signal. A dying make has restored the
+// signal's default action, and waits with the signal blocked. A process that blocks signals for
+// another reason still has its signal handlers.
 func interrupted(pid int) bool {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	return err == nil && dying(status)

@@ -9,8 +9,8 @@ import (
 	"github.com/samekey/samekey/cmd/samekey/internal/plain"
 )
 
-// Output may contain texts that anyone has written to the table. Commands print with say,
-// note, printTable and printJSON. The outputs replace hidden characters.
+// Output may contain texts that anyone has written to the table, so hidden characters are replaced.
+// Commands print with say, note, printTable and printJSON.
 
 // safe returns e with outputs that replace hidden characters.
 func (e environment) safe() environment {
@@ -45,7 +45,7 @@ func (e environment) jsonTo(v any, indent string) error {
 	return err
 }
 
-// printTable prints rows in columns below a head. Without rows, nothing is printed.
+// printTable prints rows in columns below a head. If there are no rows, printTable prints nothing.
 func (e environment) printTable(head []string, rows [][]string) error {
 	if len(rows) == 0 {
 		return nil

@@ -11,9 +11,8 @@ import (
 // progressEvery is the least time between two lines of progress.
 const progressEvery = time.Second
 
-// progress shows on standard error how far a long command is. It is on by default if
-// standard error is a terminal, and otherwise with --progress. The zero value shows
-// nothing.
+// progress shows on standard error how far a long command is. By default it is on if standard error
+// is a terminal; --progress turns it on. The zero value shows nothing.
 type progress struct {
 	wanted bool
 	w      io.Writer

@@ -14,8 +14,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 )
 
-// resend reads files, or all files of folders. It sends the worker those stream records
-// that report removals by TTL.
+// resend reads files and all files of folders. It sends the worker the stream records that report
+// removals by TTL.
 func (e environment) resend(ctx context.Context, sdk aws.Config, function string, files []string) error {
 	e.note("function %s, Region %s", function, sdk.Region)
 	r := resender{api: lambda.NewFromConfig(sdk), function: function}
@@ -67,7 +67,7 @@ func (r *resender) all(ctx context.Context, at string) error {
 	return ctx.Err()
 }
 
-// removed returns the stream records in an S3 object that report removals by TTL.
+// removed returns, from an S3 object, the stream records that report removals by TTL.
 func removed(object []byte) (all []json.RawMessage, _ error) {
 	var o struct{ Payload *string }
 	if err := json.Unmarshal(object, &o); err != nil {

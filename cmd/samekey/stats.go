@@ -12,8 +12,8 @@ import (
 	"github.com/samekey/samekey/internal/background/stream"
 )
 
-// count counts the records of a sample or, with --scan, of the whole table. With
-// --fingerprints it counts them by the secret and scheme of their fingerprints.
+// count counts the records of a sample or, with --scan, of the whole table. For --fingerprints, it
+// counts the records by secret and scheme of the fingerprint.
 func (l *lister) count(ctx context.Context) error {
 	env, op := l.op.env, l.op
 	s := &scan{opt: records.ScanOptions{PagesPerSecond: l.pages, Segments: 4, Pages: 1}, progress: l.progress}
@@ -87,7 +87,7 @@ func plainCounts(all []*stats.Count) (rows [][]string) {
 	return rows
 }
 
-// section prints a table and an empty line. Without rows it prints nothing.
+// section prints a table and an empty line. If there are no rows, section prints nothing.
 func (e environment) section(head []string, rows [][]string) error {
 	if len(rows) == 0 {
 		return nil

@@ -16,7 +16,7 @@ import (
 	"github.com/samekey/samekey/internal/background/stream"
 )
 
-// sweepNow is the event of a schedule that asks a worker to sweep.
+// sweepNow is the event with which a schedule starts a worker's sweep.
 const sweepNow = `{"source":"aws.scheduler","task":"sweep"}`
 
 func newSweep(env environment) *cobra.Command {
@@ -44,7 +44,7 @@ waits until the run ends. To look without changing anything, use samekey list --
 		}
 		env.note("function %s, Region %s", function, place.sdk.Region)
 		client := lambda.NewFromConfig(place.sdk, func(o *lambda.Options) {
-			o.Retryer = retry.AddWithMaxAttempts(o.Retryer, 1) // without an answer the run may still go on: don't start another
+			o.Retryer = retry.AddWithMaxAttempts(o.Retryer, 1) // if no answer comes, the sweep may still run: don't start another
 		})
 		out, err := client.Invoke(cmd.Context(), &lambda.InvokeInput{FunctionName: &function, Payload: []byte(sweepNow)})
 		switch {
@@ -52,7 +52,7 @@ waits until the run ends. To look without changing anything, use samekey list --
 			return err
 		case out.FunctionError != nil:
 			var told struct{ ErrorMessage string }
-			_ = json.Unmarshal(out.Payload, &told) // if it can't be decoded, only the kind of error is shown
+			_ = json.Unmarshal(out.Payload, &told) // if the payload can't be decoded, only the kind of error is shown
 			return fmt.Errorf("the sweep failed: %s: %s; the next run begins with the rest", *out.FunctionError, told.ErrorMessage)
 		}
 		var rep stream.Report

@@ -142,7 +142,7 @@ type diagnostic struct {
 
 // fromHere makes the name of a file relative to the current folder.
 func fromHere(p token.Position) token.Position {
-	here, _ := os.Getwd() // after an error here is empty, and the name stays absolute
+	here, _ := os.Getwd() // if Getwd fails, the name stays absolute
 	if rel, err := filepath.Rel(here, p.Filename); err == nil && !strings.HasPrefix(rel, "..") {
 		p.Filename = rel
 	}
@@ -181,7 +181,7 @@ func vetLock(ctx context.Context, env environment, opt vetOptions, pkgs []*packa
 	loaded := func(path string) bool {
 		return slices.ContainsFunc(pkgs, func(p *packages.Package) bool { return p.PkgPath == path })
 	}
-	gone := make(map[string]bool) // for each package of the file that is not loaded: whether it no longer exists
+	gone := make(map[string]bool) // for each unloaded package of the file: whether the package no longer exists
 	for _, path := range slices.AppendSeq(slices.Collect(maps.Keys(file.Packages)), maps.Keys(file.Engines)) {
 		if _, asked := gone[path]; asked || loaded(path) {
 			continue

@@ -49,9 +49,9 @@ func (op *operator) tell(ctx context.Context) error {
 // sampled is the number of items that ours searches for a Samekey record.
 const sampled = 1000
 
-// ours returns an error if none of the table's first items is a Samekey record. Commands
-// call it before they report that they found nothing. It ignores items that a sweep
-// writes about itself: the sweep may have run on the wrong table, too.
+// ours returns an error if none of the table's first items is a Samekey record. Commands call ours
+// before they report that they found nothing. ours ignores items that a sweep writes about itself:
+// the sweep may have run on the wrong table, too.
 func (op *operator) ours(ctx context.Context) error {
 	out, err := op.client.Scan(ctx, &dynamodb.ScanInput{TableName: &op.table, Limit: aws.Int32(sampled), ProjectionExpression: aws.String("pk, v")})
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/samekey/samekey/internal/base/storedheaders"
 )
 
-// errInfirm ends the checks that compare with the first answer: they would only
-// report the same fault again.
+// errInfirm ends the checks that compare with the first answer: these checks would only report the
+// same fault again.
 const errInfirm = unseen("the API doesn't replay the first answer")
 
 // replay sends the first request again.
@@ -80,8 +80,7 @@ func (e *examination) lifetime(context.Context) error {
 	return nil
 }
 
-// date returns the end of the key's lifetime that an answer states; the zero time if it isn't a
-// date.
+// date returns the key's expiry date in an answer; the zero time if that isn't a date.
 func date(a *answer) time.Time {
 	at, err := http.ParseTime(a.header.Get(expiresHeader))
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// The commerce contracts: the template's request creates a checkout session, and the
+// In an examination by a commerce contract, the template's request creates a checkout session. The
 // session's operations are examined as well.
 
 func isCommerce(contract string) bool { return contract == ACP || contract == UCP }
@@ -252,8 +252,7 @@ func (e *examination) equality(ctx context.Context) error {
 	if !e.firm {
 		return errInfirm
 	}
-	// two orders are tried: here the first body has the null, below the second body has
-	// it
+	// here the first body has the null, below the second body
 	key, body := "equality", withMember(e.template.Body, `{"absent":null,"list":[1,2]}`)
 	first, err := e.spelling(ctx, key, body)
 	if err != nil {
@@ -484,7 +483,7 @@ func respelled(body []byte) []byte {
 func decoded(body []byte) (v any) {
 	dec := json.NewDecoder(bytes.NewReader(body))
 	dec.UseNumber()
-	_ = dec.Decode(&v) // commerce has checked that it is an object
+	_ = dec.Decode(&v) // commerce has checked that body is an object
 	return v
 }
 
@@ -530,7 +529,7 @@ func changed(body []byte, change func(any) bool) []byte {
 	return text
 }
 
-// dropNull removes the first member of v that is null.
+// dropNull removes the first null member of v.
 func dropNull(v any) bool {
 	switch v := v.(type) {
 	case map[string]any:

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// settles is the maximum number of requests for the final answer of race.
+// settles is the maximum number of requests that race sends for the final answer.
 const settles = 10
 
 // concurrent sends a request with a new key several times at once.
@@ -20,9 +20,9 @@ func (e *examination) concurrent(ctx context.Context) error {
 	return err
 }
 
-// race sends c several times at once, then repeats c until there is a final answer, and
-// returns it. rule is the prefix of the rules' names. counts reports whether a different
-// body proves a second run.
+// race sends c several times at once, then repeats c until there is a final answer, and returns
+// that answer. rule is the prefix of the rules' names. counts reports whether a different body
+// proves a second run.
 func (e *examination) race(ctx context.Context, c call, rule string, counts func(*answer) bool) (*answer, error) {
 	answers, errs := make([]*answer, e.opt.Racers), make([]error, e.opt.Racers)
 	var wg sync.WaitGroup
@@ -77,13 +77,13 @@ func (e *examination) race(ctx context.Context, c call, rule string, counts func
 	return final, nil
 }
 
-// counts reports whether a body that differs from a's proves a second run. It doesn't if
-// a is marked as a replay and the API's replays differ from its answers in bytes.
+// counts reports whether a body that differs from a's proves a second run. If a is marked as a
+// replay, and the API's replays and answers differ in bytes, the difference proves nothing.
 func (e *examination) counts(a *answer) bool {
 	return e.exact || e.firm && a.header.Get(replayedHeader) != "true"
 }
 
-// settled sends c until there is an answer.
+// settled sends c until the answer is final.
 func (e *examination) settled(ctx context.Context, c call) (a *answer, err error) {
 	for range settles {
 		a, err = e.once(ctx, c)

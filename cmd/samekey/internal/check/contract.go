@@ -21,7 +21,7 @@ func columns(contract string) []string {
 	return []string{Default, Stripe, IETF}
 }
 
-// rulesOf returns the rules that an examination by a contract applies.
+// rulesOf returns the rules of an examination by contract.
 func rulesOf(contract string) []Rule {
 	if isCommerce(contract) {
 		return CommerceRules()
