@@ -1,7 +1,7 @@
 // Package servers runs third-party servers for tests and for the local stack. It
-// downloads a Java program by Maven with pinned versions and checksums, starts it on
-// a free port of the loopback interface, waits until it answers, and ends it together
-// with the process that started it.
+// downloads a Java program by Maven, checks it against pinned sums, starts it on a free
+// port of the loopback interface, waits until it answers, and ends it together with the
+// process that started it.
 //
 //	found, err := servers.Source{
 //		Kind: "a queue", Endpoint: "AWS_ENDPOINT_URL_SQS", …,

@@ -56,5 +56,5 @@ func (s *Search) Miss(what string, why error) {
 	s.tried = append(s.tried, "\n  "+what+": "+oneLine(why.Error()))
 }
 
-// Error returns the list.
+// Error returns the lines.
 func (s Search) Error() string { return strings.Join(s.tried, "") }

@@ -10,7 +10,7 @@ import (
 // zero Handle is for a server that somebody else ends. A Handle is safe for concurrent use
 // and must not be copied.
 type Handle struct {
-	// Stop ends the server; nil if nothing was started. Close calls it.
+	// Stop ends the server; nil if nothing was started. Close calls Stop.
 	Stop func() error
 
 	closeOnce sync.Once

@@ -15,8 +15,8 @@ import (
 // Missed counts the tests of this process that were skipped because there was no server.
 var Missed Skips
 
-// Skips counts tests that were skipped, by the reason. The zero Skips is ready for use,
-// and safe for concurrent use.
+// Skips counts skipped tests for each reason. The zero Skips is ready for use, and safe
+// for concurrent use.
 type Skips struct {
 	mu    sync.Mutex
 	count map[string]int

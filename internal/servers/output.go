@@ -36,7 +36,7 @@ func (h *HeadTail) String() string {
 	return string(h.head) + string(h.tail)
 }
 
-// oneLine shortens a program's output to one line of limited length without stack frames.
+// oneLine returns a program's output without stack frames, as one line of limited length.
 func oneLine(s string) string {
 	var kept []string
 	for line := range strings.Lines(s) {

@@ -15,9 +15,9 @@ import (
 type Source struct {
 	// Kind is the kind of server in errors: "a queue".
 	Kind string
-	// Endpoint, AllowRemote and Cache name environment variables: an endpoint to use
-	// unchanged, the permission for an endpoint on another machine, and the cache's
-	// folder.
+	// Endpoint, AllowRemote and Cache are names of environment variables. The variables
+	// hold an endpoint to use unchanged, the permission for an endpoint on another
+	// machine, and the cache's folder.
 	Endpoint, AllowRemote, Cache string
 	// Shared names a variable that is set if the endpoint's server was started for this
 	// run.
@@ -27,7 +27,7 @@ type Source struct {
 	// Java is the oldest version that runs the server.
 	Java   int
 	Bundle Bundle
-	// Start runs the server on the command java, from the install in dir.
+	// Start starts the server with the command java, from the install in dir.
 	Start func(ctx context.Context, java, dir string) (*Found, error)
 	// Ready, if set, is called before the jars are downloaded. An error rules Java out.
 	Ready func() error

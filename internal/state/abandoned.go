@@ -71,7 +71,7 @@ func RequestOutlived(r *store.Record, now time.Time) bool {
 }
 
 // Emptied returns held, a stuck record, without its stored request. The facts that people
-// need for a decision stay. The client's retry contains the request again.
+// need for a decision stay. The client's retry contains the request.
 func Emptied(held *store.Record) *store.Record {
 	r := *held
 	r.Input = nil

@@ -6,8 +6,8 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// Times and limits of the worker's retries. DefaultGrace and defaults.MaxTries are
-// elsewhere.
+// Times and limits of the worker's retries. Two others are DefaultGrace and
+// defaults.MaxTries.
 const (
 	maxBackOff = time.Hour // see BackOff
 

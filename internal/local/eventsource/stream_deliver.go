@@ -9,7 +9,7 @@ import (
 	"github.com/samekey/samekey/internal/servers/lambdarun"
 )
 
-// attempt is the result of an invocation for a batch.
+// attempt is the result of passing a batch to the function.
 type attempt struct {
 	failedFrom int    // index of the first record that is delivered again; all earlier records are done
 	err        error  // the reason why the whole batch failed

@@ -57,7 +57,7 @@ func (r *streamRun) watch(ctx context.Context) {
 		for _, id := range r.tree.list(r.shards) {
 			reader := r.latest[id]
 			if reader == nil {
-				// a later shard has only records from after the start
+				// the records in a later shard are newer than the start
 				reader = &shardReader{api: r.API, arn: r.ARN, id: id}
 			}
 			r.mapping.wg.Go(func() { r.read(ctx, reader) })

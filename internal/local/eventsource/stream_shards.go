@@ -70,7 +70,7 @@ func (t *shardTree) finish(id string) {
 	t.done[id] = true
 }
 
-// pass marks a shard as read without reading it.
+// pass marks a shard as done, although it isn't read.
 func (t *shardTree) pass(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

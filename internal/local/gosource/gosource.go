@@ -35,10 +35,10 @@ import (
 // Package is a main package. Path is its path for a go command that runs in Dir.
 type Package struct{ Path, Dir string }
 
-// Build builds the package for this machine into the file out, with the flags for
-// Lambda, and reports whether the program in out has changed. It replaces out
-// atomically: processes of the old program continue, and no process starts an
-// incomplete program. Build keeps a folder "build" beside out.
+// Build builds the package for this machine into the file out, with the flags for Lambda,
+// and reports whether the program in out has changed. It replaces out atomically:
+// processes of the old program continue, and no process starts an incomplete program.
+// Build leaves a folder "build" beside out.
 func (p Package) Build(ctx context.Context, out string) (changed bool, err error) {
 	built := filepath.Join(filepath.Dir(out), "build", filepath.Base(out))
 	if err := os.MkdirAll(filepath.Dir(built), 0o750); err != nil {
@@ -177,8 +177,8 @@ type FileStamp struct {
 	Changed time.Time
 }
 
-// Stamp returns the state of the files, and of files that were added to their folders
-// since. Stamp omits tests.
+// Stamp returns the state of the files, and of files that were later added to their
+// folders. Stamp omits tests.
 func (in Inputs) Stamp() Stamp {
 	s := make(Stamp)
 	for _, dir := range in.packages {

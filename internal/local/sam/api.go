@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// API is an HTTP API or a REST API with the routes of all functions.
+// API is an HTTP API or a REST API, with its routes to all functions.
 type API struct {
 	ID    string // logical id
 	REST  bool
@@ -18,7 +18,7 @@ type API struct {
 	// BinaryMediaTypes are the binary media types of a REST API.
 	BinaryMediaTypes []string
 	Routes           []Route
-	// Notes name properties of the template that have no effect here.
+	// Notes say which properties of the template have no effect here.
 	Notes []string
 }
 

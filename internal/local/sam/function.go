@@ -38,7 +38,7 @@ type Function struct {
 	// tenant only.
 	PerTenant bool
 	Events    []Event
-	// Notes list properties and events that have no effect here.
+	// Notes say which properties and events have no effect here.
 	Notes []string
 }
 
@@ -216,7 +216,7 @@ var reserved = []string{
 
 var nameOfVariable = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_]+$`)
 
-// maxEnvironment is how many bytes a function's variables may have.
+// maxEnvironment limits the bytes of all variables of a function.
 const maxEnvironment = 4096
 
 // environment returns a function's variables. It refuses variables that AWS would

@@ -25,7 +25,7 @@ func (t *Template) connect(functions []Function) error {
 			target := p.mapping("Target")
 			id := t.target(target.str("Arn"))
 			if id == "" {
-				continue // a permission of another service
+				continue // the target is not a function of a template
 			}
 			s := schedule(r.id, "ScheduleV2", p)
 			s.Input = target.str("Input")

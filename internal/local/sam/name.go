@@ -101,8 +101,8 @@ var nameProperty = map[string]string{
 	"AWS::StepFunctions::StateMachine":     "StateMachineName",
 }
 
-// name returns the name of a resource whose type has a nameProperty: the name in the
-// template or, without one, a name like CloudFormation's without the random part.
+// name returns the name that the template gives to a resource, or else a name in the form
+// STACK-LOGICALID.
 func (t *Template) name(r resource) (string, error) {
 	name := t.opts.StackName + "-" + r.id
 	if r.kind == "AWS::S3::Bucket" {

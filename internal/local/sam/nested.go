@@ -110,7 +110,7 @@ func (t *Template) child(id string) *Template {
 	return nil
 }
 
-// all ranges over the template and its nested templates.
+// all returns an iterator over the template and its nested templates.
 func (t *Template) all() iter.Seq[*Template] {
 	return func(yield func(*Template) bool) { t.each(yield) }
 }

@@ -81,7 +81,7 @@ func (p *props) str(name string) string {
 	return s
 }
 
-// required is str for a required property.
+// required is like str, but a missing property is an error.
 func (p *props) required(name string) string {
 	before := len(*p.errs)
 	s := p.str(name)
@@ -129,7 +129,8 @@ func (p *props) seconds(name string) time.Duration {
 	return time.Duration(p.number(name)) * time.Second
 }
 
-// boolean returns true only for true, or for a text that CloudFormation takes as true.
+// boolean returns a bool, which may be written as a string; false if the property is
+// missing.
 func (p *props) boolean(name string) bool {
 	yes, err := p.t.isTrue(child(p.node, name))
 	if err != nil {

@@ -40,8 +40,8 @@ func (a *asyncInvoker) invoke(f *function, tenant, trace string, payload []byte)
 	return !a.closed
 }
 
-// asyncFunction invokes a function with async's retries, for a caller that waits for the
-// last try.
+// asyncFunction invokes a function with the retries of asyncInvoker, for a caller that
+// waits for the last try.
 type asyncFunction struct {
 	async *asyncInvoker
 	f     *function

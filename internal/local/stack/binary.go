@@ -14,8 +14,8 @@ var lambdaArch = map[string]string{"amd64": "x86_64", "arm64": "arm64"}
 
 var elfArch = map[elf.Machine]string{elf.EM_X86_64: "amd64", elf.EM_AARCH64: "arm64"}
 
-// checkBinary returns the reason why a bootstrap can't be run here, and what to do.
-// It accepts files other than ELF files, such as scripts.
+// checkBinary returns the reason why a bootstrap can't be run here, and what to do. It
+// accepts scripts and other files that are not ELF files.
 func checkBinary(path string) error {
 	advice := "build it for this machine, as with make build"
 	if arch := lambdaArch[runtime.GOARCH]; arch != "" {

@@ -106,7 +106,7 @@ func startFunction(ctx context.Context, def sam.Function, env []string, l *logs,
 // tell writes an error that may have several lines, such as a compiler's, to the logs.
 func (f *function) tell(err error) { fmt.Fprintln(f.out, err) }
 
-// Invoke counts the invocation and logs errors like Lambda: the function itself
+// Invoke counts the invocation and, like Lambda, logs its error: the function itself
 // reports an error only in its answer.
 func (f *function) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	f.invocations.Add(1)

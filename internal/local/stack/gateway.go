@@ -14,7 +14,7 @@ import (
 // gateway serves all APIs of the template on one port.
 type gateway struct{ mounts []mount }
 
-// mount is an API and the path where it is served: its stage, as in AWS.
+// mount is an API and its path. The path is the API's stage, as in AWS.
 type mount struct {
 	id, path string // path is "" or "/Prod"
 	rest     bool

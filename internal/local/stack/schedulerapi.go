@@ -66,7 +66,7 @@ func (a *schedulerAPI) create(w http.ResponseWriter, r *http.Request) {
 			a.log.ErrorContext(a.ctx, "a schedule's message can't be sent", "schedule", name, "error", err)
 		}
 	})
-	context.AfterFunc(a.ctx, func() { timer.Stop() }) //nolint:contextcheck // it lives as long as the stack
+	context.AfterFunc(a.ctx, func() { timer.Stop() }) //nolint:contextcheck // a schedule lives as long as the stack
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(map[string]string{"ScheduleArn": a.arn + "/" + name})
 }

@@ -45,11 +45,10 @@ type Stack struct {
 }
 
 // Start reads the template, checks that every function can be run, and starts all parts.
-// It returns when all parts are ready. After an error it ends the started parts. The
+// It returns when all parts are ready. If Start fails, it ends the started parts. The
 // error says what is wrong with the template, the machine or the options.
 //
-// When ctx ends, functions and event sources end too; Close still has to be
-// called.
+// When ctx ends, functions and event sources end, but Close still has to be called.
 func Start(ctx context.Context, opts Options) (*Stack, error) {
 	opts, err := opts.withDefaults(ctx)
 	if err != nil {

@@ -29,8 +29,8 @@ type watched struct {
 	acted, last gosource.Stamp // states at the last action and at the last check
 }
 
-// changed reports whether the files differ from the files at the last action, and no longer
-// change.
+// changed reports whether the files have changed since the last action, and have stopped
+// changing.
 func (w *watched) changed(now gosource.Stamp) bool {
 	quiet := maps.Equal(now, w.last)
 	w.last = now

@@ -61,8 +61,8 @@ type LambdaAuthorizer struct {
 	// "querystring.name" or "stageVariables.name". If there are none, every request is
 	// passed to the function.
 	IdentitySources []string
-	// Simple lets the function answer with isAuthorized. An IAM policy is always allowed,
-	// too.
+	// Simple lets the function answer with isAuthorized. The function may always answer
+	// with an IAM policy.
 	Simple bool
 }
 

@@ -30,8 +30,8 @@ func KeepHeaderCase(srv *http.Server, ln net.Listener) net.Listener {
 		return ctx
 	}
 	srv.ConnState = func(c net.Conn, state http.ConnState) {
-		// The next head begins when a request is finished. One byte of that head may have been read
-		// before. The byte belongs to the first line, which is not examined.
+		// The next head begins when a request is finished. One byte of the next head may
+		// have been read before. It belongs to the first line, which is not examined.
 		if c, ok := c.(*headConn); ok && state == http.StateIdle {
 			c.reset()
 		}

@@ -24,7 +24,7 @@ type RESTAuthorizer struct {
 	// only the value of the first identity source.
 	Token bool
 	// IdentitySources are the parts that a request must have: "header.Name",
-	// "querystring.name" or "stageVariables.name". For TOKEN it is a single header.
+	// "querystring.name" or "stageVariables.name". TOKEN takes a single header.
 	IdentitySources []string
 	// Validation must match the whole token; nil matches any token.
 	Validation *regexp.Regexp

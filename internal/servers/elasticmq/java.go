@@ -62,8 +62,8 @@ func start(ctx context.Context, java, dir string) (*servers.Found, error) {
 	return &servers.Found{Endpoint: running.Endpoint, Stop: running.Stop}, nil
 }
 
-// command runs in dir with relative file names: the path of a home folder may have
-// characters that a class path can't have.
+// command returns a command that runs in dir with relative file names: the path of a home
+// folder may have characters that a class path can't have.
 func command(java, dir, tmp string, port int) *exec.Cmd {
 	p := strconv.Itoa(port)
 	cmd := exec.Command(java,

@@ -27,8 +27,8 @@ func Environ() []string {
 	return append(os.Environ(), "CGO_ENABLED=0", "GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH)
 }
 
-// BuildBootstrapIn is [BuildBootstrap] with the package relative to the folder dir;
-// "" is the current directory. out is always relative to the current directory.
+// BuildBootstrapIn is like [BuildBootstrap], but pkg is relative to the folder dir; "" is
+// the current directory. out is always relative to the current directory.
 func BuildBootstrapIn(ctx context.Context, dir, pkg, out string) error {
 	out, err := filepath.Abs(out)
 	if err != nil {

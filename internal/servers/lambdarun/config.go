@@ -52,7 +52,7 @@ type Config struct {
 	// Default 10.
 	MaxConcurrency int
 	// PerProcess is how many invocations a process runs at a time. Default 1, as in
-	// Lambda. Lambda Managed Instances have more: the process reads the number from
+	// Lambda. It is higher on Lambda Managed Instances: the process reads the number from
 	// AWS_LAMBDA_MAX_CONCURRENCY and asks for as many invocations at once. If the number
 	// is above 1, an invocation that times out fails for its caller, but the process is
 	// not killed, and Overtime has no effect.

@@ -36,7 +36,7 @@ const (
 )
 
 // FunctionError says that an invocation began and failed: the function returned an error
-// or panicked, or its sandbox died. The effects of the invocation until then remain.
+// or panicked, or its sandbox died. Effects that the invocation had by then remain.
 type FunctionError struct {
 	// Type is the name of the error's Go type, or one of the Type constants.
 	Type string

@@ -52,10 +52,10 @@ func Start(ctx context.Context, cfg Config) (*Function, error) {
 }
 
 // Invoke runs the function once. It returns when the sandbox is free for the next
-// invocation, or gone, so that consecutive invocations share a process. If the function
-// separates tenants, only invocations of the same tenant share a process. Besides a
-// [*FunctionError] and the context's error, errors match [ErrThrottled],
-// [ErrRequestTooLarge], [ErrTenant], [ErrRecursive] or [ErrClosed].
+// invocation or gone. So consecutive invocations share a process; if the function
+// separates tenants, consecutive invocations of one tenant. Besides a [*FunctionError] and
+// the context's error, errors match [ErrThrottled], [ErrRequestTooLarge], [ErrTenant],
+// [ErrRecursive] or [ErrClosed].
 func (f *Function) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	wrap := func(err error) error {
 		return fmt.Errorf("lambdarun: invoke %s: %w", f.cfg.Name, err)
