@@ -31,10 +31,11 @@ const (
 	// JobPause is the pause before the next try of a job that could not be delivered. The pause
 	// is short, since no client retries a job.
 	JobPause = 10 * time.Second
-	// HeldPause is the pause before the next try of jobs that were only held back behind an earlier
-	// job. The earlier job's ticket also delivers the jobs held back, if they were committed before
-	// the ticket is delivered. If the jobs held back had a ticket of their own every few seconds,
-	// each refusal of the earlier job would be counted twice, and that job would be parked early.
+	// HeldPause is the pause before the next try of jobs that were only held back behind
+	// an earlier job. The earlier job's ticket also delivers the jobs held back, if they
+	// were committed before the ticket is delivered. If the jobs held back had a ticket of
+	// their own every few seconds, each refusal of the earlier job would be counted twice,
+	// and the earlier job would be parked early.
 	HeldPause = 2 * time.Minute
 	// MaxRefusals is the number of failed deliveries after which a job is parked.
 	MaxRefusals = 5

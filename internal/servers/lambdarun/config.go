@@ -29,8 +29,7 @@ const (
 
 // Config describes a function to [Start]. Only Binary is required.
 type Config struct {
-	// Name is the function's name, seen in its environment and its ARN.
-	// Default "function".
+	// Name is the function's name in its environment and its ARN. Default "function".
 	Name string
 	// Binary is the path of the bootstrap.
 	Binary string

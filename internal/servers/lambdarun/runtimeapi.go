@@ -38,8 +38,8 @@ type outcome struct {
 
 // runtimeAPI is the Runtime API of a sandbox: the process asks runtimeAPI for work and
 // posts results to it. runtimeAPI accepts an answer only for an invocation that it holds,
-// and only once. For a process with one worker it holds only the last invocation: a late
-// answer to an earlier invocation is refused.
+// and only once. If the process has one worker, runtimeAPI holds only the last invocation:
+// a late answer to an earlier invocation is refused.
 type runtimeAPI struct {
 	arn     string
 	workers int

@@ -43,7 +43,7 @@ type sandbox struct {
 }
 
 // output returns the standard output or error of a child process. All writers of a
-// function share mu, since they may be the same writer, and several processes write.
+// function share mu: several processes write, and two writers may be the same.
 func output(w io.Writer, mu *sync.Mutex) io.Writer {
 	switch w := w.(type) {
 	case nil:
@@ -112,8 +112,8 @@ func (s *apiServer) close() {
 }
 
 // run starts the process, and returns when the process has ended and all resources of the
-// sandbox are released. run calls started once, with the process's id or with the error
-// of the start. run calls ended before s.gone is closed. s.kill must cancel ctx.
+// sandbox are released. It calls started() once, with the process's id or with the error
+// of the start. It calls ended() before s.gone is closed. s.kill must cancel ctx.
 func (s *sandbox) run(ctx context.Context, cfg Config, outputMu *sync.Mutex, started func(pid int, err error), ended func()) {
 	defer close(s.gone)
 	defer ended()
