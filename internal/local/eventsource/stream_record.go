@@ -148,7 +148,6 @@ const (
 	maxEventBytes = lambdarun.MaxRequestBytes - len(eventHead) - len(eventTail)
 )
 
-// event returns the payload with these records.
 func event(records [][]byte) []byte {
 	return []byte(eventHead + string(bytes.Join(records, []byte(","))) + eventTail)
 }
@@ -163,7 +162,6 @@ func later(a, b string) bool {
 	return a > b
 }
 
-// regionOf returns the region in an ARN.
 func regionOf(arn string) string {
 	if parts := strings.SplitN(arn, ":", 5); len(parts) == 5 {
 		return parts[3]

@@ -81,7 +81,6 @@ func (r *streamRun) watch(ctx context.Context) {
 	}
 }
 
-// read reads a shard to its end.
 func (r *streamRun) read(ctx context.Context, reader *shardReader) {
 	batch := streamBatch{size: r.BatchSize, window: r.MaximumBatchingWindow}
 	failures := 0

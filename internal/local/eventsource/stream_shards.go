@@ -84,7 +84,6 @@ func (t *shardTree) listed(id string) bool {
 	return ok
 }
 
-// describe returns all shards of the stream.
 func (s Stream) describe(ctx context.Context) ([]types.Shard, error) {
 	var shards []types.Shard
 	in := &dynamodbstreams.DescribeStreamInput{StreamArn: aws.String(s.ARN)}

@@ -26,7 +26,6 @@ func (t *Template) named(name string) (bool, error) {
 	return yes, nil
 }
 
-// condition evaluates the expression of a condition.
 func (t *Template) condition(n *yaml.Node) (bool, error) {
 	if n.Kind != yaml.MappingNode || len(n.Content) != 2 {
 		return false, errors.New("not a condition")

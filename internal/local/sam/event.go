@@ -72,7 +72,6 @@ type ScheduleEvent struct {
 	Disabled   bool
 }
 
-// events reads the events of a function into f.
 func (t *Template) events(f *Function, all *props) {
 	for name, e := range all.each {
 		kind, p := e.required("Type"), e.mapping("Properties")

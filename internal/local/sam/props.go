@@ -25,7 +25,6 @@ func (t *Template) props(r resource) *props {
 	return &props{t: t, path: r.id, node: r.properties, errs: new([]error)}
 }
 
-// err returns the errors so far.
 func (p *props) err() error { return errors.Join(*p.errs...) }
 
 func (p *props) fail(name string, err error) {
@@ -124,7 +123,6 @@ func (p *props) number(name string) int {
 	return n
 }
 
-// seconds returns a number of seconds as a duration.
 func (p *props) seconds(name string) time.Duration {
 	return time.Duration(p.number(name)) * time.Second
 }
@@ -212,7 +210,6 @@ func (p *props) items(name string) iter.Seq[*props] {
 	}
 }
 
-// texts returns a mapping of texts.
 func (p *props) texts(name string) map[string]string {
 	var out map[string]string
 	in := p.mapping(name)

@@ -18,7 +18,6 @@ type FunctionState struct {
 	Paused bool `json:"paused"`
 }
 
-// control returns the control server's handler.
 func (s *Stack) control() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /functions", func(w http.ResponseWriter, _ *http.Request) {

@@ -43,7 +43,6 @@ func (s *Stack) running() []*function {
 	return nil
 }
 
-// closeFunctions ends the processes of all functions.
 func (s *Stack) closeFunctions() error {
 	running := s.running()
 	errs := make([]error, 0, len(running))

@@ -64,7 +64,6 @@ func (s *Stack) startServices(ctx context.Context, t *sam.Template) error {
 	return nil
 }
 
-// closeServices ends the services that startServices started.
 func (s *Stack) closeServices() error {
 	var errs []error
 	if s.queues != nil {

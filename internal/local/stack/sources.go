@@ -10,7 +10,6 @@ import (
 	"github.com/samekey/samekey/internal/local/sam"
 )
 
-// startSources starts the event sources of functions.
 func (s *Stack) startSources(ctx context.Context, functions []*function) error {
 	var errs []error
 	for _, f := range functions {
@@ -97,7 +96,6 @@ func (s *Stack) startQueue(ctx context.Context, f *function, def *sam.QueueEvent
 	return nil
 }
 
-// closeSources ends the event sources of all functions.
 func (s *Stack) closeSources() error {
 	running := s.running()
 	errs := make([]error, 0, len(running))

@@ -140,7 +140,6 @@ func (s *Stack) start(ctx context.Context) error {
 	return nil
 }
 
-// listen opens the ports of the servers.
 func (s *Stack) listen(ctx context.Context) error {
 	for _, v := range []struct {
 		port   int

@@ -199,7 +199,6 @@ func decodePath(escaped string) string {
 	return decoded
 }
 
-// hostname returns host without its port.
 func hostname(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		return name

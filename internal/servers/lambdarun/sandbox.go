@@ -243,7 +243,6 @@ func (s *sandbox) finish(inv *invocation, cfg Config) (out outcome, reusable boo
 	}
 }
 
-// startError returns the error of a process that could not be started.
 func startError(requestID string, err error) error {
 	if errors.Is(err, context.Canceled) {
 		return ErrClosed

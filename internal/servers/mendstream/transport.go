@@ -82,7 +82,6 @@ func mend(body []byte) []byte {
 	return mended
 }
 
-// mendMap mends the attribute values in a map.
 func mendMap(values map[string]any) {
 	for _, v := range values {
 		mendValue(v)
