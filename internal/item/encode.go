@@ -13,8 +13,8 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// Values allocates the values of a request in one block, since separate allocations
-// would be most of a request's cost. A Values must not be copied after the first use.
+// Values allocates the values of a call to DynamoDB in one block, since separate allocations would
+// be most of the call's cost. A Values must not be copied after the first use.
 type Values struct {
 	Box *Box // seals the contents of the record; nil leaves them plain
 

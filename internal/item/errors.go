@@ -31,8 +31,8 @@ func outcomes(code string) (_ outcome, known bool) {
 	case "ItemCollectionSizeLimitExceeded", "ResourceNotFoundException", "ValidationException", "ValidationError":
 		return outcome{store.Invalid, store.ErrRefused}, true
 	case "ProvisionedThroughputExceededException", "ProvisionedThroughputExceeded", "RequestLimitExceeded", "ThrottlingError", "ThrottlingException":
-		// this try wrote nothing, but an earlier try of the SDK's client may have written and
-		// lost its answer
+		// this try wrote nothing, but an earlier try of the SDK's client may have written, and its
+		// answer may be lost
 		return outcome{store.Throttled, store.ErrUnknown}, true
 	case "DuplicateItem", "ReplicatedWriteConflictException", "TransactionConflict", "TransactionConflictException":
 		return outcome{store.Conflict, store.ErrConflict}, true

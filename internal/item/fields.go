@@ -64,8 +64,8 @@ const (
 type Field struct {
 	Name string
 
-	// Accessors for the common kinds. text: an empty text is absent, unless must is set. flag: false
-	// is absent. seconds: a time in whole seconds; the zero time is absent.
+	// Accessors for the common kinds. The attribute is absent if the text is empty (unless must is
+	// set), the flag is false or the time is zero. seconds is a time in whole seconds.
 	text    func(*store.Record) *string
 	flag    func(*store.Record) *bool
 	seconds func(*store.Record) *time.Time

@@ -18,8 +18,8 @@ import (
 // waits and wait_ms. An item without these attributes is not in the index.
 const WaitIndex = "waiting"
 
-// SetSince is the part of an update that sets the start of a wait to :since, unless
-// the attribute is already set.
+// SetSince is a part of an update. It sets the start of a wait to :since, unless the attribute is
+// already set.
 const SetSince = AttrSince + " = " + FirstSince
 
 // FirstSince is the value that SetSince assigns.

@@ -31,9 +31,9 @@ type Hooks struct {
 	// work.
 	ExpiredOpen func(context.Context, Entry)
 
-	// JobLost is called for a job that was parked or waited for its time when its record was
-	// deleted or replaced: nobody can deliver the job any more. The record's other undelivered jobs
-	// are delivered.
+	// JobLost is called if a record is deleted or replaced while a job in it is parked or waits for
+	// its time: nobody can deliver the job any more. The record's other undelivered jobs are
+	// delivered.
 	JobLost func(context.Context, Entry)
 
 	// Tried is called by a worker after each try of a due ticket: to finish its operation, or to

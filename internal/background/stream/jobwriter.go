@@ -129,8 +129,8 @@ const (
 	//   - attribute_exists(until_s): exp_s gets the value of until_s.
 	lastCondition = ackCondition + " AND st = :done AND attribute_exists(until_s) AND size(jobs) = :n"
 
-	// letGoCondition is for a finished record whose jobs were all delivered before the finish. No
-	// later acknowledgement lets such a record go:
+	// letGoCondition is for a record whose jobs were all delivered before its finish. Since no
+	// acknowledgement follows, a write of its own lets the record go:
 	//   - st, size: as in lastCondition;
 	//   - keep = :jobs: the record is kept for jobs, so that a second write changes nothing.
 	letGoCondition = "id = :id AND st = :done AND keep = :jobs AND attribute_exists(until_s) AND size(jobs) = :zero"

@@ -38,10 +38,10 @@ type SweepOptions struct {
 	// MarkStuck marks an operation as stuck, by [idem.Engine.MarkStuck]. The sweep calls it if the
 	// operation can't be completed, and its retention since the last attempt is over. nil: such
 	// operations are only listed. If the error matches [jobs.ErrNotMine], another worker's sweep
-	// must mark the operation. If no sweep marks the operation within PassWithin, it waits for
-	// people. Calls may be concurrent. If MarkStuck is set, the sweep also removes the stored
-	// request of an operation that has been stuck for 30 days, and for longer than its retention.
-	// After that, only a retry of the client can continue the operation.
+	// must mark the operation. If no sweep marks the operation within PassWithin, the operation
+	// waits for people. Calls may be concurrent. If MarkStuck is set, the sweep also removes the
+	// stored request of an operation that has been stuck for 30 days, and for longer than its
+	// retention. After that, only a retry of the client can continue the operation.
 	MarkStuck func(ctx context.Context, t jobs.Ticket, why string) error
 
 	// Late is how late the stream's readers must be before the sweep acts in their place. Default:
@@ -50,9 +50,9 @@ type SweepOptions struct {
 	// Grace is [CompleterOptions.Grace]. Default: [state.DefaultGrace].
 	Grace time.Duration
 
-	// Name distinguishes sweeps of the same table with different tasks, such as
-	// those of two applications: each sees the whole table. Runs with the same name
-	// share their passes, and must have the same Segments. Default: "".
+	// Name distinguishes the sweeps of one table if they have different tasks, such as those of two
+	// applications. Each sweep sees the whole table. Runs with the same name share their passes,
+	// and must have the same Segments. Default: "".
 	Name string
 	// PassWithin is how long the table may go without a complete pass before the report says
 	// Overdue. docs/operate/background.md#the-sweep says how long a pass takes. Default: a day.
@@ -104,7 +104,7 @@ func NewSweep(api ScanAPI, store *dynamo.Store, optFns ...func(*SweepOptions)) *
 // Run scans the table, acts, and reports. An error means that some work was left undone; the report
 // is returned as well. The next run first tries the failed records again, whatever part of the
 // table it scans. If the time is up, Run returns no error: the report says so, and the next run
-// continues the pass. The progress is stored in an item of the table that only sweeps read.
+// continues the pass. The progress is stored in the table, in an item that only sweeps read.
 func (s *Sweep) Run(ctx context.Context) (*Report, error) {
 	over, err := s.pass(ctx, true)
 	return s.scan(ctx, over, err)

@@ -43,11 +43,10 @@ type Report struct {
 	Queued    int `json:"queued"`    // tickets for the completer
 	MadeStuck int `json:"stuck"`     // operations that this run has marked as stuck
 	Emptied   int `json:"emptied"`   // stuck operations whose stored request was removed
-	Placed    int `json:"placed"`    // records whose entry in the index of what waits for people was corrected
+	Placed    int `json:"placed"`    // records with a corrected entry in the index of what waits for people
 
-	// Young counts the jobs and operations that this run has left to the stream's readers, since
-	// these are overdue by less than [SweepOptions.Late]. From YoungUntil on, a sweep handles all
-	// of them.
+	// Young counts the jobs and operations that are overdue by less than [SweepOptions.Late]. This
+	// run has left them to the stream's readers. From YoungUntil on, a sweep handles all of them.
 	Young      int       `json:"young"`
 	YoungUntil time.Time `json:"young_until,omitzero"`
 }

@@ -19,7 +19,7 @@ type todo struct {
 	time           time.Time        // the time of the image, or of the record's removal
 	gone           bool             // the record is no longer in the table
 	jobs           []jobRef         // to be delivered
-	lost           []jobRef         // jobs of a deleted record that waited for people or for their time
+	lost           []jobRef         // jobs that waited for people or for their time when their record was deleted
 	keptForNothing bool             // the record is kept for jobs that were delivered before its finish
 	keptAt         int              // index in the batch of the change that set keptForNothing
 	later          []jobRef         // jobs with a time: their tickets deliver them

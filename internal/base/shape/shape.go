@@ -1,5 +1,5 @@
-// Package shape describes the result of a phase by the names and kinds of its fields, for
-// people who give a result by hand.
+// Package shape describes a phase's result by the names and kinds of its fields, for people who
+// give a result by hand.
 //
 // A shape is an example without contents, in JSON: "" stands for a text, 0 for a whole number, 0.5
 // for a number, false for yes or no, null for anything, [x] for a list of x, and {"*":x} for an

@@ -22,8 +22,8 @@ type (
 	anythingBut []any
 	// numeric matches a number within all bounds.
 	numeric []bound
-	// exists matches a field with values if it is true, and a field without values if it
-	// is false.
+	// exists matches a field with values if exists is true, and a field without values if exists is
+	// false.
 	exists bool
 )
 

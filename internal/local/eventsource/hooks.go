@@ -21,8 +21,8 @@ type Invocation struct {
 	// Records is the number of records or messages; 0 for a schedule.
 	Records int
 	// Failed is how many records or messages will be delivered again or are given up. If Err is
-	// set, all have failed. Otherwise, of a stream, the reported record and all later records have
-	// failed; of a queue, the reported messages.
+	// set, all have failed. Otherwise a stream's reported record and all later records have failed,
+	// or a queue's reported messages.
 	Failed int
 	// Err is why the invocation as a whole failed; otherwise nil. It is the function's
 	// error, an answer that doesn't name its failed records properly, or the reason why the

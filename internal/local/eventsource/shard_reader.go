@@ -112,8 +112,8 @@ func (r *shardReader) take(ctx context.Context) error {
 	return nil
 }
 
-// seen reports whether the record was read before, or precedes the reader's start. A read
-// that returns to the oldest record gets such records again.
+// seen reports whether the record was read before, or precedes the reader's start. If a read
+// returns to the oldest record, it gets such records again.
 func (r *shardReader) seen(record types.Record) bool {
 	change := record.Dynamodb
 	if !r.rewound || change == nil {
