@@ -14,8 +14,8 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// WaitIndex is the index of operations and findings that wait for people, with the keys
-// waits and wait_ms. An item without these attributes is not in the index.
+// WaitIndex is the index of operations and findings that wait for people. The attributes waits and
+// wait_ms are its keys. An item without these attributes is not in the index.
 const WaitIndex = "waiting"
 
 // SetSince is a part of an update. It sets the start of a wait to :since, unless the attribute is
@@ -44,7 +44,7 @@ func WaitKeys(cause state.Reason) []string {
 	return keys
 }
 
-// WaitKey returns the value of the attribute waits for the item pk.
+// WaitKey returns the value of "waits", an attribute of the item pk.
 func WaitKey(cause state.Reason, pk string) string {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(pk)) // never fails

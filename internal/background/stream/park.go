@@ -54,7 +54,7 @@ func (w jobWriter) count(now *store.Record, names []string) *dynamodb.UpdateItem
 	for i, path := range paths {
 		sets[i] = path + ".#t = if_not_exists(" + path + ".#t, :zero) + :one"
 	}
-	condition := unparked(paths) + each(paths, " AND attribute_exists(%s)") // the write must not bring back a job that was delivered since
+	condition := unparked(paths) + each(paths, " AND attribute_exists(%s)") // the write must not bring back a job that was delivered meanwhile
 	in := w.amendment(now.PK, condition, "SET "+strings.Join(sets, ", "),
 		item.Map{":id": v.Str(now.ID), ":zero": v.Num(0), ":one": v.Num(1)})
 	in.ExpressionAttributeNames = placeholders
@@ -65,8 +65,8 @@ func (w jobWriter) park(now *store.Record, names []string, failures map[string]e
 	var v item.Values
 	paths, placeholders := jobPaths(names)
 	placeholders["#t"], placeholders["#f"] = item.JobTries, item.JobFailed
-	// A job that was delivered since has no count. A lower count means that an operator has
-	// redriven the job since.
+	// A job that was delivered meanwhile has no count. A lower count means that an operator has
+	// redriven the job.
 	condition := unparked(paths) + each(paths, " AND %s.#t >= :max")
 	args := item.Map{":id": v.Str(now.ID), ":max": v.Num(int64(maxTries))}
 	// A record that already waits keeps the index entry of its first cause. So it doesn't matter if

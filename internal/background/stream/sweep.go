@@ -66,7 +66,7 @@ type SweepOptions struct {
 	// PagesPerSecond keeps the scan slow: a page of 1000 records of 1 KB takes 128 read
 	// units. Default: 10.
 	PagesPerSecond float64
-	// MaxEntries limits the list of a report, not its counts. Default: 1000.
+	// MaxEntries limits the list of a report, not the counts. Default: 1000.
 	MaxEntries int
 
 	// Logger gets a line for each run and each entry. Default: slog.Default().

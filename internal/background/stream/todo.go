@@ -128,7 +128,7 @@ func (t *todo) putOff(now time.Time) {
 	})
 }
 
-// ready removes the jobs whose time has not come.
+// ready removes from t.jobs the jobs whose time has not come.
 func (t *todo) ready(now time.Time) {
 	t.jobs = slices.DeleteFunc(t.jobs, func(j jobRef) bool { return state.Later(t.image.Jobs[j.name], now) })
 }

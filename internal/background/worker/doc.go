@@ -18,7 +18,7 @@
 // # Isolation
 //
 // Jobs and abandoned operations share one reader of the stream, which sees each stream record once.
-// Neither must hold up the other:
+// They must not hold up each other:
 //
 //   - A job that can't be delivered is delayed: a ticket for it goes to the queue, and the stream
 //     goes on. The ticket waits in the queue, and is tried after growing pauses, until the job is

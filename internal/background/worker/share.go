@@ -177,7 +177,7 @@ func untried(batch []jobs.Delivery, errs []error, of []int) (left []int) {
 }
 
 // shareOut gives a share to a sink, or to each sink of a route. Kinds with the same sink have one
-// share.
+// share in common.
 func shareOut(to jobs.Sink, full time.Duration) jobs.Sink {
 	route, ok := to.(jobs.Route)
 	if !ok {
