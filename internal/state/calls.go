@@ -15,9 +15,8 @@ import (
 )
 
 // MayReach reports whether an operation may call other systems. held is the record, or nil before
-// the claim. An operation whose key names a delivery may not make calls. But if an earlier version
-// of Samekey claimed the record, the operation may continue, since a call may have been made
-// already.
+// the claim. An operation whose key names a delivery may not make calls. A record that an earlier
+// version of Samekey claimed is an exception: a call may have been made already.
 func MayReach(deliveryKey bool, held *store.Record) bool {
 	return !deliveryKey || held != nil && !held.DeliveryKey
 }
@@ -27,7 +26,7 @@ func MayReach(deliveryKey bool, held *store.Record) bool {
 // or insert another phase.
 const AnyCall = "?"
 
-// MarkOf returns the mark that stays in the record if the holder vanishes in the phase. If the
+// MarkOf returns the mark that stays in the record if the holder vanishes during the phase. If the
 // phase's call is never repeated, the mark contains the phase's name, so that the commit of another
 // phase doesn't remove the mark.
 func MarkOf(phase string, repeats bool) string {
@@ -140,8 +139,8 @@ func inDoubt(sent map[string]string, doubts []string) map[string]string {
 // count applies to every service, because nobody knows how many calls a settled phase made.
 const Skipped = "*"
 
-// unrecorded returns the calls in doubt: those of calls that no committed phase in held records. A
-// call without a name is in doubt only if held has a mark.
+// unrecorded returns the calls that no committed phase has recorded in held: these calls are in
+// doubt. A call without a name is in doubt only if held has a mark.
 func unrecorded(held *store.Record, calls []string) (doubts []string) {
 	for _, call := range calls {
 		switch {

@@ -2,8 +2,7 @@
 // every transition from one version to the next. All functions are pure. The engine
 // and the background functions share them.
 //
-// A transition touches neither Owner nor Ver: [Stamp] sets both, and the writer of the
-// record calls Stamp.
+// A transition doesn't set Owner and Ver: the writer of the record calls [Stamp], which sets both.
 //
 // The states and transitions, as docs/inside/architecture.md draws them. Each label is a function
 // of this package, the end of a time ("the lease ends", "expires"), or a write of the store ("let

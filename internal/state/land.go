@@ -18,8 +18,7 @@ const (
 	Crossed                      // the attempt holds the record, but a later write followed this one: decide from the record
 )
 
-// Land decides from the current record whether a write that should turn prev into
-// next was applied.
+// Land decides from the current record whether the write from prev to next was applied.
 func Land(current, prev, next *store.Record, me string) Landing {
 	switch {
 	case current == nil || current.State == store.None || current.Owner != me:

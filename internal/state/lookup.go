@@ -173,7 +173,7 @@ type LookedUp struct {
 	Counts bool // the look-up counts as a try
 }
 
-// on writes l into the released record r. taken: the take-over has counted a try.
+// on adds l to the released record r. taken means that the take-over has counted a try.
 func (l *LookedUp) on(r *store.Record, taken bool) {
 	r.Asked = l.Asked
 	switch {
@@ -187,8 +187,8 @@ func (l *LookedUp) on(r *store.Record, taken bool) {
 // LookedUpInVain reports whether r has a call in doubt and the look-up has decided nothing yet.
 func LookedUpInVain(r *store.Record) bool { return r.Asked != nil && !r.Asked.Sent.IsZero() }
 
-// ended returns the note a without Sent. The doubt has ended, or another copy of the call may be
-// sent.
+// ended returns a copy of the note without Sent. The doubt has ended, or another copy of the call
+// may be sent.
 func ended(a *store.Asked) *store.Asked {
 	if a == nil || a.Sent.IsZero() {
 		return a

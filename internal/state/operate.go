@@ -133,7 +133,7 @@ func AnswerGoes(prev, next *store.Record) bool {
 	return prev.Response != nil && next.Response != nil && !answerKept(next) && (answerKept(prev) || prev.Scope != next.Scope)
 }
 
-// Lost describes the losses from forgetting rec.
+// Lost describes what is lost if rec is forgotten.
 func Lost(rec *store.Record, now time.Time) (all []string) {
 	if rec.State != store.Done && rec.Lease.After(now) {
 		all = append(all, "the attempt that holds the record, and may be at work (--lose-attempt)")

@@ -159,8 +159,8 @@ func Decided(rec *store.Record, now time.Time, by, what, to string) []store.Deci
 func Newest(all []store.Decision) []store.Decision { return all[max(0, len(all)-maxSettled):] }
 
 // HasDecision reports whether the current record, now, has the decision with this id. seen is the
-// version about which the decision was made. known is false if the record is gone or belongs to
-// another operation, and if newer decisions may have displaced this one.
+// version about which the decision was made. known is false if the record is gone, belongs to
+// another operation, or may have lost the decision to newer decisions.
 func HasDecision(now, seen *store.Record, id string) (made, known bool) {
 	if now == nil {
 		return false, false

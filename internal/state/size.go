@@ -8,7 +8,7 @@ import (
 
 // Room is the number of bytes that phases and jobs must leave free in an open record. Take-overs
 // and releases add names, reasons and times to the record. If the record were full, the store would
-// refuse them, and nobody could finish the operation or give it up.
+// refuse both, and nobody could finish the operation or give it up.
 const Room = 16 << 10
 
 // number is the size of a small number in an item, including the overhead of a map entry.

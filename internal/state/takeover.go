@@ -32,8 +32,8 @@ func TakenByClient(held *store.Record, now, lease time.Time, retention time.Dura
 	return r
 }
 
-// TakenUp returns held after a take-over by a completer or an operator. TakenUp adds one to
-// Tries, so that a try is counted even if its process dies.
+// TakenUp returns held after a take-over by a completer or an operator. TakenUp adds one to Tries,
+// so that a try is counted even if the process dies.
 func TakenUp(held *store.Record, now, lease time.Time, retention time.Duration) *store.Record {
 	r := Taken(held, now, lease, retention)
 	r.Tries++
@@ -54,7 +54,7 @@ const (
 // maxHandovers is how many handovers a record keeps after a release.
 const maxHandovers = 10
 
-// handed returns the last handovers of held, and h.
+// handed returns the last handovers of held, followed by h.
 func handed(held *store.Record, h store.Handover) []store.Handover {
 	all := append(slices.Clone(held.Handovers), h)
 	return all[max(0, len(all)-maxHandovers):]

@@ -6,8 +6,8 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// Wait says which decision of people a record waits for, and at which point the operation stopped.
-// The zero Wait means that the record doesn't wait for people. A Wait holds no data of the request.
+// Wait says what people must decide about a record, and at which point the operation stopped. The
+// zero Wait means that the record doesn't wait for people. A Wait holds no data of the request.
 type Wait struct {
 	Reason Reason
 	Phase  string // the recovery point, or the call with the unknown outcome; "" for a parked job
@@ -54,7 +54,7 @@ func parked(r *store.Record) (w Wait) {
 	return w
 }
 
-// WaitFrom sets the time from which r waits: now, or the earlier time if r waited before.
+// WaitFrom sets the time from which r waits: now, or an earlier time if r waits already.
 func WaitFrom(r *store.Record, now time.Time) {
 	switch {
 	case WaitOf(r).Reason == NoReason:
