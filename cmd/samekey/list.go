@@ -126,7 +126,6 @@ func (l *lister) register(env environment, fs *pflag.FlagSet) {
 	fs.DurationVar(&l.grace, "grace", state.DefaultGrace, "scan: the completer's grace, the time for which it leaves an operation to the client")
 }
 
-// list returns nil only with an error.
 func (l *lister) list(ctx context.Context) (*listed, error) {
 	if !l.scan {
 		rep, err := l.index(ctx)

@@ -197,7 +197,7 @@ func splitPair(s string) (named, error) {
 	return named{name, value}, nil
 }
 
-// pair returns a flag's setter, which adds to the map into.
+// pair returns a flag's setter: each value becomes an entry of the map.
 func pair(into map[string]string) func(string) error {
 	return func(s string) error {
 		p, err := splitPair(s)
@@ -208,7 +208,7 @@ func pair(into map[string]string) func(string) error {
 	}
 }
 
-// add returns a flag's setter, which appends to the list into.
+// add returns a flag's setter: each value becomes an element of the list.
 func add(into *[]named) func(string) error {
 	return func(s string) error {
 		p, err := splitPair(s)

@@ -58,7 +58,7 @@ func (p *progress) at(n, total int64) {
 	fmt.Fprintf(p.w, "\r%s\x1b[K", text)
 }
 
-// end removes the line from a terminal.
+// end removes the progress line.
 func (p *progress) end() {
 	if p.shown {
 		fmt.Fprint(p.w, "\r\x1b[K")

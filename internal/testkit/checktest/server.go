@@ -73,7 +73,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// allowPages adds the headers for pages of https://shop.example.
+// allowPages adds the CORS headers for pages of https://shop.example.
 func (s *Server) allowPages(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Origin") != "https://shop.example" {
 		return

@@ -34,7 +34,7 @@ import (
 // A Fault follows the contract of [http.RoundTripper]: for example, it closes the request's body.
 // It may run for several requests at once. If a fault of this package sends the request, it sends
 // the whole request and waits for the answer. If the context ends or the connection fails first,
-// the fault returns that error.
+// the fault returns the resulting error.
 type Fault func(base http.RoundTripper, req *http.Request) (*http.Response, error)
 
 // LoseRequest is a refused connection: nothing is sent, so nothing is applied.
@@ -89,8 +89,8 @@ func Throttle(base http.RoundTripper, req *http.Request) (*http.Response, error)
 	return AnswerError(http.StatusBadRequest, "ProvisionedThroughputExceededException", "injected: the level of configured provisioned throughput was exceeded")(base, req)
 }
 
-// Conflict is DynamoDB's answer while a transaction holds the item. Nothing is sent. A
-// request for a single item gets TransactionConflictException. A transaction is cancelled
+// Conflict is DynamoDB's answer while another transaction holds an item of the request. Nothing is
+// sent. A request for a single item gets TransactionConflictException. A transaction is cancelled
 // with the reason TransactionConflict for its first item. To refuse another item, use
 // [CancelTransaction].
 func Conflict(base http.RoundTripper, req *http.Request) (*http.Response, error) {

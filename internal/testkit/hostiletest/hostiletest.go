@@ -119,8 +119,8 @@ func CheckJSON(t *testing.T, what string, raw []byte) {
 	check(all)
 }
 
-// Check fails t for each character of got that controls a terminal, reverses text or
-// hides text. It also fails t for a forged line. what is the name of got.
+// Check fails t for each character of got that controls a terminal, reverses text or hides text. It
+// also fails t for a forged line. Messages refer to got by the text in what.
 func Check(t *testing.T, what, got string) {
 	t.Helper()
 	for i, c := range got {

@@ -9,7 +9,7 @@ import (
 )
 
 // Module makes a user's module in a new folder, and returns the folder. root is the repository's
-// root relative to the test. of is the folder of another module, relative to root: the new module
+// root relative to the test. of names another module's folder, relative to root: the new module
 // requires the library and that module's dependencies.
 func Module(t *testing.T, root, of string) string {
 	t.Helper()

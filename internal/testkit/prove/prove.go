@@ -8,13 +8,13 @@ import (
 	"testing"
 )
 
-// env has the value "all" in make prove.
+// env names the variable that make prove sets to "all".
 const env = "PROVE"
 
 // All reports whether all cases run, as in make prove.
 func All() bool { return os.Getenv(env) == "all" }
 
-// Some returns all in make prove, and otherwise sample.
+// Some returns sample, or all in make prove.
 func Some[T any](sample, all T) T {
 	if All() {
 		return all
@@ -22,7 +22,7 @@ func Some[T any](sample, all T) T {
 	return sample
 }
 
-// Sample returns n elements of all, evenly spread, beginning with the first. In make prove, or if
+// Sample returns n evenly spread elements of all, beginning with the first. In make prove, or if
 // all has at most n elements, it returns all.
 func Sample[T any](t testing.TB, n int, all []T) []T {
 	t.Helper()

@@ -45,9 +45,9 @@ type Table struct {
 	server  *fakedynamo.Server
 }
 
-// New returns a store on a fresh table in memory. The table evaluates expressions like DynamoDB,
-// and its calls take no time. TestStoresAgree in internal/testkit/fakedynamo compares such tables
-// with DynamoDB Local.
+// New returns a fresh table in memory. The table evaluates expressions as DynamoDB does, and its
+// calls take no time. TestStoresAgree in internal/testkit/fakedynamo compares such tables with
+// DynamoDB Local.
 func New(t testing.TB, optFns ...func(*dynamo.Options)) *Table {
 	t.Helper()
 	tab := &Table{Name: "t-" + rand.Text(), server: &fakedynamo.Server{}}
@@ -67,8 +67,8 @@ func New(t testing.TB, optFns ...func(*dynamo.Options)) *Table {
 	return tab.open(t, optFns)
 }
 
-// Local is New on DynamoDB Local, for tests that need a real service: they check units,
-// reserved names, types of keys, a missing index, or simultaneous writes.
+// Local is New on DynamoDB Local, for tests of units, reserved names, types of keys, a missing
+// index, or simultaneous writes.
 func Local(t testing.TB, optFns ...func(*dynamo.Options)) *Table {
 	t.Helper()
 	db := dynamotest.Start(t)
@@ -200,7 +200,7 @@ func Created(body string) func(context.Context) (store.Response, error) {
 // NewKey returns a unique key.
 func NewKey() string { return rand.Text() }
 
-// Only returns the single record of a table.
+// Only loads the single record of the table.
 func (tab *Table) Only(t testing.TB) *store.Record {
 	t.Helper()
 	var pks []string
@@ -258,7 +258,7 @@ func On(op string, n int, fault dbfault.Fault) func(string, int) dbfault.Fault {
 	}
 }
 
-// Ambiguous are the faults that leave open whether a write was applied.
+// Ambiguous lists the faults that leave open whether a write was applied.
 var Ambiguous = map[string]dbfault.Fault{
 	"the request is lost":              dbfault.LoseRequest,
 	"the answer is lost":               dbfault.LoseAnswer,

@@ -1,6 +1,6 @@
 // Package tap is a proxy between the app and the systems that the app calls: DynamoDB and external
-// systems. The proxy counts the calls, and can hold a call or an answer. Tests and the demo then
-// kill the app.
+// systems. The proxy counts the calls, and can hold a call or an answer. While a call is held,
+// tests and the demo kill the app.
 package tap
 
 import (

@@ -1,4 +1,4 @@
-// Package tracetest records the steps that a tracer gets, for tests.
+// Package tracetest has a tracer that records its steps, for tests.
 package tracetest
 
 import (

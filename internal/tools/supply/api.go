@@ -142,7 +142,7 @@ func git(dir string, args ...string) (string, error) {
 	return string(out), nil
 }
 
-// exported returns the packages that other modules can import. dir is the module's folder.
+// exported returns a module's importable packages. dir is the module's folder.
 func exported(dir string) (map[string]*types.Package, error) {
 	pkgs, err := packages.Load(&packages.Config{Dir: dir, Mode: packages.LoadTypes | packages.NeedModule}, "./...")
 	if err != nil {
