@@ -156,7 +156,7 @@ func unrecorded(held *store.Record, calls []string) (doubts []string) {
 	return doubts
 }
 
-// tells reports whether a committed phase made this call. idem.Tx.Key gives calls their names.
+// tells says whether a committed phase made this call. idem.Tx.Key gives calls their names.
 func tells(r *store.Record, call string) bool {
 	service, number, numbered := strings.Cut(call, "#")
 	if !numbered {

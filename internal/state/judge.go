@@ -22,8 +22,8 @@ const (
 	TakeOver                     // open, and no attempt holds the record
 )
 
-// Judge decides about the record that refused a claim. The claim, the take-over and the
-// read-first path call Judge. same reports whether this request claimed the record. The order
+// Judge decides about the record that refused a claim. The claim, the take-over and the read-first
+// path call Judge. The parameter same tells whether this request claimed the record. The order
 // matters:
 //
 //   - Own comes first: otherwise a claim whose acknowledgement was lost would lock out its own

@@ -106,8 +106,8 @@ func (d Doubtful) Asks(r *store.Record, now time.Time) bool {
 	return InDoubt(r, d.Phase) && (d.Keyless || d.Never() || now.Sub(r.DoubtSince) >= d.Memory)
 }
 
-// Stranger returns a call in doubt that another phase made, so that the look-up says nothing about
-// the call; "" if there is no such call.
+// Stranger returns a call in doubt that another phase made; "" if there is none. The look-up says
+// nothing about such a call.
 func (d Doubtful) Stranger(r *store.Record) string {
 	for _, call := range r.Doubts {
 		if !IsMark(call) && call != d.Call {
@@ -155,7 +155,7 @@ func Noted(held *store.Record, asked *store.Asked) *store.Record {
 }
 
 // CallingOnce returns the record to write before a call that a look-up has not found: a copy of
-// held without the doubt about the call, and with the mark that stays if the attempt vanishes.
+// held without the doubt about the call, and with the call's mark.
 func (d Doubtful) CallingOnce(held *store.Record, sent map[string]string) *store.Record {
 	r := *held
 	if d.Begun(held) {

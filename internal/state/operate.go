@@ -41,7 +41,7 @@ func LeaseEnded(rec *store.Record, now time.Time, by string) (*store.Record, err
 	return &r, nil
 }
 
-// Loss lists the losses that an operator accepts by forgetting an operation.
+// Loss says which losses an operator accepts by forgetting an operation.
 type Loss struct {
 	Held bool // an attempt at the operation may be at work
 	Work bool // a finished operation, committed phases, and calls that may have been made
@@ -147,7 +147,7 @@ func Lost(rec *store.Record, now time.Time) (all []string) {
 	}
 	if rec.Response != nil {
 		status := ""
-		if rec.Response.Status != 0 { // not sealed
+		if rec.Response.Status != 0 { // a sealed response has status 0
 			status = fmt.Sprintf(" %d", rec.Response.Status)
 		}
 		all = append(all, fmt.Sprintf("the answer%s: a retry runs the request AGAIN, under other derived keys (--lose-work)", status))

@@ -41,7 +41,7 @@ type Listing struct {
 	people bool
 }
 
-// Reasons lists all reasons. The reasons to wait for people come first. Tests compare the list with
+// Reasons has all reasons. The reasons to wait for people come first. Tests compare the list with
 // package internal/background/stream, the page, docs/operate/background.md and
 // docs/operate/runbook.md.
 var Reasons = []Listing{
@@ -68,9 +68,8 @@ func ReasonNames(people bool) (names []string) {
 	return names
 }
 
-// Word returns the state of a record at now in the words of the package's state diagram: held,
-// abandoned, released, stuck, kept, replayable. A missing record, an expired record and a freed
-// key are "free".
+// Word names the state of a record as the package's state diagram does: held, abandoned, released,
+// stuck, kept, replayable. A missing record, an expired record and a freed key are "free".
 func Word(r *store.Record, now time.Time) string {
 	switch {
 	case r == nil || r.State == store.None || Free(r, now):

@@ -9,7 +9,7 @@ import (
 
 // Release describes an attempt that ended without an answer to store.
 type Release struct {
-	Calls   []string          // calls that this attempt may have made and that no phase records
+	Calls   []string          // calls that this attempt may have made and that no phase has recorded
 	Sent    map[string]string // hashes of the data that Calls sent, if known
 	Refused bool              // the request need not be completed: the handler refused it with a 4xx, or failed too often
 	Answers bool              // the handler gave an answer that isn't stored; while the record is kept, the answer is withheld
@@ -90,7 +90,7 @@ func free(r *store.Record, refused bool) bool {
 // deleted the record earlier, a late copy would start the operation again.
 const freedFor = 15 * time.Minute
 
-// frees marks the key of r as freed.
+// frees makes r the record of a freed key.
 func frees(r *store.Record, now time.Time) {
 	r.Keep, r.Expires, r.Input, r.Mark, r.Blocked = store.KeepFreed, Seconds(now).Add(freedFor), nil, "", false
 }

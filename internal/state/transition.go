@@ -13,9 +13,8 @@ import (
 // Retained returns a program's retention rounded up to whole seconds, as items store it.
 func Retained(d time.Duration) time.Duration { return (d + time.Second - 1).Truncate(time.Second) }
 
-// Stamp sets Owner and Ver of next, the version that owner writes after prev. For a claim, prev is
-// nil. Every write checks these two fields. Besides Stamp, only a store's Take sets them, by an
-// expression.
+// Stamp sets Owner and Ver of next, which owner writes after prev. For a claim, prev is nil. Every
+// write checks these two fields. Besides Stamp, only a store's Take sets them, by an expression.
 func Stamp(next, prev *store.Record, owner string) {
 	next.Owner, next.Ver = owner, 1
 	if prev != nil {
@@ -149,8 +148,8 @@ func Buried(held *store.Record, now time.Time) *store.Record {
 	return &r
 }
 
-// StatusOnly removes everything but the status from the response of a finished record and marks the
-// body as not kept. Headers are removed too, because they may have made the record too large.
+// StatusOnly reduces the response of a finished record to the status, and marks the body as not
+// kept. Headers are removed too, because they may have made the record too large.
 func StatusOnly(r *store.Record) {
 	body := r.Response.Body
 	r.Overflow = &store.Overflow{Length: len(body), SHA256: sha256.Sum256(body)}
