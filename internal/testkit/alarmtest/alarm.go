@@ -26,8 +26,8 @@ type Alarm struct {
 	Comparison string
 	Missing    string // TreatMissingData: breaching, notBreaching, ignore or missing
 
-	// Actions counts the receivers that are told when the alarm fires, OKActions the receivers that
-	// are told when the alarm ends.
+	// Actions and OKActions are the numbers of receivers to tell when the alarm fires and when it
+	// ends.
 	Actions, OKActions int
 }
 

@@ -88,7 +88,7 @@ func number(s string) bool {
 	return s != "" && strings.Trim(s, "0123456789.") == ""
 }
 
-// strict decodes a node, and refuses fields that into doesn't have.
+// strict decodes a YAML node, and refuses unknown fields.
 func strict(node *yaml.Node, into any) error {
 	raw, err := yaml.Marshal(node)
 	if err != nil {

@@ -4,7 +4,7 @@ package checktest
 type Fault struct {
 	Name string // name of the fault, for [Wrong]
 	Does string
-	// Breaks lists the rules of the default contract that the fault breaks.
+	// Breaks names the rules of the default contract that the fault breaks.
 	Breaks []string
 }
 

@@ -268,8 +268,7 @@ func (m *Merchant) without(same string) string {
 	return strings.NewReplacer(`"absent":null,`, "", `,"samekey_check":null`, "").Replace(same)
 }
 
-// meaning returns a form of a body that is the same for any order of members and any
-// spelling of numbers.
+// meaning rewrites a body so that neither the order of members nor the spelling of numbers matters.
 func (m *Merchant) meaning(body []byte) string {
 	dec := json.NewDecoder(bytes.NewReader(body))
 	if m.wrong["numbers"] {

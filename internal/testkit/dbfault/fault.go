@@ -1,6 +1,6 @@
-// Package dbfault counts the requests of a DynamoDB client by operation, and injects faults that
-// no emulator produces: answers that are lost or torn after the write was applied, refused
-// connections, throttling, conflicts, delay.
+// Package dbfault counts the requests of a DynamoDB client by operation, and injects faults that no
+// emulator produces: refused connections, throttling, conflicts, delays, and answers that are lost
+// or torn after the write was applied.
 //
 //	tr := &dbfault.Transport{Fault: func(op string, n int) dbfault.Fault {
 //		if op == "PutItem" && n == 1 {

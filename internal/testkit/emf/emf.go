@@ -48,7 +48,7 @@ const (
 	past, future  = 14 * 24 * time.Hour, 2 * time.Hour
 )
 
-// units lists CloudWatch's units.
+// units has CloudWatch's units.
 var units = strings.Fields("Seconds Microseconds Milliseconds Bytes Kilobytes Megabytes Gigabytes Terabytes Bits Kilobits Megabits " +
 	"Gigabits Terabits Percent Count Bytes/Second Kilobytes/Second Megabytes/Second Gigabytes/Second Terabytes/Second Bits/Second " +
 	"Kilobits/Second Megabits/Second Gigabits/Second Terabits/Second Count/Second None")

@@ -145,7 +145,8 @@ func (p crashPath) send(t *testing.T, e *env, a *app, crash idemtest.Plan) (*ide
 	return process, calls
 }
 
-// survives checks the retries, at once and later, of a client whose first request got no answer.
+// survives makes the retries, at once and later, of a client whose first request got no answer, and
+// checks the outcomes.
 func survives(t *testing.T, e *env, a *app, p crashPoint) {
 	t.Helper()
 	last := do(t, e.engine(), order("k", "1"), a.run).cameTo(t, "a retry at once", p.retry)

@@ -32,7 +32,7 @@ func NewGate(t *testing.T) *Gate {
 		}
 		select {
 		case <-opened:
-		case <-r.Context().Done(): // killed
+		case <-r.Context().Done(): // the process was killed
 		}
 	}))
 	g.URL = srv.URL

@@ -12,9 +12,9 @@ import (
 
 // States is a set of state machines, safe for concurrent use.
 type States struct {
-	// Types maps the ARN of a state machine to its type, STANDARD or EXPRESS.
+	// Types has the type of each state machine, STANDARD or EXPRESS, by ARN.
 	Types map[string]string
-	// Denied lists the actions to refuse, such as DescribeExecution.
+	// Denied names the actions to refuse, such as DescribeExecution.
 	Denied []string
 
 	mu         sync.Mutex

@@ -258,7 +258,7 @@ func On(op string, n int, fault dbfault.Fault) func(string, int) dbfault.Fault {
 	}
 }
 
-// Ambiguous lists the faults that leave open whether a write was applied.
+// Ambiguous has the faults that leave open whether a write was applied.
 var Ambiguous = map[string]dbfault.Fault{
 	"the request is lost":              dbfault.LoseRequest,
 	"the answer is lost":               dbfault.LoseAnswer,
@@ -270,7 +270,7 @@ var Ambiguous = map[string]dbfault.Fault{
 	"a transaction is still in flight": dbfault.AnswerError(http.StatusBadRequest, "TransactionInProgressException", "injected"),
 }
 
-// Replays checks that req is answered with body, as a replay.
+// Replays requires that req is answered with body, as a replay.
 func Replays(t *testing.T, engine *idem.Engine, req idem.Request, body string) {
 	t.Helper()
 	res, err := engine.Do(t.Context(), req, NeverRuns(t))

@@ -17,8 +17,7 @@ import (
 	"github.com/google/licensecheck"
 )
 
-// allowed lists the licences whose only condition is that their text accompanies a
-// binary.
+// allowed has the licences whose only condition is that the licence text accompanies a binary.
 var allowed = []string{"Apache-2.0", "MIT", "MIT-0", "BSD-2-Clause", "BSD-3-Clause", "ISC"}
 
 // module is a module that one of the repository's programs or packages links.
@@ -30,7 +29,7 @@ type module struct {
 // ours is the prefix of the repository's module paths.
 const ours = "github.com/samekey/samekey"
 
-// imported lists the folders of the modules that users import or run.
+// imported has the folders of the modules that users import or run.
 var imported = []string{".", "cmd/samekey", "kms", "otel"}
 
 // linked returns the modules that the imported modules link outside of tests. root is the
