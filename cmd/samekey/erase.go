@@ -29,7 +29,7 @@ type eraser struct {
 // erased is the report of erase.
 type erased struct {
 	Erased int `json:"erased"`
-	// Left maps each unerased record of the caller to the reason.
+	// Left has the reason for each unerased record of the caller.
 	Left map[string]string `json:"left"`
 	// Sealed is the number of records whose caller can't be read without the data keys.
 	// Unreadable is the number of records that this version can't read.

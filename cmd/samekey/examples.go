@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// examples maps a command's path to the command lines in its help.
+// examples has the command lines in a command's help, by the command's path.
 var examples = map[string][]string{
 	"samekey": {
 		"samekey init                                   # create an application in this folder",

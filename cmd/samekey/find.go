@@ -55,7 +55,7 @@ func newFinder(op *operator, fs *pflag.FlagSet) *finder {
 	return f
 }
 
-// check finds usage errors before any request is sent.
+// check returns usage errors before any request is sent.
 func (f *finder) check(args []string) error {
 	switch {
 	case f.key == "" && f.scope != "":

@@ -22,9 +22,9 @@ func withParent(ctx context.Context) (context.Context, context.CancelFunc) {
 	return ctx, cancel
 }
 
-// followParent returns when ctx ends, or when the parent has ended or is
-// about to end. A fork also blocks the parent's signals for a moment, so
-// followParent waits until they have been blocked for half a second.
+// followParent returns when ctx ends, or when the parent has ended or is about to end. A fork also
+// blocks the parent's signals for a moment, so followParent waits until the signals have been
+// blocked for half a second.
 func followParent(ctx context.Context, lives, dying func() bool) {
 	ticker := time.NewTicker(parentPoll)
 	defer ticker.Stop()

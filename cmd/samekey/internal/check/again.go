@@ -51,7 +51,7 @@ func (e *examination) replay(ctx context.Context) (err error) {
 	return nil
 }
 
-// marked checks that only the second answer is marked as a replay.
+// marked requires that only the second answer is marked as a replay.
 func (e *examination) marked(rule string, first, again *answer) {
 	marks := [2]string{first.header.Get(replayedHeader), again.header.Get(replayedHeader)}
 	if marks != [2]string{"", "true"} {
@@ -59,7 +59,7 @@ func (e *examination) marked(rule string, first, again *answer) {
 	}
 }
 
-// lifetime checks the expiry dates in both answers.
+// lifetime examines the expiry dates in both answers.
 func (e *examination) lifetime(context.Context) error {
 	told := e.first.header.Get(expiresHeader)
 	if told == "" {

@@ -41,7 +41,7 @@ type Rule struct {
 	Name  string
 	Check string // the check that examines the rule
 	Says  string // the demand
-	// Sections maps a contract to the section that contains the rule. For Default the
+	// Sections names, for each contract, the section that contains the rule. For Default the
 	// section is the anchor of a heading in docs/use/http.md.
 	Sections map[string]string
 }
