@@ -43,7 +43,6 @@ func ParseTicket(payload []byte) (t jobs.Ticket, ok bool, err error) {
 	return t, err == nil, err
 }
 
-// ticket reads the content of an envelope.
 func ticket(content json.RawMessage) (jobs.Ticket, error) {
 	resume, err := members(content, "resume")
 	if err != nil {

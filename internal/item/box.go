@@ -55,8 +55,8 @@ const (
 	kindBody    = "body"
 )
 
-// Box seals and opens the parts of a record. It uses the fields that the record had at
-// NewBox. A nil Box leaves the parts plain.
+// Box seals and opens the parts of a record. It uses the fields that the record had when NewBox was
+// called. A nil Box leaves the parts plain.
 type Box struct {
 	key    *seal.Key
 	pk, id string

@@ -300,7 +300,7 @@ func (d *Decoder) settled() []store.Decision {
 	return decisions
 }
 
-// times sets the times of the phases' commits.
+// times reads the commit time of each phase.
 func (d *Decoder) times(phases []store.Phase) {
 	list := as[*types.AttributeValueMemberL](d, d.It, AttrTimes, false)
 	if list == nil {
@@ -525,7 +525,7 @@ func Chunk(companion Map) ([]byte, bool) {
 	return b.Value, true
 }
 
-// Maps calls fn for each map of a list. It makes no call if there is no such list.
+// Maps applies fn to each map of a list. If there is no such list, Maps does nothing.
 func (d *Decoder) Maps(name string, fn func(*Decoder)) {
 	list := as[*types.AttributeValueMemberL](d, d.It, name, false)
 	if list == nil {

@@ -31,7 +31,7 @@ type deflater struct {
 	w *flate.Writer
 }
 
-// Deflate returns body compressed (RFC 1951), without the 18 bytes of gzip around it.
+// Deflate compresses body (RFC 1951), without the 18 bytes of gzip around it.
 func Deflate(body []byte) []byte {
 	const stored = 64                                                       // overhead of a body that can't be compressed, besides 5 bytes for each block of 64 KB
 	buf := bytes.NewBuffer(make([]byte, 0, len(body)+len(body)>>12+stored)) // large enough, since growing would need twice the memory

@@ -36,7 +36,7 @@ func outcomes(code string) (_ outcome, known bool) {
 		return outcome{store.Throttled, store.ErrUnknown}, true
 	case "DuplicateItem", "ReplicatedWriteConflictException", "TransactionConflict", "TransactionConflictException":
 		return outcome{store.Conflict, store.ErrConflict}, true
-	case "TransactionInProgressException": // the first copy of the request may be applied
+	case "TransactionInProgressException": // the first copy of the request may still be applied
 		return outcome{store.Conflict, store.ErrUnknown}, true
 	case "ConditionalCheckFailed", "ConditionalCheckFailedException":
 		return outcome{}, true

@@ -14,8 +14,8 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// WaitIndex is the index of operations and findings that wait for people. The attributes waits and
-// wait_ms are its keys. An item without these attributes is not in the index.
+// WaitIndex is the index of operations and findings that wait for people. Its keys are the
+// attributes "waits" and "wait_ms". An item without these attributes is not in the index.
 const WaitIndex = "waiting"
 
 // SetSince is a part of an update. It sets the start of a wait to :since, unless the attribute is

@@ -116,7 +116,7 @@ func further(a, b place) place {
 	return b
 }
 
-// overdue reports whether the time since the last complete pass exceeds within.
+// overdue reports whether the time since the last complete pass exceeds the limit within.
 func (c *cursor) overdue(now time.Time, within time.Duration) bool {
 	since := c.passed
 	if since.IsZero() {
@@ -155,7 +155,7 @@ func (p *pass) place(segment int) place {
 	return p.at[segment]
 }
 
-// moved records the progress of a segment. It returns false if another sweep has ended the pass.
+// moved updates the place in a segment. It returns false if another sweep has ended the pass.
 func (p *pass) moved(ctx context.Context, segment int, to place) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

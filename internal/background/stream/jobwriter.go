@@ -87,7 +87,7 @@ func (w jobWriter) eachJob(ctx context.Context, op string, image *store.Record, 
 	return nil, fmt.Errorf("dynamo: %s: %w: other writes come in between", op, store.ErrConflict)
 }
 
-// each repeats part for each path, with the path in place of %s.
+// each repeats the text part for each path, with the path in place of %s.
 func each(paths []string, part string) string {
 	var b strings.Builder
 	for _, path := range paths {
@@ -108,7 +108,7 @@ func jobPaths(names []string) (paths []string, placeholders map[string]string) {
 
 // The conditions of writes about jobs.
 const (
-	// ackCondition is in the condition of every write about an operation's jobs:
+	// ackCondition is part of the condition of every write about an operation's jobs:
 	//   - id = :id: a new operation may have used the key since the image was made, and the new
 	//     operation's jobs have the same names;
 	//   - attribute_exists(jobs): if the map is missing, the update's path is invalid.
@@ -130,7 +130,7 @@ const (
 	lastCondition = ackCondition + " AND st = :done AND attribute_exists(until_s) AND size(jobs) = :n"
 
 	// letGoCondition is for a record whose jobs were all delivered before its finish. Since no
-	// acknowledgement follows, a write of its own lets the record go:
+	// acknowledgement follows, a separate write lets the record go:
 	//   - st, size: as in lastCondition;
 	//   - keep = :jobs: the record is kept for jobs, so that a second write changes nothing.
 	letGoCondition = "id = :id AND st = :done AND keep = :jobs AND attribute_exists(until_s) AND size(jobs) = :zero"

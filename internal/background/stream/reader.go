@@ -15,7 +15,6 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// reader reads stream records, and reports skipped records.
 type reader struct {
 	log   *slog.Logger
 	hooks *Hooks

@@ -20,8 +20,8 @@ import (
 
 // Redrive delivers parked jobs of the operation id again: all of them, or the named jobs. First
 // remove the cause of the failures. Redrive returns how many jobs this call itself has unparked. A
-// drain finds the jobs in the stream, as if they had just been staged. The record stores who
-// decided (by, at most 256 bytes) and when.
+// drain finds the jobs in the stream, as if they had just been staged. The record stores the time
+// and by, the operator's name (at most 256 bytes).
 //
 // If the record belongs to another operation by now, the error matches [jobs.ErrMoved]: that
 // operation's jobs have the same names, but nobody has checked why they failed.

@@ -94,8 +94,8 @@ func (p *pass) joinAgain(theirs []failure) []failure {
 	return list
 }
 
-// again calls see for the records that failed in earlier runs. It stops at end, to leave time for
-// the pass.
+// again passes the records that failed in earlier runs to the function see. It stops at end, to
+// leave time for the pass.
 func (s *Sweep) again(ctx context.Context, end time.Time, p *pass, see func([]item.Map) []string) error {
 	var errs []error
 	for todo := len(p.again); todo > 0 && !out(ctx, end); {

@@ -51,7 +51,7 @@ type Report struct {
 	YoungUntil time.Time `json:"young_until,omitzero"`
 }
 
-// leaves counts the jobs and operations of a page that are left to the stream's readers.
+// leaves adds up the jobs and operations that are left to the stream's readers.
 func (r *Report) leaves(f *tasks) {
 	r.Young += f.young
 	if f.youngUntil.After(r.YoungUntil) {

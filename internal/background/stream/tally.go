@@ -11,8 +11,8 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// tally counts what a pass has found. Each segment has a tally, stored with the segment's place. So
-// a pass of many runs counts each record once, even if two runs see the record.
+// tally holds the counts of what a pass has found. Each segment has a tally, stored with the
+// segment's place. So a pass of many runs counts each record once, even if two runs see the record.
 type tally struct {
 	by   map[state.Reason]found
 	open time.Time // when the oldest open operation was claimed; zero for none

@@ -31,8 +31,8 @@ var _ QueryAPI = (*dynamodb.Client)(nil)
 // for people, or if the index is still being built. [Sweep.List] needs no index.
 var ErrNoIndex = errors.New("the table has no index of what waits for people")
 
-// Waiting lists and counts what waits for people. It reads an index that holds nothing else, so the
-// time doesn't depend on the table's size. A Waiting is safe for concurrent use.
+// A Waiting lists and counts what waits for people. It reads an index that holds nothing else, so
+// the time doesn't depend on the table's size. It is safe for concurrent use.
 //
 // DynamoDB updates the index after the table, usually within a second. So an entry may be out of
 // date, and a new entry may be missing. Read the record before you act on its entry, as the
@@ -50,7 +50,7 @@ type Waiting struct {
 
 // WaitingOptions are the settings of a [Waiting]; the zero value is the default.
 type WaitingOptions struct {
-	// Only limits the list to these reasons. Default: [WaitingReasons].
+	// Only has the reasons to which the list is limited. Default: [WaitingReasons].
 	Only []state.Reason
 	// After is the entry after which [Waiting.All] begins. Only its fields Since and PK are used.
 	// Default: All begins with the oldest entry.
@@ -92,7 +92,7 @@ type Counted struct {
 	Count int `json:"count"`
 	// Oldest is how long the oldest entry has waited, in whole seconds; 0 if nothing waits.
 	Oldest int64 `json:"oldest_s"`
-	// ByReason has an entry for each reason, even if nothing waits for it.
+	// ByReason has an entry for each reason, even if the count is 0.
 	ByReason map[state.Reason]Tally `json:"by_reason"`
 }
 
@@ -116,8 +116,8 @@ func (w *Waiting) Count(ctx context.Context) (*Counted, error) {
 	return all, nil
 }
 
-// All lists what waits, the oldest first. It reads some entries of each partition ahead,
-// and stops with the first error.
+// All returns what waits, the oldest first. It reads some entries of each partition ahead, and
+// stops with the first error.
 func (w *Waiting) All(ctx context.Context) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		parts := w.parts(w.opt.After.Since)

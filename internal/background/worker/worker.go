@@ -187,8 +187,7 @@ func (w *Worker) runSweep(ctx context.Context) ([]byte, error) {
 	return json.Marshal(report)
 }
 
-// count counts what waits for people. A missing index is an error: an unknown count must not look
-// like the count 0.
+// If the index is missing, count fails: an unknown count must not look like the count 0.
 func (w *Worker) count(ctx context.Context) ([]byte, error) {
 	counted, err := w.waiting.Count(ctx)
 	if err != nil {

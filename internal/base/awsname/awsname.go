@@ -10,7 +10,8 @@ import (
 
 // Of returns a name that every service accepts, of at most limit characters. The name is id with _
 // for each dot, since the name of a durable execution can't have dots. If id is too long or
-// contains other characters, the name is a hash of id and owner, 32 characters long.
+// contains characters that some service refuses, the name is a hash of id and owner, 32 characters
+// long.
 func Of(id, owner string, limit int) string {
 	odd := func(c rune) bool {
 		return (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && c != '.' && c != '-'

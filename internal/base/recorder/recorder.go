@@ -16,7 +16,7 @@ type Recorder struct {
 	body   bytes.Buffer
 }
 
-// New returns a Recorder whose answer begins with header.
+// New returns a Recorder. header holds the answer's first headers.
 func New(header http.Header) *Recorder { return &Recorder{header: header} }
 
 // Header implements [http.ResponseWriter].

@@ -23,7 +23,7 @@ type QueueAPI interface {
 var _ QueueAPI = (*sqs.Client)(nil)
 
 const (
-	receiveLimit   = 10 // the most messages of ReceiveMessage and of a batch call
+	receiveLimit   = 10 // the most messages that ReceiveMessage returns or a batch call accepts
 	maxConcurrency = 1000
 )
 
@@ -40,10 +40,8 @@ type Queue struct {
 	// Dropped gets the body of a message that is a loop, before the message is deleted.
 	// It may send the body to the dead-letter queue. Dropped may be nil.
 	Dropped func(ctx context.Context, body string) error
-	// API reads the queue.
-	API QueueAPI
-	// URL is the queue's URL.
-	URL string
+	API     QueueAPI
+	URL     string
 	// ARN is passed to the function. A queue whose ARN ends in ".fifo" is a FIFO queue.
 	ARN string
 
@@ -66,10 +64,8 @@ type Queue struct {
 	// read without messages is itself a long poll of a second. After failed reads the
 	// pause grows to at most fifty times PollEvery. Default 100 ms.
 	PollEvery time.Duration
-	// Hooks are called as the source works.
-	Hooks Hooks
-	// Logger gets a line for each failed invocation and error; nil discards
-	// them.
+	Hooks     Hooks
+	// Logger gets a line for each failed invocation and each error; nil discards them.
 	Logger *slog.Logger
 }
 

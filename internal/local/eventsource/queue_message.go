@@ -8,7 +8,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-// message is a queue's message in a batch.
 type message struct {
 	id, handle string
 	body       string

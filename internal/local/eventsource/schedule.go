@@ -36,7 +36,6 @@ type Schedule struct {
 	// Disabled turns scheduled runs off. Tick still works.
 	Disabled bool
 
-	// Hooks are called as the source works.
 	Hooks Hooks
 	// Logger gets a line for each failed run; nil discards them.
 	Logger *slog.Logger
@@ -97,7 +96,7 @@ func (t *Timer) watch(ctx context.Context, next func(time.Time) (time.Time, bool
 		if !more || !sleep(ctx, time.Until(due)) {
 			return
 		}
-		// Of the runs that were missed while the machine slept, only one is made.
+		// If the machine slept through several runs, only one is made.
 		if after = due; time.Now().After(due) {
 			after = time.Now()
 		}

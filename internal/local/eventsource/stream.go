@@ -44,13 +44,12 @@ type Stream struct {
 	Function lambdarun.Invoker
 	// FunctionARN is passed to the destination; it may be empty.
 	FunctionARN string
-	// API reads the stream.
-	API StreamAPI
+	API         StreamAPI
 	// ARN is the ARN of the stream, which ends with the stream's label.
 	ARN string
 
-	// StartingPosition is TrimHorizon, the default, or Latest: only records written
-	// after Start returned.
+	// StartingPosition is TrimHorizon (the default), or Latest for only the records written after
+	// Start returned.
 	StartingPosition string
 	// BatchSize is the largest number of records of an invocation, 1 to 10000.
 	// Default 100.
@@ -82,8 +81,7 @@ type Stream struct {
 	// PollEvery is the pause after a read without records, and after a failed read. After
 	// failed reads the pause grows to at most fifty times PollEvery. Default 100 ms.
 	PollEvery time.Duration
-	// Hooks are called as the source works.
-	Hooks Hooks
+	Hooks     Hooks
 	// Logger gets a line for each failed invocation, each batch given up and each error; nil
 	// discards them.
 	Logger *slog.Logger
