@@ -26,8 +26,7 @@ const (
 // path call Judge. The parameter same tells whether this request claimed the record. The order
 // matters:
 //
-//   - Own comes first: otherwise a claim whose acknowledgement was lost would lock out its own
-//     caller;
+//   - Own comes first: a claim whose acknowledgement was lost must not lock out the caller;
 //   - Mismatch comes before InFlight and TakeOver: another request under the key is reported at
 //     once, and never takes the record over;
 //   - TooSoon comes after InFlight: while an attempt holds the record, only the lease counts;

@@ -20,7 +20,7 @@ const (
 	ReasonParked     Reason = "parked"     // a job that can't be delivered: people redrive it
 	ReasonUnreadable Reason = "unreadable" // this program can't understand the record
 
-	ReasonOpen        Reason = "open"        // abandoned, with its request: the completer ends it
+	ReasonOpen        Reason = "open"        // abandoned, with a stored request: the completer ends it
 	ReasonNoRequest   Reason = "no_request"  // abandoned, without a stored request: only the client can end it
 	ReasonExpiring    Reason = "expiring"    // abandoned with nothing committed: the record will expire
 	ReasonUndelivered Reason = "undelivered" // a job has waited for too long

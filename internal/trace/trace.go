@@ -57,8 +57,8 @@ type Step struct {
 	// span. Process and Deliver steps always continue From, since ctx may have the span of a whole
 	// batch.
 	From Context
-	// Origin is the trace context of the operation's first attempt, for a link from a
-	// Resume step to that attempt; zero if the record has none.
+	// Origin is the trace context of the operation's first attempt, for a link from a Resume step
+	// to that attempt; zero if unknown.
 	Origin Context
 	// Began is the start of the step; zero means now.
 	Began time.Time

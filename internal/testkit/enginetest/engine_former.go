@@ -201,7 +201,7 @@ func oneOperation(t *testing.T, e *env, c rescoped) {
 	do(t, second, c.request("open in the second", "1", false), a.run).replays(t, of)
 	a.ran(t, 5)
 
-	// Without the two releases, the retry is a new operation.
+	// If the two releases are skipped, the retry is a new operation.
 	do(t, e.engine(c.new), c.request("done", "1", false), a.run).first(t)
 	a.ran(t, 6)
 }

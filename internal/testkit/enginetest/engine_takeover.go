@@ -183,7 +183,7 @@ func engineTakeOver(s suite) {
 		a.ran(t, 1)
 	})
 
-	// Another attempt takes over between this attempt's refused claim and its take-over.
+	// Another attempt takes over between this attempt's refused claim and take-over.
 	s.run("who comes second to a take-over gets what the first has stored", func(t *testing.T, e *env) {
 		var a, other app
 		var theirs result
@@ -279,8 +279,8 @@ func (e *env) abandon(t testing.TB, r idem.Request, optFns ...func(*idem.Options
 
 func callsOut(o *idem.Options) { o.CallsOut = true }
 
-// beatenBy leaves an abandoned request whose lease is over. Before e.store carries out its first
-// commit, beatenBy calls first with the engine of another process.
+// beatenBy leaves an abandoned request whose lease is over. Before the first commit in e.store,
+// beatenBy calls first with the engine of another process.
 func (e *env) beatenBy(t testing.TB, first func(others *idem.Engine)) (others *idem.Engine) {
 	t.Helper()
 	e.abandon(t, order("k", "1"))

@@ -11,8 +11,8 @@ import (
 // shorter contents occur in many texts by chance.
 const shortest = 16
 
-// Contents looks for many contents at once, such as all bodies of a test run. The zero
-// value looks for none.
+// Contents looks for many contents at once, such as all bodies of a test run. The zero Contents is
+// empty.
 type Contents struct {
 	needles map[[shortest]byte][]content
 	Count   int
