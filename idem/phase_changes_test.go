@@ -163,7 +163,7 @@ func changesOfPhases() []changeOfPhases {
 			"a call's service is renamed", rides20,
 			[]part{writes("ride"), pays("charge", with(charge20, func(p *payment) { p.service = "pay" })), theEnd},
 			nil, unsafe, goesOn,
-			"the renamed call gets another key. Let the operations under way end first (`samekey list --scan`). If an attempt recorded the call's failure, the engine detects the change, but only after the second call", goesOn,
+			"the call gets another key under the new name. Let the operations under way end first (`samekey list --scan`). If an attempt recorded the call's failure, the engine detects the change, but only after the second call", goesOn,
 		},
 		{"a call gets a step", rides20, []part{writes("ride"), pays("charge", with(charge20, func(p *payment) { p.step = "charge" })), theEnd}, nil, unsafe, goesOn, "as for a renamed service", goesOn},
 		{"a call's step is renamed", loop(1), []part{writes("ride"), pays("leg/0", payment{"leg0", "5", "payments", "first"}), theEnd}, nil, unsafe, goesOn, "as for a renamed service", goesOn},
@@ -173,7 +173,7 @@ func changesOfPhases() []changeOfPhases {
 			"a phase's result has another type", rides20,
 			[]part{{name: "ride", result: struct{ Name string }{"x"}}, pays("charge", charge20), theEnd},
 			nil, isRefused, isRefused,
-			"`ErrResult` if the new type has no place for a stored value. A new field is zero", goesOn,
+			"`ErrResult` if the new type has no field for a stored value. A new field is zero", goesOn,
 		},
 		{"a phase's result has more fields", rides20, []part{{name: "ride", result: struct {
 			ID, More string

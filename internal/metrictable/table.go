@@ -68,7 +68,7 @@ var table = []Metric{
 	{"PhaseDuration", millis, OfRequest, adds, "the time from the start of a phase to its commit", Alarm{}},
 	{"JobsStaged", count, OfRequest, adds, "jobs that phases staged", Alarm{}},
 
-	{"StoreCalls", count, OfStore, adds, "DynamoDB calls; the average over requests is the number of calls for one request", Alarm{}},
+	{"StoreCalls", count, OfStore, adds, "DynamoDB calls; each request adds one value, the number of its calls", Alarm{}},
 	{"StoreRetries", count, OfStore, adds, "calls that the AWS client sent again", Alarm{}},
 	{"ReadUnits", count, OfStore, adds, "read units, with dynamo.Options.Units", Alarm{}},
 	{"WriteUnits", count, OfStore, adds, "write units, with dynamo.Options.Units", Alarm{}},
@@ -80,12 +80,12 @@ var table = []Metric{
 
 	{"Delivered", count, OfStream, adds, "a job was delivered", Alarm{}},
 	{"DeliveryFailed", count, OfStream, adds, "a delivery failed, and may be tried again", Alarm{"DeliveryFailed", "Sum > 0 in 3 of 48 periods of 5m, silence notBreaching"}},
-	{"Delayed", count, OfStream, adds, "jobs of an operation could not be delivered, and are tried again", Alarm{}},
+	{"Delayed", count, OfStream, adds, "jobs of an operation could not be delivered, and will be tried again", Alarm{}},
 	{"Parked", count, OfStream, adds, "a job was given up, and waits for people", Alarm{}},
 	{"Queued", count, OfStream, adds, "an operation's ticket was sent to the completer", Alarm{}},
 	{"CompleterTries", count, OfStream, adds, "a completer tried to finish an abandoned operation", Alarm{}},
 	{"NotMine", count, OfStream, adds, "no handler was found for an abandoned operation", Alarm{"NotMine", "Sum > 0 in 1 of 2 periods of 1h, silence notBreaching"}},
-	{"ExpiredOpen", count, OfStream, adds, "an unfinished operation or an undelivered job lost its record", Alarm{"ExpiredOpen", forADay}},
+	{"ExpiredOpen", count, OfStream, adds, "the record of an unfinished operation, of a parked job or of a later job is gone", Alarm{"ExpiredOpen", forADay}},
 	{"Unreadable", count, OfStream, adds, "an item of the table, or of its stream, is not understood", Alarm{}},
 
 	{"Abandoned", count, OfSweep, states, "operations that were not ended in time", Alarm{"Abandoned", whileFound}},
