@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// cors sends the preflight of a browser, and checks whether a page could read the
+// cors sends a browser's preflight request, and checks whether a page could read the
 // answers so far.
 func (e *examination) cors(ctx context.Context) error {
 	a, err := e.preflight(ctx)
@@ -33,7 +33,7 @@ func (e *examination) cors(ctx context.Context) error {
 		exposed := a.header.Get("Access-Control-Expose-Headers")
 		for _, name := range []string{replayedHeader, expiresHeader, "Retry-After"} {
 			if a.header.Get(name) != "" && !listed(exposed, name) {
-				e.breaks("cors-unexposed", fmt.Sprintf("an answer %d has %s, but exposes %q", a.status, name, exposed))
+				e.breaks("cors-unexposed", fmt.Sprintf("an answer %d has %s but doesn't expose it: Access-Control-Expose-Headers is %q", a.status, name, exposed))
 			}
 		}
 	}

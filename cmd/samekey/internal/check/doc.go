@@ -4,5 +4,5 @@
 // which rules of three contracts the API breaks: this toolkit's default, Stripe's,
 // and the IETF draft's.
 //
-// A report never contains the sent headers, a body or the query of the URL.
+// A report never contains bodies, the headers that were sent, or the URL's query.
 package check

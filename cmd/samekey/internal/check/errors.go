@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// blame adds an answer that refuses a key. code is the code that the commerce contracts
-// demand for the refusal.
+// blame keeps a, which refuses a key, for the errors check. code is the error code that the
+// commerce contracts demand.
 func (e *examination) blame(a *answer, code string) {
 	a.code = code
 	e.blamed = append(e.blamed, a)
 }
 
-// errors judges the form of the refusals that were seen.
+// The errors check judges the form of the refusals that blame has kept.
 func (e *examination) errors(context.Context) error {
 	if len(e.blamed) == 0 && !e.busy {
 		return unseen("the API sent no error about a key")

@@ -15,8 +15,8 @@ import (
 
 var errSlow = errors.New("the API is too slow")
 
-// explain returns the reason why there is no answer. It omits the URL, because the query
-// may be secret.
+// explain returns the reason why there is no answer. The reason omits the URL, because the
+// query may be secret.
 func (e *examination) explain(ctx context.Context, err error) error {
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err
@@ -55,8 +55,8 @@ func (e *examination) explain(ctx context.Context, err error) error {
 	return fmt.Errorf("no HTTP answer from %s: %s", host, e.shown(err.Error()))
 }
 
-// unusable returns the reason why an examination can't begin with this answer to the
-// template's request; nil if it can.
+// unusable returns the reason why this answer to the template's request prevents an
+// examination; nil if it doesn't.
 func (e *examination) unusable(a *answer) error {
 	mediaType, _, _ := strings.Cut(a.header.Get("Content-Type"), ";")
 	switch {

@@ -8,7 +8,6 @@ import (
 	"strings"
 )
 
-// missing sends the request without a key.
 func (e *examination) missing(ctx context.Context) error { return e.keyless(ctx, call{}) }
 
 // keyless sends c without a key.

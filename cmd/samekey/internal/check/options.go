@@ -19,12 +19,12 @@ const (
 	DefaultMaxBody  = 4 << 20
 )
 
-// Options limit an examination. The zero value has the defaults.
+// Options limit an examination.
 type Options struct {
 	Contract string        // the contract whose broken rules [Report.Faults] counts; "" is Default
 	Prefix   string        // prefix of all keys; "" is DefaultPrefix
 	Name     string        // name of the run, which follows the prefix in all keys; "" is random
-	Racers   int           // requests at the same time; 0 is DefaultRacers
+	Racers   int           // number of simultaneous requests; 0 is DefaultRacers
 	Timeout  time.Duration // time limit of a request; 0 is DefaultTimeout
 	Total    time.Duration // time limit of the examination; 0 is DefaultTotal
 	Requests int           // maximum number of requests; 0 is DefaultRequests
@@ -45,8 +45,8 @@ func (o Options) prepared() (Options, error) {
 	setDefault(&o.Name, strings.ToLower(rand.Text()[:8]))
 	if o.Transport == nil {
 		t := http.DefaultTransport.(*http.Transport).Clone()
-		// If a reused connection breaks, net/http itself repeats a request with a key. An
-		// examination must count all requests.
+		// An examination must count all requests, but if a reused connection breaks,
+		// net/http repeats a request that has a key.
 		t.DisableKeepAlives, t.DisableCompression = true, true
 		o.Transport = t
 	}

@@ -93,8 +93,8 @@ func (e *examination) caller(ctx context.Context) error {
 	return nil
 }
 
-// refusal sends a request that is refused for its input, and then the corrected request
-// with the same key.
+// refusal sends a request whose body is refused, and then the corrected request with the
+// same key.
 func (e *examination) refusal(ctx context.Context) error {
 	c := e.keyed(e.key("refusal"))
 	c.body = e.template.RefusedBody
@@ -116,8 +116,8 @@ func (e *examination) refusal(ctx context.Context) error {
 	return err
 }
 
-// freed returns the contracts in which an answer with this status leaves the key free.
-// Stripe's documentation names invalid parameters, rate limits and conflicts.
+// freed returns the contracts under which an answer with this status frees the key.
+// Stripe's documentation says that invalid parameters, rate limits and conflicts free it.
 func freed(status int) (contracts []string) {
 	switch status {
 	case 400, 401, 406, 407, 409, 415, 421, 426, 429:

@@ -5,14 +5,13 @@ import (
 	"net/url"
 )
 
-// Plan is a planned examination.
+// Plan describes an examination before it runs.
 type Plan struct {
 	URL    string // without its query
 	Method string
 	Keys   string // prefix of all keys
-	// Requests is the maximum number of requests. Effects is the number that an API
-	// carries out if it keeps the default contract. Most is the number that a faulty API
-	// may carry out.
+	// Requests is the maximum number of requests. An API that keeps the default contract
+	// carries out Effects of them, a faulty API at most Most.
 	Requests, Effects, Most int
 
 	template Template
@@ -44,8 +43,8 @@ func Checks(contract string) (all []Check) {
 	return all
 }
 
-// Make returns the plan for a template. It sends nothing. An error says what is wrong
-// with the template or the options.
+// Make returns the plan for a template. It sends nothing. An error means that the template
+// or the options are invalid.
 func Make(t Template, optFns ...func(*Options)) (*Plan, error) {
 	var opt Options
 	for _, fn := range optFns {

@@ -7,7 +7,7 @@ const (
 	OK       = "ok"
 	Fault    = "fault"
 	NoRule   = "no rule"  // the contract demands nothing here
-	NotKnown = "not seen" // the check was not made, or showed nothing
+	NotKnown = "not seen" // the check was not made, or proved nothing
 )
 
 // Report is the result of an examination. samekey check --json prints it as JSON.
@@ -17,11 +17,11 @@ type Report struct {
 	Keys     string `json:"keys"`     // prefix of the keys
 	Contract string `json:"contract"` // the contract whose broken rules Faults counts
 	Requests int    `json:"requests"` // number of requests sent
-	// Trouble is the reason why the examination ended early; "" if it didn't.
+	// Trouble is the reason why the examination ended early; "" if it is complete.
 	Trouble string    `json:"trouble,omitempty"`
 	Checks  []Outcome `json:"checks"`
 	Notes   []string  `json:"notes,omitempty"`
-	Faults  int       `json:"faults"` // rules of Contract that are broken
+	Faults  int       `json:"faults"` // number of Contract's rules that are broken
 }
 
 // Outcome is the result of one check.

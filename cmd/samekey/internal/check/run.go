@@ -33,16 +33,15 @@ type examination struct {
 
 	mu      sync.Mutex
 	found   []Finding // findings of all checks
-	blamed  []*answer // refusals about keys, by the API
-	answers []*answer // answers that a page would read, for CORS
+	blamed  []*answer // answers that refused a key
+	answers []*answer // answers that a browser's page would read, for the cors check
 	busy    bool      // a 409, 429 or 503 was judged
 	notes   []string
 }
 
-// Run examines an API by the plan. The report is never nil if the plan is valid. An
-// error is the reason why nothing could be examined; the report then still counts the
-// requests that were sent. When ctx ends, the examination ends, and the report has
-// the results so far.
+// Run examines an API by the plan. The report is never nil if the plan is valid. If nothing
+// could be examined, the error is the reason, and the report counts the requests that were
+// sent. When ctx ends, the examination ends, and the report has the results so far.
 func (p *Plan) Run(ctx context.Context) (*Report, error) {
 	e := p.examination()
 	ctx, cancel := context.WithTimeoutCause(ctx, p.opt.Total, errTotal)
@@ -74,7 +73,6 @@ func (p *Plan) Run(ctx context.Context) (*Report, error) {
 	return r, err
 }
 
-// examination returns an examination that has not begun.
 func (p *Plan) examination() *examination {
 	return &examination{
 		template: p.template, url: p.url, opt: p.opt, secrets: p.template.secrets(p.url), steady: make(map[string]bool),
@@ -85,7 +83,7 @@ func (p *Plan) examination() *examination {
 	}
 }
 
-// unseen is the error of a check that ran and showed nothing. Its text is the reason.
+// unseen is the reason why a check that ran proved nothing.
 type unseen string
 
 func (u unseen) Error() string { return string(u) }
@@ -97,8 +95,8 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// begin sends the template's request for the first time. If a bare key is refused,
-// it tries the quoted form.
+// begin sends the template's request for the first time. If the API refuses the key without
+// quotes, begin tries it with quotes.
 func (e *examination) begin(ctx context.Context) (err error) {
 	if e.first, err = e.send(ctx, e.keyed(e.key("first"))); err != nil {
 		return err
@@ -118,9 +116,9 @@ func (e *examination) begin(ctx context.Context) (err error) {
 	return e.unusable(e.first)
 }
 
-// breaks notes that the API breaks a rule of contracts. If contracts is empty, the rule
-// is broken under all contracts that have it. If a rule is broken several times, the
-// first time is reported.
+// breaks adds a finding: the API breaks rule under these contracts, or, if contracts is
+// empty, under all contracts that have the rule. The finding's Seen describes the rule's
+// first breach.
 func (e *examination) breaks(rule, seen string, contracts ...string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -141,7 +139,6 @@ func (e *examination) breaks(rule, seen string, contracts ...string) {
 	}
 }
 
-// of returns the findings of a check.
 func (e *examination) of(check string) (found []Finding) {
 	for _, r := range rulesOf(e.opt.Contract) {
 		for _, f := range e.found {
@@ -159,5 +156,4 @@ func (e *examination) note(text string) {
 	}
 }
 
-// was describes an answer without showing its body.
 func was(a *answer) string { return fmt.Sprintf("%d with %d bytes", a.status, len(a.body)) }

@@ -20,10 +20,10 @@ const (
 	replayedHeader = "Idempotent-Replayed"
 )
 
-// call is a request of an examination: the template's request, except for the fields
-// that are set.
+// call is one request of an examination. Each field that is set changes a part of the
+// template's request.
 type call struct {
-	keys   []string // values of Idempotency-Key; none: the request has no key
+	keys   []string // values of Idempotency-Key; empty: no key
 	body   []byte   // nil: the template's body
 	path   string
 	method string
@@ -31,13 +31,13 @@ type call struct {
 	bare   bool        // without the template's headers and body
 }
 
-// answer is an answer with its whole body.
+// answer is an answer of the API, read to the end.
 type answer struct {
 	status int
 	header http.Header
 	body   []byte
 	at     time.Time
-	code   string // code of the error in the commerce contracts; "" without one
+	code   string // error code that the commerce contracts demand; "" if the answer doesn't refuse a key
 }
 
 func (a *answer) ok() bool { return a.status >= 200 && a.status < 300 }
@@ -49,11 +49,10 @@ func (a *answer) busy() bool {
 	return a.status == http.StatusTooManyRequests || a.status == http.StatusServiceUnavailable
 }
 
-// is reports whether a equals b.
 func (a *answer) is(b *answer) bool { return a.status == b.status && bytes.Equal(a.body, b.body) }
 
-// ran reports whether a is the answer of a new run: a differs from first, the answer to
-// an earlier request with the same key.
+// ran reports whether a comes from a new run: a differs from first, an earlier answer under
+// the same key.
 func (a *answer) ran(first *answer) bool { return a.ok() && !bytes.Equal(a.body, first.body) }
 
 // replays reports whether a equals first, or is marked as a replay.
@@ -61,8 +60,8 @@ func (a *answer) replays(first *answer) bool {
 	return a.ok() && (a.header.Get(replayedHeader) == "true" || len(first.body) > 0 && bytes.Equal(a.body, first.body))
 }
 
-// once sends c and reads the answer. An error is the reason why there is no answer,
-// and may be shown.
+// once sends c and reads the answer. If there is no answer, the error is the reason, in a
+// text that may be shown.
 func (e *examination) once(ctx context.Context, c call) (*answer, error) {
 	if n := e.sent.Add(1); n > int64(e.opt.Requests) {
 		e.sent.Add(-1)
@@ -110,7 +109,7 @@ func (e *examination) request(ctx context.Context, c call) (*http.Request, error
 	if err != nil {
 		return nil, err
 	}
-	req.GetBody = nil // with GetBody, net/http could send the request again
+	req.GetBody = nil // if GetBody is set, net/http may send the request again
 	req.Header = header
 	if host := req.Header.Get("Host"); host != "" {
 		req.Host = host
@@ -128,7 +127,7 @@ func (e *examination) request(ctx context.Context, c call) (*http.Request, error
 	return req, nil
 }
 
-// send sends c up to three times, as long as the API answers 429 or 503.
+// send sends c, and sends it again, at most twice, if the API answers 429 or 503.
 func (e *examination) send(ctx context.Context, c call) (*answer, error) {
 	const tries = 3
 	for i := 1; ; i++ {
@@ -149,8 +148,8 @@ func (e *examination) send(ctx context.Context, c call) (*answer, error) {
 // longest limits the wait that Retry-After asks for.
 const longest = 10 * time.Second
 
-// retryAfter returns the wait that an answer asks for, at most longest; a second if
-// the answer doesn't say.
+// retryAfter returns the wait that an answer asks for, at most longest; one second if
+// Retry-After is missing or invalid.
 func retryAfter(a *answer) time.Duration {
 	d, ok := toldWait(a)
 	if !ok {
@@ -180,11 +179,10 @@ func toldWait(a *answer) (time.Duration, bool) {
 	return 0, false
 }
 
-// key returns a new key of this run. The purpose in the key tells an operator what
-// the key was for.
+// key returns this run's key for a purpose, which tells an operator what the key was for.
 func (e *examination) key(purpose string) string { return e.opt.Prefix + e.opt.Name + "-" + purpose }
 
-// spelled returns key in the form that the API accepts.
+// spelled returns key in the form that the API accepts, with or without quotes.
 func (e *examination) spelled(key string) string {
 	if e.quotes {
 		return `"` + key + `"`
@@ -195,8 +193,8 @@ func (e *examination) spelled(key string) string {
 // keyed returns the template's request with a key.
 func (e *examination) keyed(key string) call { return call{keys: []string{e.spelled(key)}} }
 
-// shown makes a text of the API or the network fit for a report: without secrets and
-// control characters, and cut at 160 characters.
+// shown prepares a text from the API or the network for a report: it removes secrets and
+// control characters, and cuts the text at 160 characters.
 func (e *examination) shown(s string) string {
 	for _, secret := range e.secrets {
 		for _, form := range []string{secret, url.QueryEscape(secret), url.PathEscape(secret)} {

@@ -8,10 +8,10 @@ import (
 	"text/tabwriter"
 )
 
-// titles of the contracts, in reports.
+// titles are the contracts' names in reports.
 var titles = map[string]string{Default: "default", Stripe: "Stripe", IETF: "IETF draft", ACP: "ACP", UCP: "UCP"}
 
-// Section describes a section of a contract for people.
+// Section returns a readable reference to a contract's section.
 func Section(contract, section string) string {
 	switch contract {
 	case Default:
@@ -24,7 +24,7 @@ func Section(contract, section string) string {
 	return section
 }
 
-// Print writes a report for people: a row for each check, then each broken rule.
+// Print writes the report as text: a row for each check, then each broken rule.
 func (r *Report) Print(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s, requests: %d, keys begin with %s\n", r.Method, r.URL, r.Requests, r.Keys)
@@ -107,8 +107,8 @@ func (f *Finding) print(b *strings.Builder, contract string) {
 	b.WriteString("\n")
 }
 
-// Broken returns the names of the broken rules of a contract, or of all contracts if
-// contract is "", in alphabetical order.
+// Broken returns the sorted names of the rules that are broken under contract, or, if
+// contract is "", under any contract.
 func (r *Report) Broken(contract string) (rules []string) {
 	for _, o := range r.Checks {
 		for _, f := range o.Faults {

@@ -10,9 +10,9 @@ import (
 )
 
 // Template is the request that an examination sends again and again. URL and Body are
-// required; a check is left out if a field that it needs is empty.
+// required. If another field is empty, the checks that need it are left out.
 type Template struct {
-	URL    string      // http or https, without a user
+	URL    string      // an http or https URL without a user name
 	Method string      // "" is POST
 	Header http.Header // sent with every request; its values are never shown
 	Body   []byte      // the body of a request that succeeds; empty only with NoBody
@@ -20,11 +20,11 @@ type Template struct {
 
 	OtherBody   []byte      // the body of another request that succeeds
 	RefusedBody []byte      // a body that the API refuses with a 4xx
-	OtherPath   string      // the path of another route that takes keys and this body
+	OtherPath   string      // the path of another route that accepts keys and Body
 	OtherMethod string      // another method of the same path
-	OtherCaller http.Header // credentials of another caller, in place of Header's
+	OtherCaller http.Header // another caller's credentials; they replace those in Header
 	Origin      string      // the origin of a page that may call the API
-	KeyOptional bool        // the API's documentation says that it takes requests without a key
+	KeyOptional bool        // the API's documentation allows requests without a key
 	Checkout    Checkout    // for a commerce contract
 }
 
@@ -76,7 +76,7 @@ func (t Template) prepared(contract string) (Template, *url.URL, error) {
 	return t, u, nil
 }
 
-// place returns a URL that may be shown: without its query.
+// place returns a URL without its query, so that it may be shown.
 func place(u *url.URL) string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }

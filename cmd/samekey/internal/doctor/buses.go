@@ -9,8 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
 )
 
-// askBuses asks for the buses that the worker sends jobs to. Every account has the bus
-// "default".
+// askBuses asks for the buses that the worker sends jobs to. The bus "default" exists in
+// every account.
 func (f *Facts) askBuses(ctx context.Context, api EventBridge) {
 	w := f.worker()
 	if w == nil {
@@ -53,8 +53,8 @@ func busMissing(f *Facts) ([]wrong, string) {
 	return all, ""
 }
 
-// bus returns the ARN of a bus. A name means a bus in the function's Region and
-// account.
+// bus returns the ARN of a bus. If name isn't an ARN, the bus is in the function's Region
+// and account.
 func (fn *Function) bus(name string) string {
 	part := strings.SplitN(fn.ARN, ":", 6)
 	if strings.HasPrefix(name, "arn:") || len(part) != 6 {

@@ -18,7 +18,7 @@ type Check struct {
 	find func(*Facts) ([]wrong, string)
 }
 
-// wrong is a finding of a check. An empty field means the value of the check.
+// wrong is a finding of a check. For an empty field, the check's own text is used.
 type wrong struct {
 	where, what  string
 	severity     Severity
@@ -37,7 +37,7 @@ func All() []Check {
 // found returns the findings of a check that could be made.
 func found(all ...wrong) ([]wrong, string) { return all, "" }
 
-// Page returns the checks as lists of Markdown, for docs/operate/doctor.md.
+// Page returns the checks as Markdown lists, for docs/operate/doctor.md.
 func Page() string {
 	var b strings.Builder
 	for _, s := range []Severity{Error, Warning, Note} {

@@ -118,9 +118,8 @@ func envApp(f *Facts) ([]wrong, string) {
 	return all, ""
 }
 
-// apps returns the values of the dimension App. If the worker has SAMEKEY_APP, that is
-// the only value. Otherwise the values are the functions' SAMEKEY_APP and the worker's
-// name.
+// apps returns the values of the metrics' dimension App: the worker's SAMEKEY_APP, or, if
+// it is not set, the functions' SAMEKEY_APP and the worker's name.
 func (f *Facts) apps(w *Function) (all []string) {
 	if app := w.Env["SAMEKEY_APP"]; app != "" {
 		return []string{app}
@@ -221,9 +220,9 @@ func gatewayTimeout(f *Facts) ([]wrong, string) {
 	return all, ""
 }
 
-// asynchronous checks the retries of asynchronous events. Lambda retries one minute after
-// the first failure and two minutes after the second. If the first attempt died, the
-// first retry waits for the attempt's lease, and may have little time left.
+// The asynchronous check is about the retries of asynchronous events. Lambda retries one
+// minute after the first failure and two minutes after the second. If the first attempt
+// died, the first retry waits for the attempt's lease, and may have little time left.
 func asynchronous(f *Facts) ([]wrong, string) {
 	var all []wrong
 	for _, fn := range f.Functions {
@@ -284,7 +283,6 @@ func concurrency(f *Facts) ([]wrong, string) {
 	return all, ""
 }
 
-// who joins names for a sentence.
 func who(names []string) string { return strings.Join(names, ", ") }
 
 func recursion(f *Facts) ([]wrong, string) {

@@ -125,8 +125,7 @@ func ofHooks() (all []string) {
 	return all
 }
 
-// listedFrom and listedTo are limits of age: between them, CloudWatch lists the metrics
-// of a request.
+// CloudWatch lists the metrics of a request whose age is between listedFrom and listedTo.
 const (
 	listedFrom = time.Hour
 	listedTo   = 13 * 24 * time.Hour
@@ -147,7 +146,7 @@ func hooks(f *Facts) ([]wrong, string) {
 	return found()
 }
 
-// roles maps a role to its calls on the table.
+// roles maps a role to the calls that it makes on the table.
 var roles = map[string][]Source{
 	"function": {TryGet, TryPut, TryUpdate},
 	"worker":   {TryGet, TryUpdate, ScanTable},
@@ -185,7 +184,7 @@ func clock(f *Facts) ([]wrong, string) {
 	return found()
 }
 
-// versions compares the versions of Samekey in the programs.
+// The versions check compares the versions of Samekey in the programs.
 func versions(f *Facts) ([]wrong, string) {
 	var known, unknown []string
 	programs := make(map[string][]string) // programs by version of Samekey

@@ -191,7 +191,7 @@ func ticketsFilters(f *Facts) ([]wrong, string) {
 	return all, ""
 }
 
-// consumed calls look for each queue that a function reads.
+// consumed applies look to each queue that a function reads.
 func (f *Facts) consumed(look func(*Queue, reader) []wrong) (all []wrong, why string) {
 	readers := f.consumers()
 	if len(readers) == 0 {
@@ -252,7 +252,7 @@ func queueKept(f *Facts) ([]wrong, string) {
 	return f.consumed(func(q *Queue, _ reader) []wrong {
 		p, ok := q.redrive()
 		n, err := p.Receives.Int64()
-		if !ok || err != nil || q == f.tickets() { // tickets are exempt: they may wait for any time
+		if !ok || err != nil || q == f.tickets() { // tickets are exempt: they may wait for any length of time
 			return nil
 		}
 		if whole := time.Duration(n) * q.seconds("VisibilityTimeout"); q.kept() < whole {

@@ -46,7 +46,7 @@ func windowChecks() []Check {
 // hidden is the longest time for which SQS hides a ticket.
 const hidden = 15 * time.Minute
 
-// retentions estimates from the sample how long each function's answers are kept: from
+// retentions uses the sample to estimate how long each function's answers are kept: from
 // the start of the last attempt to the end of the replay. The estimate is too long by the
 // duration of the attempt.
 func (f *Facts) retentions() map[string]time.Duration {
@@ -117,7 +117,7 @@ func retentionQueue(f *Facts) ([]wrong, string) {
 	return all, ""
 }
 
-// setting returns a duration in the worker's environment.
+// setting reads a duration from the function's environment.
 func (fn *Function) setting(name string, otherwise time.Duration) time.Duration {
 	if d, err := time.ParseDuration(fn.Env[name]); err == nil {
 		return d

@@ -138,7 +138,7 @@ func tableCapacity(f *Facts) ([]wrong, string) {
 	b := f.Table.BillingModeSummary
 	onDemand := b != nil && b.BillingMode == types.BillingModePayPerRequest
 	look := func(of string, p *types.ProvisionedThroughputDescription, most *types.OnDemandThroughput) {
-		units := int64(0) // 0: on demand, without a limit
+		units := int64(0) // 0: on-demand capacity without a limit
 		switch {
 		case onDemand && most != nil:
 			units = aws.ToInt64(most.MaxWriteRequestUnits)

@@ -18,7 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 )
 
-// Clients are the parts of AWS's clients that [Gather] uses. They are all required.
+// Clients are the AWS clients that [Gather] uses. All are required.
 type Clients struct {
 	DynamoDB       DynamoDB
 	Lambda         Lambda
@@ -117,8 +117,7 @@ var (
 	_ RESTAPIs      = (*apigateway.Client)(nil)
 )
 
-// NewClients makes the clients of an account. table is the client of the table; nil:
-// the account's client.
+// NewClients makes Clients from cfg. If table isn't nil, it is used for DynamoDB.
 func NewClients(cfg aws.Config, table DynamoDB) Clients {
 	if table == nil {
 		table = dynamodb.NewFromConfig(cfg)

@@ -67,7 +67,7 @@ type Options struct {
 	Version string
 	// Sample is how many items are examined. Default 200.
 	Sample int
-	// TableOnly is the reason to examine only the table; "" examines everything.
+	// TableOnly is the reason why only the table is examined; "" examines everything.
 	TableOnly string
 	// Now is the time of the examination. Default: now.
 	Now time.Time
@@ -83,7 +83,7 @@ type Facts struct {
 	Recovery  bool // point-in-time recovery is on
 	Sample    []*store.Record
 	Unread    []string          // why items of the sample can't be read
-	Refused   map[Source]string // calls that were refused to the caller
+	Refused   map[Source]string // calls that the caller may not make, with AWS's error
 	Skew      time.Duration     // how far the local clock is ahead of the table's
 	Functions []*Function
 	Gone      []string // functions in SAMEKEY_FUNCTIONS that don't exist
@@ -93,7 +93,7 @@ type Facts struct {
 	Role      *Role      // role of the schedules for later jobs; may be nil
 	Schedules []Schedule // schedules of the worker
 	Alarms    []cwtypes.MetricAlarm
-	Counted   []string // values of the dimension App that have the metric Requests in the last two weeks
+	Counted   []string // values of the dimension App with a metric Requests in the last two weeks
 
 	unread map[Source]string // why a source has no answer
 }
@@ -106,17 +106,17 @@ type Function struct {
 	Timeout   time.Duration
 	Env       map[string]string
 	Reserved  *int32                          // concurrency; nil = none
-	Events    *Events                         // asynchronous invocations; nil if none are known
+	Events    *Events                         // configuration for asynchronous invocations; nil if none are known
 	Loops     bool                            // Lambda doesn't stop recursive loops with this function; known for the worker only
-	LogLevel  lambdatypes.ApplicationLogLevel // the level from which Lambda keeps lines; "" keeps all
+	LogLevel  lambdatypes.ApplicationLogLevel // the lowest level of log lines that Lambda keeps; "" keeps all
 	Mappings  []lambdatypes.EventSourceMappingConfiguration
 	Gateways  []Gateway
 
-	Version     string // version of the library in the program; "" without the library, or if unknown
+	Version     string // version of the library in the program; "" if unknown, or if the program lacks the library
 	Unversioned string // why the version is unknown
 }
 
-// Events are a function's asynchronous invocations.
+// Events is a function's configuration for asynchronous invocations.
 type Events struct {
 	Retries int32
 	Age     time.Duration // MaximumEventAgeInSeconds
@@ -139,7 +139,7 @@ type Queue struct {
 // Bus is an EventBridge bus that the worker sends jobs to.
 type Bus struct {
 	Named string // a name or an ARN, as in SAMEKEY_SINKS
-	ARN   string // ARN of the bus that AWS returned
+	ARN   string // the bus's ARN, from AWS
 	Gone  bool
 }
 
@@ -181,7 +181,7 @@ func (f *Facts) miss(s Source, why string) {
 	}
 }
 
-// streamARN returns the ARN of the table's stream; "" without a stream.
+// streamARN returns the ARN of the table's stream; "" if there is none.
 func (f *Facts) streamARN() string {
 	if f.Table == nil || f.Table.StreamSpecification == nil || f.Table.StreamSpecification.StreamEnabled == nil || !*f.Table.StreamSpecification.StreamEnabled || f.Table.LatestStreamArn == nil {
 		return ""

@@ -11,9 +11,8 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// Gather asks AWS about the table of opt and the resources that use it. A question
-// without an answer is noted in the facts. Gather returns the error of ctx, or an error
-// if there is no table to examine.
+// Gather asks AWS about the table of opt and the resources that use it. The facts say which
+// questions had no answer. Gather fails only if ctx ends or there is no table to examine.
 func Gather(ctx context.Context, c Clients, opt Options) (*Facts, error) {
 	opt.ProviderRemembers = cmp.Or(opt.ProviderRemembers, 24*time.Hour)
 	opt.Sample = cmp.Or(opt.Sample, 200)
@@ -67,8 +66,8 @@ func code(err error) string {
 	return name[strings.LastIndexByte(name, '#')+1:]
 }
 
-// unreadable reports whether an answer doesn't have AWS's form, such as an emulator's
-// "true".
+// unreadable reports whether an answer isn't in AWS's format. For example, an emulator may
+// answer "true".
 func unreadable(err error) bool {
 	_, ok := errors.AsType[*smithy.DeserializationError](err)
 	return ok

@@ -22,8 +22,8 @@ func (f *Facts) askAlarms(ctx context.Context, api cloudwatch.DescribeAlarmsAPIC
 	}
 }
 
-// askMetrics asks which applications have the metric Requests. Only the hooks of their
-// functions write it. CloudWatch lists a metric for two weeks after its last value.
+// askMetrics asks which applications have the metric Requests. Only hooks in the functions
+// write this metric. CloudWatch lists a metric for two weeks after its last value.
 func (f *Facts) askMetrics(ctx context.Context, api cloudwatch.ListMetricsAPIClient) {
 	pages := cloudwatch.NewListMetricsPaginator(api, &cloudwatch.ListMetricsInput{Namespace: aws.String(metrictable.Namespace), MetricName: aws.String("Requests")})
 	for pages.HasMorePages() {

@@ -12,7 +12,7 @@ import (
 	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
 )
 
-// askFunctions finds the functions on the table: the named functions (without names, all
+// askFunctions finds the functions on the table: the named functions (if none is named, all
 // functions whose IDEM_TABLE is the table), the readers of the table's stream, and the
 // functions in the worker's SAMEKEY_FUNCTIONS.
 func (f *Facts) askFunctions(ctx context.Context, c Clients, names []string) {
@@ -63,7 +63,7 @@ func list(s string) []string {
 	return strings.FieldsFunc(s, func(c rune) bool { return c == ',' || c == ' ' || c == '\n' || c == '\t' })
 }
 
-// plain returns the name in a function's name or ARN, without version and alias.
+// plain takes a function's name or ARN, and returns the name without version and alias.
 func plain(function string) string {
 	_, name, _ := parts(function)
 	return name
@@ -80,8 +80,8 @@ func parts(function string) (place, name, alias string) {
 	return place, name, strings.TrimPrefix(alias, "$LATEST")
 }
 
-// is reports whether a name or ARN means the function. The aliases must be equal. Region
-// and account are compared if named contains them.
+// is reports whether named is a name or an ARN of the function, with the same alias. Region
+// and account are compared only if named contains them.
 func (fn *Function) is(named string) bool {
 	place, name, alias := parts(named)
 	own, _, _ := parts(fn.ARN)
@@ -120,11 +120,11 @@ func (f *Facts) listFunctions(ctx context.Context, api Lambda) {
 	f.Functions = slices.DeleteFunc(f.Functions, func(fn *Function) bool { return short(fn.Env["IDEM_TABLE"]) != short(f.Options.Table) })
 }
 
-// short returns the name in a table's name or ARN.
+// short takes a table's name or ARN, and returns the name.
 func short(table string) string { return table[strings.LastIndexByte(table, '/')+1:] }
 
-// sameTable reports whether a function's IDEM_TABLE is the table. A name means a table
-// in the function's Region and account.
+// sameTable reports whether a function's IDEM_TABLE is the table. If name isn't an ARN, the
+// table is in the function's Region and account.
 func (f *Facts) sameTable(fn *Function, name string) bool {
 	if !strings.HasPrefix(name, "arn:") {
 		if part := strings.SplitN(fn.ARN, ":", 6); len(part) == 6 {
@@ -134,9 +134,8 @@ func (f *Facts) sameTable(fn *Function, name string) bool {
 	return name == aws.ToString(f.Table.TableArn)
 }
 
-// askDeployed adds the deployed forms of a function: the aliases and $LATEST, if a
-// mapping or a policy names them. If none is named, it adds all aliases. If there is no
-// alias, it adds $LATEST.
+// Of a function's aliases and $LATEST, askDeployed adds those that a mapping or a policy
+// names. If none is named, it adds all aliases; if there is no alias, $LATEST.
 func (f *Facts) askDeployed(ctx context.Context, api Lambda, function string) {
 	if _, _, alias := parts(function); alias != "" {
 		f.askFunction(ctx, api, function, nil)
@@ -164,8 +163,8 @@ func (f *Facts) askDeployed(ctx context.Context, api Lambda, function string) {
 	}
 }
 
-// askFunction adds a function that is not known yet. If the function doesn't exist,
-// askFunction adds it to gone, unless gone is nil.
+// askFunction adds a function, unless it is known already. If the function doesn't exist
+// and gone isn't nil, askFunction adds the name to gone.
 func (f *Facts) askFunction(ctx context.Context, api Lambda, name string, gone *[]string) {
 	if f.function(name) != nil {
 		return

@@ -13,7 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/apigatewayv2"
 )
 
-// Default timeouts of the integrations of gateways.
+// Default timeouts of API Gateway's integrations.
 const (
 	httpAPITimeout = 30 * time.Second
 	restAPITimeout = 29 * time.Second
@@ -33,11 +33,11 @@ func (f *Facts) askGateways(ctx context.Context, c Clients) {
 	}
 }
 
-// apis returns the APIs that a function's policy allows to invoke it.
+// apis returns the APIs that may invoke the function with this policy.
 func apis(policy string) (ids []string, _ error) {
 	var p struct {
 		Statement []struct {
-			Condition map[string]map[string]any // a text or a list of them, or an emulator's true
+			Condition map[string]map[string]any // values: a string, a list of strings, or an emulator's true
 		}
 	}
 	if policy == "" {

@@ -11,8 +11,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-// askQueues asks for the queues that the functions consume, the worker's queues of
-// tickets and jobs, and their dead letters.
+// askQueues asks for the queues that the functions consume, the worker's queues of tickets
+// and jobs, and the dead-letter queues of all these.
 func (f *Facts) askQueues(ctx context.Context, api SQS) {
 	for _, s := range []Source{Functions, Mappings} {
 		if why, ok := f.unread[s]; ok && len(f.consumers()) == 0 && f.worker() == nil {
@@ -35,7 +35,7 @@ func (f *Facts) askQueues(ctx context.Context, api SQS) {
 	}
 }
 
-// askQueue asks for a queue by its ARN or its URL, and for its dead letters.
+// askQueue asks for a queue, by its ARN or its URL, and for its dead-letter queue.
 func (f *Facts) askQueue(ctx context.Context, api SQS, arn, url string) {
 	if _, known := f.Queues[arn]; known && arn != "" {
 		return

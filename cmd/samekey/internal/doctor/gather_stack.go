@@ -10,7 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 )
 
-// named returns the functions of the options and of the stack. If the options name no
+// named returns the functions in the options and in the stack. If the options name no
 // table, named sets the option to the stack's table.
 func (f *Facts) named(ctx context.Context, c Clients) ([]string, error) {
 	names := f.Options.Functions

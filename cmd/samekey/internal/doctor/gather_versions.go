@@ -23,7 +23,6 @@ const library = "github.com/samekey/samekey"
 // largest is Lambda's limit on the unpacked size of a function's zip file.
 const largest = 250 << 20
 
-// errForeign is the error of a program without the library.
 var errForeign = errors.New("the program doesn't contain Samekey")
 
 // askVersions reads the library's version from the build info in each function's program.
@@ -56,8 +55,8 @@ func (f *Facts) askVersions(ctx context.Context, c Clients) {
 	}
 }
 
-// download gets a function's zip file. An error doesn't show the URL, with which anyone
-// can read the file for ten minutes.
+// download gets a function's zip file. Errors omit the URL: anyone who has it can read the
+// file for ten minutes.
 func download(ctx context.Context, client aws.HTTPClient, from string) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, from, http.NoBody)
 	if err != nil {
@@ -81,8 +80,8 @@ func download(ctx context.Context, client aws.HTTPClient, from string) ([]byte, 
 	return file, nil
 }
 
-// programVersion returns the library's version in the bootstrap of a zip file. An error
-// is the reason why the version is unknown.
+// programVersion returns the version of the library in a zip file's bootstrap. If the
+// version is unknown, the error is the reason.
 func programVersion(file []byte) (string, error) {
 	z, err := zip.NewReader(bytes.NewReader(file), int64(len(file)))
 	if err != nil {
