@@ -25,7 +25,7 @@ type handler struct {
 	calls  []*regexp.Regexp
 }
 
-// Read makes a program of a lock file.
+// Read returns the program that a lock file describes.
 func Read(f *lock.File) *Program {
 	p := &Program{}
 	for pkg, handlers := range f.Packages {
@@ -60,18 +60,18 @@ func knows(all []*regexp.Regexp, name string) bool {
 	return slices.ContainsFunc(all, func(r *regexp.Regexp) bool { return r.MatchString(name) })
 }
 
-// Danger is the consequence for an operation that the program doesn't fit.
+// Danger is the consequence if the program doesn't fit an operation.
 type Danger string
 
 // The dangers.
 const (
 	Refused Danger = "refused" // blocked: nothing is done until the old program is back
-	Twice   Danger = "twice"   // a call that may have been made is made under another key
+	Twice   Danger = "twice"   // a call that may have been made is made again, under another key
 )
 
-// Judge returns a phase or call that the open operation r has and the program lacks, and
-// the danger. Both are "" if one handler has all phases and calls of r. A record doesn't
-// name the handler's Go function, so Judge tries all handlers.
+// Judge tries all handlers, because r, an open operation, doesn't name its handler's Go
+// function. If every handler lacks a phase or call of r, Judge returns such a phase or
+// call, and the danger.
 func (p *Program) Judge(r *store.Record) (d Danger, unknown string) {
 	if r.State == store.Done {
 		return "", ""
@@ -101,12 +101,12 @@ func (p *Program) Judge(r *store.Record) (d Danger, unknown string) {
 	return d, unknown
 }
 
-// unknownCall returns a call that may have been made and that the handler lacks; "" if
-// there is none.
+// unknownCall returns a call that r may have made, but that the handler lacks; "" if there
+// is none.
 func (h handler) unknownCall(r *store.Record) string {
 	for _, call := range r.Doubts {
 		if state.IsMark(call) {
-			continue // the mark may be of any call of the handler
+			continue // the mark may belong to any of the handler's calls
 		}
 		name, _, _ := strings.Cut(call, "#")
 		if !knows(h.calls, name) {
@@ -116,7 +116,7 @@ func (h handler) unknownCall(r *store.Record) string {
 	return ""
 }
 
-// Row counts the operations that the program doesn't fit for one reason.
+// Row counts operations for which the program lacks the same phase or call.
 type Row struct {
 	Danger  Danger    `json:"danger"`
 	Unknown string    `json:"unknown"`
@@ -169,7 +169,7 @@ func (rep *Report) Misfits() (n int) {
 	return n
 }
 
-// Sort orders the rows by danger, with Twice first, then by count.
+// Sort orders the rows by danger (Twice first), then by count.
 func (rep *Report) Sort() {
 	slices.SortFunc(rep.Rows, func(a, b *Row) int {
 		return cmp.Or(cmp.Compare(b.Danger, a.Danger), cmp.Compare(b.Count, a.Count), cmp.Compare(a.Unknown, b.Unknown), cmp.Compare(a.Route, b.Route), cmp.Compare(a.State, b.State))

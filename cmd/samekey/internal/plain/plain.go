@@ -1,5 +1,5 @@
 // Package plain makes texts from a table harmless for a terminal, the page and a shell.
-// Such texts may come from anyone.
+// Anyone may have written these texts.
 package plain
 
 import (
@@ -51,8 +51,8 @@ func Args(args []any) []any {
 	return out
 }
 
-// Lines returns s with spaces for hidden characters. Each line after the first is
-// indented, so that it can't pass for a line of this program.
+// Lines applies Line to each line of s, and indents all lines but the first, so that they
+// can't pass for lines of this program.
 func Lines(s string) string {
 	all := strings.Split(s, "\n")
 	for i := range all {
@@ -61,8 +61,7 @@ func Lines(s string) string {
 	return strings.Join(all, "\n  ")
 }
 
-// Writer replaces hidden characters by spaces, except tabs and newlines. It is for output
-// to a terminal. It is safe for concurrent use.
+// Writer applies Text to the output for a terminal. It is safe for concurrent use.
 type Writer struct {
 	W    io.Writer
 	mu   sync.Mutex
@@ -86,7 +85,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Text returns s with spaces for hidden characters, except tabs and newlines.
+// Text replaces hidden characters, except tabs and newlines, by spaces.
 func Text(s string) string {
 	return strings.Map(func(c rune) rune {
 		if hidden(c) && c != '\n' && c != '\t' {
@@ -110,8 +109,8 @@ func EscapedJSON(raw []byte) []byte {
 	})
 }
 
-// PageJSON replaces hidden characters in the strings of JSON by spaces, except tabs and
-// newlines. The JSON is from encoding/json, and goes to a page that shows the strings.
+// PageJSON prepares JSON from encoding/json for a page that shows the strings: in these it
+// replaces hidden characters, except tabs and newlines, by spaces.
 func PageJSON(raw []byte) []byte {
 	escaped := 0 // remaining bytes of an escape
 	return eachRune(raw, func(out []byte, c rune) []byte {
@@ -132,8 +131,8 @@ func PageJSON(raw []byte) []byte {
 	})
 }
 
-// plainEscape replaces the escape at the end of out by a space if it encodes a hidden
-// character.
+// If the escape at the end of out encodes a hidden character, plainEscape replaces the
+// escape by a space.
 func plainEscape(out []byte) []byte {
 	at := len(out) - 2
 	if out[at] != '\\' {
@@ -163,7 +162,7 @@ func eachRune(raw []byte, add func(out []byte, c rune) []byte) []byte {
 }
 
 // Command returns a command line for a shell. Words that a shell would interpret are
-// quoted. Words in capitals and flags are never quoted: this program wrote them.
+// quoted. Flags, and words in capitals, are never quoted, because this program wrote them.
 func Command(words ...string) string {
 	quoted := make([]string, len(words))
 	for i, w := range words {

@@ -19,8 +19,7 @@ const (
 	endUnknown  = "unknown"
 )
 
-// attempts lists the runs of the handler. It derives them from the claim and the
-// handovers in the record.
+// attempts derives the handler's runs from the claim and the handovers in the record.
 func attempts(r *store.Record, o StoryOptions) []Attempt {
 	first := Attempt{By: "client", Began: r.Created.UTC()}
 	if len(r.Handovers) == 0 {
@@ -55,11 +54,11 @@ func attempts(r *store.Record, o StoryOptions) []Attempt {
 // dropped reports whether the record may have lost its oldest handovers.
 func dropped(r *store.Record) bool { return len(r.Handovers) >= 10 }
 
-// ended sets the end of the last attempt, by the record's state.
+// ended derives the end of the last attempt from the record's state.
 func ended(r *store.Record, all []Attempt, now time.Time) []Attempt {
 	last := &all[len(all)-1]
 	if last.End != "" && r.State == store.Open && !r.Lease.IsZero() || len(r.Handovers) == 0 && taken(r) {
-		// an earlier version took over: it wrote no handovers
+		// an earlier version, which wrote no handovers, took over
 		if last.End == "" {
 			last.End, last.Note = endUnknown, "the record lacks the attempts between this attempt and the last"
 		}
@@ -92,8 +91,8 @@ func ended(r *store.Record, all []Attempt, now time.Time) []Attempt {
 	return all
 }
 
-// settledBetween reports whether a person settled the stuck operation
-// between two times. The attempt then gave up: it did not die.
+// settledBetween reports whether a person settled the stuck operation between two times. If
+// so, the attempt gave up, and did not die.
 func settledBetween(r *store.Record, from, to time.Time) bool {
 	return slices.ContainsFunc(r.Settled, func(d store.Decision) bool {
 		return d.From == "stuck" && !d.At.Before(from) && !d.At.After(to)

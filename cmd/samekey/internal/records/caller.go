@@ -35,7 +35,7 @@ func Means(text, of string) bool {
 	return false
 }
 
-// parts splits a whole or partial scope into the parts before the caller, and the rest.
+// parts splits a scope, which may be partial: the rest begins with the caller.
 func parts(text string) (operation, tenant, rest string) {
 	operation, tenant, caller, ok := scope.Parse(text)
 	if rest = caller.Kind; ok {

@@ -14,12 +14,12 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// Call is a call to another system that was made, or may have been made, with the key
-// that the program derived for it (idem.Tx.Key).
+// Call is a call to another system, with a derived key (idem.Tx.Key). The call was made, or
+// may have been made.
 type Call struct {
 	Service string `json:"service"`
 	Step    string `json:"step,omitempty"`   // names joined by "/"
-	Number  int    `json:"number,omitempty"` // number of a call without a step, from 1
+	Number  int    `json:"number,omitempty"` // if the call has no step: its number, from 1
 	Key     string `json:"key"`              // sent as the call's idempotency key
 	// State is recorded (a committed phase made the call) or in doubt (the call may
 	// have been made, and no phase records it).
@@ -79,12 +79,12 @@ func calls(r *store.Record) (all []Call, note string) {
 	return all, note
 }
 
-// callOf returns the call for a name in the form that idem.Tx.Key makes.
+// callOf makes a Call from a name that has the form of idem.Tx.Key.
 func callOf(r *store.Record, name, how string, since time.Time) Call {
 	c := Call{Key: state.DerivedKey(r.ID, name), State: how, Since: since.UTC()}
 	if service, number, numbered := strings.Cut(name, "#"); numbered {
 		c.Service = unescaped(service)
-		c.Number, _ = strconv.Atoi(number) // 0 for a name of a later version
+		c.Number, _ = strconv.Atoi(number) // 0 if a later version made the name
 		return c
 	}
 	service, step, _ := strings.Cut(name, "/")
@@ -99,9 +99,9 @@ func unescaped(s string) string {
 	return s
 }
 
-// derives reports whether key is a derived key of r's operation: of a call that r names,
-// or of one of the first calls to services. known is false if the record may lack calls
-// of an abandoned attempt.
+// derives reports whether key is a derived key of r's operation, for a call that r names,
+// or for one of the first calls to services. known is false if the record may lack calls of
+// an abandoned attempt.
 func derives(r *store.Record, key string, services ...string) (is, known bool) {
 	all, _ := calls(r)
 	if slices.ContainsFunc(all, func(c Call) bool { return c.Key == key }) {
@@ -128,5 +128,5 @@ func derives(r *store.Record, key string, services ...string) (is, known bool) {
 	return false, len(services) > 0 || !slices.ContainsFunc(r.Doubts, state.IsMark)
 }
 
-// guesses is the number of calls per service that derives tries.
+// For each service, derives tries this many calls.
 const guesses = 20

@@ -45,8 +45,8 @@ func keys(text string) []string {
 	return all
 }
 
-// PK returns the partition key of the customer's record. Like a handler, it uses an
-// engine to make the key. It returns an error for a key that no handler accepts.
+// PK lets an engine make the partition key of the customer's record, as in a handler. If no
+// handler accepts the client's key, PK returns an error.
 func (c Customer) PK(ctx context.Context) (string, error) {
 	return newComparer(c).pk(ctx, c.Namespace, c.Key, c.Scope, c.Route)
 }
@@ -98,7 +98,7 @@ func (c *comparer) pk(ctx context.Context, namespace, key, of, route string) (st
 	return c.probe.pk, nil
 }
 
-// Check returns an error for a key that no handler accepts.
+// Check returns an error if no handler accepts the client's key.
 func (c Customer) Check(ctx context.Context) (err error) {
 	one := newComparer(c)
 	for _, key := range keys(c.Key) {
@@ -109,11 +109,11 @@ func (c Customer) Check(ctx context.Context) (err error) {
 	return err
 }
 
-// FindKey returns the records of the customer's key that can be found without a scan. It
-// tries every caller that the scope may mean: first in the customer's namespace, then in
-// the namespaces of waiting operations. It also compares the waiting operations. A scope
-// may be a bare subject, or "" for callers under idem.OneScope. The newest record comes
-// first. [Search] finds all records, also of a caller with an issuer.
+// FindKey finds records of the customer's key without a scan. It tries every caller that
+// the scope may mean: first in the customer's namespace, then in the namespaces of waiting
+// operations. It also compares the waiting operations. A scope may be a bare subject, or ""
+// for callers under idem.OneScope. The newest record comes first. [Search] finds all
+// records, even if the scope omits the caller's issuer.
 func FindKey(ctx context.Context, s store.Store, of Customer, waiting iter.Seq2[stream.Entry, error]) (found []*store.Record, _ error) {
 	c, tried := newComparer(of), make(map[string]bool)
 	try := func(namespace string) error {
@@ -163,7 +163,8 @@ func FindKey(ctx context.Context, s store.Store, of Customer, waiting iter.Seq2[
 	return nil, nil
 }
 
-// named returns the partition keys of the customer's callers in a namespace.
+// named returns the partition keys in a namespace, one for each caller that the customer's
+// scope may mean.
 func (c *comparer) named(ctx context.Context, namespace string) (pks []string) {
 	for _, key := range keys(c.Key) {
 		for _, of := range callers(c.Scope) {
@@ -175,8 +176,8 @@ func (c *comparer) named(ctx context.Context, namespace string) (pks []string) {
 	return pks
 }
 
-// compare reports whether a record belongs to the customer, by the record's scope.
-// known is false if the record's caller is sealed or was erased.
+// compare uses a record's scope to report whether the record belongs to the customer. known
+// is false if the record's caller is sealed or was erased.
 func (c *comparer) compare(ctx context.Context, rec *store.Record) (is, known bool) {
 	namespace := state.Namespace(rec.PK)
 	switch {
@@ -211,8 +212,9 @@ func byPath(rec *store.Record) bool {
 	return (rec.Scheme == "func acp" || rec.Scheme == "func ucp") && strings.Contains(rec.Route, "{")
 }
 
-// Search compares every record of the table with the customer. Without a Key, it finds all records
-// of the caller. The newest come first. Sealed records are opened if s has their data keys.
+// Search compares every record of the table with the customer. If Key is "", it finds all
+// records of the caller. The newest come first. Sealed records are opened if s has their
+// data keys.
 func Search(ctx context.Context, api stream.ScanAPI, s store.Store, opt ScanOptions, of Customer, since time.Time) (*Found, error) {
 	c := newComparer(of)
 	found, err := find(ctx, api, opt, wanted{
@@ -228,7 +230,7 @@ func newestFirst(records []*store.Record) {
 	slices.SortFunc(records, func(a, b *store.Record) int { return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(a.PK, b.PK)) })
 }
 
-// NoCaller is the text for [Found.Untold] about records whose caller could not be
+// NoCaller is the argument of [Found.Untold] for records whose caller could not be
 // compared.
 const NoCaller = "with an erased caller or an unknown path: give the whole --scope and --namespace, or --key-route 'METHOD PATH'"
 

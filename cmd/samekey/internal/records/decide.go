@@ -44,8 +44,8 @@ const (
 type Wish struct {
 	Do Verb
 	By string // the person's name, stored in the record
-	// Many says that the wish is for several records at once. [May] then allows only
-	// Redrive, and Retry if no call is in doubt; other wishes need a decision about each
+	// Many says that the wish is for several records at once. [May] then allows Redrive,
+	// and, if no call is in doubt, Retry; every other wish needs a decision about each
 	// record.
 	Many bool
 
@@ -58,7 +58,7 @@ type Wish struct {
 
 // Plan is an allowed wish.
 type Plan struct {
-	// Says describes, in lines, what will be done and what can't be undone.
+	// Says contains lines for a person: what will be done, and what can't be undone.
 	Says []string
 
 	wish Wish
@@ -67,9 +67,9 @@ type Plan struct {
 	jobs []string
 }
 
-// May decides about a wish on a record; now is the time at which the record was read. An
-// error is the reason for a refusal. The engine decides again as it writes, since the
-// record may have changed.
+// May returns the plan for a wish; if the wish isn't allowed, the error is the reason. now
+// is the time at which the record was read. Since the record may change, the engine decides
+// again when it writes.
 func May(rec *store.Record, now time.Time, w Wish) (*Plan, error) {
 	p := &Plan{wish: w, rec: rec}
 	if w.By == "" {
@@ -258,8 +258,8 @@ func (p *Plan) forget(now time.Time) error {
 	return nil
 }
 
-// Losses names what is lost if the record is forgotten: attempt, work and jobs, as in the
-// flags of samekey forget.
+// Losses returns names of what is lost if the record is forgotten: attempt, work or jobs,
+// as in the flags of samekey forget.
 func Losses(rec *store.Record, now time.Time) (names []string) {
 	for _, one := range []struct {
 		name string
@@ -272,8 +272,8 @@ func Losses(rec *store.Record, now time.Time) (names []string) {
 	return names
 }
 
-// redrive chooses the parked jobs to deliver again. It excludes jobs that are parked
-// later, because the person has not seen their failures.
+// redrive chooses the parked jobs to deliver again. A job that is parked after the plan is
+// made is not delivered, because the person has not seen the job's failures.
 func (p *Plan) redrive() error {
 	named, err := p.named()
 	if err != nil {
@@ -315,7 +315,7 @@ func (p *Plan) cancel() error {
 	return nil
 }
 
-// named returns the names of the wish's jobs in the record.
+// named returns the wish's jobs, by their names in the record.
 func (p *Plan) named() ([]string, error) {
 	named := make([]string, 0, len(p.wish.Jobs))
 	for _, id := range p.wish.Jobs {

@@ -33,13 +33,13 @@ type Finder struct {
 	Client   *dynamodb.Client
 	Store    *dynamo.Store
 	Services []string  // services, or SERVICE/STEP, that an abandoned attempt may have called
-	Since    time.Time // only records with an attempt since then
+	Since    time.Time // only records with an attempt since this time
 	Scan     ScanOptions
 	NoScan   bool
 	// Scanning is called before a scan of the whole table; of is the customer, or zero if
 	// the search is not for a customer's key. An error ends the search.
 	Scanning func(of Customer) error
-	// Ref and Key call Nothing if a scan finds no record. An error of Nothing replaces
+	// If a scan finds no record, Ref and Key call Nothing. An error of this call replaces
 	// the NotFound.
 	Nothing func(context.Context) error
 }
@@ -55,7 +55,7 @@ var (
 func IsJob(text string) bool { return isJob.MatchString(text) }
 
 // Ref returns the record that a text names: by partition key, operation, job, derived key,
-// or short name in logs. With an error that matches [store.ErrSealed] Ref also returns the
+// or short name in logs. If the error matches [store.ErrSealed], Ref also returns the
 // record, as [dynamo.Store.Load] does. Any other error is a [NotFound] or an [Unclear], or
 // says that some records could not be compared.
 func (f *Finder) Ref(ctx context.Context, ref string) (*store.Record, error) {
@@ -121,8 +121,8 @@ func operationOf(ref string) string {
 	return ref
 }
 
-// wanted returns what a scan looks for, and a test for entries of the index. in is nil
-// for a derived key, which entries don't contain.
+// wanted returns what a scan looks for, and in, a test for entries of the index. If ref is
+// a derived key, in is nil, because entries don't contain derived keys.
 func (f *Finder) wanted(ref string) (w wanted, in func(stream.Entry) bool, _ error) {
 	w.Since = f.Since
 	ref = operationOf(ref)
@@ -158,7 +158,8 @@ func (f *Finder) waiting(ctx context.Context, in func(stream.Entry) bool) (strin
 	return "", nil
 }
 
-// only returns the key of the found record, or an error if there are several.
+// The result of only is the partition key of the one record in found. Several records are
+// an error.
 func only(found []*store.Record) (string, error) {
 	if len(found) == 1 {
 		return found[0].PK, nil

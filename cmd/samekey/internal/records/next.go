@@ -50,7 +50,7 @@ func free(r *store.Record) (string, []Next) {
 	return "The key is free: the record expired at " + plain.Time(r.Expires) + ".", all
 }
 
-// corrects offers to correct a result that a person gave.
+// corrects returns the step that corrects a result that a person gave.
 func corrects(r *store.Record, now time.Time) []Next {
 	call := state.Decidable(r, now)
 	if call == nil || call.Intent {
@@ -225,7 +225,7 @@ func orNothing(s string) string {
 	return strings.TrimSuffix(s, ".")
 }
 
-// status returns the status of the stored answer, or words if the answer is sealed.
+// status describes the status of the stored answer, which may be sealed.
 func status(r *store.Record) string {
 	if r.Response.Status == 0 {
 		return "a sealed answer"

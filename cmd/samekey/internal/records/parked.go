@@ -18,7 +18,7 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// Parked selects parked jobs of many records. All set fields must match.
+// Parked selects parked jobs of many records. A job must match all fields that are set.
 type Parked struct {
 	Kind      string        // kind of the job
 	Cause     string        // part of the job's last error
@@ -50,7 +50,7 @@ func (p Parked) Found(ctx context.Context, client *dynamodb.Client, s *dynamo.St
 	return found, unread, nil
 }
 
-// Of returns the names of the jobs of rec that p selects. rec may be nil.
+// Of returns the names of those jobs of rec that p selects. rec may be nil.
 func (p Parked) Of(rec *store.Record) (names []string) {
 	if rec == nil {
 		return nil
@@ -63,7 +63,7 @@ func (p Parked) Of(rec *store.Record) (names []string) {
 	return names
 }
 
-// Redrive redrives the jobs of records that p selects, and returns the number of redriven
+// Redrive redrives those jobs of records that p selects, and returns the number of redriven
 // jobs.
 func (p Parked) Redrive(ctx context.Context, s *dynamo.Store, by string, records []*store.Record) (n int, err error) {
 	for _, rec := range records {

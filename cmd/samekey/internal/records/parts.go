@@ -76,7 +76,8 @@ func byPosition(a, b string) int {
 	return cmp.Or(cmp.Compare(pa, pb), cmp.Compare(ia, ib), cmp.Compare(a, b))
 }
 
-// byPeople reports whether a person gave the answer. A later decision may be about jobs.
+// byPeople reports whether a person gave the answer. It looks at all decisions, because a
+// decision after the answer may be about jobs.
 func byPeople(r *store.Record) bool {
 	return slices.ContainsFunc(r.Settled, func(d store.Decision) bool { return strings.HasPrefix(d.What, "answer ") })
 }
@@ -113,7 +114,7 @@ func request(r *store.Record, o StoryOptions) *Request {
 	return &Request{in.Method, in.Path, in.Query, in.Header, string(in.Body)}
 }
 
-// Cost is the part of an operation's cost so far that the record shows.
+// Cost is the cost of an operation so far, as far as the record shows it.
 type Cost struct {
 	// Writes is the number of writes by attempts and operators: it is exact, because the
 	// record counts each write.

@@ -26,7 +26,7 @@ type ScanOptions struct {
 	// PagesPerSecond bounds the rate of all segments together; a page takes up to 128
 	// read units. Default 10.
 	PagesPerSecond float64
-	// Pages is the maximum number of pages to read of each segment. 0: all.
+	// Pages is the maximum number of pages to read from each segment. 0: all.
 	Pages int
 	// Seen is called with the number of items read so far, one call after another. May be
 	// nil.
@@ -45,8 +45,8 @@ type Item struct {
 }
 
 // Scan calls fn for each item, one call after another, and returns the number of items
-// read. The scan ends at an error of DynamoDB, after the client's retries; when ctx
-// ends; or if fn returns an error.
+// read. The scan ends early if ctx ends, if fn returns an error, or if a call still fails
+// after the client's retries.
 func Scan(ctx context.Context, api stream.ScanAPI, opt ScanOptions, fn func(Item) error) (seen int64, _ error) {
 	if opt.Segments == 0 {
 		opt.Segments = 4
@@ -109,8 +109,9 @@ func decodeEach(items []map[string]types.AttributeValue, fn func(Item) error) er
 	return nil
 }
 
-// pageItems limits the number of items in a page. Records fill the 1 MB of a page before
-// this limit. Without a limit DynamoDB Local reads the rest of the segment for each page.
+// pageItems limits the number of items in a page. A page of records reaches 1 MB before
+// this limit. If there is no limit, DynamoDB Local reads the rest of the segment for each
+// page.
 const pageItems = 2000
 
 func input(opt ScanOptions, segment int) *dynamodb.ScanInput {

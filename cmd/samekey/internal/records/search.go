@@ -18,13 +18,14 @@ import (
 	"github.com/samekey/samekey/internal/base/redact"
 )
 
-// wanted selects the records that [find] looks for. All set fields must match.
+// wanted selects the records that [find] looks for. A record must match all fields that are
+// set.
 type wanted struct {
 	ID    string    // id of the operation
 	Short string    // short name of the record in logs and metrics
 	Since time.Time // earliest start of the record's last attempt
-	// Match compares a record; known is false if the record lacks what Match compares.
-	// Without Match the search ends with the first record.
+	// Match compares a record; known is false if the record lacks what Match compares. If
+	// Match is nil, the search ends with the first record.
 	Match func(*store.Record) (is, known bool)
 	// Load reads a record that Match could not compare: its contents may be sealed.
 	Load func(ctx context.Context, pk string) (*store.Record, error)
@@ -33,7 +34,7 @@ type wanted struct {
 // Found is the result of a search.
 type Found struct {
 	Records []*store.Record // matching records; in a search by ID or Short only PK is set
-	Seen    int             // number of records read; without Match, of matching records
+	Seen    int             // number of records read; if Match is nil, number of matching records
 	// Sealed, Missing and Unreadable count the records that could not be compared: their
 	// contents are sealed, they lack what Match compares, or this program can't read them.
 	Sealed, Missing, Unreadable int
@@ -67,17 +68,17 @@ func (f *Found) Untold(missing string) string {
 
 var errFound = errors.New("found")
 
-// find searches the whole table. With Match it finds all records that match. Without
-// Match it finds the first record with the ID or Short, even if this program can't read
-// the record. Reads are eventually consistent. By default find reads 8 segments at once,
-// and 8 pages a second.
+// find searches the whole table. If w.Match is set, find returns all records that match,
+// and otherwise the first record with the ID or Short, even if this program can't read the
+// record. Reads are eventually consistent. By default find reads 8 segments at once, and 8
+// pages a second.
 func find(ctx context.Context, api stream.ScanAPI, opt ScanOptions, w wanted) (*Found, error) {
 	opt.wanted = &w
 	opt.Segments, opt.PagesPerSecond = cmp.Or(opt.Segments, 8), cmp.Or(opt.PagesPerSecond, 8)
 	f, closed := &Found{}, []string(nil)
 	_, err := Scan(ctx, api, opt, func(it Item) error {
 		switch {
-		case w.Short != "" && redact.Record(it.PK) != w.Short: // a namespace may contain the short name
+		case w.Short != "" && redact.Record(it.PK) != w.Short: // the filter also finds namespaces that contain the short name
 			return nil
 		case w.Match == nil:
 			f.Records, f.Seen = []*store.Record{{PK: it.PK}}, 1
@@ -149,7 +150,7 @@ func (w *wanted) filter(in *dynamodb.ScanInput) {
 		args[":short"] = &types.AttributeValueMemberS{Value: "#" + w.Short}
 	}
 	if !w.Since.IsZero() {
-		filter += " AND (run_ms >= :since OR (attribute_not_exists(run_ms) AND created_ms >= :since))" // without run_ms the record had one attempt
+		filter += " AND (run_ms >= :since OR (attribute_not_exists(run_ms) AND created_ms >= :since))" // a record without run_ms had one attempt
 		args[":since"] = &types.AttributeValueMemberN{Value: strconv.FormatInt(w.Since.UnixMilli(), 10)}
 	}
 	in.FilterExpression = &filter

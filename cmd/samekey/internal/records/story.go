@@ -18,12 +18,12 @@ import (
 type StoryOptions struct {
 	Now time.Time // required
 
-	// Data adds results of phases, arguments of jobs, the request and the answer.
-	// They may be personal.
+	// Data adds results of phases, arguments of jobs, the request and the answer. These may
+	// be personal data.
 	Data bool
 
 	// Sealed is the reason why the contents of the record could not be opened; "" if they
-	// are open. With a reason the record has no contents.
+	// are open. If Sealed is set, the record has no contents.
 	Sealed string
 
 	// Listed are the entries of the operation in the list of sweeps ([stream.Listed]).
@@ -35,7 +35,7 @@ type StoryOptions struct {
 	Grace time.Duration
 }
 
-// Story explains one operation. Times are in UTC. Its JSON form has the same content.
+// Story explains one operation. Times are in UTC. The JSON form has the same content.
 type Story struct {
 	Record    string `json:"record"` // partition key
 	Short     string `json:"short"`  // short name of the record in logs and metrics
@@ -95,10 +95,10 @@ type Phase struct {
 	TookMS    int64           `json:"took_ms,omitempty"`  // time since the phase before, or since the claim; 0: unknown
 	Unknown   bool            `json:"outcome_unknown,omitempty"`
 	Result    json.RawMessage `json:"result,omitempty"`
-	Reads     string          `json:"reads,omitempty"` // an example of a result
+	Reads     string          `json:"reads,omitempty"` // an example of a result that the program can read
 }
 
-// LookUp is the last look-up of a call in doubt at its provider.
+// LookUp is the last query to a provider about a call in doubt.
 type LookUp struct {
 	Phase     string    `json:"phase"`
 	At        time.Time `json:"at"`
@@ -158,7 +158,7 @@ type Next struct {
 	Command string    `json:"command,omitempty"` // a samekey command, for a person
 }
 
-// Explain tells the story of r. It changes nothing in r.
+// Explain tells the story of r. It doesn't change r.
 func Explain(r *store.Record, o StoryOptions) *Story {
 	o.Grace = cmp.Or(o.Grace, state.DefaultGrace)
 	s := &Story{

@@ -15,7 +15,7 @@ import (
 	"github.com/aws/smithy-go/encoding/cbor"
 )
 
-// Do answers a request as AWS does. The SDK's clients use w as their HTTP client.
+// Do returns AWS's answer to a request. The SDK's clients use w as their HTTP client.
 func (w *World) Do(req *http.Request) (*http.Response, error) {
 	var body []byte
 	if req.Body != nil {
@@ -68,7 +68,7 @@ func (w *World) json(req *http.Request, contentType string, v any) (*http.Respon
 	return w.answer(req, http.StatusOK, contentType, raw, nil), err
 }
 
-// fail answers with an error, in the form of the JSON protocols.
+// fail returns an error in the form of AWS's JSON protocols.
 func (w *World) fail(req *http.Request, status int, code string) (*http.Response, error) {
 	raw, err := json.Marshal(Object{"__type": "com.amazonaws#" + code, "message": "not for tests"})
 	return w.answer(req, status, json10, raw, map[string]string{"X-Amzn-Errortype": code}), err
@@ -124,7 +124,7 @@ func (w *World) rpc(req *http.Request, table bool, op string, body []byte) (*htt
 	return nil, fmt.Errorf("doctortest: %s%s is not known", service, op)
 }
 
-// schedules answers ListSchedules, in pages of one, and GetSchedule.
+// schedules serves ListSchedules, in pages of one schedule, and GetSchedule.
 func (w *World) schedules(req *http.Request) (*http.Response, error) {
 	const plain = "application/json"
 	_, name, one := strings.Cut(strings.TrimPrefix(req.URL.Path, "/"), "/")
@@ -157,7 +157,7 @@ func (w *World) schedules(req *http.Request) (*http.Response, error) {
 	return w.fail(req, http.StatusNotFound, "ResourceNotFoundException")
 }
 
-// bus answers DescribeEventBus.
+// bus serves DescribeEventBus.
 func (w *World) bus(req *http.Request, body []byte) (*http.Response, error) {
 	if code := w.Refused["EventBridge.DescribeEventBus"]; code != "" {
 		return w.fail(req, http.StatusBadRequest, code)
@@ -173,7 +173,7 @@ func (w *World) bus(req *http.Request, body []byte) (*http.Response, error) {
 	return w.json(req, json10, Object{"Name": arn[strings.LastIndexByte(arn, '/')+1:], "Arn": arn})
 }
 
-// machine answers DescribeStateMachine.
+// machine serves DescribeStateMachine.
 func (w *World) machine(req *http.Request, body []byte) (*http.Response, error) {
 	if code := w.Refused["StepFunctions.DescribeStateMachine"]; code != "" {
 		return w.fail(req, http.StatusBadRequest, code)
@@ -191,7 +191,7 @@ func (w *World) machine(req *http.Request, body []byte) (*http.Response, error) 
 	return w.json(req, json10, m)
 }
 
-// iam answers GetRole and SimulatePrincipalPolicy.
+// iam serves GetRole and SimulatePrincipalPolicy.
 func (w *World) iam(req *http.Request, body string) (*http.Response, error) {
 	form, err := url.ParseQuery(body)
 	if err != nil {
@@ -223,7 +223,7 @@ func (w *World) iam(req *http.Request, body string) (*http.Response, error) {
 	return w.answer(req, http.StatusOK, xml, []byte("<"+op+"Response><"+op+"Result>"+result+"</"+op+"Result><ResponseMetadata><RequestId>1</RequestId></ResponseMetadata></"+op+"Response>"), nil), nil
 }
 
-// scan answers Scan: the first segment has all items.
+// scan serves Scan: the first segment has all items.
 func (w *World) scan(req *http.Request, in Object) (*http.Response, error) {
 	if segment, ok := in["Segment"].(float64); ok && segment > 0 {
 		return w.json(req, json10, Object{"Items": []any{}, "Count": 0, "ScannedCount": 0})
@@ -278,7 +278,7 @@ func (w *World) lambda(req *http.Request) (*http.Response, error) {
 		return w.fail(req, http.StatusForbidden, code)
 	}
 	switch op {
-	case "ListFunctions": // in pages of two
+	case "ListFunctions": // in pages of two functions
 		rest := w.Functions
 		if query.Get("Marker") != "" {
 			rest = rest[2:]
@@ -373,7 +373,7 @@ func (w *World) gateway(req *http.Request) (*http.Response, error) {
 	return w.fail(req, http.StatusNotFound, "NotFoundException")
 }
 
-// alarms answers CloudWatch's binary protocol, in pages of five.
+// alarms serves CloudWatch's binary protocol, in pages of five alarms.
 func (w *World) alarms(req *http.Request, body []byte) (*http.Response, error) {
 	proto := map[string]string{"Smithy-Protocol": "rpc-v2-cbor"}
 	const binary = "application/cbor"
@@ -430,7 +430,7 @@ func binaryOf(v any) cbor.Value {
 	}
 }
 
-// formation answers requests to CloudFormation: they are forms, and the answers are XML.
+// formation serves CloudFormation: requests are forms, answers are XML.
 func (w *World) formation(req *http.Request, body string) (*http.Response, error) {
 	form, err := url.ParseQuery(body)
 	if err != nil {

@@ -17,8 +17,8 @@ const Version = "v0.1.0"
 
 var program = sync.OnceValues(func() ([]byte, error) { return Program("github.com/samekey/samekey", Version, "") })
 
-// Program builds a program that requires a module, and returns the program as a function's zip
-// file. replace is the replacement of the module, as in a go.mod.
+// Program builds a Go program that requires module, and returns a function's zip file with
+// it. If replace isn't "", replace stands for module, as in a go.mod.
 func Program(module, version, replace string) (file []byte, err error) {
 	dir, err := os.MkdirTemp("", "doctortest-")
 	if err != nil {
@@ -76,7 +76,7 @@ func Zip(name string, content []byte) ([]byte, error) {
 // codeHost is the host of the functions' code.
 const codeHost = "code.example.com"
 
-// code answers with a function's zip file.
+// code serves a function's zip file.
 func (w *World) code(req *http.Request) (*http.Response, error) {
 	if code := w.Refused["Code"]; code != "" {
 		return w.answer(req, http.StatusForbidden, "application/xml", []byte(code), nil), nil

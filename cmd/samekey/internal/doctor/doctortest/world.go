@@ -28,7 +28,7 @@ type World struct {
 	Code                map[string][]byte   // zip files of functions, and of aliases such as orders:live; others share one program
 	Concurrency         map[string]int
 	EventInvokes        map[string]Object   // configurations of asynchronous invocations
-	RecursiveLoop       string              // RecursiveLoop of each function; "" for Terminate
+	RecursiveLoop       string              // every function's RecursiveLoop; "" is Terminate
 	Policies            map[string]string   // policies of functions, and of aliases such as orders:live
 	Integrations        map[string][]Object // of HTTP APIs
 	Resources           map[string][]Object // of REST APIs
@@ -100,8 +100,8 @@ func Good(now time.Time) *World {
 	return w
 }
 
-// Record adds an item: a finished request of a function with this retention, or an
-// open, resumable request.
+// Record adds an item to the table: a function's finished request, which is kept for
+// retention, or an open, resumable request.
 func (w *World) Record(name, function, state string, retention time.Duration) Object {
 	text := func(s string) Object { return Object{"S": s} }
 	number := func(n int64) Object { return Object{"N": strconv.FormatInt(n, 10)} }
@@ -121,18 +121,18 @@ func (w *World) Record(name, function, state string, retention time.Duration) Ob
 	return it
 }
 
-// Function returns a function by its name, to be changed.
+// Function returns the function with this name, so that a test can change it.
 func (w *World) Function(name string) Object { return find(w.Functions, "FunctionName", name) }
 
-// Env returns the variables of a function, to be changed.
+// Env returns a function's variables, so that a test can change them.
 func (w *World) Env(name string) Object {
 	return w.Function(name)["Environment"].(Object)["Variables"].(Object)
 }
 
-// Mapping returns an event source mapping by its UUID, to be changed.
+// Mapping returns the event source mapping with this UUID, so that a test can change it.
 func (w *World) Mapping(uuid string) Object { return find(w.Mappings, "UUID", uuid) }
 
-// Schedule returns the worker's schedule for a task, to be changed.
+// Schedule returns the worker's schedule for a task, so that a test can change it.
 func (w *World) Schedule(task string) Object { return find(w.Schedules, "Name", "worker-"+task) }
 
 func find(all []Object, field, value string) Object {
