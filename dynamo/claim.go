@@ -11,10 +11,9 @@ import (
 	"github.com/samekey/samekey/internal/item"
 )
 
-// Claim implements [store.Store] by one conditional PutItem. If the key also has another record
-// beside the new one, Claim sends one TransactWriteItems. Claim writes a stored request over the
-// inline limit to separate items after the claim is won, so that a refused claim doesn't pay for
-// them.
+// Claim implements [store.Store] by one conditional PutItem. If the key has another place, Claim
+// sends one TransactWriteItems. Claim writes a stored request over the inline limit to separate
+// items after the claim is won, so that a refused claim doesn't pay for them.
 func (s *Store) Claim(ctx context.Context, c store.Claim) (*store.Record, error) {
 	v := new(claim)
 	var err error
@@ -68,8 +67,8 @@ func seen(v *item.Values, r *store.Record) item.Map {
 	return item.Map{":owner": v.Str(r.Owner), ":ver": v.Num(r.Ver)}
 }
 
-// besides returns the condition check on the key's other record, or nil if there is none. A key can
-// have another record while the application changes the scope of keys.
+// besides returns the condition check on the key's other place, or nil if there is none. A key has
+// another place while the application changes the scope of keys.
 func (s *Store) besides(v *item.Values, c store.Claim) *types.ConditionCheck {
 	if c.Beside == "" {
 		return nil

@@ -35,50 +35,50 @@ func (a *attempt) answers(owner string) answers {
 // answers returns an answers for r's attempt.
 func (r *run) answers() answers { return answers{r.ask.core, r.ask, r.times, r.watch, r.writer.owner} }
 
-// answer returns the answer for the verdict v about held, the record that the claim found.
-func (a answers) answer(ctx context.Context, held *store.Record, v state.Verdict) (Result, error) {
-	a.watch.met(held)
+// answer returns the answer for the verdict v about found, the record that the claim found.
+func (a answers) answer(ctx context.Context, found *store.Record, v state.Verdict) (Result, error) {
+	a.watch.met(found)
 	pk := a.ask.home.pk
-	if held != nil {
-		pk = held.PK
+	if found != nil {
+		pk = found.PK
 	}
 	refuse := func(name happening, err *Error) (Result, error) {
-		if held != nil {
-			err.Expires = state.Lifetime(held)
+		if found != nil {
+			err.Expires = state.Lifetime(found)
 		}
-		a.watch.tell(ctx, name, held, err)
+		a.watch.tell(ctx, name, found, err)
 		return Result{}, err
 	}
 	switch v {
 	case state.Replay:
-		if err := a.body(ctx, held); err != nil {
+		if err := a.body(ctx, found); err != nil {
 			return refuse(evFailed, err)
 		}
-		resp := *held.Response
+		resp := *found.Response
 		replayable(&resp)
-		a.watch.tell(ctx, evReplayed, held, nil)
-		return Result{Response: resp, Replayed: true, Expires: state.Lifetime(held)}, nil
+		a.watch.tell(ctx, evReplayed, found, nil)
+		return Result{Response: resp, Replayed: true, Expires: state.Lifetime(found)}, nil
 	case state.Mismatch:
 		return refuse(evMismatch, recordError("claim", pk, ErrMismatch))
 	case state.Stuck:
 		return refuse(evRefused, recordError("claim", pk, ErrStuck))
 	case state.TooSoon:
-		why := errors.New(held.LastErr)
+		why := errors.New(found.LastErr)
 		if short := a.times.short(); short != nil {
 			why = short
 		}
-		res, err := a.unfinished(held, why)
-		a.watch.tell(ctx, evRefused, held, err)
+		res, err := a.unfinished(found, why)
+		a.watch.tell(ctx, evRefused, found, err)
 		return res, err
 	case state.InFlight:
-		if a.ask.served && a.core.opt.InFlight == InFlightAccept && held != nil {
-			a.watch.tell(ctx, evInFlight, held, ErrInFlight)
-			return a.accepted(held), nil
+		if a.ask.served && a.core.opt.InFlight == InFlightAccept && found != nil {
+			a.watch.tell(ctx, evInFlight, found, ErrInFlight)
+			return a.accepted(found), nil
 		}
 		fallthrough
 	default:
 		err := recordError("claim", pk, ErrInFlight)
-		err.RetryAfter = a.retryAfter(held)
+		err.RetryAfter = a.retryAfter(found)
 		return refuse(evInFlight, err)
 	}
 }

@@ -8,19 +8,21 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"reflect"
 	"unicode/utf8"
 
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/scope"
+	"github.com/samekey/samekey/internal/state"
 )
 
 // ask holds the request of an attempt, the request's key and caller, and the place of the
-// key's record. After find, ask doesn't change.
+// key's record. After the claim, ask doesn't change.
 type ask struct {
 	core *core
 
-	req    *Request
-	memory Request // memory for req, in the same allocation
+	req      *Request
+	reqValue Request // memory for req, in the same allocation
 
 	home  place  // where the key is claimed
 	other *place // where the record is if an earlier or a later release claimed the key; nil without Options.Former
@@ -37,8 +39,7 @@ type ask struct {
 	unhashed   error  // why this engine's fingerprint can't be made; a record of another scheme can still be compared
 }
 
-// find checks the request and computes its record's key.
-// inside reports whether ctx already runs in the operation of the key.
+// find checks the request and computes its record's key. inside reports whether ctx already runs in the operation of the key.
 func (q *ask) find(ctx context.Context) (inside bool, err error) {
 	e := q.core
 	q.req.Handler.Function = cmp.Or(q.req.Handler.Function, e.opt.Function)
@@ -48,13 +49,13 @@ func (q *ask) find(ctx context.Context) (inside bool, err error) {
 	if err := checkTexts(q.req); err != nil {
 		return false, &Error{Op: "request", Err: &recordUnread{err}}
 	}
-	whose, err := e.names.home.callerOf(ctx, q.req)
+	whose, err := e.names.claimsBy.callerOf(ctx, q.req)
 	if err != nil {
 		return false, e.refusesNobody(ctx, q.req, err)
 	}
 	q.bar("request", q.req.Unread)
 	q.bar("key", e.opt.allowsKey(q.req.Key, q.bare, whose))
-	q.bar("scope", e.opt.completable(q.req, whose))
+	q.bar("scope", e.opt.checkCaller(q.req, whose))
 	var digest [sha256.Size]byte
 	if q.req.Unread == nil {
 		if digest, err = e.opt.Fingerprint.digest(q.req); err != nil {
@@ -68,7 +69,7 @@ func (q *ask) find(ctx context.Context) (inside bool, err error) {
 	drawNonces(b)
 	b = scope.Append(b, q.req.Operation, q.req.Tenant, whose)
 	at := len(b)
-	b = e.names.partitionKey(b, b[2*nonceSize:at], q.req, &e.names.home)
+	b = e.names.partitionKey(b, b[2*nonceSize:at], q.req, &e.names.claimsBy)
 	end := len(b)
 	b = hex.AppendEncode(b, sum[:])
 	text := string(b) // one allocation for all texts
@@ -104,26 +105,9 @@ func checkTexts(r *Request) error {
 	return nil
 }
 
-// allowsKey checks the key of a new operation against the options. A key with a record is
-// exempt: an earlier release may have had other rules. bare says that the key's header had
-// no quotes.
-func (o *Options) allowsKey(key string, bare bool, caller store.Identity) error {
-	least := o.MinKey
-	if caller.Kind == scope.One {
-		least = max(least, o.oneKey)
-	}
-	switch {
-	case bare && o.rules.quoted:
-		return fmt.Errorf("%w: must be a quoted RFC 9651 string", ErrKeyInvalid)
-	case len(key) < least:
-		return fmt.Errorf("%w: %d characters, at least %d are required", ErrKeyInvalid, len(key), least)
-	}
-	return nil
-}
-
-// completable refuses a Resumable request with a caller that the program named, unless
+// checkCaller refuses a Resumable request with a caller that the program named, unless
 // CallerFromOp is set: in a completer's run the handler would not know the caller.
-func (o *Options) completable(r *Request, caller store.Identity) error {
+func (o *Options) checkCaller(r *Request, caller store.Identity) error {
 	if caller.Kind != scope.Program || !o.Resumable || o.CallerFromOp || r.Redelivered {
 		return nil
 	}
@@ -168,18 +152,42 @@ func (q *ask) inside(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// compare reports whether held was claimed by the same request. A completer's attempt runs
+// compare reports whether found was claimed by the same request. A completer's attempt runs
 // the record's own request, so any record matches.
-func (q *ask) compare(held *store.Record) (same bool, err error) {
+func (q *ask) compare(found *store.Record) (same bool, err error) {
 	switch {
 	case q.unattended:
 		return true, nil
 	case q.req.Unread != nil:
 		return false, fmt.Errorf("%w: the request can't be read: %v", ErrIncomparable, q.req.Unread) //nolint:errorlint // as below
-	case q.unhashed != nil && held.Scheme == q.core.scheme:
+	case q.unhashed != nil && found.Scheme == q.core.scheme:
 		return false, fmt.Errorf("%w: %v", ErrIncomparable, q.unhashed) //nolint:errorlint // not wrapped: the wrapped error would change the answer
-	case held.Secret == q.secret && held.Scheme == q.core.scheme:
-		return hmac.Equal([]byte(held.Fingerprint), []byte(q.print)), nil
+	case found.Secret == q.secret && found.Scheme == q.core.scheme:
+		return hmac.Equal([]byte(found.Fingerprint), []byte(q.print)), nil
 	}
-	return q.core.opt.Fingerprint.matches(held, q.req)
+	return q.core.opt.Fingerprint.matches(found, q.req)
+}
+
+// judge judges found, a record of the key, for the attempt with this owner. If found is nil,
+// the verdict is Claimable.
+func (q *ask) judge(found *store.Record, owner string) (state.Verdict, error) {
+	if found == nil || found.State == store.None {
+		return state.Claimable, nil
+	}
+	if state.Corrupt(found) {
+		return 0, recordError("claim", found.PK, fmt.Errorf("%w: state %q, without what belongs to it", ErrCorrupt, found.State))
+	}
+	now := q.core.opt.Now()
+	same, err := q.compare(found)
+	if err != nil && found.Owner != owner && !state.Free(found, now) { // the record can't be compared
+		e := recordError("fingerprint", found.PK, err)
+		e.RetryAfter = untilDeployed
+		return 0, e
+	}
+	return state.Judge(found, owner, same, now), nil
+}
+
+// sameStore compares stores of any type. Stores of an incomparable type differ.
+func sameStore(a, b store.Store) bool {
+	return reflect.TypeOf(a) == reflect.TypeOf(b) && reflect.TypeOf(a).Comparable() && a == b
 }

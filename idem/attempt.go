@@ -24,7 +24,7 @@ type attempt struct {
 // attempt returns an attempt that has no request yet.
 func (e *core) attempt() *attempt {
 	a := &attempt{core: e, ask: ask{core: e}, times: times{core: e}}
-	a.ask.req = &a.ask.memory
+	a.ask.req = &a.ask.reqValue
 	a.watch.core, a.watch.ask = e, &a.ask
 	return a
 }
@@ -63,17 +63,17 @@ func (a *attempt) proceed(ctx context.Context, fn func(context.Context) (Respons
 	if a.core.opt.Quota != nil {
 		defer func() { c.seat.leave() }()
 	}
-	held, v, err := c.enter(ctx)
+	found, v, err := c.enter(ctx)
 	if v == state.InFlight {
-		held, v, err = c.patiently(ctx, held)
+		found, v, err = c.patiently(ctx, found)
 	}
 	switch {
 	case err != nil:
 		return a.unclaimed(ctx, &c, err, fn)
 	case v != state.Own && v != state.TakeOver:
-		return a.answers(c.writer.owner).answer(ctx, held, v)
+		return a.answers(c.writer.owner).answer(ctx, found, v)
 	}
-	return a.execute(ctx, &c, held, v, fn)
+	return a.execute(ctx, &c, found, v, fn)
 }
 
 // prepare sets the deadlines, and notes two more reasons why the request may begin nothing
@@ -95,7 +95,7 @@ func (a *attempt) unclaimed(ctx context.Context, c *claiming, err error, fn func
 		a.watch.name = e.Record
 	}
 	switch {
-	case a.core.opt.Mode == ModeOpen && !c.seen && unreachable(err):
+	case a.core.opt.Mode == ModeOpen && !c.hasRecord && unreachable(err):
 		a.core.log.ErrorContext(ctx, "store unavailable: handler runs unprotected", "record", redact.Record(a.ask.home.pk), "route", a.ask.req.Route, "error", err)
 		a.watch.tell(ctx, evUnprotected, nil, err)
 		return a.core.unprotected(ctx, a.ask.req, fn)
@@ -148,7 +148,7 @@ func (a *attempt) run(rec *store.Record, w writer) *run {
 
 // unreachable reports whether a claim failed because the store could not be reached.
 // ModeOpen must not run the request in three other cases: the store certainly refused the
-// call; the store has returned a record (claiming.seen); or the encryption key can't be
+// call; the store has returned a record (claiming.hasRecord); or the encryption key can't be
 // had. In the last two cases, the record may hold an answer.
 func unreachable(err error) bool {
 	e, ok := errors.AsType[*Error](err)
@@ -163,7 +163,7 @@ func (a *attempt) refused(ctx context.Context, err error) {
 	})
 }
 
-// refuses tells the hooks that r is refused before an attempt was made.
+// refuses tells the hooks that r, which an adapter couldn't read, is refused.
 func (e *core) refuses(ctx context.Context, r *Request, err error) {
 	e.attemptAt(r).refused(ctx, err)
 }

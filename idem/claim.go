@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/samekey/samekey/idem/store"
@@ -19,7 +18,7 @@ const maxTries = 5
 // verdict about it.
 func (c *claiming) claim(ctx context.Context) (rec *store.Record, v state.Verdict, err error) {
 	ctx, sp := c.watch.step(ctx, trace.Claim, "")
-	t := tries{until: c.claimDeadline(), begun: c.core.opt.Now().Round(0), replaces: c.freed}
+	t := tries{until: c.claimDeadline(), begun: c.core.opt.Now().Round(0), replaces: c.replaces}
 	ctx, cancel := c.times.within(ctx, t.until)
 	defer cancel()
 	defer func() {
@@ -82,9 +81,9 @@ func (c *claiming) once(ctx context.Context, t *tries) (rec *store.Record, v sta
 		}
 	}
 	state.Stamp(next, nil, c.writer.owner)
-	held, err := c.core.store.Claim(ctx, store.Claim{Next: next, Now: now, Seen: t.replaces, Beside: c.ask.beside(), Fenced: t.fenced})
+	found, err := c.core.store.Claim(ctx, store.Claim{Next: next, Now: now, Seen: t.replaces, Beside: c.ask.beside(), Fenced: t.fenced})
 	switch {
-	case err == nil && held == nil:
+	case err == nil && found == nil:
 		return next, state.Own, nil
 	case errors.Is(err, ErrConflict):
 		return nil, state.Claimable, nil // another process is writing this record
@@ -95,11 +94,11 @@ func (c *claiming) once(ctx context.Context, t *tries) (rec *store.Record, v sta
 		// even if the store refused it: the store's client may have sent the claim twice
 		// and lost the first acknowledgement.
 		t.cause = err
-		if held, err = c.load(ctx, err); err != nil {
+		if found, err = c.load(ctx, err); err != nil {
 			return nil, 0, err
 		}
 	}
-	rec, v, away, err := c.resolve(ctx, held, t.until)
+	rec, v, away, err := c.resolve(ctx, found, t.until)
 	switch {
 	case err != nil || v != state.Claimable:
 		return rec, v, err
@@ -115,7 +114,7 @@ func (c *claiming) once(ctx context.Context, t *tries) (rec *store.Record, v sta
 
 // claimDeadline returns the deadline of a claim's calls to the store.
 func (c *claiming) claimDeadline() time.Time {
-	return earlier(c.times.unbegun, time.Now().Add(maxClaim))
+	return earlier(c.times.handlerEnd, time.Now().Add(maxClaim))
 }
 
 // fresh returns the unwritten record of a new operation.
@@ -147,12 +146,12 @@ func (c *claiming) load(ctx context.Context, cause error) (*store.Record, error)
 	return rec, nil
 }
 
-// resolve judges held, the record that the claim found, or takes it over. If held is at
+// resolve judges found, the record that the claim found, or takes it over. If found is at
 // home and belongs to another request, resolve also looks at the key's other place, if
 // there is one. away reports whether the verdict is about the other place.
-func (c *claiming) resolve(ctx context.Context, held *store.Record, until time.Time) (rec *store.Record, v state.Verdict, away bool, err error) {
-	away = c.ask.away(held.PK)
-	rec, v, err = c.judgeOrTakeOver(ctx, held, until)
+func (c *claiming) resolve(ctx context.Context, found *store.Record, until time.Time) (rec *store.Record, v state.Verdict, away bool, err error) {
+	away = c.ask.away(found.PK)
+	rec, v, err = c.judgeOrTakeOver(ctx, found, until)
 	if v == state.Mismatch && !away {
 		rec, v, err = c.elsewhere(ctx, "claim", rec, v, until)
 		away = rec != nil && c.ask.away(rec.PK)
@@ -162,31 +161,31 @@ func (c *claiming) resolve(ctx context.Context, held *store.Record, until time.T
 
 // judgeAt reads the record pk, and judges it or takes it over.
 func (c *claiming) judgeAt(ctx context.Context, op, pk string, until time.Time) (*store.Record, state.Verdict, error) {
-	held, err := c.core.store.Load(ctx, pk)
+	found, err := c.core.store.Load(ctx, pk)
 	if err != nil {
 		return nil, 0, unavailable(op, pk, err)
 	}
-	return c.judgeOrTakeOver(ctx, held, until)
+	return c.judgeOrTakeOver(ctx, found, until)
 }
 
-// judgeOrTakeOver judges held, and takes it over if no attempt holds it. With too little
+// judgeOrTakeOver judges found, and takes it over if no attempt holds it. With too little
 // time left the verdict is TooSoon.
-func (c *claiming) judgeOrTakeOver(ctx context.Context, held *store.Record, until time.Time) (*store.Record, state.Verdict, error) {
-	v, err := c.judge(held)
+func (c *claiming) judgeOrTakeOver(ctx context.Context, found *store.Record, until time.Time) (*store.Record, state.Verdict, error) {
+	v, err := c.judge(found)
 	if v == state.TakeOver && c.times.short() != nil {
 		v = state.TooSoon
 	}
 	if v != state.TakeOver {
-		return held, v, err
+		return found, v, err
 	}
 	now := c.core.opt.Now()
-	next := state.TakenByClient(held, now, c.times.leaseEnd(now), c.core.retention, c.supplied(held.Input), c.ask.req.Handler)
-	rec, l, err := c.writer.write(ctx, change{prev: held, next: next}, until, maxRounds)
+	next := state.TakenByClient(found, now, c.times.leaseEnd(now), c.core.retention, c.supplied(found.Input), c.ask.req.Handler)
+	rec, l, err := c.writer.write(ctx, change{prev: found, next: next}, until, maxRounds)
 	switch {
 	case errors.Is(err, ErrConflict):
-		return held, state.InFlight, nil // another process is writing this record
+		return found, state.InFlight, nil // another process is writing this record
 	case err != nil:
-		return nil, 0, unavailable("take-over", held.PK, err)
+		return nil, 0, unavailable("take-over", found.PK, err)
 	case l == state.Landed:
 		return rec, state.TakeOver, nil
 	}
@@ -208,29 +207,10 @@ func (c *claiming) supplied(in *store.Input) *store.Input {
 	return &with
 }
 
-// judge judges held for this claim.
-func (c *claiming) judge(held *store.Record) (state.Verdict, error) {
-	c.seen = c.seen || held != nil && held.State != store.None
-	return c.ask.judge(held, c.writer.owner)
-}
-
-// judge judges held, a record of the key, for the attempt with this owner. If held is nil,
-// the verdict is Claimable.
-func (q *ask) judge(held *store.Record, owner string) (state.Verdict, error) {
-	if held == nil || held.State == store.None {
-		return state.Claimable, nil
-	}
-	if state.Corrupt(held) {
-		return 0, recordError("claim", held.PK, fmt.Errorf("%w: state %q, without what belongs to it", ErrCorrupt, held.State))
-	}
-	now := q.core.opt.Now()
-	same, err := q.compare(held)
-	if err != nil && held.Owner != owner && !state.Free(held, now) { // the record can't be compared
-		e := recordError("fingerprint", held.PK, err)
-		e.RetryAfter = untilDeployed
-		return 0, e
-	}
-	return state.Judge(held, owner, same, now), nil
+// judge judges found for this claim.
+func (c *claiming) judge(found *store.Record) (state.Verdict, error) {
+	c.hasRecord = c.hasRecord || found != nil && found.State != store.None
+	return c.ask.judge(found, c.writer.owner)
 }
 
 // isFree reports whether r is a record whose key is free.

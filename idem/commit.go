@@ -2,7 +2,6 @@ package idem
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 
@@ -28,7 +27,7 @@ func (r *run) mark(ctx context.Context, mark string, sent map[string]string) err
 // beginning of a call, and has no jobs: foreign refuses them. The commit of any other phase
 // ends the phase.
 func (r *run) commit(ctx context.Context, phase store.Phase, got collected) error {
-	jobs, err := r.progress.staged(ctx, got.jobs, r.ask.core.rounded, r.writer.countJobs)
+	jobs, err := r.progress.jobsOfCommit(ctx, got.jobs, r.ask.core.checkTime, r.writer.countJobs)
 	if err == nil && len(jobs) > 0 {
 		err = refuseDeliveryKey(r.ask.req.DeliveryKey, r.record(), "a phase that isn't the last stages jobs")
 	}
@@ -69,44 +68,6 @@ func (r *run) committed(ctx context.Context, phase string, jobs int, calls []str
 	})
 }
 
-// finish stores resp together with writes and jobs, and returns the stored answer. resp
-// must be clean (see [clean]). An error other than an *ended says why no answer is stored.
-func (r *run) finish(ctx context.Context, resp Response, writes []Write, jobs []Job) (Result, error) {
-	staged, err := r.progress.staged(ctx, jobs, r.ask.core.rounded, r.writer.countJobs)
-	if err != nil {
-		return Result{}, r.gate.fail(err)
-	}
-	stored := storedPart(resp, r.ask.core.headers)
-	var made *store.Record
-	reuse := func() { // the next try uses the companions that an earlier try has written
-		if made != nil {
-			r.written = made.Overflow
-		}
-	}
-	build := func(base *store.Record) *store.Record {
-		reuse()
-		now := r.ask.core.opt.Now()
-		made = state.Finished(state.Advanced(base, now, nil, staged, nil), stored, now)
-		switch {
-		case len(resp.Body) > r.ask.core.opt.MaxBody || r.statusOnly:
-			state.StatusOnly(made)
-		case r.written != nil && r.written.SHA256 == sha256.Sum256(resp.Body):
-			made.Overflow = r.written // an earlier try has written the body
-		}
-		return made
-	}
-	rec, err := r.write(ctx, trace.Finish, build, writes)
-	if err != nil {
-		reuse()
-		return Result{}, err
-	}
-	res, err := r.answers().finished(ctx, rec, made, resp, len(staged))
-	if err != nil {
-		return Result{}, &ended{err: err}
-	}
-	return res, nil
-}
-
 // markStuck marks the operation as stuck, for a human to settle.
 func (r *run) markStuck(ctx context.Context, why string, begun ...store.Phase) error {
 	return r.stick(ctx, why, func(base *store.Record) *store.Record {
@@ -145,7 +106,7 @@ func (r *run) write(ctx context.Context, kind trace.Kind, build func(*store.Reco
 			sp.done(err)
 		}
 	}()
-	if left, _ := r.gate.failure(); left {
+	if left, _ := r.gate.firstFailure(); left {
 		// The attempt has ended without this phase, and may have been answered.
 		return nil, r.gate.fail(fmt.Errorf("%w: it outlived its handler", ErrPhaseOrder))
 	}
@@ -158,13 +119,13 @@ func (r *run) write(ctx context.Context, kind trace.Kind, build func(*store.Reco
 		return nil, ErrAnswered // nothing may follow an answer
 	}
 	next := build(prev)
-	held, l, err := r.writer.write(ctx, change{prev, next, writes, len(writes) > 0}, r.times.writeDeadline(prev), untilDeadline)
+	held, l, err := r.writer.write(ctx, change{prev: prev, next: next, writes: writes, rerun: len(writes) > 0}, r.times.writeDeadline(prev), untilDeadline)
 	if l == state.Crossed && state.Renewal(held, prev) {
 		// Our own renewal was applied, and its acknowledgement was lost: nothing else has
 		// changed.
 		prev = held
 		next = build(prev)
-		held, l, err = r.writer.write(ctx, change{prev, next, writes, len(writes) > 0}, r.times.writeDeadline(prev), untilDeadline)
+		held, l, err = r.writer.write(ctx, change{prev: prev, next: next, writes: writes, rerun: len(writes) > 0}, r.times.writeDeadline(prev), untilDeadline)
 	}
 	switch {
 	case err != nil:
@@ -193,14 +154,4 @@ func commitFailed(pk, phase string, err error) error {
 		err = fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	return phaseError("phase "+phase, pk, err)
-}
-
-// refuseDeliveryKey refuses calls and jobs under a key that names only a delivery.
-func refuseDeliveryKey(deliveryKey bool, rec *store.Record, what string) error {
-	if state.MayReach(deliveryKey, rec) {
-		return nil
-	}
-	return fmt.Errorf("%w: %s, and would do so again, under a new derived key, once the message comes back from a dead-letter queue with another id; "+
-		"have a key that names the work: lambda.Batch.WithKey or WithBodyKey, or the message attribute lambda.KeyAttribute; "+
-		"or say that you accept it: lambda.Batch.CallsAgainAfterRedrive", ErrDeliveryKey, what)
 }

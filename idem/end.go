@@ -15,37 +15,6 @@ import (
 
 // The end of a run: decide chooses what to do after an outcome, and run.end does it.
 
-// outcome says how a handler has ended.
-type outcome struct {
-	end        *ended   // how a phase has ended the operation; nil if none has
-	resp       Response // the handler's answer, if err is nil
-	err        error    // the handler's own error
-	definitive bool     // resp was made by Respond
-	stored     bool     // Options.Stored accepts resp
-	failed     error    // error of the first failed phase; nil if none failed
-	left       bool     // a phase is still running: its call may contradict any answer
-}
-
-// ended says how an operation has ended in a phase of its handler: with an answer that the
-// handler can no longer change. ended is returned as an error of the phase; the phase's
-// caller gets toPhase. The answer goes to [run.end].
-type ended struct {
-	res     Result
-	err     error // returned in place of res
-	toPhase error // error for the phase's caller; nil if the answer is the phase's own
-}
-
-// Error implements error.
-func (e *ended) Error() string {
-	if e.toPhase == nil {
-		return ErrAnswered.Error()
-	}
-	return e.toPhase.Error()
-}
-
-// Unwrap returns the error for the phase's caller.
-func (e *ended) Unwrap() error { return e.toPhase }
-
 // unresolved describes what earlier attempts left open and this run hasn't cleared up.
 type unresolved struct {
 	leftOut error // says which recorded work, or which call of an earlier attempt, the handler left out; nil if none
@@ -71,7 +40,7 @@ func decide(o outcome, d unresolved) ending {
 	switch {
 	case o.err != nil:
 		return ending{err: o.err, cause: o.err}
-	case o.left:
+	case o.outlived:
 		return ending{err: o.failed, cause: o.failed}
 	case d.leftOut != nil && (stores || o.failed == nil && final(o.resp.Status)):
 		return ending{err: d.leftOut, breaks: true, cause: d.leftOut}
@@ -113,7 +82,7 @@ func (r *run) end(ctx context.Context, o outcome) (Result, error) {
 	case e.breaks:
 		e.err = r.gate.fail(e.err)
 		e.cause = e.err
-	case o.err == nil && o.failed != nil && !o.left && !o.definitive:
+	case o.err == nil && o.failed != nil && !o.outlived && !o.definitive:
 		r.ask.core.log.ErrorContext(ctx, "answer not stored: a phase had failed", "record", redact.Record(r.pk()), "error", o.failed)
 	}
 	return r.endUnstored(ctx, o.resp, e)
@@ -135,7 +104,7 @@ func (r *run) endInPhase(ctx context.Context, resp Response, writes []Write, job
 		res, err := r.endUnstored(ctx, resp, e)
 		return &ended{res, err, ErrAnswered}, nil
 	}
-	res, err := r.finish(ctx, resp, writes, jobs)
+	res, err := r.finish(ctx, resp, false, writes, jobs)
 	if err == nil {
 		return &ended{res: res}, nil
 	}
@@ -153,7 +122,8 @@ func (r *run) endInPhase(ctx context.Context, resp Response, writes []Write, job
 func (r *run) conclude(ctx context.Context, resp Response) (Result, error) {
 	var err error
 	for try := range 3 {
-		if r.statusOnly = try == 2; r.statusOnly {
+		statusOnly := try == 2
+		if statusOnly {
 			if !mayDrop(err, r.record()) {
 				break
 			}
@@ -161,7 +131,7 @@ func (r *run) conclude(ctx context.Context, resp Response) (Result, error) {
 			r.ask.core.log.ErrorContext(ctx, "answer can't be stored: storing its status only", "record", redact.Record(r.pk()), "error", err)
 		}
 		var res Result
-		if res, err = r.finish(ctx, resp, nil, nil); err == nil {
+		if res, err = r.finish(ctx, resp, statusOnly, nil, nil); err == nil {
 			return res, nil
 		}
 		if end, ok := errors.AsType[*ended](err); ok {
@@ -183,7 +153,7 @@ func (r *run) conclude(ctx context.Context, resp Response) (Result, error) {
 	err = recordError("finish", rec.PK, err)
 	r.ask.core.log.ErrorContext(ctx, "answer not stored: a retry after the lease runs again", "record", redact.Record(rec.PK), "error", err)
 	r.watch.tell(ctx, evFailed, rec, err)
-	_, failed := r.gate.failure()
+	_, failed := r.gate.firstFailure()
 	if rec.Keep == store.KeepOpen || r.progress.hasLoose() || failed != nil {
 		return Result{}, unavailable("finish", rec.PK, err)
 	}
@@ -243,7 +213,7 @@ func (r *run) endUnstored(ctx context.Context, resp Response, e ending) (Result,
 // releasing describes the release after a run without an answer. If the program refuses to
 // continue, Why is the phase's error, which the handler may have hidden.
 func (r *run) releasing() state.Release {
-	left, err := r.gate.failure()
+	left, err := r.gate.firstFailure()
 	b := state.Release{Calls: r.calls.out(left), Sent: r.calls.sentOut()}
 	if permanent(err) {
 		b.Refusal, b.Why = err, redact.Error(err)

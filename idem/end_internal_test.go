@@ -39,8 +39,8 @@ func TestDecide(t *testing.T) {
 	}{
 		{"an error", outcome{err: own}, [4]string{"fails", "fails", "fails", "fails"}},
 		{"an error after a failed phase", outcome{err: own, failed: failed}, [4]string{"fails", "fails", "fails", "fails"}},
-		{"a phase that still runs", at(200, outcome{stored: true, failed: failed, left: true}), [4]string{"fails", "fails", "fails", "fails"}},
-		{"Respond while a phase runs", at(200, outcome{definitive: true, failed: failed, left: true}), [4]string{"fails", "fails", "fails", "fails"}},
+		{"a phase that still runs", at(200, outcome{stored: true, failed: failed, outlived: true}), [4]string{"fails", "fails", "fails", "fails"}},
+		{"Respond while a phase runs", at(200, outcome{definitive: true, failed: failed, outlived: true}), [4]string{"fails", "fails", "fails", "fails"}},
 		{"Respond", at(503, outcome{definitive: true}), [4]string{"stored", "withheld", "breaks", "breaks"}},
 		{"Respond after a failed phase", at(200, outcome{definitive: true, failed: failed}), [4]string{"stored", "withheld", "breaks", "breaks"}},
 		{"an answer to store", at(402, outcome{stored: true}), [4]string{"stored", "withheld", "breaks", "breaks"}},

@@ -111,8 +111,8 @@ func New(store store.Store, optFns ...func(*Options)) *Engine {
 func (e *Engine) Do(ctx context.Context, r Request, fn func(context.Context) (Response, error)) (Result, error) {
 	a, acts, err := e.core.attempt(), true, error(nil)
 	q := &a.ask
-	if q.memory = r; r.Tenant == "" {
-		q.memory.Tenant = verifiedIn(ctx).tenant
+	if q.reqValue = r; r.Tenant == "" {
+		q.reqValue.Tenant = verifiedIn(ctx).tenant
 	}
 	if r.Key == "" && e.core.opt.Mode != ModeOff {
 		acts, err = e.core.keyless(ctx, q.req)
@@ -126,7 +126,7 @@ func (e *Engine) Do(ctx context.Context, r Request, fn func(context.Context) (Re
 	case e.core.opt.Mode == ModeObserve:
 		res, err = a.observe(ctx, err, fn)
 	case err != nil:
-		e.core.refuses(ctx, q.req, err)
+		a.refused(ctx, err)
 	default:
 		res, err = a.do(ctx, fn)
 	}

@@ -24,9 +24,9 @@ type claiming struct {
 	id        string        // id of the operation if this attempt begins it
 	barred    *Error        // why the request may not begin an operation; nil if it may
 	seat      *seat         // seat in the caller's quota; nil without a quota
-	seen      bool          // the store has returned a record of the key, from a read or a refused claim
+	hasRecord bool          // the store has returned a record of the key, from a read or a refused claim
 	foundFree bool          // a read before the claim has found the key free, at both places
-	freed     *store.Record // the freed record that the read before the claim has found: the claim replaces it
+	replaces  *store.Record // the freed record that the read before the claim has found: the claim replaces it
 }
 
 // enter reads the record first if the request is probably a repetition, since a read costs
@@ -86,7 +86,7 @@ func (c *claiming) admit(ctx context.Context) (*store.Record, state.Verdict, err
 func (c *claiming) known(ctx context.Context, refusal *Error) (*store.Record, state.Verdict, error) {
 	home := c.ask.home.pk
 	refusal.Record = redact.Record(home)
-	until, short := c.times.unbegun, c.times.short()
+	until, short := c.times.handlerEnd, c.times.short()
 	if short != nil {
 		until = c.times.lastCall // reading takes less time than beginning
 	}
@@ -118,7 +118,7 @@ func (c *claiming) known(ctx context.Context, refusal *Error) (*store.Record, st
 // the claim. The verdict is also Claimable if the read failed, or if the record would not
 // refuse a claim. Once a record was seen, ModeOpen doesn't run the request without
 // protection.
-func (c *claiming) readFirst(ctx context.Context) (held *store.Record, v state.Verdict, err error) {
+func (c *claiming) readFirst(ctx context.Context) (found *store.Record, v state.Verdict, err error) {
 	until := c.claimDeadline()
 	ctx, cancel := c.times.within(ctx, until)
 	defer cancel()
@@ -130,13 +130,13 @@ func (c *claiming) readFirst(ctx context.Context) (held *store.Record, v state.V
 		return nil, state.Claimable, nil
 	}
 	defer func() { sp.done(err) }()
-	held, v, away, err := c.resolve(ctx, rec, until)
+	found, v, away, err := c.resolve(ctx, rec, until)
 	if err != nil || v != state.Claimable {
-		return held, v, err
+		return found, v, err
 	}
 	c.foundFree = away || c.ask.other == nil
-	if !away && held != nil && state.Freed(held) {
-		c.freed = held
+	if !away && found != nil && state.Freed(found) {
+		c.replaces = found
 	}
 	return nil, state.Claimable, nil
 }
@@ -148,7 +148,7 @@ func (c *claiming) readQuickly(ctx context.Context, until time.Time) (*store.Rec
 	defer cancel()
 	rec, err := c.either(ctx)
 	if err != nil {
-		c.seen = c.seen || rec != nil || errors.Is(err, ErrCorrupt) // a record that can't be opened exists, too
+		c.hasRecord = c.hasRecord || rec != nil || errors.Is(err, ErrCorrupt) // a record that can't be opened exists, too
 		return nil, err
 	}
 	return rec, nil

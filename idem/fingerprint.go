@@ -252,12 +252,12 @@ func (f *Fingerprint) sign(digest [sha256.Size]byte) (fp [sha256.Size]byte, secr
 	return keyed(f.Secrets[0].Key, digest), f.Secrets[0].ID
 }
 
-// matches reports whether held was made from r, by the scheme and the secret that held
+// matches reports whether found was made from r, by the scheme and the secret that found
 // names. If the scheme or the secret isn't configured, the error is ErrIncomparable. Then a
 // replay could give another request's answer, and a mismatch would make the client use a
 // new key.
-func (f *Fingerprint) matches(held *store.Record, r *Request) (bool, error) {
-	scheme, secret := held.Scheme, held.Secret
+func (f *Fingerprint) matches(found *store.Record, r *Request) (bool, error) {
+	scheme, secret := found.Scheme, found.Secret
 	by := f.known(scheme)
 	if by == nil {
 		return false, fmt.Errorf("%w: the scheme %q is unknown", ErrIncomparable, scheme)
@@ -275,7 +275,7 @@ func (f *Fingerprint) matches(held *store.Record, r *Request) (bool, error) {
 	}
 	var want [2 * sha256.Size]byte
 	hex.Encode(want[:], digest[:])
-	return hmac.Equal([]byte(held.Fingerprint), want[:]), nil
+	return hmac.Equal([]byte(found.Fingerprint), want[:]), nil
 }
 
 // canonicalQuery returns a form of the query that is the same whether a gateway delivers

@@ -199,7 +199,7 @@ func (p *phaseRun) endIntent(ctx context.Context, tx *Tx, raw []byte, err error)
 	_, retry := errors.AsType[*safe](err)
 	var resp Response
 	if txErr == nil && !retry {
-		txErr = p.run.gate.refused()
+		txErr = p.run.gate.mayCommit()
 	}
 	if responds && txErr == nil {
 		resp, txErr = p.run.ask.req.response(answer.v)

@@ -137,23 +137,23 @@ func (c *claiming) either(ctx context.Context) (*store.Record, error) {
 	return rec, err
 }
 
-// bury fences the holders of held, an expired or freed record at the other place, and
+// bury fences the holders of found, an expired or freed record at the other place, and
 // returns the fenced record. The key can then be claimed at home. A key with one place
 // doesn't need bury: the claim replaces the record, and so fences its holders. If another
 // attempt has released the record in the meantime, bury leaves it as it is.
-func (c *claiming) bury(ctx context.Context, held *store.Record, until time.Time) (*store.Record, error) {
-	if !c.isFree(held) { // the record is gone or was released: the next claim shows which
+func (c *claiming) bury(ctx context.Context, found *store.Record, until time.Time) (*store.Record, error) {
+	if !c.isFree(found) { // the record is gone or was released: the next claim shows which
 		return nil, nil
 	}
 	// Use a new nonce: a record that this attempt takes over later must not look like the
 	// fenced record.
 	w := c.writer
 	w.owner = rand.Text()
-	fenced, l, err := w.write(ctx, change{prev: held, next: state.Buried(held, c.core.opt.Now())}, until, maxRounds)
+	fenced, l, err := w.write(ctx, change{prev: found, next: state.Buried(found, c.core.opt.Now())}, until, maxRounds)
 	switch {
 	case err != nil && !errors.Is(err, ErrConflict):
-		c.core.log.ErrorContext(ctx, "an expired record under the other scope can't be fenced", "record", redact.Record(held.PK), "error", err)
-		return nil, unavailable("claim", held.PK, err)
+		c.core.log.ErrorContext(ctx, "an expired record under the other scope can't be fenced", "record", redact.Record(found.PK), "error", err)
+		return nil, unavailable("claim", found.PK, err)
 	case l != state.Landed: // the next claim shows the current record
 		return nil, nil
 	}

@@ -42,9 +42,9 @@ func argsSize(args []byte) int {
 	return max(len(event), len(args)+escape*(bytes.Count(args, []byte("\ufffe"))+bytes.Count(args, []byte("\uffff"))))
 }
 
-// rounded returns j with its time as records store it, in whole milliseconds. A time in the
+// checkTime returns j with its time as records store it, in whole milliseconds. A time in the
 // past is dropped: the job is then delivered without a delay.
-func (c *core) rounded(j Job) (Job, error) {
+func (c *core) checkTime(j Job) (Job, error) {
 	now, retention := c.opt.Now(), c.opt.Retention
 	switch {
 	case !j.At.After(now):
@@ -96,7 +96,7 @@ func (r *run) stage(ctx context.Context, jobs []Job) error {
 		if err != nil {
 			return err
 		}
-		if !r.progress.stage(traced) {
+		if !r.progress.keep(traced) {
 			return nil // the next phase is recorded already, with the jobs
 		}
 		return r.checkJobs(ctx, nil)
@@ -110,7 +110,7 @@ func (r *run) checkJobs(ctx context.Context, jobs []Job) error {
 	if err != nil {
 		return err
 	}
-	all, err := r.progress.staged(ctx, traced, r.ask.core.rounded, r.writer.countJobs)
+	all, err := r.progress.jobsOfCommit(ctx, traced, r.ask.core.checkTime, r.writer.countJobs)
 	sizer, sizes := r.ask.core.store.(store.Sizer)
 	if err != nil || !sizes {
 		return err
@@ -130,4 +130,14 @@ func (r *run) prepareJobs(ctx context.Context, jobs []Job) ([]Job, error) {
 	traced := slices.Clone(jobs)
 	r.watch.traced(ctx, traced)
 	return traced, nil
+}
+
+// refuseDeliveryKey refuses calls and jobs under a key that names only a delivery.
+func refuseDeliveryKey(deliveryKey bool, rec *store.Record, what string) error {
+	if state.MayReach(deliveryKey, rec) {
+		return nil
+	}
+	return fmt.Errorf("%w: %s, and would do so again, under a new derived key, once the message comes back from a dead-letter queue with another id; "+
+		"have a key that names the work: lambda.Batch.WithKey or WithBodyKey, or the message attribute lambda.KeyAttribute; "+
+		"or say that you accept it: lambda.Batch.CallsAgainAfterRedrive", ErrDeliveryKey, what)
 }

@@ -11,7 +11,9 @@ import (
 
 	"github.com/dunglas/httpsfv"
 
+	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/defaults"
+	"github.com/samekey/samekey/internal/base/scope"
 )
 
 // KeyHeader is the request header that carries the key, unless [Options.KeyHeader]
@@ -158,3 +160,20 @@ func (o *Options) keyOptional(method string) bool {
 
 // hasKey reports whether a request has a key header, valid or not.
 func (o *Options) hasKey(h http.Header) bool { return len(headerValues(h, o.KeyHeader)) > 0 }
+
+// allowsKey checks the key of a new operation against the options. A key with a record is
+// exempt: an earlier release may have had other rules. bare says that the key's header had
+// no quotes.
+func (o *Options) allowsKey(key string, bare bool, caller store.Identity) error {
+	least := o.MinKey
+	if caller.Kind == scope.One {
+		least = max(least, o.oneKey)
+	}
+	switch {
+	case bare && o.rules.quoted:
+		return fmt.Errorf("%w: must be a quoted RFC 9651 string", ErrKeyInvalid)
+	case len(key) < least:
+		return fmt.Errorf("%w: %d characters, at least %d are required", ErrKeyInvalid, len(key), least)
+	}
+	return nil
+}

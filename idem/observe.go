@@ -40,7 +40,7 @@ func (a *attempt) observe(ctx context.Context, keyErr error, fn func(context.Con
 	if err := a.times.enough(q.home.pk); err != nil {
 		return would(err)
 	}
-	a.times.limit = observing
+	a.times.callLimit = observing
 	c := a.claiming()
 	defer func() { c.seat.leave() }()
 	held, v, err := c.enter(ctx)

@@ -3,10 +3,7 @@ package idem
 import (
 	"context"
 	"fmt"
-	"reflect"
 	"sync/atomic"
-
-	"github.com/samekey/samekey/idem/store"
 )
 
 // Op describes the operation in which a handler runs.
@@ -75,11 +72,6 @@ func runOf(ctx context.Context) (*run, error) {
 		return nil, fmt.Errorf("%w: does the route require a key, and is this the handler's context?", ErrNoOperation)
 	}
 	return op.run, nil
-}
-
-// sameStore compares stores of any type. Stores of an incomparable type differ.
-func sameStore(a, b store.Store) bool {
-	return reflect.TypeOf(a) == reflect.TypeOf(b) && reflect.TypeOf(a).Comparable() && a == b
 }
 
 // nested reports whether ctx runs in any operation. If so, the outer wrapper makes an

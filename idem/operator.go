@@ -227,7 +227,7 @@ func (e *core) pickUp(ctx context.Context, t jobs.Ticket) (*attempt, *store.Reco
 	if err != nil {
 		return a, nil, err
 	}
-	rec, err := a.reads(ctx, a.times.unbegun)
+	rec, err := a.reads(ctx, a.times.handlerEnd)
 	if err != nil {
 		return a, nil, err
 	}
@@ -242,7 +242,7 @@ func (e *core) pickUp(ctx context.Context, t jobs.Ticket) (*attempt, *store.Reco
 func (a *attempt) takeTicket(ctx context.Context, rec *store.Record) (*store.Record, error) {
 	now := a.core.opt.Now()
 	next := state.TakenUp(rec, now, a.times.leaseEnd(now), rec.Retention)
-	got, l, err := a.writer().write(ctx, change{prev: rec, next: next}, a.times.unbegun, maxRounds)
+	got, l, err := a.writer().write(ctx, change{prev: rec, next: next}, a.times.handlerEnd, maxRounds)
 	switch {
 	case err != nil:
 		return nil, unavailable("take-over", a.ask.home.pk, err)

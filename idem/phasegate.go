@@ -12,15 +12,35 @@ import (
 type gate struct {
 	pk string // of the record
 
-	mu    sync.Mutex
-	names map[string]bool // names of all phases so far
-	busy  bool            // a phase is running
-	over  bool            // the handler has returned
-	left  bool            // the handler returned while a phase was running
+	mu       sync.Mutex
+	names    map[string]bool // names of all phases so far
+	busy     bool            // a phase is running
+	over     bool            // the handler has returned
+	outlived bool            // the handler returned while a phase was running
 
 	end *ended // how a phase has ended the operation; nil if none has
 	err error  // error of the first failed phase
 }
+
+// ended says how an operation has ended in a phase of its handler: with an answer that the
+// handler can no longer change. ended is returned as an error of the phase; the phase's
+// caller gets toPhase. The answer goes to [run.end].
+type ended struct {
+	res     Result
+	err     error // returned in place of res
+	toPhase error // error for the phase's caller; nil if the answer is the phase's own
+}
+
+// Error implements error.
+func (e *ended) Error() string {
+	if e.toPhase == nil {
+		return ErrAnswered.Error()
+	}
+	return e.toPhase.Error()
+}
+
+// Unwrap returns the error for the phase's caller.
+func (e *ended) Unwrap() error { return e.toPhase }
 
 // enter allows a phase to run. If recall finds a recorded result of the phase, enter
 // returns that result instead.
@@ -29,18 +49,18 @@ func (g *gate) enter(s phaseSpec, recall func(phaseSpec) ([]byte, bool, error)) 
 	defer g.mu.Unlock()
 	switch {
 	case g.over:
-		return nil, false, g.failed(fmt.Errorf("%w: %q begins after the handler has returned", ErrPhaseOrder, s.name))
+		return nil, false, g.failLocked(fmt.Errorf("%w: %q begins after the handler has returned", ErrPhaseOrder, s.name))
 	case g.busy:
-		return nil, false, g.failed(fmt.Errorf("%w: %q begins while another phase runs", ErrPhaseOrder, s.name))
+		return nil, false, g.failLocked(fmt.Errorf("%w: %q begins while another phase runs", ErrPhaseOrder, s.name))
 	case g.end != nil:
 		return nil, false, ErrAnswered
 	case g.err != nil:
 		return nil, false, fmt.Errorf("%w: %w", ErrPhaseFailed, g.err)
 	case g.names[s.name]:
-		return nil, false, g.failed(fmt.Errorf("%w: a second phase named %q", ErrPhaseOrder, s.name))
+		return nil, false, g.failLocked(fmt.Errorf("%w: a second phase named %q", ErrPhaseOrder, s.name))
 	}
 	if err := s.check(); err != nil {
-		return nil, false, g.failed(err)
+		return nil, false, g.failLocked(err)
 	}
 	if g.names == nil {
 		g.names = make(map[string]bool)
@@ -48,15 +68,15 @@ func (g *gate) enter(s phaseSpec, recall func(phaseSpec) ([]byte, bool, error)) 
 	g.names[s.name] = true
 	raw, recorded, err = recall(s)
 	if err != nil {
-		err = g.failed(err)
+		err = g.failLocked(err)
 	}
 	g.busy = !recorded && err == nil
 	return raw, recorded, err
 }
 
-// leave records that the phase has ended, and err if the phase has failed. If end isn't
+// done records that the phase has ended, and err if the phase has failed. If end isn't
 // nil, the phase has also ended the operation.
-func (g *gate) leave(end *ended, err error) {
+func (g *gate) done(end *ended, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.busy, g.end = false, end
@@ -74,26 +94,26 @@ func (g *gate) between(do func() error) error {
 	case g.end != nil:
 		return ErrAnswered
 	case g.over:
-		return g.failed(fmt.Errorf("%w: jobs are staged after the handler has returned", ErrPhaseOrder))
+		return g.failLocked(fmt.Errorf("%w: jobs are staged after the handler has returned", ErrPhaseOrder))
 	case g.busy:
-		return g.failed(fmt.Errorf("%w: Stage while a phase runs: use its Tx", ErrPhaseOrder))
+		return g.failLocked(fmt.Errorf("%w: Stage while a phase runs: use its Tx", ErrPhaseOrder))
 	}
 	if err := do(); err != nil {
-		return g.failed(err)
+		return g.failLocked(err)
 	}
 	return nil
 }
 
-// fail locks g and calls failed.
+// fail locks g and calls failLocked.
 func (g *gate) fail(err error) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.failed(err)
+	return g.failLocked(err)
 }
 
-// failed records the failure of a phase: an answer of the handler would now be
+// failLocked records the failure of a phase: an answer of the handler would now be
 // incomplete. g must be locked.
-func (g *gate) failed(err error) error {
+func (g *gate) failLocked(err error) error {
 	err = phaseError("phase", g.pk, err)
 	if g.err == nil {
 		g.err = err
@@ -101,21 +121,21 @@ func (g *gate) failed(err error) error {
 	return err
 }
 
-// failure returns the error of the first failed phase, or nil. left reports whether the
+// firstFailure returns the error of the first failed phase, or nil. left reports whether the
 // handler returned while a phase was running.
-func (g *gate) failure() (left bool, first error) {
+func (g *gate) firstFailure() (left bool, first error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.left, g.err
+	return g.outlived, g.err
 }
 
-// refused returns why the running phase must not commit; nil if it may. A phase must not
+// mayCommit returns why the running phase must not commit; nil if it may. A phase must not
 // commit if its function has begun another phase, or has staged a job without the phase's
 // Tx: a later attempt would use the recorded result and not do that again.
-func (g *gate) refused() error {
+func (g *gate) mayCommit() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.left {
+	if g.outlived {
 		return nil // write refuses a phase that outlives its handler
 	}
 	return g.err
@@ -129,8 +149,8 @@ func (g *gate) close() (end *ended, left bool, first error) {
 	defer g.mu.Unlock()
 	g.over = true
 	if g.busy {
-		g.left = true
-		_ = g.failed(fmt.Errorf("%w: the handler returned while a phase was running", ErrPhaseOrder))
+		g.outlived = true
+		_ = g.failLocked(fmt.Errorf("%w: the handler returned while a phase was running", ErrPhaseOrder))
 	}
-	return g.end, g.left, g.err
+	return g.end, g.outlived, g.err
 }

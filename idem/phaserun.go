@@ -11,7 +11,7 @@ import (
 	"github.com/samekey/samekey/internal/trace"
 )
 
-// The functions of a phase's run, in call order: do, then atomic or foreign, then commitOutcome.
+// The functions of a phase's run, in call order: runPhase, then atomic or foreign, then commitOutcome.
 
 // phaseRun is one run of a phase.
 type phaseRun struct {
@@ -35,7 +35,7 @@ func (r *run) runPhase(ctx context.Context, s phaseSpec, fn func(context.Context
 			err = end.toPhase
 		}
 		sp.done(err)
-		r.gate.leave(end, err)
+		r.gate.done(end, err)
 	}()
 	p := phaseRun{r, s}
 	if s.kind == foreign {
@@ -95,7 +95,7 @@ func (p *phaseRun) commitOutcome(ctx context.Context, tx *Tx, raw []byte, err er
 	case txErr != nil:
 		return nil, p.run.gate.fail(txErr)
 	}
-	if err := p.run.gate.refused(); err != nil {
+	if err := p.run.gate.mayCommit(); err != nil {
 		return nil, err
 	}
 	if p.spec.kind == foreign {

@@ -20,21 +20,21 @@ const layout = "v1"
 
 // naming makes the partition keys of records.
 type naming struct {
-	prefix  string   // prefix of every partition key
-	home    scoping  // the scoping under which keys are claimed
-	besides *scoping // the other scoping while the scope of keys changes; nil without Options.Former
+	prefix   string   // prefix of every partition key
+	claimsBy scoping  // the scoping under which keys are claimed
+	alsoBy   *scoping // the other scoping while the scope of keys changes; nil without Options.Former
 }
 
 // namingOf returns the naming for opt, which has its defaults set.
 func namingOf(opt *Options) naming {
-	n := naming{prefix: layout + "#" + opt.Namespace + "#", home: scoping{scope: opt.Scope, one: opt.oneScope, path: opt.rules.path}}
+	n := naming{prefix: layout + "#" + opt.Namespace + "#", claimsBy: scoping{scope: opt.Scope, one: opt.oneScope, path: opt.rules.path}}
 	if f := opt.Former; f != nil {
-		former, present := scoping{scope: f.Scope, all: f.OneScope, path: opt.rules.path}, n.home
+		former, present := scoping{scope: f.Scope, all: f.OneScope, path: opt.rules.path}, n.claimsBy
 		if was := f.preset(); was != nil {
 			former.path = was.rules.path
 		}
-		if n.home, n.besides = present, &former; f.Claims {
-			n.home, n.besides = former, &present
+		if n.claimsBy, n.alsoBy = present, &former; f.Claims {
+			n.claimsBy, n.alsoBy = former, &present
 		}
 	}
 	return n
@@ -70,17 +70,17 @@ func (n *naming) place(r *Request, by *scoping, caller store.Identity) place {
 
 // other returns the place of r's key besides home; nil if there is no other.
 func (n *naming) other(ctx context.Context, r *Request, home string) (*place, error) {
-	if n.besides == nil {
+	if n.alsoBy == nil {
 		return nil, nil
 	}
-	caller, err := n.besides.callerOf(ctx, r)
+	caller, err := n.alsoBy.callerOf(ctx, r)
 	if _, none := errors.AsType[callerless](err); none || errors.Is(err, errNobody) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, &Error{Op: "scope", Err: err}
 	}
-	p := n.place(r, n.besides, caller)
+	p := n.place(r, n.alsoBy, caller)
 	if p.pk == home {
 		return nil, nil
 	}

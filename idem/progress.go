@@ -53,7 +53,7 @@ func (p *progress) recall(s phaseSpec) (raw []byte, recorded bool, err error) {
 	if was.Intent {
 		return nil, false, nil // an earlier attempt began the call and recorded no outcome: foreign decides
 	}
-	p.advances() // the jobs were committed with the phase
+	p.advanceLocked() // the jobs were committed with the phase
 	return slices.Clone(was.Result), true, nil
 }
 
@@ -94,21 +94,21 @@ func (p *progress) lastResult() []byte {
 	return slices.Clone(p.rec.Phases[len(p.rec.Phases)-1].Result)
 }
 
-// stage keeps jobs for the next commit. It returns false if the next phase is recorded
+// keep keeps jobs for the next commit. It returns false if the next phase is recorded
 // already, with the jobs.
-func (p *progress) stage(jobs []Job) (news bool) {
+func (p *progress) keep(jobs []Job) (news bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.loose = append(p.loose, jobs...)
 	return p.completed >= len(p.rec.Phases)
 }
 
-// staged returns all jobs of the next commit. A job's name in the record is the position of
+// jobsOfCommit returns all jobs of the next commit. A job's name in the record is the position of
 // its phase and its index in the phase, so the same run of a handler gives the same names.
 // rounded checks and rounds the time of each job. The record may still list jobs of earlier
-// commits. If these and the new jobs could be too many, staged calls count for the jobs
+// commits. If these and the new jobs could be too many, jobsOfCommit calls count for the jobs
 // that are still in the stored record.
-func (p *progress) staged(ctx context.Context, jobs []Job, rounded func(Job) (Job, error), count func(context.Context, *store.Record) int) (map[string]Job, error) {
+func (p *progress) jobsOfCommit(ctx context.Context, jobs []Job, rounded func(Job) (Job, error), count func(context.Context, *store.Record) int) (map[string]Job, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.loose)+len(jobs) == 0 {
@@ -143,11 +143,11 @@ func (p *progress) hasLoose() bool {
 func (p *progress) advance() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.advances()
+	p.advanceLocked()
 }
 
-// advances is advance for a locked p. The loose jobs are committed with the phase.
-func (p *progress) advances() {
+// advanceLocked is advance for a locked p. The loose jobs are committed with the phase.
+func (p *progress) advanceLocked() {
 	p.completed++
 	p.loose = nil
 }

@@ -112,7 +112,7 @@ func (a *attempt) takeUp(ctx context.Context, ticket jobs.Ticket, handlers []sto
 	case missing != nil && a.core.opt.Now().Before(state.LeftUntil(rec)):
 		return nil, nil, recordError("resume", a.ask.home.pk, fmt.Errorf("%w: the stored request is not there; it is left to its client, who has it", missing))
 	}
-	got, l, err := a.writer().write(ctx, change{prev: rec, next: next}, a.times.unbegun, maxRounds)
+	got, l, err := a.writer().write(ctx, change{prev: rec, next: next}, a.times.handlerEnd, maxRounds)
 	switch {
 	case err != nil:
 		return nil, nil, unavailable("take-over", a.ask.home.pk, err)
@@ -133,7 +133,7 @@ func (a *attempt) takeOnce(ctx context.Context, t store.Take) (rec *store.Record
 	ours := func(rec *store.Record) bool { return rec != nil && rec.Owner == t.NewOwner && rec.Ver == t.Ver+1 }
 	var cause error
 	if taker, ok := a.core.store.(store.Taker); ok {
-		until := earlier(a.times.unbegun, time.Now().Add(maxClaim))
+		until := earlier(a.times.handlerEnd, time.Now().Add(maxClaim))
 		ctx, cancel := a.times.within(ctx, time.Now().Add(half(until)))
 		defer cancel()
 		rec, taken, cause = taker.Take(ctx, t)
@@ -144,7 +144,7 @@ func (a *attempt) takeOnce(ctx context.Context, t store.Take) (rec *store.Record
 			return nil, false, unavailable("take-over", a.ask.home.pk, cause)
 		}
 	}
-	rec, err := a.reads(ctx, a.times.unbegun)
+	rec, err := a.reads(ctx, a.times.handlerEnd)
 	if err != nil {
 		return nil, false, errors.Join(err, cause)
 	}
@@ -192,7 +192,7 @@ func (a *attempt) loadInput(ctx context.Context, rec *store.Record) error {
 	if !ok {
 		return ErrNotKept
 	}
-	ctx, cancel := a.times.within(ctx, a.times.unbegun)
+	ctx, cancel := a.times.within(ctx, a.times.handlerEnd)
 	defer cancel()
 	return loader.LoadBody(ctx, rec)
 }
@@ -212,7 +212,7 @@ func (a *attempt) goOn(ctx context.Context, rec *store.Record, missing error, fn
 	a.ask.req = requestOf(rec)
 	a.ask.req.Handler, a.ask.req.Tenant = rec.Handler, rec.Tenant
 	res, err := r.handleAndEnd(ctx, true, func(ctx context.Context) (Response, error) {
-		if err := a.core.opt.completable(a.ask.req, a.ask.home.whose); err != nil { // the program that stored the request set CallerFromOp, and this program doesn't
+		if err := a.core.opt.checkCaller(a.ask.req, a.ask.home.whose); err != nil { // the program that stored the request set CallerFromOp, and this program doesn't
 			return Response{}, err
 		}
 		return fn(ctx, a.ask.req)

@@ -20,8 +20,7 @@ type run struct {
 	lease    lease
 	calls    calls
 
-	statusOnly bool            // store only the answer's status
-	written    *store.Overflow // body that a store has written for an answer that is not stored yet
+	written *store.Overflow // body that a store has written for an answer that is not stored yet
 
 	within opContext // the handler's context, in the same allocation
 }
@@ -43,6 +42,17 @@ func (r *run) handleAndEnd(ctx context.Context, takenOver bool, fn func(context.
 	return r.end(ctx, r.handle(ctx, takenOver, fn))
 }
 
+// outcome says how a handler has ended.
+type outcome struct {
+	end        *ended   // how a phase has ended the operation; nil if none has
+	resp       Response // the handler's answer, if err is nil
+	err        error    // the handler's own error
+	definitive bool     // resp was made by Respond
+	stored     bool     // Options.Stored accepts resp
+	failed     error    // error of the first failed phase; nil if none failed
+	outlived   bool     // a phase is still running: its call may contradict any answer
+}
+
 // handle calls fn, and releases the lease if fn doesn't return. handle doesn't
 // recover a panic (or runtime.Goexit), so that the caller sees it.
 func (r *run) handle(ctx context.Context, takenOver bool, fn func(context.Context) (Response, error)) (o outcome) {
@@ -51,18 +61,18 @@ func (r *run) handle(ctx context.Context, takenOver bool, fn func(context.Contex
 	defer r.within.op.over.Store(true)
 	ctx = &r.within //nolint:contextcheck // it inherits from ctx
 	hctx := ctx
-	if r.times.limit == 0 { // with a limit, the handler's context stays unchanged
+	if r.times.callLimit == 0 { // otherwise the engine only observes: the handler's context stays unchanged
 		lctx, lost := context.WithCancelCause(ctx)
 		defer lost(nil)
 		var cancel context.CancelFunc
-		hctx, cancel = context.WithDeadline(lctx, r.times.unbegun)
+		hctx, cancel = context.WithDeadline(lctx, r.times.handlerEnd)
 		defer cancel()
 		r.keepLease(ctx, lost)
 	}
 	back := false
 	defer func() {
 		r.lease.unkeep()
-		o.end, o.left, o.failed = r.gate.close()
+		o.end, o.outlived, o.failed = r.gate.close()
 		if !back && o.end == nil {
 			_, _, _ = r.release(ctx, r.releasing(), errPanic) // release logs its own failure
 		}

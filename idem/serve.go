@@ -20,19 +20,19 @@ import (
 // panics continue: http.ErrAbortHandler, and any panic if the request passed.
 func (e *Engine) Serve(ctx context.Context, r Request, fn func(context.Context) (Response, error)) (Result, error) {
 	c, a := contract{e.core}, e.core.attempt()
-	a.ask.memory, a.ask.served = r, true
+	a.ask.reqValue, a.ask.served = r, true     // a.ask.req points to it
 	inner := e.core.completing(ctx, a.ask.req) // if so, the outer wrapper has used the key, which isn't stored with the request
 	echo, acts, err := c.key(ctx, &a.ask)
 	var res Result
 	var left *leaving
 	switch {
 	case inner || !acts && err == nil:
-		return e.Pass(ctx, a.ask.memory, fn)
+		return e.Pass(ctx, a.ask.reqValue, fn)
 	case e.core.opt.Mode == ModeObserve:
 		ctx, left = leave(ctx)
 		res, err = a.observe(ctx, err, fn)
 	case err != nil:
-		e.core.refuses(ctx, a.ask.req, err)
+		a.refused(ctx, err)
 	default:
 		var caught *panicked
 		res, err = a.do(ctx, e.core.catching(r.Route, fn, &caught))
@@ -60,7 +60,7 @@ func (e *Engine) Serve(ctx context.Context, r Request, fn func(context.Context) 
 		if l, ok := ctx.Value(leavingKey{}).(*leaving); ok {
 			l.hear()
 		}
-		res.mark(e.core.opt.KeyHeader, echo)
+		res.addHeaders(e.core.opt.KeyHeader, echo)
 		if r := e.core.opt.rules; err == nil && (r.requestID || r.stripe) {
 			c.dress(a.ask.req, &res)
 		}
@@ -110,7 +110,7 @@ func (c contract) problem(ctx context.Context, r *Request, err error) Response {
 	e := c.core
 	p := problemOf(err)
 	least := e.opt.MinKey
-	if e.names.home.one || e.names.home.all {
+	if e.names.claimsBy.one || e.names.claimsBy.all {
 		least = e.opt.oneKey
 	}
 	if errors.Is(err, ErrKeyInvalid) && (e.opt.rules.quoted || least > 1) {
@@ -144,10 +144,10 @@ func (c contract) render(r *Request, p Problem) Response {
 	return resp
 }
 
-// mark adds the headers of a keyed answer. The header keyHeader contains the key. The
+// addHeaders adds the headers of a keyed answer. The header keyHeader contains the key. The
 // headers are not stored: without them, the first answer and its replays have the same
 // bytes.
-func (r *Result) mark(keyHeader, echo string) {
+func (r *Result) addHeaders(keyHeader, echo string) {
 	h := r.Header.Clone()
 	if h == nil {
 		h = make(http.Header, 3)

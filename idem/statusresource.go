@@ -26,12 +26,12 @@ func (e *Engine) Status(ctx context.Context, r Request) (Result, error) {
 	if err := checkKey(r.Key, true); err != nil {
 		return Result{}, &Error{Op: "key", Err: err}
 	}
-	caller, err := e.core.names.home.callerOf(ctx, &r)
+	caller, err := e.core.names.claimsBy.callerOf(ctx, &r)
 	if err != nil {
 		return Result{}, e.core.refusesNobody(ctx, &r, err)
 	}
 	a := e.core.attemptAt(&r)
-	a.ask.home, a.ask.unattended = e.core.names.place(&r, &e.core.names.home, caller), true
+	a.ask.home, a.ask.unattended = e.core.names.place(&r, &e.core.names.claimsBy, caller), true
 	if a.ask.other, err = e.core.names.other(ctx, &r, a.ask.home.pk); err != nil {
 		return Result{}, err
 	}
@@ -94,7 +94,7 @@ func (e *Engine) ServeStatus(ctx context.Context, r Request) Response {
 	if err != nil {
 		res = Result{Response: contract{e.core}.problem(ctx, &r, err)}
 	}
-	res.mark(e.core.opt.KeyHeader, "")
+	res.addHeaders(e.core.opt.KeyHeader, "")
 	contract{e.core}.dress(&r, &res)
 	return res.Response
 }

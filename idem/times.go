@@ -25,11 +25,11 @@ const (
 type times struct {
 	core *core
 
-	deadline time.Time     // when the attempt's work ends
-	unbegun  time.Time     // deadline of the handler's context, and of calls to the store before it
-	lastCall time.Time     // deadline of the last call to the store, which leaves time to send the answer
-	limit    time.Duration // limit for each call to the store; 0 means the usual limit
-	spent    atomic.Bool   // waiting for the store has used up the time
+	deadline   time.Time     // when the attempt's work ends
+	handlerEnd time.Time     // deadline of the handler's context, and of calls to the store before it
+	lastCall   time.Time     // deadline of the last call to the store, which leaves time to send the answer
+	callLimit  time.Duration // limit for each call to the store; 0 means the usual limit
+	spent      atomic.Bool   // waiting for the store has used up the time
 }
 
 // arrives sets the deadlines.
@@ -45,7 +45,7 @@ func (t *times) arrives(ctx context.Context) {
 	if farthest := now.Add(t.core.opt.Retention); deadline.After(farthest) {
 		deadline = farthest // a lease beyond the key's lifetime protects nothing
 	}
-	t.deadline, t.unbegun, t.lastCall = deadline, deadline.Add(-defaults.Reserve), deadline.Add(-defaults.Reserve/answerShare)
+	t.deadline, t.handlerEnd, t.lastCall = deadline, deadline.Add(-defaults.Reserve), deadline.Add(-defaults.Reserve/answerShare)
 }
 
 // short returns an error if too little time is left to begin: interrupted work is worse
@@ -73,9 +73,9 @@ func (t *times) leaseEnd(now time.Time) time.Time {
 
 // writeDeadline returns the deadline for calls to the store that begin now, after the handler's
 // effect: usually the attempt's end. If the handler exceeded its time, and the process was
-// not killed, until allows the rest of rec's lease, and at least a second. If the process
+// not killed, writeDeadline allows the rest of rec's lease, and at least a second. If the process
 // was asleep, the version fence protects the record. If waiting for the store used up the
-// time, until allows no more.
+// time, writeDeadline allows no more.
 func (t *times) writeDeadline(rec *store.Record) time.Time {
 	now := time.Now()
 	if now.Before(t.lastCall) || t.spent.Load() {
@@ -91,8 +91,8 @@ func (t *times) writeDeadline(rec *store.Record) time.Time {
 // within returns a context for calls to the store. The context ends at until and
 // survives a client that goes away, since an incomplete write is useless.
 func (t *times) within(ctx context.Context, until time.Time) (context.Context, context.CancelFunc) {
-	if t.limit > 0 {
-		until = earlier(until, time.Now().Add(t.limit))
+	if t.callLimit > 0 {
+		until = earlier(until, time.Now().Add(t.callLimit))
 	}
 	return context.WithDeadline(context.WithoutCancel(ctx), until)
 }

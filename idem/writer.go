@@ -35,8 +35,8 @@ type change struct {
 // times and until the deadline. write returns the resulting record: c.next if the
 // write landed.
 func (w writer) write(ctx context.Context, c change, until time.Time, rounds int) (*store.Record, state.Landing, error) {
-	if w.times.limit > 0 {
-		until = earlier(until, time.Now().Add(w.times.limit))
+	if w.times.callLimit > 0 {
+		until = earlier(until, time.Now().Add(w.times.callLimit))
 	}
 	held, l, err := w.send(ctx, c, until, rounds)
 	if err != nil && !time.Now().Before(until) {

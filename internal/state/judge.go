@@ -31,23 +31,23 @@ const (
 //     once, and never takes the record over;
 //   - TooSoon comes after InFlight: while an attempt holds the record, only the lease counts;
 //   - a record without Expires is kept: it never expires.
-func Judge(held *store.Record, me string, same bool, now time.Time) Verdict {
+func Judge(found *store.Record, me string, same bool, now time.Time) Verdict {
 	switch {
-	case held == nil || held.State == store.None:
+	case found == nil || found.State == store.None:
 		return Claimable
-	case held.Owner == me && held.Ver == 1 && held.State != store.Stuck:
+	case found.Owner == me && found.Ver == 1 && found.State != store.Stuck:
 		return Own
-	case Free(held, now):
+	case Free(found, now):
 		return Claimable
 	case !same:
 		return Mismatch
-	case held.State == store.Done:
+	case found.State == store.Done:
 		return Replay
-	case held.State == store.Stuck:
+	case found.State == store.Stuck:
 		return Stuck
-	case held.Lease.After(now):
+	case found.Lease.After(now):
 		return InFlight
-	case now.Before(Withheld(held)):
+	case now.Before(Withheld(found)):
 		return TooSoon
 	}
 	return TakeOver

@@ -137,12 +137,12 @@ func Lifetime(r *store.Record) time.Time {
 	return r.Expires
 }
 
-// Buried returns held, an expired or freed record, to be written with a new owner. After that a
+// Buried returns found, an expired or freed record, to be written with a new owner. After that a
 // former holder can't write the record. The expiry of an expired record is moved back to a minute
 // ago, for hosts whose clocks are behind. A freed record is recognized without a clock.
-func Buried(held *store.Record, now time.Time) *store.Record {
-	r := *held
-	if end := Seconds(now).Add(-time.Minute); !Freed(held) && end.Before(r.Expires) {
+func Buried(found *store.Record, now time.Time) *store.Record {
+	r := *found
+	if end := Seconds(now).Add(-time.Minute); !Freed(found) && end.Before(r.Expires) {
 		r.Expires = end
 	}
 	return &r

@@ -150,7 +150,7 @@ func (m *Model) mark(w *world, p packet) bool {
 
 // stage puts jobs into the record.
 //
-// Code: idem.progress.staged, dynamo.update.addJobs
+// Code: idem.progress.jobsOfCommit, dynamo.update.addJobs
 func (m *Model) stage(w *world, p packet, jobs Jobs) {
 	if jobs &= m.Jobs; jobs == 0 {
 		return

@@ -15,8 +15,8 @@ import (
 	"github.com/samekey/samekey/internal/trace"
 )
 
-// Drain.work calls recheck, holdBack, run and delay, in this order. run calls begin, open, deliver
-// and conclude.
+// Drain.work calls netted, putOff, recheck, holdBack, run and delay, in this order. run calls begin,
+// deliver (which calls open) and conclude.
 
 // Drain delivers staged jobs as their commits appear in the table's stream. It acknowledges all
 // delivered jobs of an operation by one update. A Drain is safe for concurrent use, and may run
