@@ -44,11 +44,11 @@ func TestFactsOfEveryKind(t *testing.T) {
 			for _, jobs := range []map[string]store.Job{nil, {"0.0": {}}} {
 				r := &store.Record{State: k.state, Keep: k.keep, Input: in, Jobs: jobs}
 				for what, tt := range map[string]struct{ got, want bool }{
-					"completable":      {Completable(r), k.kept && in != nil},
-					"unfinished":       {Unfinished(r), k.unfinished},
-					"kept":             {Kept(r), k.kept},
-					"kept for nothing": {KeptForNothing(r), k.letGo && jobs == nil},
-					"freed":            {Freed(r), k.keep == store.KeepFreed},
+					"completable":  {Completable(r), k.kept && in != nil},
+					"unfinished":   {Unfinished(r), k.unfinished},
+					"kept":         {Kept(r), k.kept},
+					"no jobs left": {NoJobsLeft(r), k.letGo && jobs == nil},
+					"freed":        {Freed(r), k.keep == store.KeepFreed},
 				} {
 					if tt.got != tt.want {
 						t.Errorf("state %q, keep %q, input %t, %d jobs: %s is %t", k.state, k.keep, in != nil, len(jobs), what, tt.got)

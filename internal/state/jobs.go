@@ -64,9 +64,9 @@ func LastJobs(r *store.Record, names []string) bool {
 	return !slices.ContainsFunc(names, func(name string) bool { _, ok := r.Jobs[name]; return !ok })
 }
 
-// KeptForNothing reports whether a finished record is kept for jobs but has none
+// NoJobsLeft reports whether a finished record is kept for jobs but has none
 // left: the record can be let go.
-func KeptForNothing(r *store.Record) bool {
+func NoJobsLeft(r *store.Record) bool {
 	return r.State == store.Done && r.Keep == store.KeepJobs && len(r.Jobs) == 0
 }
 

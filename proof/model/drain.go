@@ -43,7 +43,7 @@ func (m *Model) acknowledge(w *world) {
 		return
 	}
 	m.remove(w, d.Jobs)
-	if d.Step = letsGo; !m.on(Clean) || !w.keptForNothing() {
+	if d.Step = letsGo; !m.on(Clean) || !w.noJobsLeft() {
 		*d = drain{}
 	}
 }
@@ -62,17 +62,17 @@ func (m *Model) acknowledgeLast(w *world) {
 		return
 	}
 	d.Step = acks
-	if !m.same(w) || r.Jobs&d.Jobs == 0 && (!m.on(Clean) || !w.keptForNothing()) {
+	if !m.same(w) || r.Jobs&d.Jobs == 0 && (!m.on(Clean) || !w.noJobsLeft()) {
 		*d = drain{}
 	}
 }
 
 // letGo lets a finished record expire that is kept for jobs it no longer has.
 //
-// Code: stream.jobWriter.letGo, stream.letGoCondition, state.KeptForNothing
+// Code: stream.jobWriter.letGo, stream.letGoCondition, state.NoJobsLeft
 // Condition: id = :id AND st = :done AND keep = :jobs AND attribute_exists(until_s) AND size(jobs) = :zero
 func (m *Model) letGo(w *world) {
-	if m.same(w) && w.keptForNothing() {
+	if m.same(w) && w.noJobsLeft() {
 		m.keeps(&w.Record, KeepNothing)
 	}
 	w.Drain = drain{}
@@ -83,7 +83,7 @@ func (m *Model) same(w *world) bool {
 	return w.Record.State != None && (w.Record.ID == w.Drain.Op || !m.on(AckID))
 }
 
-func (w *world) keptForNothing() bool {
+func (w *world) noJobsLeft() bool {
 	return w.Record.State == Done && w.Record.Keep == KeepJobs && w.Record.Jobs == 0
 }
 
@@ -132,7 +132,7 @@ func (m *Model) drainSteps(w world, emit emit) {
 		}
 	}
 	for range w.places() {
-		if m.on(Clean) && w.keptForNothing() {
+		if m.on(Clean) && w.noJobsLeft() {
 			next := w
 			next.Drain = drain{Step: letsGo, Op: w.Record.ID}
 			emit(Step{What: SweepFinds, Op: w.Record.ID}, next)

@@ -129,7 +129,7 @@ func (m *Model) sweep(w *world) {
 		if r.State == Done {
 			w.Drain.Step = acksLast
 		}
-	case m.on(Clean) && w.keptForNothing():
+	case m.on(Clean) && w.noJobsLeft():
 		w.Drain = drain{Step: letsGo, Op: r.ID}
 	}
 	for n := 0; n < 4 && w.Drain.Step != idle; n++ {

@@ -2,6 +2,10 @@ package sink
 
 import (
 	"context"
+	"errors"
+	"strconv"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/samekey/samekey/idem/jobs"
 )
@@ -101,4 +105,35 @@ func (b *batcher) send(ctx context.Context, all []jobs.Delivery, now []int, r *r
 	for _, i := range now {
 		r.note(i, f)
 	}
+}
+
+// results are the results of a call's entries, nil for accepted entries.
+type results []*fault
+
+// set records the result of an entry. id is the entry's number.
+func (r results) set(id *string, f *fault) {
+	if i, err := strconv.Atoi(aws.ToString(id)); err == nil && i >= 0 && i < len(r) {
+		r[i] = f
+	}
+}
+
+var errUntold = errors.New("the answer doesn't tell")
+
+// unanswered returns n results, each for an entry that the service's answer doesn't mention.
+func unanswered(n int) results {
+	all := make(results, n)
+	for i := range all {
+		all[i] = &fault{ofSink, errUntold}
+	}
+	return all
+}
+
+// down reports whether the sink is at fault for all entries.
+func (r results) down() bool {
+	for _, f := range r {
+		if f == nil || f.blame != ofSink {
+			return false
+		}
+	}
+	return true
 }

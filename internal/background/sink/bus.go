@@ -60,7 +60,7 @@ func NewBus(api BusAPI, bus, source string) *Bus {
 		if err != nil {
 			return nil, err
 		}
-		errs := missing(len(batch))
+		errs := unanswered(len(batch))
 		for i, e := range out.Entries[:min(len(out.Entries), len(batch))] { // in the order of the request
 			if e.ErrorCode == nil {
 				errs[i] = nil

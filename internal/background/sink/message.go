@@ -48,25 +48,30 @@ type message struct {
 	trace                    trace.Context
 }
 
-// newMessageBatcher returns the common part of [Queue] and [Topic]: it converts jobs to messages, and send
-// makes a call for each batch of them. In a FIFO queue or topic the group of a message keeps the
+// newMessageBatcher returns the common part of [Queue] and [Topic]: it makes messages of jobs, and
+// send makes one call for some messages. In a FIFO queue or topic the group of a message keeps the
 // order. In a standard queue or topic fairBy sets the group, for fair queues.
 func newMessageBatcher(of service, fifo bool, fairBy func(jobs.Delivery) string, send func(context.Context, []message) (results, error)) batcher {
 	return batcher{service: of, ordered: fifo, size: messageSize, call: func(ctx context.Context, batch []jobs.Delivery) (results, error) {
 		all := make([]message, len(batch))
 		for i, d := range batch {
-			m := message{entry: aws.String(strconv.Itoa(i)), body: aws.String(text(d.Args)), jobID: &d.JobID, kind: &d.Kind, trace: d.Trace}
-			if fifo {
-				m.dedup, m.group = &d.JobID, aws.String(group(d.Group))
-			} else if fairBy != nil {
-				if tenant := fairBy(d); tenant != "" {
-					m.group = aws.String(group(tenant))
-				}
-			}
-			all[i] = m
+			all[i] = messageOf(i, d, fifo, fairBy)
 		}
 		return send(ctx, all)
 	}}
+}
+
+// messageOf makes the message number entry of a call from the job d.
+func messageOf(entry int, d jobs.Delivery, fifo bool, fairBy func(jobs.Delivery) string) message {
+	m := message{entry: aws.String(strconv.Itoa(entry)), body: aws.String(text(d.Args)), jobID: &d.JobID, kind: &d.Kind, trace: d.Trace}
+	if fifo {
+		m.dedup, m.group = &d.JobID, aws.String(group(d.Group))
+	} else if fairBy != nil {
+		if tenant := fairBy(d); tenant != "" {
+			m.group = aws.String(group(tenant))
+		}
+	}
+	return m
 }
 
 // attributes returns a message's attributes, in the type of its service.

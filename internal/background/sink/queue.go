@@ -73,7 +73,7 @@ func (q *Queue) sendMessages(ctx context.Context, batch []message) (results, err
 	if err != nil {
 		return nil, err
 	}
-	errs := missing(len(batch))
+	errs := unanswered(len(batch))
 	for _, e := range out.Successful {
 		errs.set(e.Id, nil)
 	}

@@ -68,7 +68,7 @@ func (t *Topic) publish(ctx context.Context, batch []message) (results, error) {
 	if err != nil {
 		return nil, err
 	}
-	errs := missing(len(batch))
+	errs := unanswered(len(batch))
 	for _, e := range out.Successful {
 		errs.set(e.Id, nil)
 	}

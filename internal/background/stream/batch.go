@@ -1,6 +1,11 @@
 package stream
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
 	"github.com/aws/aws-lambda-go/events"
 )
 
@@ -30,4 +35,34 @@ func (b batch) part(from int) (to int) {
 		}
 	}
 	return to
+}
+
+// invokeStream calls handle with the batch of an event, and encodes the report. It decodes each
+// record when handle reads it.
+func invokeStream(ctx context.Context, payload []byte, handle func(context.Context, batch) (events.DynamoDBEventResponse, error)) ([]byte, error) {
+	var ev struct {
+		Records []json.RawMessage `json:"Records"`
+	}
+	if err := json.Unmarshal(payload, &ev); err != nil {
+		return nil, fmt.Errorf("dynamo: not the event of a DynamoDB stream: %w", err)
+	}
+	if len(ev.Records) == 0 {
+		return nil, errors.New("dynamo: not the event of a DynamoDB stream: it has no records")
+	}
+	at := func(i int) (*events.DynamoDBEventRecord, error) {
+		var rec events.DynamoDBEventRecord
+		if err := json.Unmarshal(ev.Records[i], &rec); err != nil {
+			return nil, fmt.Errorf("dynamo: not the event of a DynamoDB stream: %w", err)
+		}
+		// A record of another source has no images, so it would be skipped and lost.
+		if rec.EventSource != "aws:dynamodb" {
+			return nil, fmt.Errorf("dynamo: not the event of a DynamoDB stream: a record is of %.40q", rec.EventSource)
+		}
+		return &rec, nil
+	}
+	re, err := handle(ctx, batch{n: len(ev.Records), at: at, size: func(i int) int { return len(ev.Records[i]) }})
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(re)
 }

@@ -45,15 +45,15 @@ func (d *Drain) conclude(ctx context.Context, t *todo, outcomes map[string]error
 		}
 		return first, len(names)
 	}
-	if t.keptForNothing {
+	if t.noJobsLeft {
 		if err := d.writer.letGo(ctx, t.image); d.mustRetry(ctx, t, "let go", err) {
-			again(t.keptAt)
+			again(t.noJobsLeftAt)
 		}
 	}
 	if len(failures) == 0 {
 		return first, len(names)
 	}
-	current, err := d.writer.fail(ctx, t.image, failures, d.opt.MaxTries)
+	current, err := d.writer.countFailures(ctx, t.image, failures, d.opt.MaxTries)
 	bad := d.mustRetry(ctx, t, "count failures", err)
 	for _, j := range t.jobs {
 		switch {

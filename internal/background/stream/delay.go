@@ -25,9 +25,9 @@ func (d *Drain) delay(ctx context.Context, todos []*todo) (first int) {
 			timed = append(timed, jobs.Ticket{PK: t.image.PK, Operation: t.image.ID, Jobs: true}.From(at))
 		}
 		switch {
-		case !t.again:
+		case !t.retry:
 		case t.gone:
-			first = min(first, t.first)
+			first = min(first, t.retryFrom)
 		default:
 			pause := state.JobPause
 			if len(t.jobs) == 0 && len(t.heldBack) > 0 {

@@ -1,13 +1,16 @@
 package stream
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/internal/base/errlist"
 	"github.com/samekey/samekey/internal/base/redact"
+	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/internal/trace"
 )
 
@@ -104,4 +107,32 @@ func withReserve(ctx context.Context) (context.Context, context.CancelFunc) {
 		return context.WithCancel(ctx)
 	}
 	return context.WithDeadline(ctx, deadline.Add(-max(time.Until(deadline)/10, time.Second)))
+}
+
+// delivery is a job of a todo on its way to the sink.
+type delivery struct {
+	jobs.Delivery
+	todo *todo
+	jobRef
+}
+
+// deliveries returns the jobs of all todos in the order in which they were staged.
+func deliveries(todos []*todo) []delivery {
+	var all []delivery
+	for _, t := range todos {
+		for _, j := range t.jobs {
+			all = append(all, delivery{t.delivery(j.name), t, j})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b delivery) int { return cmp.Compare(a.at, b.at) })
+	return all
+}
+
+func (t *todo) delivery(name string) jobs.Delivery {
+	r := t.image
+	job := r.Jobs[name]
+	return jobs.Delivery{
+		JobID: state.JobID(r.ID, name), Operation: r.ID, Kind: job.Kind, Args: job.Args, Group: cmp.Or(job.Group, r.ID), Tries: job.Tries,
+		Tenant: r.Tenant, Trace: job.Trace,
+	}
 }

@@ -146,7 +146,7 @@ func (d *Drain) run(ctx context.Context, todos []*todo) (first, delivered int) {
 	var mu sync.Mutex
 	d.inParallel(todos, func(t *todo) {
 		at, n := d.conclude(ctx, t, outcomes[t])
-		t.again, t.first = at != none, at
+		t.retry, t.retryFrom = at != none, at
 		mu.Lock()
 		defer mu.Unlock()
 		first, delivered = min(first, at), delivered+n

@@ -97,8 +97,8 @@ func inShort(todos []*todo) (all []netTodo) {
 	}
 	for _, t := range todos {
 		short := netTodo{ID: t.image.ID, Gone: t.gone, Jobs: places(t.jobs), Lost: places(t.lost), LetGo: -1}
-		if t.keptForNothing {
-			short.LetGo = t.keptAt
+		if t.noJobsLeft {
+			short.LetGo = t.noJobsLeftAt
 		}
 		all = append(all, short)
 	}
@@ -200,7 +200,7 @@ func TestOutcomesOfDeliveries(t *testing.T) {
 					Skipped:   func(context.Context, Skipped) { told += "skipped " },
 				}
 			})
-			td := &todo{image: rec, gone: tt.gone, keptForNothing: tt.letGo, keptAt: 9}
+			td := &todo{image: rec, gone: tt.gone, noJobsLeft: tt.letGo, noJobsLeftAt: 9}
 			for i, name := range slices.Sorted(maps.Keys(tt.jobs)) {
 				td.jobs = append(td.jobs, jobRef{name, 3 + i})
 			}
@@ -208,8 +208,8 @@ func TestOutcomesOfDeliveries(t *testing.T) {
 				td.lost = []jobRef{{"0.7", 3}}
 			}
 			first, delivered := d.run(t.Context(), []*todo{td})
-			if first != tt.first || delivered != tt.delivered || db.updates != tt.updates || told != tt.told || td.again != (first != none) || td.first != first {
-				t.Errorf("first %d, %d delivered, %d updates, told %q, again %v from %d; want %+v", first, delivered, db.updates, told, td.again, td.first, tt)
+			if first != tt.first || delivered != tt.delivered || db.updates != tt.updates || told != tt.told || td.retry != (first != none) || td.retryFrom != first {
+				t.Errorf("first %d, %d delivered, %d updates, told %q, again %v from %d; want %+v", first, delivered, db.updates, told, td.retry, td.retryFrom, tt)
 			}
 			failures := 0 // those that the job or its sink is to blame for
 			for _, kind := range got {
@@ -279,8 +279,8 @@ func TestOldImages(t *testing.T) {
 					}
 					return all
 				}
-				if db.reads != tt.reads || !slices.Equal(names(td.jobs), tt.jobs) || !slices.Equal(names(td.later), tt.later) || td.keptForNothing != tt.letGo || td.image.ID != rec.ID {
-					t.Errorf("after %d reads %v wait, and %v for later; let go %v, of %s", db.reads, td.jobs, td.later, td.keptForNothing, td.image.ID)
+				if db.reads != tt.reads || !slices.Equal(names(td.jobs), tt.jobs) || !slices.Equal(names(td.later), tt.later) || td.noJobsLeft != tt.letGo || td.image.ID != rec.ID {
+					t.Errorf("after %d reads %v wait, and %v for later; let go %v, of %s", db.reads, td.jobs, td.later, td.noJobsLeft, td.image.ID)
 				}
 			})
 		})
@@ -348,12 +348,12 @@ func TestDelay(t *testing.T) {
 		cancel()
 		first := d.delay(ctx, []*todo{
 			{image: image("delivered"), jobs: job},
-			{image: image("gone"), gone: true, again: true, first: 6, jobs: job},
-			{image: image("failed"), again: true, first: 1, jobs: job, heldBack: job},
-			{image: image("held"), again: true, first: 2, heldBack: job},
-			{image: image("unread"), again: true, first: 2},
-			{image: image("gone first"), gone: true, again: true, first: 4, jobs: job},
-			{image: image("refused"), again: true, first: 3, jobs: job},
+			{image: image("gone"), gone: true, retry: true, retryFrom: 6, jobs: job},
+			{image: image("failed"), retry: true, retryFrom: 1, jobs: job, heldBack: job},
+			{image: image("held"), retry: true, retryFrom: 2, heldBack: job},
+			{image: image("unread"), retry: true, retryFrom: 2},
+			{image: image("gone first"), gone: true, retry: true, retryFrom: 4, jobs: job},
+			{image: image("refused"), retry: true, retryFrom: 3, jobs: job},
 			{image: image("later"), later: job},
 		})
 		if first != 4 {

@@ -19,5 +19,5 @@ func LetGo(ctx context.Context, store *dynamo.Store, image *store.Record) error 
 
 // Fail is what a drain writes about failed deliveries.
 func Fail(ctx context.Context, store *dynamo.Store, image *store.Record, failures map[string]error, maxTries int) (*store.Record, error) {
-	return jobWriter{store.Table()}.fail(ctx, image, failures, maxTries)
+	return jobWriter{store.Table()}.countFailures(ctx, image, failures, maxTries)
 }

@@ -156,7 +156,7 @@ func (w jobWriter) acknowledge(ctx context.Context, image *store.Record, names .
 		switch {
 		case err != nil || !refused || now.ID != image.ID:
 			return err
-		case state.KeptForNothing(now):
+		case state.NoJobsLeft(now):
 			return w.letGo(ctx, now)
 		case !anyOf(now.Jobs, names):
 			return nil // this process's write succeeded, and its answer was lost
@@ -171,7 +171,7 @@ func (w jobWriter) acknowledge(ctx context.Context, image *store.Record, names .
 			return err
 		}
 	}
-	if !state.KeptForNothing(now) {
+	if !state.NoJobsLeft(now) {
 		return nil
 	}
 	return w.letGo(ctx, now)

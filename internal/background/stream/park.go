@@ -21,12 +21,12 @@ import (
 // errors. A job that has failed maxTries times is parked with its last error: the record is kept
 // for the job, and only [Redrive] delivers the job again.
 //
-// fail returns the current record, in which another drain may have delivered or parked some of the
-// jobs. fail returns a zero Record if the operation is gone.
+// countFailures returns the current record, in which another drain may have delivered or parked some of the
+// jobs. countFailures returns a zero Record if the operation is gone.
 //
 // If no answer comes, fail sends the write again. A failure may then be counted twice, and its job
 // be parked a try early. The job isn't lost, since a parked job is listed.
-func (w jobWriter) fail(ctx context.Context, image *store.Record, failures map[string]error, maxTries int) (*store.Record, error) {
+func (w jobWriter) countFailures(ctx context.Context, image *store.Record, failures map[string]error, maxTries int) (*store.Record, error) {
 	names := slices.SortedFunc(maps.Keys(failures), byPosition)
 	now, err := w.eachJob(ctx, "count failures", image, names, state.Pending, w.count)
 	if err != nil {

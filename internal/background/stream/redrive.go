@@ -82,7 +82,7 @@ func (w jobWriter) decide(ctx context.Context, op, pk, id, by string, pick func(
 // decidedLast lets a record go if a decision has removed the record's last job. If the write fails,
 // a sweep lets the record go.
 func (w jobWriter) decidedLast(ctx context.Context, held *store.Record) {
-	if state.KeptForNothing(held) {
+	if state.NoJobsLeft(held) {
 		_ = w.letGo(ctx, held)
 	}
 }

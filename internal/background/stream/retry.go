@@ -27,13 +27,13 @@ func (d *Drain) Retry(ctx context.Context, t jobs.Ticket) error {
 	case r == nil || r.ID != t.Operation:
 		return nil
 	}
-	td := &todo{image: r, keptForNothing: state.KeptForNothing(r)}
+	td := &todo{image: r, noJobsLeft: state.NoJobsLeft(r)}
 	for _, name := range slices.SortedFunc(maps.Keys(r.Jobs), byPosition) {
 		if state.Pending(r, name) {
 			td.jobs = append(td.jobs, jobRef{name: name})
 		}
 	}
-	if d.run(ctx, []*todo{td}); td.again {
+	if d.run(ctx, []*todo{td}); td.retry {
 		return errors.New("dynamo: some jobs are not delivered yet: the ticket waits")
 	}
 	return nil

@@ -80,7 +80,7 @@ func TestFindingsOfARecord(t *testing.T) {
 		"a job whose time was missed":        {done(time.Hour, at(late+1)), short{Entries: []state.Reason{state.ReasonUndelivered}, Jobs: 1}},
 		"a job that was late from the first": {done(time.Minute, at(time.Hour)), short{Left: 1, Young: late - time.Minute}},
 		"kept for nothing, as yet":           {done(late, nil), short{}},
-		"kept for nothing":                   {done(late+1, nil), short{Entries: []state.Reason{state.ReasonKept}, LetGo: 1}},
+		"no jobs left":                       {done(late+1, nil), short{Entries: []state.Reason{state.ReasonKept}, LetGo: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -92,7 +92,7 @@ func TestFindingsOfARecord(t *testing.T) {
 				got.Entries = append(got.Entries, e.Reason)
 			}
 			for _, td := range f.todos {
-				if got.Jobs += len(td.jobs); td.keptForNothing {
+				if got.Jobs += len(td.jobs); td.noJobsLeft {
 					got.LetGo++
 				}
 			}

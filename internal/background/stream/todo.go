@@ -8,25 +8,24 @@ import (
 	"strings"
 	"time"
 
-	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/state"
 )
 
 // todo is the drain's work on one operation of a batch.
 type todo struct {
-	image          *store.Record    // the newest image in the batch
-	time           time.Time        // the time of the image, or of the record's removal
-	gone           bool             // the record is no longer in the table
-	jobs           []jobRef         // to be delivered
-	lost           []jobRef         // jobs that waited for people or for their time when their record was deleted
-	keptForNothing bool             // the record is kept for jobs that were delivered before its finish
-	keptAt         int              // index in the batch of the change that set keptForNothing
-	later          []jobRef         // jobs with a time: their tickets deliver them
-	heldBack       []jobRef         // jobs that wait for an earlier job of their group
-	again          bool             // a result: whether a stream record must be retried
-	first          int              // a result: the first such stream record, or none
-	down           map[string]error // by kind, why the sink accepts no job now
+	image        *store.Record    // the newest image in the batch
+	time         time.Time        // the time of the image, or of the record's removal
+	gone         bool             // the record is no longer in the table
+	jobs         []jobRef         // to be delivered
+	lost         []jobRef         // jobs that waited for people or for their time when their record was deleted
+	noJobsLeft   bool             // the record is kept for jobs that were delivered before its finish
+	noJobsLeftAt int              // index in the batch of the change that set noJobsLeft
+	later        []jobRef         // jobs with a time: their tickets deliver them
+	heldBack     []jobRef         // jobs that wait for an earlier job of their group
+	retry        bool             // a result: whether a stream record must be retried
+	retryFrom    int              // a result: the first such stream record, or none
+	down         map[string]error // by kind, why the sink accepts no job now
 }
 
 // heldBackFrom returns the first stream record with a job that is held back.
@@ -71,9 +70,9 @@ func netted(changes []change) []*todo {
 	}
 	for _, t := range all {
 		t.jobs = slices.DeleteFunc(t.jobs, func(j jobRef) bool { return !state.Pending(t.image, j.name) })
-		t.keptForNothing = t.keptForNothing && !t.gone && state.KeptForNothing(t.image)
+		t.noJobsLeft = t.noJobsLeft && !t.gone && state.NoJobsLeft(t.image)
 	}
-	return slices.DeleteFunc(all, func(t *todo) bool { return len(t.jobs)+len(t.lost) == 0 && !t.keptForNothing })
+	return slices.DeleteFunc(all, func(t *todo) bool { return len(t.jobs)+len(t.lost) == 0 && !t.noJobsLeft })
 }
 
 func (t *todo) add(c *change) {
@@ -84,8 +83,8 @@ func (t *todo) add(c *change) {
 		}
 	}
 	// If ver is the same, the change is an acknowledgement, and its drain lets the record go.
-	if state.KeptForNothing(c.new) && (before == nil || before.Ver != c.new.Ver) {
-		t.keptForNothing, t.keptAt = true, c.at
+	if state.NoJobsLeft(c.new) && (before == nil || before.Ver != c.new.Ver) {
+		t.noJobsLeft, t.noJobsLeftAt = true, c.at
 	}
 	t.image, t.time, t.gone = c.new, c.time, false
 }
@@ -146,34 +145,6 @@ func (t *todo) times() (all []time.Time) {
 func (t *todo) want(name string, at int) {
 	if !slices.ContainsFunc(t.jobs, func(j jobRef) bool { return j.name == name }) {
 		t.jobs = append(t.jobs, jobRef{name, at})
-	}
-}
-
-// delivery is a job of a todo on its way to the sink.
-type delivery struct {
-	jobs.Delivery
-	todo *todo
-	jobRef
-}
-
-// deliveries returns the jobs of all todos in the order in which they were staged.
-func deliveries(todos []*todo) []delivery {
-	var all []delivery
-	for _, t := range todos {
-		for _, j := range t.jobs {
-			all = append(all, delivery{t.delivery(j.name), t, j})
-		}
-	}
-	slices.SortStableFunc(all, func(a, b delivery) int { return cmp.Compare(a.at, b.at) })
-	return all
-}
-
-func (t *todo) delivery(name string) jobs.Delivery {
-	r := t.image
-	job := r.Jobs[name]
-	return jobs.Delivery{
-		JobID: state.JobID(r.ID, name), Operation: r.ID, Kind: job.Kind, Args: job.Args, Group: cmp.Or(job.Group, r.ID), Tries: job.Tries,
-		Tenant: r.Tenant, Trace: job.Trace,
 	}
 }
 
