@@ -15,10 +15,10 @@ import (
 // ErrNotInit says that Init was never run in a folder.
 var ErrNotInit = errors.New("no " + memoryFile + " in this folder: run samekey init first")
 
-// Check writes to w a diff of what this version of the files would change in dir, and
-// reports whether there is a change. It leaves out files whose text has not changed
-// between the version of Init and this version, even if the user has changed them. It
-// also leaves out files that the user has removed.
+// Check writes a diff to w: what this version's files would change in dir. If the diff is
+// empty, changes is false. Check leaves out files that the user has removed. If a file's
+// text is the same in this version and in the version that Init wrote, Check leaves the
+// file out, even if the user has changed it.
 func Check(ctx context.Context, dir string, w io.Writer) (changes bool, err error) {
 	known, err := readMemory(dir)
 	if err != nil {

@@ -1,10 +1,10 @@
 // Package scaffold writes the files of a new application into a user's module, and
 // shows what a newer version of the files would change.
 //
-// All files except the template of package deploy are in the folder files, as a user gets
-// them. The Go files are also a package of this module, so that they are compiled, tested
-// and linted here. [Init] writes them, all or none, and overwrites nothing. [Check]
-// compares.
+// Except package deploy's template, all files are in the folder files, as a user gets them.
+// The Go files are also a package of this module, so that they are compiled, tested and
+// linted here. [Init] writes all files or none, and overwrites nothing. [Check] compares
+// the user's files with this version.
 package scaffold
 
 import (

@@ -15,13 +15,13 @@ import (
 type Options struct {
 	// Dir is the folder. Default: the current folder.
 	Dir string
-	// Module is the path of the new module if Dir has none. Default: the folder's name.
-	// Module must be "" if Dir is in a module.
+	// If Dir has no module, Module is the path of the new module. Default: the folder's
+	// name. Module must be "" if Dir is in a module.
 	Module string
 	// Version is the version of samekey for a module that doesn't require samekey yet.
 	// Default: "latest".
 	Version string
-	// Example is one of Examples, in place of the first handler. "" keeps the folder's
+	// Example is one of Examples, and replaces the first handler. "" keeps the folder's
 	// example, if any.
 	Example string
 }
@@ -29,9 +29,9 @@ type Options struct {
 // Result is what [Init] did. Paths are relative to the folder.
 type Result struct {
 	Module  string // the module's path
-	Example string // the example of the files; "" for the first handler
-	// Created files were written. LeftAlone files existed with other contents. Unchanged
-	// files existed with the contents of this version.
+	Example string // the example that was written; "" is the first handler
+	// Created lists the files that Init wrote. LeftAlone lists files that existed with
+	// other contents, Unchanged files that existed with this version's contents.
 	Created, LeftAlone, Unchanged []string
 	// Required says that go.mod and go.sum were changed.
 	Required bool
@@ -41,8 +41,8 @@ type Result struct {
 }
 
 // Init writes the missing files, makes a module if the folder has none, and adds the
-// requirements of the files to the module. It overwrites no file. After an error, or when
-// ctx ends, the folder is as before.
+// requirements of the files to the module. It overwrites no file. If Init fails or ctx
+// ends, the folder is as before.
 func Init(ctx context.Context, opts Options) (Result, error) {
 	if opts.Dir == "" {
 		opts.Dir = "."
@@ -124,8 +124,7 @@ func (w *writer) init(ctx context.Context, opts Options, mod module) (Result, er
 	return result, os.WriteFile(w.path(memoryFile), []byte(remember(all, opts.Example)), 0o644) //nolint:gosec // everybody may read it
 }
 
-// newModule returns the text of a new go.mod, made by the go command, and the module's
-// path.
+// newModule lets the go command make a go.mod, and returns the text and the module's path.
 func newModule(ctx context.Context, opts Options) (gomod, path string, err error) {
 	path = opts.Module
 	if path == "" {
@@ -157,7 +156,7 @@ type writer struct {
 
 func (w *writer) path(name string) string { return filepath.Join(w.dir, filepath.FromSlash(name)) }
 
-// create writes a file unless it exists, and reports whether it did.
+// create writes a file, unless the file exists, and reports whether it wrote the file.
 func (w *writer) create(name, text string) (bool, error) {
 	if err := w.folder(filepath.Dir(w.path(name))); err != nil {
 		return false, err
@@ -204,7 +203,6 @@ func (w *writer) keep(names ...string) error {
 	return nil
 }
 
-// undo undoes all writes.
 func (w *writer) undo() error {
 	var errs []error
 	for path, text := range w.kept {

@@ -20,7 +20,7 @@ const memoryExample = "# example: "
 // memory is what Init has written.
 type memory struct {
 	example string
-	sums    map[string]string // by a file's path
+	sums    map[string]string // checksums by path
 }
 
 // readMemory returns nil if Init was never run in the folder.

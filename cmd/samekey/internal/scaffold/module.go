@@ -18,26 +18,26 @@ const samekey = "github.com/samekey/samekey"
 
 // worker becomes a tool of the user's module, so that go.sum has the checksums with which
 // make builds the worker. The worker is in the library's module, so both have the same
-// version. The user's module doesn't require the command's module: the Makefile runs the
-// command in the library's version.
+// version. The user's module doesn't require the command's module, because the Makefile
+// runs the command at the library's version.
 const worker = samekey + "/cmd/samekey-worker"
 
 // module is the module of a folder.
 type module struct {
-	path  string   // "" without a module
+	path  string   // "" if there is none
 	uses  bool     // go.mod requires samekey, perhaps indirectly
 	tools []string // packages
 }
 
-// complete reports whether the module requires samekey and has the worker as a tool. The
-// worker needs every other module that Init's files import.
+// complete reports whether the module requires samekey and has the worker as a tool. This
+// is enough, because the worker requires every other module that Init's files import.
 func (m module) complete() bool { return m.uses && slices.Contains(m.tools, worker) }
 
 // goCommand runs the go command in a folder and returns its output.
 func goCommand(ctx context.Context, dir string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir
-	// A cancelled go command can leave a child behind that holds the pipes.
+	// A cancelled go command can leave behind a child process that holds the pipes.
 	cmd.WaitDelay = 5 * time.Second
 	var stderr strings.Builder
 	cmd.Stderr = &stderr

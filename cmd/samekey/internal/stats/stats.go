@@ -26,7 +26,7 @@ type Report struct {
 	Whole bool  `json:"whole"`
 
 	Records    int `json:"records"`
-	Others     int `json:"others"` // parts of large bodies, places of sweeps
+	Others     int `json:"others"` // items with a part of a large body, or with a sweep's position
 	Unreadable int `json:"unreadable"`
 
 	States    []*Count `json:"states"`
@@ -39,18 +39,18 @@ type Report struct {
 	Later  int `json:"jobs_later"` // jobs that wait for their time
 	Parked int `json:"jobs_parked"`
 	// Waiting counts the operations and jobs that wait for people in the whole table; nil
-	// without the index.
+	// if the table lacks the index.
 	Waiting *stream.Counted `json:"waiting_for_people,omitempty"`
 
 	MeanBytes int `json:"record_bytes_mean"`
 	MostBytes int `json:"record_bytes_most"`
 	OverKB    int `json:"records_over_1_kb"` // each write of such a record takes more than one unit
 
-	OldestOpen       time.Time `json:"oldest_open,omitzero"` // claim of the oldest open operation
+	OldestOpen       time.Time `json:"oldest_open,omitzero"` // time of the oldest open operation's claim
 	OldestOpenRecord string    `json:"oldest_open_record,omitempty"`
 
-	// WriteUnits estimates the write units of a month from the writes of the records that
-	// were claimed in the last day.
+	// WriteUnits estimates a month's write units from the writes to records that were
+	// claimed in the last day.
 	WriteUnits int64 `json:"write_units_a_month_about"`
 
 	bytes, units int64
@@ -70,7 +70,7 @@ type Count struct {
 	Count int    `json:"count"`
 }
 
-// Kept is the shortest and the longest time for which answers of a function are kept, in
+// Kept says how long a function's answers are kept: the shortest and the longest time, in
 // whole minutes. Both are too long by the duration of the attempt.
 type Kept struct {
 	Function string `json:"function"`
@@ -79,7 +79,7 @@ type Kept struct {
 	Count    int    `json:"count"`
 }
 
-// Need counts the records that need one secret and one scheme of fingerprints.
+// Need counts the records whose fingerprints need the same secret and scheme.
 type Need struct {
 	Secret string `json:"secret"` // "": fingerprints without a secret
 	Scheme string `json:"scheme"` // "": the default
@@ -158,7 +158,7 @@ func onlyLater(r *store.Record, now time.Time) bool {
 	return len(r.Jobs) > 0
 }
 
-// why returns the cause of a record's state, for people.
+// why returns a readable cause of a record's state.
 func why(r *store.Record, now time.Time, grace time.Duration) string {
 	waiting, _ := state.FoundBySweep(r, now, grace)
 	switch {
@@ -239,7 +239,7 @@ func (rep *Report) keep(r *store.Record) {
 
 func (rep *Report) need(r *store.Record) {
 	if !r.Expires.IsZero() && !r.Expires.After(rep.now) {
-		return // the key is free, so the fingerprint is not compared any more
+		return // the key is free, so the fingerprint is no longer compared
 	}
 	by := Need{Secret: r.Secret, Scheme: r.Scheme}
 	s := rep.needs[by]
@@ -256,8 +256,8 @@ func (rep *Report) need(r *store.Record) {
 	}
 }
 
-// End finishes a report of all items, or of a sample. For a sample it scales the
-// monthly figures to the whole table.
+// End finishes a report of all items, or of a sample. If the items were a sample, End
+// scales the monthly figures to the whole table.
 func (rep *Report) End(seen int64, whole bool) {
 	rep.Seen, rep.Whole = seen, whole
 	most := func(a, b *Count) int {

@@ -88,7 +88,7 @@ func offersOf(r *store.Record, now time.Time) (offers []Offer) {
 	return offers
 }
 
-// lookBy says how to find the calls in doubt at their provider.
+// lookBy tells a person what to look for at the provider.
 func lookBy(r *store.Record, now time.Time) string {
 	story := records.Explain(r, records.StoryOptions{Now: now})
 	if slices.ContainsFunc(story.Calls, func(c records.Call) bool { return c.State != "recorded" }) {
@@ -144,8 +144,8 @@ func (t *Table) Act(ctx context.Context, a Action) (string, error) {
 	return said, t.said(err)
 }
 
-// plan decides about an action. It refuses a record that has changed since it was
-// shown. If the record changes later, the write is refused.
+// plan returns the plan for an action, unless the record has changed since it was shown. If
+// the record changes later, the write is refused.
 func (t *Table) plan(ctx context.Context, a Action) (*records.Plan, error) {
 	rec, _, err := t.load(ctx, a.PK)
 	switch {
@@ -163,8 +163,8 @@ func (t *Table) plan(ctx context.Context, a Action) (*records.Plan, error) {
 	return plan, nil
 }
 
-// wishOf returns the wish for an action of the page. The page sends the outcome of a
-// call together with a retry.
+// wishOf returns the wish for an action of the page. A retry may include the outcome of a
+// call.
 func wishOf(rec *store.Record, a Action) records.Wish {
 	w := records.Wish{Do: records.Verb(a.Do), By: a.By, Many: a.Many}
 	switch w.Do { //nolint:exhaustive // the others need no more
@@ -188,7 +188,7 @@ func wishOf(rec *store.Record, a Action) records.Wish {
 			}
 		}
 		if len(w.Jobs) == 0 {
-			w.Jobs = a.Jobs // empty: all jobs; otherwise the record has none of these jobs, and the wish is refused
+			w.Jobs = a.Jobs // if a.Jobs is empty, all jobs; else the wish is refused, because the record has none of these jobs
 		}
 	}
 	return w

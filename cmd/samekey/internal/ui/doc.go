@@ -1,5 +1,6 @@
-// Package ui serves a page about the requests of a table. Only this machine can reach it.
+// Package ui serves a page about the requests of a table. Only programs on this machine can
+// reach it.
 //
-// The page is plain files that the program contains. A [Source] reads the table,
-// explains records and acts on them.
+// The page consists of static files that are embedded in the program. A [Source] reads the
+// table, explains records and acts on them.
 package ui

@@ -24,7 +24,7 @@ type hub struct {
 // page is a connected page.
 type page struct {
 	wake chan struct{}
-	pks  map[string]struct{} // changed since the last event
+	pks  map[string]struct{} // records that changed since the last event
 	many bool                // more changes than an event can name
 }
 
@@ -88,7 +88,8 @@ type event struct {
 	Many bool     `json:"many,omitempty"`
 }
 
-// events answers with server-sent events until the page goes, or the server ends.
+// The events handler sends server-sent events until the page disconnects or the server
+// ends.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	p := s.hub.join()
 	defer s.hub.leave(p)
@@ -107,7 +108,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 		if err := rc.Flush(); err != nil {
 			return
 		}
-		select { // a burst becomes one event
+		select { // a burst of changes becomes one event
 		case <-r.Context().Done():
 			return
 		case <-time.After(tellEvery):

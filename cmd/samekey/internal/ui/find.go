@@ -11,8 +11,8 @@ import (
 	"github.com/samekey/samekey/internal/background/stream"
 )
 
-// Find implements [Source]. It finds records by partition key, customer's key or caller. For
-// other names the server searches the list, without Find.
+// Find implements [Source]. It finds records by partition key, customer's key or caller. If
+// a search uses another name, the server looks in the list, and doesn't call Find.
 func (t *Table) Find(ctx context.Context, s Search) (*Found, error) {
 	if s.Key != "" || s.Caller {
 		return t.byKey(ctx, s)
@@ -28,7 +28,7 @@ func (t *Table) Find(ctx context.Context, s Search) (*Found, error) {
 	return &Found{PKs: []string{pk}}, nil
 }
 
-// byKey searches like samekey get --key or samekey list --caller.
+// byKey searches as samekey get --key or samekey list --caller do.
 func (t *Table) byKey(ctx context.Context, s Search) (*Found, error) {
 	c := records.Customer{Namespace: s.Namespace, Only: s.Namespace != "", Key: s.Key, Scope: s.Scope}
 	if s.Caller && strings.TrimSpace(s.Scope) == "" {

@@ -10,19 +10,18 @@ import (
 	"github.com/samekey/samekey/internal/base/loopback"
 )
 
-// policy allows the page only to load its own scripts and styles and to call its own
+// Under this policy, the page loads only its own scripts and styles, and calls only its own
 // server. No text can become markup or a script.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-// TokenHeader is the header with the token of a session. Pages of other origins can't
-// read the token, and forms and images can't send the header.
+// TokenHeader is the header with a session's token. Pages of other origins can't read the
+// token, and forms and images can't send the header.
 const TokenHeader = "X-Samekey-Token" //nolint:gosec // a name, no credential
 
-// guard admits only requests of this server's own page. Data and changes need the
-// session: a cookie, which scripts can't read, and a token in a header, which other
-// origins can't know. All ports of a host share cookies, so the cookie alone proves
-// nothing.
+// guard admits only requests from this server's own page. Data and changes need the
+// session: a cookie, which scripts can't read, and, in a header, a token that other origins
+// can't know. All ports of a host share cookies, so the cookie alone proves nothing.
 type guard struct {
 	local  loopback.Guard
 	launch string // the token in the fragment of the printed link
@@ -42,7 +41,8 @@ func newGuard(addr net.Addr) *guard {
 	}
 }
 
-// wrap sets the headers of every answer, and refuses foreign hosts and origins.
+// wrap sets the headers of every answer, and refuses requests with a foreign host or
+// origin.
 func (g *guard) wrap(next http.Handler) http.Handler {
 	next = g.local.Wrap(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -58,7 +58,7 @@ func (g *guard) wrap(next http.Handler) http.Handler {
 	})
 }
 
-// enter starts a session for the token of the printed link.
+// enter starts a session, if the request has the printed link's token.
 func (g *guard) enter(w http.ResponseWriter, r *http.Request) {
 	var in struct {
 		Token string `json:"token"`
@@ -76,7 +76,7 @@ func (g *guard) enter(w http.ResponseWriter, r *http.Request) {
 	reply(w, map[string]string{"token": g.token})
 }
 
-// members refuses requests without the session.
+// members lets next answer only requests of the session.
 func (g *guard) members(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		cookie, err := r.Cookie(g.name)

@@ -39,7 +39,7 @@ func (r Row) kind() string {
 type filter struct {
 	kind, reason, route string
 	caller              string // a text for records.Means
-	from, to            int64  // epoch ms; 0 for no bound
+	from, to            int64  // epoch ms; 0 = no limit
 	oldestFirst         bool
 	page, size          int
 }
@@ -67,7 +67,7 @@ func (f filter) selects(r Row) bool {
 		(f.from == 0 || r.Created >= f.from) && (f.to == 0 || r.Created < f.to)
 }
 
-// listing is a page of the list, with counts for each filter.
+// listing is one page of the list, with the counts that the page's filters show.
 type listing struct {
 	Version int            `json:"version"`
 	Total   int            `json:"total"`   // rows in memory
@@ -99,7 +99,7 @@ const (
 	maxRoutes    = 100
 )
 
-// list applies f to rows, which begin with the newest.
+// list applies f to rows, of which the newest is first.
 func list(rows []Row, f filter) listing {
 	l := listing{Total: len(rows), Kinds: make(map[string]int), Counted: make(map[string]int), Rows: []Row{}, Page: f.page}
 	routes := make(map[string]int)
@@ -131,7 +131,7 @@ func list(rows []Row, f filter) listing {
 	return l
 }
 
-// chartOf counts rows in equal intervals of time. The rows begin with the newest.
+// chartOf counts rows in equal intervals of time. rows[0] is the newest.
 func chartOf(rows []Row) chart {
 	first := slices.IndexFunc(rows, func(r Row) bool { return r.Created > 0 })
 	if first < 0 {

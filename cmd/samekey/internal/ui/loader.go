@@ -43,8 +43,8 @@ func (l *loader) set(change func(*scanState)) {
 	l.hub.tell()
 }
 
-// run loads rows and follows changes until ctx ends. It reads a local table whole,
-// repeatedly if changes can't be followed. For other tables it reads only the waiting
+// run loads rows and follows changes until ctx ends. It reads all of a local table, and
+// repeats this if changes can't be followed. Of any other table it reads only the waiting
 // operations.
 func (l *loader) run(ctx context.Context) {
 	defer l.wg.Wait()
@@ -73,9 +73,8 @@ func (l *loader) run(ctx context.Context) {
 	l.repeat(ctx, local)
 }
 
-// repeat reads again while a page is connected. It reads a local table whole, with
-// pauses of ten times the duration of a scan. For other tables it reads the waiting
-// operations, four times a minute.
+// While a page is connected, repeat reads again: all of a local table, with pauses ten
+// times as long as a scan, or the waiting operations of another table, four times a minute.
 func (l *loader) repeat(ctx context.Context, local bool) {
 	pause := 15 * time.Second
 	if local {
@@ -100,7 +99,7 @@ func (l *loader) repeat(ctx context.Context, local bool) {
 	}
 }
 
-// waiting loads the waiting operations by a query.
+// waiting uses a query to load the waiting operations.
 func (l *loader) waiting(ctx context.Context) {
 	rows, err := l.src.Waiting(ctx, l.view.limit)
 	if errors.Is(err, ErrNoQuery) {
@@ -120,7 +119,7 @@ func (l *loader) waiting(ctx context.Context) {
 	})
 }
 
-// changed reads the rows of written records again.
+// The method changed reads the rows of written records again.
 func (l *loader) changed(ctx context.Context, pks []string) {
 	for _, pk := range pks {
 		row, there, err := l.src.Row(ctx, pk)
@@ -132,8 +131,8 @@ func (l *loader) changed(ctx context.Context, pks []string) {
 	l.hub.tell(pks...)
 }
 
-// start begins a scan if none is running. The scan ends at the latest when ctx ends or
-// stop is called.
+// start begins a scan if none is running. The scan ends early if ctx ends or stop is
+// called.
 func (l *loader) start(ctx context.Context) {
 	l.wg.Go(func() { l.scan(ctx) })
 }

@@ -63,8 +63,8 @@ func (t *Table) Story(ctx context.Context, pk string, personal bool) (*Story, er
 	return s, nil
 }
 
-// load reads a record. sealed is the reason why the record's contents are missing; ""
-// if they are there.
+// load reads a record. sealed is the reason why the record's contents are missing; "" if
+// they aren't.
 func (t *Table) load(ctx context.Context, pk string) (rec *store.Record, sealed string, err error) {
 	rec, err = t.store.Load(ctx, pk)
 	if rec != nil && errors.Is(err, store.ErrSealed) {
@@ -80,8 +80,8 @@ func (t *Table) sealedText(err error) string {
 	return "Sealed: no data key: the program of --keys-from failed: " + err.Error() + "."
 }
 
-// seenOf names a version of a record: its last writer, its number of writes, and its
-// operation.
+// seenOf returns a text that changes with each write of the record: last writer, number of
+// writes, and operation.
 func seenOf(r *store.Record) string { return fmt.Sprintf("%s.%d.%s", r.Owner, r.Ver, r.ID) }
 
 func personalOf(r *store.Record) *Personal {

@@ -43,9 +43,9 @@ type Server struct {
 	look   func()        // closes looked
 }
 
-// Listen opens a port of 127.0.0.1 for a page about src; port 0 takes any free port. The
-// view holds the newest records, [DefaultNewest] if newest is 0. Call [Server.Serve]
-// next: it closes the port at the end.
+// Listen opens a port of 127.0.0.1 for a page about src. If port is 0, it takes any free
+// port. The page holds the newest records, at most newest; if newest is 0, at most
+// [DefaultNewest]. Call [Server.Serve] next: it closes the port at the end.
 func Listen(ctx context.Context, port, newest int, src Source) (*Server, error) {
 	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
@@ -92,7 +92,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	return err
 }
 
-// handler answers the page's requests; scans end with ctx.
+// handler returns the HTTP handler for the page's requests. Scans end with ctx.
 func (s *Server) handler(ctx context.Context) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", files())
@@ -127,7 +127,7 @@ func (s *Server) handler(ctx context.Context) http.Handler {
 	return s.guard.wrap(mux)
 }
 
-// files serves the files of the page, which contain no data.
+// files returns a handler for the page's files, which contain no data.
 func files() http.Handler {
 	dir, _ := fs.Sub(static, "static") // the path is valid
 	serve := http.FileServerFS(dir)
@@ -164,7 +164,7 @@ func (s *Server) size(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) requests(w http.ResponseWriter, r *http.Request) {
-	scan := s.loader.state() // read the state first: a completed scan is then in the rows
+	scan := s.loader.state() // read the state before the rows: if a scan is complete, the rows contain it
 	rows, version, dropped := s.view.snapshot()
 	l := list(rows, filterOf(r.URL.Query()))
 	l.Version, l.Dropped = version, dropped
@@ -178,8 +178,8 @@ func (s *Server) record(w http.ResponseWriter, r *http.Request) {
 	s.story(w, r, r.URL.Query().Get("pk"), false)
 }
 
-// data answers with a story and its personal data. The record's key is in the body of a
-// POST, and browsers don't cache the answer.
+// data sends a story with its personal data. The record's key is in the body of a POST, and
+// browsers don't cache the answer.
 func (s *Server) data(w http.ResponseWriter, r *http.Request) {
 	var in struct {
 		PK string `json:"pk"`
@@ -262,8 +262,8 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request, do func(context.
 	reply(w, map[string]string{"said": said})
 }
 
-// decode reads the JSON of a request. A form of another site can't send
-// the type application/json.
+// decode reads a request's JSON. It requires the type application/json, because a form of
+// another site can't send it.
 func decode(w http.ResponseWriter, r *http.Request, into any) bool {
 	if r.Header.Get("Content-Type") != "application/json" {
 		refuse(w, http.StatusUnsupportedMediaType, "the body must be application/json")
@@ -289,8 +289,8 @@ func answer(w http.ResponseWriter, status int, v any) {
 	_, _ = w.Write(encode(v)) //nolint:gosec // JSON; if it fails, the page has gone
 }
 
-// encode encodes every value from a table for the page: texts in a table may come from
-// anyone.
+// encode encodes every value from a table for the page, because anyone may have written the
+// texts in a table.
 func encode(v any) []byte {
 	raw, err := json.Marshal(v)
 	if err != nil { // no type of the page fails
@@ -299,8 +299,7 @@ func encode(v any) []byte {
 	return plain.PageJSON(raw)
 }
 
-// exact returns the key of the record that a page names. The page has the key without
-// hidden characters.
+// exact returns a record's key, including the hidden characters that the page's pk lacks.
 func (s *Server) exact(pk string) string {
 	found := pk
 	rows, _, _ := s.view.snapshot()

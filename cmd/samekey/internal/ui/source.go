@@ -21,14 +21,15 @@ type Source interface {
 	Waiting(ctx context.Context, most int) ([]Row, error)
 	// Row reads a record. ok is false if there is none.
 	Row(ctx context.Context, pk string) (row Row, ok bool, err error)
-	// Follow calls started, and then changed with the keys of written records, until ctx
-	// ends. It returns ErrNoStream at once if changes can't be followed.
+	// Follow first calls the function started. Then, until ctx ends, it calls the function
+	// changed with the keys of written records. It returns ErrNoStream at once if changes
+	// can't be followed.
 	Follow(ctx context.Context, started func(), changed func(pks []string)) error
 	// Find returns the records that a search names, the newest first.
 	Find(ctx context.Context, s Search) (*Found, error)
-	// Story explains a record. The story has the request, the answer, results of phases
-	// and arguments of jobs only if personal is true. Errors match ErrGone if there is no
-	// record.
+	// Story explains a record. The story has the request, the answer, results of phases and
+	// arguments of jobs only if personal is true. If there is no record, the error matches
+	// ErrGone.
 	Story(ctx context.Context, pk string, personal bool) (*Story, error)
 	// Ask returns the sentences that a person has to agree to before Act.
 	Ask(ctx context.Context, a Action) (string, error)
@@ -57,7 +58,8 @@ type About struct {
 	Table    string `json:"table"`
 	Region   string `json:"region,omitempty"`
 	Endpoint string `json:"endpoint,omitempty"` // URL of a local database
-	// Local says that reads are free: the page then reads the table without being asked.
+	// Local says that reads are free. If so, the page reads the whole table without being
+	// asked.
 	Local bool `json:"local"`
 	// By is the operator's name, for the records' history.
 	By string `json:"by,omitempty"`
@@ -114,7 +116,7 @@ type Search struct {
 // Found is the result of a search.
 type Found struct {
 	PKs []string `json:"pks"`
-	// Only says what was not compared, or that nothing was found although all was
+	// Only says what was not compared, or, if nothing was found, that everything was
 	// compared.
 	Only string `json:"only,omitempty"`
 }

@@ -27,13 +27,13 @@ type TableOptions struct {
 	By        string // the operator's name that the page offers
 	Place     string // the table's name and place, for the question before a decision
 	Namespace string // default namespace of the page's searches by key
-	// Seal opens sealed contents. Without Seal, or without permission on the keys, the
-	// page says that contents are sealed.
+	// Seal opens sealed contents. If Seal is nil, or may not use the keys, the page says
+	// that contents are sealed.
 	Seal *seal.Sealer
 	// Changes implements [Source.Follow]. nil: the table's changes can't be followed.
 	Changes func(ctx context.Context, started func(), changed func(pks []string)) error
-	// PagesPerSecond limits scans of a table that isn't local. 0: 20, about 1,300 read
-	// units a second with records of 1 KB.
+	// PagesPerSecond limits scans of a table that isn't local. Default 20, about 1,300 read
+	// units a second if records have 1 KB.
 	PagesPerSecond float64
 }
 
@@ -71,8 +71,8 @@ func NewTable(client *dynamodb.Client, name string, opt TableOptions) (*Table, e
 	})}, nil
 }
 
-// patient returns a client with long timeouts: a person waits for a page of a scan,
-// not a function with little time.
+// patient returns a client with long timeouts, because a person waits for a page of a scan,
+// and not a function with little time.
 func patient(client *dynamodb.Client) *dynamodb.Client {
 	return dynamodb.New(client.Options(), func(o *dynamodb.Options) {
 		o.Logger = logging.Nop{}
@@ -169,7 +169,7 @@ func rowOf(g stream.Glimpse) Row {
 
 // Waiting implements [Source].
 func (t *Table) Waiting(ctx context.Context, most int) (rows []Row, err error) {
-	at := make(map[string]int) // by record
+	at := make(map[string]int) // index in rows, by record
 	for e, err := range stream.NewWaiting(t.client, t.store).All(ctx) {
 		switch {
 		case errors.Is(err, stream.ErrNoIndex):
@@ -212,7 +212,7 @@ func milli(t time.Time) int64 {
 	return t.UnixMilli()
 }
 
-// said turns an error of AWS into a text for the page.
+// said makes a text for the page from an error of AWS.
 func (t *Table) said(err error) error {
 	if _, missing := errors.AsType[*types.ResourceNotFoundException](err); missing {
 		return fmt.Errorf("no table %s in this account and Region", t.about.Table)

@@ -7,15 +7,15 @@ import (
 	"sync"
 )
 
-// view holds the rows of the newest records. Beyond the limit it drops the oldest
-// rows, and the page says so.
+// view holds the rows of the newest records. If there are more than the limit, the view
+// drops the oldest rows, and the page says so.
 type view struct {
 	limit int
 
 	mu      sync.Mutex
 	rows    map[string]stamped
 	pass    int             // counts scans
-	alone   map[string]bool // during a pass: rows that were also read alone, perhaps after the pass read them
+	alone   map[string]bool // rows that were read alone during a pass, perhaps after the pass read them
 	dropped bool            // some rows were dropped
 	version int             // counts changes
 	sorted  []Row
@@ -45,8 +45,9 @@ func (v *view) meet(rows ...Row) {
 	v.add(rows, v.alone)
 }
 
-// end ends the pass. If the pass has seen the whole table, end drops the rows that it didn't see. end
-// returns the keys of rows that were read alone meanwhile: the pass may have read them later.
+// end ends the pass. If the pass has seen the whole table, end drops the rows that it
+// didn't see. end returns the keys of rows that were read alone during the pass: the pass
+// ignored its own reads of these rows, even if they were newer.
 func (v *view) end(whole bool) (alone []string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
