@@ -24,7 +24,7 @@ const worker = samekey + "/cmd/samekey-worker"
 
 // module is the module of a folder.
 type module struct {
-	path  string   // "" if there is none
+	path  string   // "" if the folder has no module
 	uses  bool     // go.mod requires samekey, perhaps indirectly
 	tools []string // packages
 }

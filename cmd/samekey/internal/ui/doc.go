@@ -1,5 +1,5 @@
 // Package ui serves a page about the requests of a table. Only programs on this machine can
-// reach it.
+// reach the page.
 //
 // The page consists of static files that are embedded in the program. A [Source] reads the
 // table, explains records and acts on them.

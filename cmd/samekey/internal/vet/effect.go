@@ -168,16 +168,16 @@ func (c *code) methodOf(req ast.Expr) string {
 	return ""
 }
 
-// verb matches names of calls that have an effect each time. Words in noun are nouns,
-// too. Names that match asRead end like names of reads.
+// verb matches names of calls that have an effect each time. noun matches those verbs that
+// are also nouns. asRead matches names that end like names of reads.
 var (
 	noun   = regexp.MustCompile(`^(Book|Credit|Debit|Deposit|Issue|Order|Post|Purchase|Transfer)(?:[A-Z]|$)`)
 	asRead = regexp.MustCompile(`(By[A-Z]\w*|Count|Details|Exists|History|Info|Status|State)$`)
 	verb   = regexp.MustCompile(`^(Authorize|Book|Capture|Charge|Create|Credit|Debit|Deposit|Issue|Notify|Order|Pay|Place|Post|Publish|Purchase|Refund|Reserve|Send|Submit|Transfer|Withdraw)(?:[A-Z]|$)`)
 )
 
-// clientEffect recognises a call of another client by its name. The function takes a
-// context, and belongs to an interface or another module.
+// clientEffect recognises a call of another client by the function's name. The function
+// takes a context, and belongs to an interface or another module.
 func (c *code) clientEffect(fn *types.Func) *effect {
 	if c.decls[fn] != nil || !verb.MatchString(fn.Name()) || asRead.MatchString(fn.Name()) || strings.HasPrefix(fn.Pkg().Path(), "github.com/samekey/samekey/") && fn.Pkg() != c.pkg {
 		return nil

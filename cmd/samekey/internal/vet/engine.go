@@ -29,8 +29,8 @@ func (c *code) newEngine(n ast.Node) *ast.CallExpr {
 	return call
 }
 
-// engines lists the engines of the package, with the options that decide what a key
-// means. Engines of the same function are numbered in source order.
+// engines returns the package's engines, with the options that decide what a key means. If
+// a function makes several engines, they are numbered in source order.
 func (c *code) engines() (all []lock.Engine) {
 	numbers := make(map[string]int)
 	c.inspect(func(n ast.Node) {
@@ -38,7 +38,7 @@ func (c *code) engines() (all []lock.Engine) {
 		if call == nil {
 			return
 		}
-		name := "var" // an engine of the package
+		name := "var" // an engine at package level
 		if fn := c.enclosing(call.Pos()); fn != nil {
 			name = c.nameOf(fn)
 		}
@@ -49,7 +49,7 @@ func (c *code) engines() (all []lock.Engine) {
 		c.options(call, func(option string, value ast.Expr) {
 			if lock.Means(option) && !isZero(value) {
 				text := c.text(value)
-				if was := e.Meaning[option]; was != "" && was != text { // the program chooses a value by a condition
+				if was := e.Meaning[option]; was != "" && was != text { // a condition chooses one of several values
 					text = was + "; " + text
 				}
 				e.Meaning[option] = text
@@ -61,8 +61,8 @@ func (c *code) engines() (all []lock.Engine) {
 	return all
 }
 
-// text returns the source of a value on one line of the lock file. Known functions and
-// long sources are replaced by a hash.
+// text returns a value's source as one line for the lock file. A hash replaces the source
+// of a known function, and a long source.
 func (c *code) text(value ast.Expr) string {
 	const long = 80
 	if value == nil {
@@ -89,10 +89,10 @@ func (c *code) text(value ast.Expr) string {
 	return "source " + hex.EncodeToString(sum[:4])
 }
 
-// options visits the options that a call of idem.New sets, as far as they are in the
-// package's source. The name of an option is the name of a field, such as
-// "Fingerprint.Headers". OneScope, ACP and UCP are not fields and have no value; ACP and
-// UCP also set a scope and a fingerprint.
+// options calls visit for each option that a call of idem.New sets in the package's source.
+// The name of an option is the name of a field, such as "Fingerprint.Headers". OneScope,
+// ACP and UCP are not fields and have no value; ACP and UCP also set a scope and a
+// fingerprint.
 func (c *code) options(call *ast.CallExpr, visit func(name string, value ast.Expr)) {
 	for _, opt := range call.Args[1:] {
 		c.option(opt, visit, 0)
@@ -100,7 +100,7 @@ func (c *code) options(call *ast.CallExpr, visit func(name string, value ast.Exp
 }
 
 func (c *code) option(opt ast.Expr, visit func(name string, value ast.Expr), depth int) {
-	const far = 4 // depth of variables that hold variables
+	const far = 4 // maximum depth of variables that hold variables
 	if depth > far {
 		return
 	}
@@ -154,8 +154,8 @@ func (c *code) option(opt ast.Expr, visit func(name string, value ast.Expr), dep
 	})
 }
 
-// visitParts visits a value, or the fields of a Fingerprint or Former literal. The preset of
-// a Former has a name such as "Former.ACP".
+// visitParts calls visit for a value, or for each field of a Fingerprint or Former literal.
+// The preset of a Former has a name such as "Former.ACP".
 func (c *code) visitParts(name string, value ast.Expr, visit func(string, ast.Expr), depth int) {
 	if name == "Former.Preset" {
 		c.option(value, func(name string, value ast.Expr) { visit("Former."+name, value) }, depth+1)

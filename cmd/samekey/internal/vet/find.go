@@ -284,8 +284,8 @@ func (c *code) enclosing(pos token.Pos) *types.Func {
 	return nil
 }
 
-// parameter returns the index of the parameter of fn that e refers to; -1 if e is not
-// a parameter.
+// If e refers to a parameter of fn, parameter returns the parameter's index, and otherwise
+// -1.
 func parameter(c *code, fn *types.Func, e ast.Expr) int {
 	id, _ := e.(*ast.Ident)
 	params := fn.Signature().Params()
@@ -297,7 +297,8 @@ func parameter(c *code, fn *types.Func, e ast.Expr) int {
 	return -1
 }
 
-// calledParameter returns the index of the parameter of fn that a literal calls.
+// If lit calls a parameter of fn, calledParameter returns the parameter's index, and
+// otherwise -1.
 func calledParameter(c *code, fn *types.Func, lit *ast.FuncLit) int {
 	at := -1
 	ast.Inspect(lit.Body, func(n ast.Node) bool {

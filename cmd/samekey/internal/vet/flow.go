@@ -16,8 +16,8 @@ import (
 	"github.com/samekey/samekey/cmd/samekey/internal/vet/lock"
 )
 
-// Program finds the handlers and engines of a package for a lock file,
-// and has a [lock.Program] as result. It reports no findings.
+// Program finds a package's handlers and engines for a lock file. Its result is a
+// [lock.Program]. It reports no findings.
 var Program = &analysis.Analyzer{
 	Name: "program", Doc: "list the phases of handlers, and the options of engines that decide what a key means",
 	Requires:   []*analysis.Analyzer{finder},
@@ -54,9 +54,9 @@ func (w *way) before(i, j int) bool {
 	return a.inner != nil && a.inner.before(a.at, b.at) || w.graph.again(a.site)
 }
 
-// handlers lists the functions that run phases, or call several functions with phases
-// in sequence. A function that such a handler calls is part of the handler. Each
-// branch of a router is a handler.
+// handlers returns the functions that run phases, or that call several functions with
+// phases in sequence. A function that a handler calls is part of the handler. Each branch
+// of a router is a handler.
 func (c *code) handlers() (all []lock.Handler) {
 	parts := make(map[*types.Func]bool)
 	var found []*unit
@@ -162,7 +162,7 @@ func (c *code) locked(p *phase) lock.Phase {
 	return l
 }
 
-// callsOf names the calls for which a body derives keys, itself or in called
+// callsOf returns the names of the calls for which a body derives keys, itself or in called
 // functions of this package.
 func (c *code) callsOf(body *ast.BlockStmt, seen map[*types.Func]bool) (all []string) {
 	if body == nil {
@@ -192,7 +192,8 @@ func (c *code) callsOf(body *ast.BlockStmt, seen map[*types.Func]bool) (all []st
 
 var formatVerb = regexp.MustCompile(`%[^a-zA-Z%]*[a-zA-Z]`)
 
-// pattern returns a string expression with * for each part that is not constant.
+// pattern returns the value of a string expression, with * for each part that is not
+// constant.
 func (c *code) pattern(e ast.Expr) string {
 	if s, ok := c.constantString(e); ok {
 		return s

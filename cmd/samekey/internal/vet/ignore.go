@@ -76,7 +76,8 @@ func report(pass *analysis.Pass, c *code, rule string, all []finding) {
 	}
 }
 
-// ignores checks that each suppressing comment names an existing rule and a reason.
+// The ignores analyzer checks that each suppressing comment names an existing rule and a
+// reason.
 var ignores = &analysis.Analyzer{
 	Name: "ignore", URL: page + "ignore",
 	Doc:      "find " + ignoreMark + " comments without a rule or a reason",

@@ -13,14 +13,14 @@ import (
 
 var answers = newRule("answers", "find refusals after a phase: no client gets these answers", checkAnswers)
 
-// answer is a refusal of a handler that [idem.DefaultStored] doesn't store.
+// answer is a handler's refusal that [idem.DefaultStored] doesn't store.
 type answer struct {
 	at     ast.Node
 	status int64
 }
 
-// checkAnswers finds refusals without idem.Respond after a phase that may be committed.
-// The engine withholds them, since the operation continues.
+// checkAnswers finds refusals without idem.Respond after a phase that may be committed. The
+// engine withholds these refusals, since the operation continues.
 func checkAnswers(c *code) (all []finding) {
 	if c.storesByItself() {
 		return nil
@@ -53,7 +53,7 @@ func (c *code) storesByItself() (yes bool) {
 	return yes
 }
 
-// answersOf lists the refusals of a function: responses that it returns without an
+// answersOf returns a function's refusals: responses that the function returns without an
 // error, or writes to an http.ResponseWriter.
 func (c *code) answersOf(u *unit) (all []answer) {
 	add := func(at ast.Node, status ast.Expr) {
@@ -95,10 +95,10 @@ func (c *code) answersOf(u *unit) (all []answer) {
 	return all
 }
 
-// refusalBy returns the status of the refusal that a call of a function of the package
-// makes. The status is a constant, or an argument of the call. The function returns the
-// refusal or, with writes, writes it to an http.ResponseWriter. If the function also has
-// other answers, ok is false.
+// If e calls a function of the package that refuses, refusalBy returns the refusal's
+// status: a constant, or an argument of the call. The function returns the refusal, or, if
+// writes is true, writes it to an http.ResponseWriter. If the function also has other
+// answers, ok is false.
 func (c *code) refusalBy(e ast.Expr, writes bool) (status int64, ok bool) {
 	call, isCall := ast.Unparen(e).(*ast.CallExpr)
 	if !isCall {
@@ -119,8 +119,8 @@ func (c *code) refusalBy(e ast.Expr, writes bool) (status int64, ok bool) {
 	return status, ok && !others
 }
 
-// statusesOf returns the statuses that a body returns in literals, or writes; nil for a
-// response whose status is unknown.
+// statusesOf returns the statuses that a body returns in literals, or writes. If a
+// response's status is unknown, the element is nil.
 func (c *code) statusesOf(body *ast.BlockStmt, writes bool) (all []ast.Expr) {
 	ast.Inspect(body, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -130,7 +130,7 @@ func (c *code) statusesOf(body *ast.BlockStmt, writes bool) (all []ast.Expr) {
 			if !writes && len(n.Results) > 0 {
 				status := statusOf(n.Results[0])
 				if len(n.Results) > 1 && !c.info.Types[n.Results[len(n.Results)-1]].IsNil() {
-					status = nil // beside an error
+					status = nil // the response is returned with an error
 				}
 				all = append(all, status)
 			}
@@ -177,8 +177,8 @@ func (c *code) refusal(status ast.Expr) (n int64, ok bool) {
 	return n, n < http.StatusInternalServerError && !idem.DefaultStored(idem.Response{Status: int(n)})
 }
 
-// committedBefore reports whether a phase may be committed, or a call in doubt, when a
-// handler answers. An Atomic whose error led to the answer doesn't count.
+// committedBefore reports whether, when a handler answers, a phase may be committed or a
+// call may be in doubt. An Atomic whose error led to the answer doesn't count.
 func (c *code) committedBefore(u *unit, at ast.Node) bool {
 	g := c.graphOf(u)
 	failed := c.failedAt(u, at)
@@ -195,8 +195,8 @@ func (c *code) committedBefore(u *unit, at ast.Node) bool {
 	})
 }
 
-// failedAt returns the call that runs phases and whose error an if or case around a place
-// tests; nil if there is none. If several do, the innermost counts.
+// If an if or case around a place tests the error of a call that runs phases, failedAt
+// returns this call, and otherwise nil. If there are several, the innermost counts.
 func (c *code) failedAt(u *unit, at ast.Node) (failed *ast.CallExpr) {
 	ask := func(cond ast.Expr, from token.Pos) {
 		ast.Inspect(cond, func(n ast.Node) bool {

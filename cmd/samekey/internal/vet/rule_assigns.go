@@ -8,10 +8,9 @@ import (
 
 var assigns = newRule("assigns", "find assignments in a phase to variables outside the phase, which a resumed run doesn't make", checkAssigns)
 
-// checkAssigns finds assignments in a phase's function to outer variables that are
-// used after the phase: if the phase is already recorded, its function doesn't run.
-// The function of a Finish may assign, but not accumulate, since it may run many
-// times.
+// In a phase's function, checkAssigns finds assignments to outer variables that are used
+// after the phase: if the phase is already recorded, the function doesn't run. The function
+// of a Finish may assign, but not accumulate, since the function may run many times.
 func checkAssigns(c *code) (all []finding) {
 	for _, p := range c.phases {
 		if p.lit == nil {
@@ -104,11 +103,11 @@ func (c *code) mentions(e, left ast.Expr) bool {
 	return yes
 }
 
-// assignedByPhase reports whether the statement that runs the phase assigns to v, such as
-// err. This assignment overwrites an assignment in the phase's function.
+// assignedByPhase reports whether the statement that runs the phase assigns to v, for
+// example to err. This assignment overwrites an assignment in the phase's function.
 func (c *code) assignedByPhase(p *phase, v *types.Var) bool { return c.assigns(p.call, v) }
 
-// assigns reports whether the statement of a call assigns to v.
+// assigns reports whether the statement that contains a call assigns to v.
 func (c *code) assigns(call *ast.CallExpr, v *types.Var) (yes bool) {
 	c.inspect(func(n ast.Node) {
 		s, ok := n.(*ast.AssignStmt)

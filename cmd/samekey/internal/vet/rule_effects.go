@@ -30,8 +30,9 @@ func checkEffects(c *code) (all []finding) {
 	return all
 }
 
-// effectOfEvent returns the effect of a call, or of the called function of this package.
-// In the second case via names the function. A function with phases is judged separately.
+// effectOfEvent returns the effect of a call, or of the called function of this package. If
+// it is the function's effect, via names the function. A function with phases is judged
+// separately.
 func (c *code) effectOfEvent(e event) (eff *effect, via string) {
 	switch {
 	case e.effect != nil:

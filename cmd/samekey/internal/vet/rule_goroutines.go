@@ -8,8 +8,8 @@ import (
 
 var goroutines = newRule("goroutines", "find goroutines that a phase starts and doesn't wait for", checkGoroutines)
 
-// checkGoroutines finds goroutines that a phase's function starts and doesn't wait
-// for: the phase commits without them, and on Lambda they freeze with the answer.
+// checkGoroutines finds goroutines that a phase's function starts and doesn't wait for: the
+// phase commits without them, and Lambda freezes them after the answer.
 func checkGoroutines(c *code) (all []finding) {
 	for _, p := range c.phases {
 		if p.body == nil {
@@ -26,7 +26,7 @@ func checkGoroutines(c *code) (all []finding) {
 // leftRunning finds a statement or call in a body that starts a goroutine without a later
 // wait. via names the called function of this package.
 func (c *code) leftRunning(body *ast.BlockStmt, seen map[*types.Func]bool) (at ast.Node, via string) {
-	waits := token.NoPos // the last wait
+	waits := token.NoPos // position of the last wait
 	ast.Inspect(body, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.SelectStmt:

@@ -45,8 +45,8 @@ func (c *code) optionName(opt ast.Expr) string {
 	return fn.Name()
 }
 
-// asksForKey reports whether a body derives a key, reads the operation's id, or passes
-// its Tx or a method of the Tx to code that may do so.
+// asksForKey reports whether a body derives a key, reads the operation's id, or passes its
+// Tx, or a method of the Tx, to code that may derive a key.
 func (c *code) asksForKey(body *ast.BlockStmt) (yes bool) {
 	ast.Inspect(body, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -76,7 +76,7 @@ func isTx(t types.Type) bool {
 	return named != nil && named.Obj().Name() == "Tx" && named.Obj().Pkg().Path() == idemPath
 }
 
-// firstRepeated finds the first call that has a second effect if repeated.
+// firstRepeated finds the first call that has a second effect if it is repeated.
 func (c *code) firstRepeated(body *ast.BlockStmt, seen map[*types.Func]bool) (at *ast.CallExpr, what string) {
 	ast.Inspect(body, func(n ast.Node) bool {
 		call, ok := n.(*ast.CallExpr)

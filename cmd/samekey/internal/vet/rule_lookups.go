@@ -10,8 +10,8 @@ import (
 var lookups = newRule("lookups", "find look-ups that have an effect or don't fit their phase", checkLookups)
 
 // checkLookups finds look-ups with an effect, which each attempt would repeat; look-ups
-// of another type than the phase; and look-ups without an option Sends that names the
-// call.
+// whose result has another type than the phase's; and look-ups without an option Sends that
+// names the call.
 func checkLookups(c *code) (all []finding) {
 	for _, p := range c.phases {
 		if p.kind != foreign || p.via {
@@ -36,8 +36,9 @@ func checkLookups(c *code) (all []finding) {
 	return all
 }
 
-// Hints finds NotIdempotent calls without a look-up, whose unknown outcome waits for a person.
-// These are not mistakes: the command prints them, go vet doesn't.
+// Hints finds NotIdempotent calls that have no look-up: if the outcome is unknown, the
+// operation waits for a person. These calls are not mistakes: the command prints them, go
+// vet doesn't.
 var Hints = &analysis.Analyzer{
 	Name: "hints", Doc: "find calls whose unknown outcome waits for a person", URL: page + "lookups",
 	Requires: []*analysis.Analyzer{finder},

@@ -8,9 +8,9 @@ import (
 
 var names = newRule("names", "find names of phases that differ between attempts, or occur twice", checkNames)
 
-// checkNames finds phases that a later attempt can't find again: their names come
-// from the time, chance or the invocation, or they run in the order of a map. It also
-// finds phases that run twice in one attempt.
+// checkNames finds phases that a later attempt can't find again: their names come from the
+// time, chance or the invocation, or the phases run in the order of a map. It also finds
+// phases that run twice in one attempt.
 func checkNames(c *code) (all []finding) {
 	for _, p := range c.phases {
 		if p.name == nil || p.inner {
@@ -58,7 +58,7 @@ func (c *code) checkOrder(u *unit) (all []finding) {
 	return all
 }
 
-// rangedMap returns the loop over a map around a phase; nil without such a loop.
+// If a phase is in a loop over a map, rangedMap returns the loop, and otherwise nil.
 func (c *code) rangedMap(body *ast.BlockStmt, p *phase) (loop *ast.RangeStmt) {
 	ast.Inspect(body, func(n ast.Node) bool {
 		r, ok := n.(*ast.RangeStmt)
@@ -79,7 +79,7 @@ var (
 	perInvocation = map[string]bool{"RequestID": true, "AwsRequestID": true, "ReceiptHandle": true, "TimeEpoch": true, "RequestTime": true, "RequestTimeEpoch": true}
 )
 
-// unstable names the part of an expression that differs in each attempt, such as
+// unstable returns the part of an expression that differs in each attempt, such as
 // time.Now; "" if no such part is known.
 func (c *code) unstable(e ast.Expr, seen map[*types.Var]bool) (source string) {
 	ast.Inspect(e, func(n ast.Node) bool {

@@ -9,8 +9,8 @@ import (
 
 var results = newRule("results", "find results of phases, and arguments of jobs, that don't survive JSON", checkResults)
 
-// checkResults finds types that lose a field in JSON. The engine would refuse such a
-// result at run time, and such a job would arrive without the field.
+// checkResults finds types that lose a field in JSON. At run time, the engine would refuse
+// a result of this type, and a job would arrive without the field.
 func checkResults(c *code) (all []finding) {
 	for _, p := range c.phases {
 		if p.kind == finish || p.result == nil || p.via && !p.open {
@@ -50,14 +50,14 @@ func (c *code) typeName(t types.Type) string {
 	})
 }
 
-// losses finds parts of a type that encoding/json omits or refuses and,
-// with back, parts that it can't decode.
+// A value of losses finds the parts of a type that encoding/json omits or refuses, and, if
+// back is set, the parts that it can't decode.
 type losses struct {
 	back bool
 	seen map[types.Type]bool
 }
 
-// of returns the first lost part, as a Go expression, and the reason.
+// part is the first lost part, as a Go expression, and why is the reason.
 func (l losses) of(t types.Type, at string) (part, why string) {
 	t = types.Unalias(t)
 	if l.seen[t] {
@@ -180,7 +180,8 @@ func ownForm(t types.Type) (own bool, lossy string) {
 	return false, ""
 }
 
-// method returns a method of a type or its pointer that has the form of a marshaler.
+// method returns the named method of a type, or of a pointer to it, if the method has the
+// form of a marshaler.
 func method(t types.Type, name string) *types.Func {
 	if _, ok := types.Unalias(t).(*types.Pointer); !ok {
 		t = types.NewPointer(t)
@@ -196,8 +197,8 @@ func method(t types.Type, name string) *types.Func {
 	return fn
 }
 
-// promotedOverFields reports whether a struct's method comes from an embedded field,
-// while the struct has other fields.
+// promotedOverFields reports whether a struct's method comes from an embedded field
+// although the struct has other fields.
 func promotedOverFields(t types.Type, fn *types.Func) bool {
 	if p, ok := types.Unalias(t).(*types.Pointer); ok {
 		t = p.Elem()

@@ -31,7 +31,7 @@ type event struct {
 }
 
 // literals finds the function literals that run in place: those that are called, deferred
-// or passed to a call. A literal with phases may be a handler, and is not one of them.
+// or passed to a call. A literal with phases is left out, because it may be a handler.
 func (c *code) literals() {
 	direct := func(e ast.Expr) *ast.FuncLit {
 		lit, _ := ast.Unparen(e).(*ast.FuncLit)
@@ -100,7 +100,7 @@ func (c *code) findUnits() {
 	})
 }
 
-// events lists the calls of a body that matter, in source order. It looks into literals
+// events returns the calls in a body that matter, in source order. It looks into literals
 // that run in place, but not into the functions of phases.
 func (c *code) events(body *ast.BlockStmt) (all []event) {
 	ast.Inspect(body, func(n ast.Node) bool {
@@ -125,13 +125,14 @@ func (c *code) events(body *ast.BlockStmt) (all []event) {
 	return all
 }
 
-// graphOf returns the graph of a unit, made at the first call: few functions need it.
+// graphOf returns a unit's graph. It makes the graph at the first call, because few units
+// need one.
 func (c *code) graphOf(u *unit) *graph {
 	u.once.Do(func() { u.graph = newGraph(c.info, u.body) })
 	return u.graph
 }
 
-// hasPhases reports whether a function of this package runs phases, itself or by
+// hasPhases reports whether a function of this package runs phases, itself or through
 // functions of this package.
 func (c *code) hasPhases(fn *types.Func) bool { return c.runsPhases(fn, make(map[*types.Func]bool)) }
 

@@ -35,7 +35,7 @@ type Change struct {
 	Message string
 }
 
-// guide is the address of the page about the deployment of such changes.
+// guide is the address of the page about deploying a [Change].
 const guide = "https://github.com/samekey/samekey/blob/main/docs/operate/changes.md#"
 
 // fates describe the consequence of each danger, and how to prevent it.
@@ -55,9 +55,9 @@ func (c Change) String() string {
 	return fmt.Sprintf("%slock: %s: %s: %s", where, c.Handler, c.Message, fates[c.Danger])
 }
 
-// Compare compares the file with the program, and returns the changes that open
-// operations may not survive. It compares only packages that are loaded or gone. It
-// recognises a renamed handler by its phases.
+// Compare compares the file with the program, and returns the changes that open operations
+// may not survive. It compares only packages that are loaded or gone. It recognises a
+// renamed handler by the handler's phases.
 func (f *File) Compare(program Program, loaded, gone func(pkg string) bool) (all []Change) {
 	now := program.Handlers
 	current := make(map[string]Handler)
@@ -155,8 +155,8 @@ func compare(handler string, was []Phase, is Handler) (all []Change) {
 	return all
 }
 
-// match finds each phase in the program by name; -1 if the phase is missing. Phases with
-// the same name are matched in order.
+// For each phase of was, match returns the index in is of the phase with the same name; -1
+// if there is none. Phases with the same name are matched in order.
 func match(was, is []Phase) []int {
 	at := make([]int, len(was))
 	taken := make(map[int]bool)
@@ -174,7 +174,8 @@ func match(was, is []Phase) []int {
 	return at
 }
 
-// instead finds the new phase in the place of a removed phase; -1 = there is none.
+// The result of instead is the index of the new phase that replaces a removed phase; -1 if
+// there is none.
 func instead(p Phase, at []int, i int, added []int, is []Phase) int {
 	after, before := -1, len(is)
 	for _, k := range at[:i] {

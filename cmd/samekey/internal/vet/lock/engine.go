@@ -16,14 +16,14 @@ type Engine struct {
 	Meaning       Meaning
 }
 
-// Meaning holds the known sources of the options that decide what a key means, by name of
-// the option. Functions are hashed.
+// Meaning maps the name of an option that decides what a key means to the option's source,
+// if known. Functions are hashed.
 type Meaning map[string]string
 
-// Options with further meanings that the engine knows.
+// Options that add meanings that the engine knows.
 const (
 	knownSchemes = "Fingerprint.Known"
-	former       = "Former" // "true" if its fields are known, such as "Former.Scope"
+	former       = "Former" // "true" if its fields, such as "Former.Scope", are known
 	formerPreset = "Former.Preset"
 )
 
@@ -33,8 +33,8 @@ func Means(option string) bool {
 	return option != "Fingerprint.Secrets" && (option == "Namespace" || ofCaller(option) || ofFingerprint(option))
 }
 
-// ofCaller reports whether an option decides the caller or the route of a key. With
-// idem.Former such an option can change.
+// ofCaller reports whether an option decides the caller or the route of a key. idem.Former
+// allows changes of such an option.
 func ofCaller(option string) bool {
 	return slices.Contains([]string{"Scope", "OneScope", "ACP", "UCP", former}, option) || strings.HasPrefix(option, former+".")
 }
@@ -118,8 +118,7 @@ func (f *File) compareEngines(now []Engine) (all []Change) {
 	return all
 }
 
-// changes lists the options that differ, except options that only add a known
-// meaning.
+// changes returns the options that differ, except options that only add a known meaning.
 func changes(was, is Meaning) (names []string) {
 	both := make(Meaning)
 	maps.Copy(both, was)

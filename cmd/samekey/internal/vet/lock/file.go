@@ -1,5 +1,5 @@
 // Package lock keeps the phases of handlers and the meaning of keys in a file, and finds
-// the changes of a program that open operations can't survive.
+// the changes that open operations can't survive.
 package lock
 
 import (
@@ -94,9 +94,9 @@ func (f *File) text() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// Updated returns the file with the present handlers and engines. Packages that were
-// not loaded stay unchanged; loaded reports whether a package was loaded, gone whether
-// it no longer exists.
+// Updated returns the file with the present handlers and engines. Packages that were not
+// loaded stay unchanged. loaded reports whether a package was loaded, gone whether a
+// package no longer exists.
 func (f *File) Updated(now Program, loaded, gone func(pkg string) bool) *File {
 	next := &File{Version: version, Packages: make(map[string]map[string][]Phase), Engines: make(map[string]map[string]Meaning)}
 	for pkg, handlers := range f.Packages {
