@@ -20,10 +20,10 @@ const (
 	companionsOutlive = 7 * 24 * time.Hour
 )
 
-// encodeBody makes the resp attribute of r; r must have a Response. If the body is over the
-// inline limit, encodeBody first writes it to companions, once, and notes their place in
-// r.Overflow. If the later write of the record fails, the caller passes the same r again, and the
-// companions aren't written again.
+// encodeBody makes the resp attribute of r; r must have a Response. If the body is over the inline
+// limit, encodeBody first writes the body to companions, and notes in r.Overflow where they are. If
+// the write of the record then fails, the caller passes the same r again, and encodeBody doesn't
+// repeat the companions.
 func (s *Store) encodeBody(ctx context.Context, v *item.Values, r *store.Record) (item.Value, error) {
 	if n := len(r.Response.Body); n > item.MaxStored {
 		return nil, tooLarge("body", n)
@@ -46,17 +46,17 @@ func (s *Store) encodeBody(ctx context.Context, v *item.Values, r *store.Record)
 	return v.Response(r.Response, r.Overflow, body, zipped), nil
 }
 
-// tooLarge refuses a body that no reader would accept.
+// tooLarge is the error for a body that is larger than readers accept.
 func tooLarge(what string, n int) error {
 	return fmt.Errorf("dynamo: write %s: %w: %d bytes, at most %d", what, store.ErrTooLarge, n, item.MaxStored)
 }
 
 // putCompanions writes body in chunks. The chunks' keys contain the owner's nonce: an attempt that
-// lost its lease can't change the winner's body. The keys' numbers are used once in this process: a
-// late write of an earlier try can't change the body either.
+// lost its lease can't change the winner's body. Each key also contains a number that this process
+// uses only once: a late write of an earlier try can't change the body either.
 func (s *Store) putCompanions(ctx context.Context, r *store.Record, body []byte, box *item.Box) error {
 	if err := s.putChunks(ctx, r.PK, r.Overflow, body, state.Lifetime(r).Add(companionsOutlive), box); err != nil {
-		// The record was not changed, whether or not chunks were written.
+		// The record is unchanged, even if some chunks were written.
 		return fmt.Errorf("dynamo: write body: %w", err)
 	}
 	return nil
@@ -122,21 +122,21 @@ func (s *Store) readBody(ctx context.Context, r *store.Record, o *store.Overflow
 
 const (
 	unit     = 1024 // bytes of a write unit
-	packFrom = 400  // body size from which compression is tried: the rest of a record has about 600 bytes
+	packFrom = 400  // a smaller body isn't compressed: with the rest of a record, about 600 bytes, it fits one unit
 
-	bodyMore   = 2   // bytes of a body's entry in the item, without the body
+	bodyMore   = 2   // bytes that an item needs for a body besides the body itself
 	zippedMore = 3   // bytes that mark a body as compressed
 	sealedMore = 256 // the most bytes that encryption adds
 )
 
-// pack returns the stored form of the body in r's attribute name. pack compresses only if
-// compression saves a write unit, since compression takes time at each answer and each replay.
-// head makes the attribute without its body.
+// pack returns the stored form of body, for the attribute of r's item that is called name. pack
+// compresses the body only if that saves a write unit, since each answer and each replay takes
+// longer with compression. head returns the attribute without the body.
 func (s *Store) pack(body []byte, r *store.Record, box *item.Box, name string, head func(*item.Values) item.Value) (packed []byte, zipped bool) {
 	if len(body) < packFrom {
 		return body, false
 	}
-	size, more := 0, 0 // 0 for companions, which contain nothing but a part of the body
+	size, more := 0, 0 // 0 for companions: they hold only parts of the body
 	if len(body) <= s.inline {
 		size = bodyMore + s.around(r, name, head)
 		if units(size+len(body)) <= 1 {

@@ -32,8 +32,8 @@ var _ quota.Shared = (*Buckets)(nil)
 // sweep mistakes the item for a record.
 func (s *Store) Buckets() *Buckets { return &Buckets{api: s.api, table: s.table} }
 
-// A bucket is an item with two times in microseconds: full_us is the time at which the bucket is
-// full, and at_us, the bucket's own time, is the latest time at which a process leased from it.
+// A bucket is an item with two times in microseconds. full_us is the time at which the bucket will
+// be full. at_us, the bucket's own time, is the time of the latest lease.
 const (
 	bucketPrefix = "samekey#quota#"
 	attrFull     = "full_us"
@@ -47,7 +47,7 @@ const (
 	// usedCondition: concurrent leases can all succeed, but their sum is at most the tokens in the
 	// bucket.
 	usedCondition = "full_us BETWEEN :now AND :most" + atCondition
-	// wrongCondition: if two processes repair a bucket, only one succeeds.
+	// wrongCondition: if two processes correct a wrong bucket, only one succeeds.
 	wrongCondition = "full_us = :seen"
 
 	fullSet = "SET full_us = :full, at_us = :now, exp_s = :exp"
@@ -55,11 +55,10 @@ const (
 )
 
 const (
-	// leaseRounds limits how many times a lease is sent while other processes lease from the
-	// bucket.
+	// leaseRounds is how often a lease is tried while other processes lease from the bucket.
 	leaseRounds = 4
-	// maxSkew is how far clocks may differ. If a bucket's time is further ahead, a wrong clock
-	// has set it: the bucket counts as full.
+	// maxSkew is how far clocks may differ. A bucket whose time is further ahead was set by a wrong
+	// clock, and counts as full.
 	maxSkew = 5 * time.Minute
 	// bucketLasts is how long the item of a bucket remains after the bucket is full.
 	bucketLasts = time.Hour
@@ -71,7 +70,7 @@ const (
 // bucket's own time, and from then on other processes lease by the moved time.
 func (b *Buckets) Lease(ctx context.Context, l quota.Lot) (quota.Leased, error) {
 	pk := bucketPrefix + l.Bucket
-	want, seen, own := l.Tokens, l.Full.UnixMicro(), l.Now.UnixMicro() // if l.Full is zero, seen is long ago
+	want, seen, own := l.Tokens, l.Full.UnixMicro(), l.Now.UnixMicro() // if l.Full is zero, seen is a time long ago
 	now, wrong := own+l.Ahead.Microseconds(), false
 	for range leaseRounds {
 		u := bucketUpdate{exp: now + (l.Fill + bucketLasts).Microseconds()}
@@ -117,8 +116,8 @@ type bucketUpdate struct {
 	exp            int64
 }
 
-// send sends an update, and returns the time at which the bucket is then full. If the condition
-// refuses the update, send returns the times in the item, or 0 without an item.
+// send sends an update, and returns the time at which the bucket will be full. If the update's
+// condition is false, send returns the times in the item, or 0 if there is no item.
 func (b *Buckets) send(ctx context.Context, pk string, u bucketUpdate) (full, at int64, applied bool, err error) {
 	var v item.Values
 	args := item.Map{":exp": v.Num(u.exp / 1e6)}
@@ -145,7 +144,7 @@ func (b *Buckets) send(ctx context.Context, pk string, u bucketUpdate) (full, at
 	return full, 0, true, err
 }
 
-// timeOf reads a time of a bucket; 0 if the item lacks the time.
+// timeOf returns the bucket's time in the attribute called name, or 0 if the item lacks it.
 func timeOf(it item.Map, name string) (int64, error) {
 	raw, there := it[name]
 	if !there {
@@ -172,7 +171,7 @@ func costOf(l quota.Lot, n int64) int64 {
 	return cost
 }
 
-// tokensIn returns how many tokens the bucket gains in room microseconds.
+// tokensIn returns how many tokens the bucket gains in a time; room is the time in microseconds.
 func tokensIn(l quota.Lot, room int64) int64 {
 	fill := l.Fill.Microseconds()
 	switch {
@@ -185,8 +184,8 @@ func tokensIn(l quota.Lot, room int64) int64 {
 	return n
 }
 
-// scaled returns a*b/of, and whether a remainder is left. At least one of a and b must be <= of.
-// float64 would be too inexact: the result would sometimes be wrong by one.
+// scaled returns the quotient a*b/of, and whether there is a remainder. a or b must be at most the
+// divisor. A float64 would sometimes be wrong by one.
 func scaled(a, b, of int64) (n int64, rest bool) {
 	hi, lo := bits.Mul64(uint64(a), uint64(b))
 	q, r := bits.Div64(hi, lo, uint64(of))

@@ -21,15 +21,15 @@ import (
 
 const (
 	maxBatch   = 25 // items in a BatchWriteItem
-	atOnce     = 8  // companions in one call, for which the SDK needs up to four times their size in memory
+	atOnce     = 8  // companions in one call; the SDK needs up to four times their size in memory
 	readRounds = 6  // how often a partly returned batch is read again
 	dropRounds = 3  // how often a partly deleted batch is deleted again
 )
 
-// putChunks writes the missing companions of packed, in batches, and records its progress in
-// over. putChunks retries until ctx ends: companions are written without a condition, so a
-// repeated write does no harm. putChunks never returns ErrUnknown, because the record that will
-// refer to the companions was not changed.
+// putChunks writes the last over.Missing companions of packed, in batches, and lowers over.Missing
+// after each batch. putChunks retries until ctx ends: companions are written without a condition,
+// so a repeated write does no harm. putChunks never returns ErrUnknown, because the record that
+// will refer to the companions was not changed.
 func (s *Store) putChunks(ctx context.Context, pk string, over *store.Overflow, packed []byte, end time.Time, box *item.Box) error {
 	for over.Missing > 0 {
 		first := over.Count - over.Missing
@@ -65,8 +65,8 @@ func (s *Store) putChunks(ctx context.Context, pk string, over *store.Overflow, 
 
 var errThrottled = errors.New("a part of a batch was left out: throttled")
 
-// write sends a batch of items, and returns the items that the service left undone. A single item
-// is sent without a batch, so the role needs no right to batches.
+// write sends a batch of items, and returns the items that the service didn't write. write sends a
+// single item by PutItem, because the role may lack the right to batches.
 func (s *Store) write(ctx context.Context, todo []types.WriteRequest) (left []types.WriteRequest, err error) {
 	if len(todo) > 1 && !s.noBatches.writes.Load() {
 		out, err := s.api.BatchWriteItem(ctx, &dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{s.table: todo}})
@@ -85,9 +85,8 @@ func (s *Store) write(ctx context.Context, todo []types.WriteRequest) (left []ty
 	return nil, nil
 }
 
-// batches notes whether the role lacks the right to batched reads, and whether it lacks the right
-// to batched writes. A role may have only the right to reads, because BatchWriteItem also allows
-// deleting.
+// batches notes whether the role may not send batched reads, and whether it may not send batched
+// writes. Many roles lack only the right to BatchWriteItem, because it also allows deleting.
 type batches struct{ reads, writes atomic.Bool }
 
 // batch returns how many companions are sent in one call.
@@ -98,9 +97,8 @@ func (s *Store) batch() int {
 	return atOnce
 }
 
-// denied reports whether err means that the role doesn't allow batches, and remembers this. Roles
-// may lack the right to BatchWriteItem, which includes deleting; then the store sends companions
-// item by item.
+// denied reports whether err means that the role doesn't allow batches. If so, denied sets
+// remembers, and the store then sends companions item by item.
 func denied(err error, remembers *atomic.Bool) bool {
 	if item.AccessDenied(err) {
 		remembers.Store(true)
@@ -109,7 +107,7 @@ func denied(err error, remembers *atomic.Bool) bool {
 	return false
 }
 
-// getChunks reads the companions i of o with from <= i < to, by strongly consistent reads. The
+// getChunks reads each companion i of o with from <= i < to, by strongly consistent reads. The
 // result omits companions that don't exist.
 func (s *Store) getChunks(ctx context.Context, pk string, o *store.Overflow, from, to int) (map[string]item.Map, error) {
 	found := make(map[string]item.Map, to-from)
@@ -179,7 +177,7 @@ func (s *Store) dropChunks(ctx context.Context, pk string, o *store.Overflow) er
 		_, err := s.api.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 			TableName: &s.table, Key: w.DeleteRequest.Key,
 			UpdateExpression:          aws.String("SET exp_s = :now REMOVE b"),
-			ConditionExpression:       aws.String("attribute_exists(pk)"), // otherwise the update would create an item that TTL has deleted
+			ConditionExpression:       aws.String("attribute_exists(pk)"), // the update must not recreate an item that TTL has deleted
 			ExpressionAttributeValues: item.Map{":now": v.Secs(time.Now().Add(-time.Minute))},
 		})
 		if _, gone := errors.AsType[*types.ConditionalCheckFailedException](err); err != nil && !gone {

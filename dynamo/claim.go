@@ -56,19 +56,18 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) (*store.Record, error)
 	return held, err
 }
 
-// claim holds the values of a claim and of its request, in one allocation.
+// claim holds a claim's PutItem and the values in it, in one allocation.
 type claim struct {
 	item.Values
 	in dynamodb.PutItemInput
 }
 
-// seen returns the values of [seenCondition].
+// seen returns the values of the placeholders in [seenCondition].
 func seen(v *item.Values, r *store.Record) item.Map {
 	return item.Map{":owner": v.Str(r.Owner), ":ver": v.Num(r.Ver)}
 }
 
-// besides returns the condition check on the key's other place, or nil if there is none. A key has
-// another place while the application changes the scope of keys.
+// besides returns the condition check on the key's other place, or nil if there is none.
 func (s *Store) besides(v *item.Values, c store.Claim) *types.ConditionCheck {
 	if c.Beside == "" {
 		return nil
@@ -83,8 +82,7 @@ func (s *Store) besides(v *item.Values, c store.Claim) *types.ConditionCheck {
 	return check
 }
 
-// sendPut sends a claim, alone or in one transaction with the check of the key's other
-// record.
+// sendPut sends a claim, alone or in one transaction that also checks the key's other place.
 func (s *Store) sendPut(ctx context.Context, put *dynamodb.PutItemInput, beside *types.ConditionCheck) (*store.Record, error) {
 	if beside != nil {
 		record := []types.TransactWriteItem{{Put: &types.Put{

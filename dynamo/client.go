@@ -20,7 +20,7 @@ import (
 
 const (
 	dialTimeout    = time.Second
-	attemptTimeout = 2 * time.Second // the SDK's own client waits for an answer without limit
+	attemptTimeout = 2 * time.Second // the SDK's own client sets no limit
 )
 
 // NewClient returns a client for the environment that Lambda gives to a function. It reads
@@ -70,12 +70,12 @@ func Tune(o *dynamodb.Options) {
 // readBodies makes net/http read a request's body with Read instead of WriteTo. This prevents the
 // following fault. The SDK closes a request's body as soon as the answer's header arrives. If the
 // body has more than 4 KB, net/http may read it once more after the close, to find the end. A
-// closed body with WriteTo (io.WriterTo) then returns io.EOF, which net/http treats as an error.
-// net/http closes the connection, and the answer can't be read: "use of closed network connection".
-// The SDK repeats such a call, although the service has applied it.
+// closed body that has WriteTo (io.WriterTo) then returns io.EOF, which net/http treats as an
+// error. net/http closes the connection, and the answer can't be read: "use of closed network
+// connection". The SDK repeats such a call, although the service has applied it.
 //
-// readBodies is last in the middleware stack, so that the SDK hashes bodies with WriteTo. Otherwise
-// the SDK would copy each body through a buffer of 32 KB.
+// readBodies is last in the middleware stack, so that the SDK can hash bodies with WriteTo. Without
+// WriteTo, the hash would copy each body through a buffer of 32 KB.
 type readBodies struct{}
 
 // ID implements [middleware.DeserializeMiddleware].
@@ -95,8 +95,8 @@ func (readBodies) HandleDeserialize(ctx context.Context, in middleware.Deseriali
 	return next.HandleDeserialize(ctx, in)
 }
 
-// empty is never changed. SetStream copies the request that it is called on, and empty is cheap
-// to copy.
+// empty is never changed: SetStream copies the request that it is called on, and empty is cheap to
+// copy.
 var empty = smithyhttp.Request{Request: &http.Request{}}
 
 func addReadBodies(stack *middleware.Stack) error {

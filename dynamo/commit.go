@@ -45,13 +45,13 @@ func (s *Store) Commit(ctx context.Context, c store.Commit) (*store.Record, erro
 	return held, err
 }
 
-// waitRounds limits how many times a commit is sent while jobs of the record are parked or
-// redriven, which is rare.
+// waitRounds is how often a commit is tried while drains park, and people redrive, jobs of the
+// record. This is rare.
 const waitRounds = 5
 
-// withJobs returns c with the jobs and decisions of held, the record that refused c. If another
-// attempt has written the record, withJobs returns false: c was not refused because of jobs or
-// decisions.
+// withJobs returns c with the jobs and decisions of held, the stored record after c was refused. If
+// another attempt has written the record, withJobs returns false: c was not refused because of jobs
+// or decisions.
 func withJobs(c store.Commit, held *store.Record) (store.Commit, bool) {
 	if held == nil || held.Owner != c.Prev.Owner || held.Ver != c.Prev.Ver {
 		return c, false

@@ -12,8 +12,9 @@ import (
 	"github.com/samekey/samekey/internal/item"
 )
 
-// fold combines the user's writes to one write for each item, as DynamoDB requires. If a Get has
-// read an item that is also written, the check of the Get becomes part of the write's condition.
+// fold combines the user's writes on the same item into one write, as DynamoDB requires. If a Get
+// has read an item that is also written, the check of the Get becomes part of the write's
+// condition.
 func (s *Store) fold(writes []store.Write) ([]*Write, error) {
 	for _, one := range writes {
 		if w, ok := one.(*Write); ok && plainName(w.table) == plainName(s.table) {
@@ -35,7 +36,7 @@ func (w *Write) CheckCommit(all []store.Write) error {
 	return checkSize(nil, writes)
 }
 
-// joined returns the writes with at most one for each item.
+// joined returns the writes, with those on the same item merged.
 func joined(writes []store.Write) ([]*Write, error) {
 	out := make([]*Write, 0, len(writes))
 	for _, one := range writes {

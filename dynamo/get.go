@@ -106,7 +106,7 @@ func asRead(table string, key, read item.Map, found bool) *Write {
 	}
 	values := slices.ContainsFunc(slices.Collect(maps.Values(read)), func(v item.Value) bool { return v != nil })
 	if found && !values {
-		for name := range key { // without values only the item's existence can be checked
+		for name := range key { // if there are no values to compare, check that the item exists
 			clause("attribute_exists(%[1]s)", name)
 			break
 		}

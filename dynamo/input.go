@@ -11,11 +11,8 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// This file and commit.go call each other. A commit calls tendInput for the companions of a
-// replaced request. tendInput reads the record if the commit's outcome is unknown.
-
 // encodeInput makes the req attribute. If the body is over the inline limit, encodeInput returns
-// it as large: the caller writes it after the claim is won.
+// the body as large, and the caller writes it after the claim is won.
 func (s *Store) encodeInput(v *item.Values, r *store.Record) (req item.Value, large []byte) {
 	in := r.Input
 	body, zipped := s.pack(in.Body, r, v.Box, item.AttrRequest, func(v *item.Values) item.Value {
@@ -41,8 +38,8 @@ func (s *Store) inputAgain(v *item.Values, r *store.Record) item.Value {
 	return v.Input(in, nil, body, zipped)
 }
 
-// keepInput writes the body of a stored request to companions. It runs after the claim, so that a
-// refused claim doesn't pay for the body. held and err are the claim's result.
+// keepInput writes the body of a stored request to companions. keepInput runs after the claim, so
+// that a refused claim doesn't pay for the body. held and err are the claim's result.
 //
 // If the write fails, or the process dies before it, the claim remains valid: this attempt has
 // the request in memory, and the client's retry sends the request again. Until that retry no
@@ -68,7 +65,8 @@ func (s *Store) keepInput(ctx context.Context, next, held *store.Record, err err
 	return held, nil
 }
 
-// putInput may take half of the remaining time: the handler needs the other half.
+// putInput writes the companions. It takes at most half of the remaining time, and leaves the rest
+// to the handler.
 func (s *Store) putInput(ctx context.Context, pk string, into *store.Overflow, large []byte, box *item.Box) {
 	if d, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
@@ -78,17 +76,16 @@ func (s *Store) putInput(ctx context.Context, pk string, into *store.Overflow, l
 	_ = s.putChunks(ctx, pk, into, large, time.Now().Add(state.KeepsRequest), box)
 }
 
-// missing returns o with all companions marked as not written.
+// missing returns a copy of o in which all companions count as not written.
 func missing(o *store.Overflow) *store.Overflow {
 	again := *o
 	again.Missing = o.Count
 	return &again
 }
 
-// tendInput deletes or rewrites the companions of c.Prev's request after commit c. held and err
-// are the result of c. tendInput deletes companions that no record refers to any more. If a
-// client's retry has taken over, and so has sent the request again, tendInput writes missing
-// companions again.
+// tendInput runs after commit c; held and err are the result of c. tendInput deletes the companions
+// of c.Prev's request if no record refers to them any more. If c takes over for a client's retry,
+// which has sent the request again, tendInput writes the companions again.
 func (s *Store) tendInput(ctx context.Context, c store.Commit, held *store.Record, err error) (*store.Record, error) {
 	over := c.Prev.Input.Overflow
 	supplied := c.Next.Input != nil && len(c.Prev.Input.Body) == 0 && len(c.Next.Input.Body) > 0

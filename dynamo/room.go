@@ -9,10 +9,10 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// The record nothing is empty: it is passed as the record before a claim.
+// The variable nothing holds an empty record: what exists before a claim.
 var nothing store.Record
 
-// headers is the room for the headers of an answer.
+// headers is how many bytes are kept free for the headers of an answer.
 const headers = 4 << 10
 
 var _ store.Sizer = (*Store)(nil)
@@ -23,18 +23,19 @@ func (s *Store) Fits(prev, next *store.Record) error {
 	return leaves(prev, next, item.NewBox(item.SealOf(next).Key(), next), nil, state.Room+s.inline+headers)
 }
 
-// leavesRoom refuses a write of phases or jobs that leaves less than state.Room bytes free. A later
-// take-over, or the reason of a parked job, needs this room. answer is the encoded answer of next.
+// leavesRoom returns an error if a write of phases or jobs leaves less than state.Room bytes free.
+// A later take-over needs this room, or the reason why a job is parked. answer is the encoded
+// answer of next.
 func leavesRoom(prev, next *store.Record, box *item.Box, answer item.Value) error {
 	return leaves(prev, next, box, answer, state.Room)
 }
 
-// leaves refuses a write of phases or jobs that leaves less than room bytes free.
+// leaves returns an error if a write of phases or jobs leaves less than room bytes free.
 func leaves(prev, next *store.Record, box *item.Box, answer item.Value, room int) error {
 	if next.State != store.Open && len(next.Jobs) == 0 || !writesContents(prev, next) || atMost(next) <= maxItem-room {
 		return nil
 	}
-	v := item.Values{Box: box} // contents are stored compressed: only the encoded item shows the size
+	v := item.Values{Box: box} // contents are stored compressed, so the item must be encoded to measure it
 	it := v.Encode(next, answer)
 	if in := next.Input; in != nil {
 		it[item.AttrRequest] = v.Input(in, in.Overflow, nil, false)
@@ -46,7 +47,7 @@ func leaves(prev, next *store.Record, box *item.Box, answer item.Value, room int
 	return nil
 }
 
-// inlined returns how many bytes of the record a stored request's body can take.
+// inlined returns how many bytes a stored request's body can take in the record.
 func inlined(in *store.Input) int {
 	if in == nil || in.Overflow != nil {
 		return 0

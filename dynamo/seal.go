@@ -9,9 +9,9 @@ import (
 	"github.com/samekey/samekey/internal/item"
 )
 
-// A record has one data key for its whole life. The claim writes the wrapped key, and the record in
-// memory holds the open key (Record.Seal). So no write between claim and answer needs a call to the
-// provider of keys.
+// A record has one data key for its whole life. The claim writes the wrapped key, and Record.Seal
+// holds the open key in memory. So the writes between claim and answer need no call to the key
+// provider.
 
 // newBox returns the box that encrypts a new record's contents with the sealer's data key, and
 // notes the data key in r. If there is no data key, newBox returns an error, and nothing may be
@@ -31,13 +31,13 @@ func (s *Store) newBox(ctx context.Context, r *store.Record) (*item.Box, error) 
 	return item.NewBox(key, r), nil
 }
 
-// openBox gives u the data key of the contents that u writes. A take-over needs the data key even
+// openBox gives u the data key for the contents that u writes. A take-over needs the data key even
 // if it writes no contents: an attempt that could not store its answer must not begin. An
 // operator's decision without contents takes no lease, and needs no data key.
 func (s *Store) openBox(ctx context.Context, u *update, prev, next *store.Record) (err error) {
 	takes := next.Owner != prev.Owner && !next.Lease.IsZero()
 	if takes || writesContents(prev, next) {
-		if item.SealOf(prev).Closed() { // contents that were not opened would be written empty
+		if item.SealOf(prev).Closed() { // if contents were not opened, they would be written empty
 			return fmt.Errorf("dynamo: commit: %w: the record was read without its contents", store.ErrSealed)
 		}
 		if u.Box, err = s.boxFor(ctx, next); err != nil {
@@ -67,7 +67,7 @@ func (s *Store) boxFor(ctx context.Context, next *store.Record) (*item.Box, erro
 	return item.NewBox(sl.Key(), next), nil
 }
 
-// boxOf returns the box of a record whose data key is open; nil if it is not sealed.
+// boxOf returns the box of a record whose data key is open; nil if the record isn't sealed.
 func boxOf(r *store.Record) *item.Box { return item.NewBox(item.SealOf(r).Key(), r) }
 
 // movesSealed reports whether a commit hands sealed contents to another handler. Sealed contents
@@ -77,10 +77,10 @@ func movesSealed(prev, next *store.Record) bool {
 	return item.SealOf(prev) != nil && (next.Handler != prev.Handler || next.Tenant != prev.Tenant)
 }
 
-// unsealed opens held, the record that refused a write. written are the records of the write, whose
-// data key is open. If the write was applied and its answer lost, held is the record as written:
-// unsealed opens it with the data key of written, without a call to the provider. If the contents
-// can't be opened, unsealed reports the write's outcome as unknown.
+// unsealed opens held, the stored record after a write was refused. written holds the records that
+// the write tried to store; their data keys are open. If the write was applied and its answer was
+// lost, held is one of them: unsealed opens held with that record's data key, without a call to the
+// key provider. If the contents can't be opened, unsealed reports the write's outcome as unknown.
 func (s *Store) unsealed(ctx context.Context, held *store.Record, err error, written ...*store.Record) (*store.Record, error) {
 	if err != nil || held == nil {
 		return held, err

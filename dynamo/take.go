@@ -79,8 +79,8 @@ func (s *Store) Take(ctx context.Context, t store.Take) (*store.Record, bool, er
 }
 
 // untake releases a record whose contents the taker can't open, and doesn't count the try:
-// otherwise the tries would run out while the data key is unavailable. If the write of untake
-// fails, the record waits for the end of the lease.
+// otherwise the tries would run out while the data key is unavailable. If this write fails, the
+// record waits until the lease is over.
 func (s *Store) untake(ctx context.Context, rec *store.Record, why error) {
 	if !errors.Is(why, store.ErrSealed) {
 		return
@@ -114,8 +114,8 @@ func lasts(v *item.Values, t store.Take, args item.Map) string {
 	return ", " + item.AttrRetain + " = " + arg
 }
 
-// handlers returns a condition that is true for records of these handlers. The names are grouped
-// by function, since there are fewer functions than names. Without handlers the condition is
+// handlers returns a condition that is true for records of these handlers. The names are grouped by
+// function, since there are fewer functions than names. If there are no handlers, the condition is
 // always false.
 func handlers(v *item.Values, all []store.HandlerID, args item.Map) string {
 	functions := make(map[string][]string)

@@ -25,8 +25,8 @@ const (
 )
 
 // transact writes the record and the user's items: all or none. record holds the write of the
-// record and the check of the key's other record. sent holds the values in record, from which
-// transact computes the size.
+// record and the check of the key's other record. sent holds the values in record: transact
+// computes the size from them.
 func (s *Store) transact(ctx context.Context, record []types.TransactWriteItem, sent item.Map, writes []*Write) (*store.Record, error) {
 	if err := checkSize(sent, writes); err != nil {
 		return nil, err
@@ -35,15 +35,15 @@ func (s *Store) transact(ctx context.Context, record []types.TransactWriteItem, 
 	for _, w := range writes {
 		items = append(items, w.transactItem())
 	}
-	// The SDK sets the token: a new token for each call, and the same token if the SDK sends
-	// the same bytes again. Correctness doesn't depend on the token, but on owner and version.
+	// The SDK sets an idempotency token: a new one for each call, and the same one when the SDK
+	// repeats a call. Samekey doesn't rely on the token: it compares owner and version.
 	_, err := s.api.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: items})
 	if err == nil {
 		return nil, nil
 	}
 	if item.Invalid(err) {
-		// The record's part is never at fault. The mistake is in the user's writes: an expression
-		// that can't be parsed, a reserved word, or two writes to the same item.
+		// The mistake is always in the user's writes: an expression that can't be parsed, a
+		// reserved word, or two writes to the same item.
 		return nil, fmt.Errorf("dynamo: %w: %w", store.ErrWrite, err)
 	}
 	cancelled, ok := errors.AsType[*types.TransactionCanceledException](err)
@@ -53,11 +53,11 @@ func (s *Store) transact(ctx context.Context, record []types.TransactWriteItem, 
 	return why(cancelled.CancellationReasons, len(record), writes, err)
 }
 
-// why reads the reasons of a cancelled transaction, which wrote nothing, and returns the most
-// important reason. The order is:
+// A cancelled transaction wrote nothing. why returns the most important of its reasons, in this
+// order:
 //  1. reasons of the record, and then of the key's other record, which may belong to another
-//     request. They precede the user's reasons: after a lost answer the user's conditions
-//     are false too;
+//     request. They come before the user's reasons: if the transaction was applied before and its
+//     answer was lost, the user's conditions are false too;
 //  2. an item that has changed since Get read it: no repeat of this write can succeed;
 //  3. a temporary reason ([item.Passes]);
 //  4. a refused condition of the user's writes.
@@ -102,8 +102,8 @@ func why(reasons []types.CancellationReason, records int, writes []*Write, err e
 	return nil, fmt.Errorf("dynamo: transaction: %w: %w", store.ErrConflict, err)
 }
 
-// transactItem returns the write in the service's form. It asks the service to return the item if
-// the condition is false, to see whether the item has changed.
+// transactItem returns the write in the service's form. If the condition is false, the service also
+// returns the item, which shows whether the item has changed.
 func (w *Write) transactItem() types.TransactWriteItem {
 	const allOld = types.ReturnValuesOnConditionCheckFailureAllOld
 	names, values := w.names, w.values
@@ -140,8 +140,8 @@ func (w *Write) transactItem() types.TransactWriteItem {
 	}
 }
 
-// checkSize checks a transaction against the service's limits. It can check only known sizes: the
-// item of an update may be larger than the update's expression.
+// checkSize checks a transaction against the service's limits. checkSize can't know how large an
+// item becomes by an update, and counts the update's expression.
 func checkSize(record item.Map, writes []*Write) error {
 	if n := len(writes) + 1; n > maxItems {
 		return fmt.Errorf("dynamo: %w: %d items in one commit, with the record: at most %d; divide the phase", store.ErrWrite, n, maxItems)

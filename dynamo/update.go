@@ -13,7 +13,7 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// update builds an update expression from the differences of two records.
+// update builds an update expression from the differences between two records.
 type update struct {
 	item.Values
 	set    []assignment
@@ -59,8 +59,8 @@ func (s *Store) update(ctx context.Context, c store.Commit) (*update, error) {
 	return u, nil
 }
 
-// holder adds owner, version and holderCondition to a write; every write has them. For a late
-// copy of the write, holderCondition is false.
+// holder adds owner, version and holderCondition, which every write has. If a copy of the write
+// arrives late, holderCondition is false.
 func (u *update) holder(prev, next *store.Record) {
 	u.args[":owner"], u.args[":ver"] = u.Str(prev.Owner), u.Num(prev.Ver)
 	u.put(item.AttrVer, ":ver1", u.Num(next.Ver))
@@ -69,8 +69,8 @@ func (u *update) holder(prev, next *store.Record) {
 	}
 }
 
-// fields sets or removes only the fields that differ. Attributes that another program has changed
-// in the meantime remain as they are. If results move to another handler, fields seals them anew.
+// fields sets or removes the fields that differ. All other attributes, which another program may
+// have changed, remain. If results move to another handler, fields seals them anew.
 func (u *update) fields(prev, next *store.Record, moved bool) {
 	for i := range item.Fields {
 		f := &item.Fields[i]
@@ -90,8 +90,8 @@ func (u *update) fields(prev, next *store.Record, moved bool) {
 	}
 }
 
-// decided appends a decision to the list and doesn't overwrite the list. A redrive appends a
-// decision without raising ver, and that decision must not be lost.
+// decided appends a decision to the list and never overwrites the list: a redrive may have appended
+// another decision without raising ver.
 func (u *update) decided(prev, next []store.Decision) {
 	n := len(prev)
 	switch {
@@ -99,7 +99,7 @@ func (u *update) decided(prev, next []store.Decision) {
 	case len(next) == n+1 && slices.EqualFunc(prev, next[:n], store.Decision.Equal):
 		u.set = append(u.set, assignment{item.AttrSettled, "list_append(if_not_exists(" + item.AttrSettled + ", :none), :settled)"})
 		u.args[":none"], u.args[":settled"] = u.Settled(nil), u.Settled(next[n:])
-	default: // the list was full, and the oldest decision is dropped
+	default: // the list is full: drop the oldest decision
 		u.put(item.AttrSettled, ":settled", u.Settled(next))
 		u.condition += item.HoldDecisions(prev, u.args)
 	}
@@ -108,9 +108,9 @@ func (u *update) decided(prev, next []store.Decision) {
 // addJobs writes the jobs of next that prev lacks.
 //   - If prev has jobs, addJobs sets single entries, never the map: a job that was acknowledged
 //     since prev was read must not be written again.
-//   - If prev has no jobs, addJobs sets the map, which may not exist yet. Only a holder's write
-//     adds jobs, and it raises ver; acknowledgements only remove jobs. So under holderCondition
-//     the record still has no jobs, and the map overwrites none.
+//   - If prev has no jobs, addJobs sets the map, which may not exist yet. The map can't overwrite a
+//     job: only a write that raises ver adds jobs, so if holderCondition is true, the record still
+//     has no jobs.
 func (u *update) addJobs(prev, next map[string]store.Job) {
 	switch {
 	case len(next) == 0:
@@ -139,8 +139,8 @@ func (u *update) dropJobs(prev, next *store.Record) {
 	u.args[":jobs"] = u.Num(int64(len(prev.Jobs)))
 }
 
-// wait sets or removes the attributes of the index of records that wait for people, if a commit
-// begins, changes or ends a wait. An ordinary request makes no such commit.
+// If a commit begins, changes or ends a wait for people, wait sets or removes the attributes that
+// put the record into the index of waiting records. An ordinary request makes no such commit.
 //
 // A parked job keeps a record in the index too. So if the jobs decide whether the record waits
 // after the commit, the commit has a condition on the jobs ([item.HoldJobs]).
@@ -154,7 +154,7 @@ func (u *update) wait(prev, next *store.Record) {
 	} else {
 		u.put(item.AttrWait, ":wait", u.Str(item.WaitKey(is.Reason, next.PK)))
 		u.put(item.AttrWaitIn, ":wait_in", u.WaitIn(is))
-		u.set = append(u.set, assignment{item.AttrSince, item.FirstSince}) // keeps the earlier time if a job was parked since prev was read
+		u.set = append(u.set, assignment{item.AttrSince, item.FirstSince}) // keeps an earlier time: a job may have been parked since prev was read
 		u.args[":since"] = u.Millis(next.WaitSince)
 	}
 	if is.OfJobs() {
@@ -163,7 +163,7 @@ func (u *update) wait(prev, next *store.Record) {
 	}
 }
 
-// request seals the stored request anew if it moves to another handler. When the answer is
+// If the stored request moves to another handler, request seals it anew. When the answer is
 // written, request removes the stored request, so that no input remains at rest.
 func (s *Store) request(u *update, prev, next *store.Record, moved bool) {
 	switch {
@@ -208,8 +208,8 @@ func writesContents(prev, next *store.Record) bool {
 	return !slices.EqualFunc(prev.Phases, next.Phases, item.SamePhase) || writesAnswer(prev, next)
 }
 
-// writesAnswer reports whether a commit writes an answer. The answer may be the first, or what is left
-// of an erased answer.
+// writesAnswer reports whether a commit writes an answer: the first answer, or the rest of an
+// erased answer.
 func writesAnswer(prev, next *store.Record) bool {
 	return next.Response != nil && prev.Response == nil || state.AnswerGoes(prev, next)
 }

@@ -76,18 +76,18 @@ func watch[O any](
 	return out, err
 }
 
-// failed notes a call's error.
+// failed notes the error of a call.
 func (w *watched) failed(c *call, err error) {
 	c.Err, c.Fault = err, item.FaultOf(err)
 	if strings.HasPrefix(c.Op, "Batch") && item.AccessDenied(err) {
-		c.Fault = "" // some roles lack the right on purpose: the store continues item by item
+		c.Fault = "" // some roles lack the right to batches on purpose: the store continues item by item
 	}
 	if last, ok := errors.AsType[*retry.MaxAttemptsError](err); ok {
 		c.Retries = last.Attempt - 1
 	}
 	if refused, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok && w.units {
-		// The exception has no units, although the refused write costs the units of the whole
-		// item.
+		// The service's error doesn't say how many units the refused write cost: it costs those of
+		// the whole item.
 		c.WriteUnits = float64(max((itemsize.Of(refused.Item)+1023)/1024, 1))
 	}
 }

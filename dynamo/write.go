@@ -161,7 +161,7 @@ func (w *Write) fail(err error) {
 	}
 }
 
-// marshalItem refuses values for which MarshalMap silently returns an empty item.
+// marshalItem returns an error for values for which MarshalMap silently returns an empty item.
 func marshalItem(v any) (item.Map, error) {
 	it, err := attributevalue.MarshalMap(v)
 	switch {
@@ -285,7 +285,7 @@ func (w *Write) filled(expr string) string {
 	return strings.NewReplacer(pairs...).Replace(expr)
 }
 
-// text returns a value in a form like JSON.
+// text returns a value in a form similar to JSON.
 func text(v item.Value) string {
 	switch v := v.(type) {
 	case *types.AttributeValueMemberS:

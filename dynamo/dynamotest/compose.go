@@ -32,7 +32,7 @@ func startCompose(ctx context.Context) (*servers.Found, error) {
 	if _, err := runDocker(ctx, docker, "compose", "version"); err != nil {
 		return nil, fmt.Errorf("%w: install Docker's compose plugin", err)
 	}
-	// The project has its own name, so that Close can't end another program's containers.
+	// The project's name is random, so that Close can't end another program's containers.
 	c := compose{docker: docker, project: "dynamotest-" + strings.ToLower(rand.Text())}
 	found, err := c.start(ctx)
 	if err != nil {
@@ -68,7 +68,7 @@ func (c compose) start(ctx context.Context) (*servers.Found, error) {
 	return found, nil
 }
 
-// down removes the container and its network. It has to work after ctx ended.
+// down removes the container and its network. It must work even if the caller's context has ended.
 func (c compose) down() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -76,7 +76,7 @@ func (c compose) down() error {
 	return err
 }
 
-// run calls docker compose with the embedded file, given on standard input.
+// run runs docker compose, with the embedded file on standard input.
 func (c compose) run(ctx context.Context, args ...string) (string, error) {
 	return runDocker(ctx, c.docker, append([]string{"compose", "--project-name", c.project, "--file", "-"}, args...)...)
 }

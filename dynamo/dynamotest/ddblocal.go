@@ -13,7 +13,7 @@ import (
 	"github.com/samekey/samekey/internal/servers"
 )
 
-// product is the name in errors.
+// product names the database in errors.
 const product = "DynamoDB Local"
 
 // readyTimeout bounds the first request.
@@ -63,8 +63,8 @@ func firstRequest(ctx context.Context, endpoint string) error {
 // of a home folder may have characters that the class path and LD_PRELOAD can't contain.
 func localCommand(java, dir, tmp string, port int, env []string) *exec.Cmd {
 	cmd := exec.Command(java,
-		// Start quickly, with room for young objects: a test has a small database and many
-		// requests.
+		// These options make a start quick, and leave room for young objects: tests have small
+		// databases and many requests.
 		"-Xms256m", "-Xmn128m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData",
 		"-Djava.io.tmpdir="+tmp, "-Djava.net.preferIPv4Stack=true",
 		"-Djava.library.path=lib", "-Dsqlite4java.library.path=lib",

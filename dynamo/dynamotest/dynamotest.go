@@ -17,7 +17,7 @@ import (
 	"github.com/samekey/samekey/internal/servers/line"
 )
 
-// Environment variables; the package documentation explains them.
+// The package documentation explains these environment variables.
 const (
 	envEndpoint      = "AWS_ENDPOINT_URL_DYNAMODB"
 	envAllowRemote   = "DYNAMOTEST_ALLOW_REMOTE"
@@ -42,7 +42,7 @@ type DB struct {
 	Endpoint string
 
 	handle servers.Handle
-	// The database whose process and connections this database uses; nil: its own.
+	// The DB whose process and connections this DB uses; nil: this DB has its own.
 	of *DB
 	// key is the clients' access key, which selects a separate database; "": the shared
 	// database.

@@ -30,7 +30,7 @@ func source() servers.Source {
 		Java:        minJava,
 		Bundle:      ddbLocal(),
 		Start:       startLocal,
-		Ready:       canKeepLocal, // before any download: a database that can't be kept on loopback isn't started
+		Ready:       canKeepLocal, // checked before any download: a database that can't be kept on loopback isn't started
 		Otherwise:   tryCompose,
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/samekey/samekey/internal/servers"
 )
 
-// DynamoDB Local listens on every interface and has no option against that. On Linux a shim of a
-// few lines is preloaded into the database's process, and makes it bind to 127.0.0.1. Then the
+// DynamoDB Local listens on every interface, and no option changes that. On Linux, a shim of a few
+// lines is preloaded into the database's process, and makes the process bind to 127.0.0.1. Then the
 // process's sockets are checked.
 
 // canKeepLocal returns nil if this machine can keep DynamoDB Local on loopback, and otherwise an
@@ -36,8 +36,8 @@ func compiler() (string, error) {
 	return "", fmt.Errorf("DynamoDB Local listens on every interface, and the shim against it needs a C compiler: cc isn't in PATH: install one, or set %s=1 to let it listen", envAllInterfaces)
 }
 
-// loopbackEnv returns additions to the environment of the process that runs in dir. loopbackEnv
-// compiles the shim into dir on first use.
+// loopbackEnv returns the environment variables that preload the shim into a process that runs in
+// dir. On first use loopbackEnv compiles the shim into dir.
 func loopbackEnv(ctx context.Context, dir string) ([]string, error) {
 	name, err := compileShim(ctx, dir)
 	if err != nil {
@@ -53,9 +53,9 @@ func loopbackEnv(ctx context.Context, dir string) ([]string, error) {
 	return []string{"LD_PRELOAD=" + preload}, nil
 }
 
-// compileShim returns the name of the shim in dir. The name contains a hash of the source and the
-// architecture. Several processes may compile the shim at once: the rename at the end makes the
-// whole file appear at once.
+// compileShim compiles the shim into dir if it is missing, and returns the file's name. The name
+// contains a hash of the source and the architecture. Several processes may compile the shim at the
+// same time: each renames a complete file into place.
 func compileShim(ctx context.Context, dir string) (string, error) {
 	src := localFile("bindlo.c")
 	sum := sha256.Sum256(src)

@@ -81,7 +81,7 @@ func (s *sharedDB) get(find func(context.Context) (*DB, error)) (*DB, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.done {
-		// This is not a test's context, because the database outlives the first test.
+		// The context isn't a test's, because the database outlives the first test.
 		ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 		defer cancel()
 		s.db, s.err = find(ctx)

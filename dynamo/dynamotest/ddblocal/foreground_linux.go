@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// inForeground reports whether an interrupt typed at the terminal goes to this process's group:
-// whether fields 5 (the group) and 8 (the terminal's foreground group) of /proc/self/stat are
-// equal.
+// inForeground reports whether the terminal sends a typed interrupt to this process's group. It
+// compares fields 5 (the group) and 8 (the terminal's foreground group) of /proc/self/stat.
 func inForeground() bool {
 	b, err := os.ReadFile("/proc/self/stat")
 	if err != nil {

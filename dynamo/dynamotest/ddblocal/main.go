@@ -3,18 +3,18 @@
 //	go run ./dynamo/dynamotest/ddblocal -- make test
 //
 // It finds or starts DynamoDB Local as package dynamotest does. It sets AWS_ENDPOINT_URL_DYNAMODB
-// and AWS_ENDPOINT_URL_DYNAMODB_STREAMS, and test values for AWS_REGION and the credentials if
-// they are unset. It forwards SIGINT and SIGTERM, ends the database after the command, and exits
+// and AWS_ENDPOINT_URL_DYNAMODB_STREAMS, and test values for AWS_REGION and the credentials if they
+// are unset. It forwards SIGINT and SIGTERM, stops the database when the command ends, and exits
 // with the command's code (128 + n if signal n ended the command).
 //
-// Without a command it prints the endpoint and serves until SIGINT or SIGTERM.
+// If no command is given, it prints the endpoint and serves until SIGINT or SIGTERM.
 //
-// If no DynamoDB is available, ddblocal prints the missing parts and exits with 3. With the
-// flag -optional it runs the command without a database instead. It exits with 1 after other
-// failures of its own, with 2 after wrong use, and with 127 if the command can't be started.
+// If no DynamoDB is available, ddblocal prints what is missing and exits with 3, or, if -optional
+// is set, runs the command without a database. It exits with 2 after wrong use, with 127 if the
+// command can't be started, and with 1 after other failures of its own.
 //
-// To send signals to ddblocal from a program, build ddblocal first: go run passes on only signals
-// typed at the terminal.
+// If a program sends signals to ddblocal, build ddblocal first: go run passes on only signals that
+// are typed at the terminal.
 package main
 
 import (
@@ -55,7 +55,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return exitUsage
 	}
 
-	// From here on signals are caught, so that no signal ends this process before the database.
+	// Catch signals from here on, so that no signal ends this process before the database.
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
