@@ -10,11 +10,11 @@ import (
 
 // Methods of Engine for adapters and routers, besides Serve.
 
-// CheckRoute returns an error if pattern, in the syntax of [http.ServeMux], names a method
-// that isn't in [Options.Methods]: the engine would not protect the route's requests.
-// CheckRoute accepts a pattern without a method; requests with other methods then pass
-// without protection. In [ModeOff] CheckRoute accepts every pattern. Routers call
-// CheckRoute at cold start.
+// CheckRoute returns an error if pattern names a method that isn't in [Options.Methods]: the
+// engine would not protect the route's requests. pattern has the syntax of [http.ServeMux].
+// CheckRoute accepts a pattern without a method, but the engine then protects only requests
+// with a method in Options.Methods. In [ModeOff] CheckRoute accepts every pattern. Routers
+// call CheckRoute at cold start.
 func (e *Engine) CheckRoute(pattern string) error {
 	if e.core.opt.Mode == ModeOff {
 		return nil
@@ -28,9 +28,8 @@ func (e *Engine) CheckRoute(pattern string) error {
 }
 
 // Acts reports whether the engine handles a request with this method and these headers. If
-// Acts returns false, an adapter needn't read the request: [Engine.Serve] passes the
-// request to the handler. If that request carries a key, the answer says that the key was
-// ignored.
+// Acts returns false, an adapter needn't read the request: [Engine.Serve] passes the request
+// to the handler. If the request carries a key, the answer says that the key was ignored.
 func (e *Engine) Acts(method string, h http.Header) bool {
 	return e.core.opt.Mode != ModeOff && e.core.methods[method] && (e.core.opt.hasKey(h) || e.core.opt.KeyFrom != nil || !e.core.opt.keyOptional(method))
 }
@@ -64,7 +63,7 @@ func (e *Engine) Keeps(status int) bool {
 	return e.core.opt.Mode == ModeOff || e.core.opt.Stored(Response{Status: status})
 }
 
-// StoresRequests returns [Options.Resumable]. If it is false, adapters needn't set
+// StoresRequests returns [Options.Resumable]. If false, adapters needn't set
 // [Request.Snapshot].
 func (e *Engine) StoresRequests() bool { return e.core.opt.Resumable }
 

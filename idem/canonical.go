@@ -38,15 +38,15 @@ var (
 // Numbers stay as written: 1.0 and 1 differ, and so do integers beyond 2^53.
 //
 // CanonicalJSON returns false if body isn't exactly one JSON value, has two members of the
-// same name (ignoring case), has invalid UTF-8, or has more than 200 levels: the form could
-// make two such bodies equal that a handler may distinguish. CanonicalJSON also returns
+// same name (ignoring case), has invalid UTF-8, or has more than 200 levels: two such bodies
+// could have the same form although a handler distinguishes them. CanonicalJSON also returns
 // false for a body of more than 1 MiB, whose form would take too much memory.
 //
 // CanonicalJSON doesn't follow RFC 8785 (JCS), which reads numbers as float64:
 // 12345678901234567890 and …891 would be equal.
 //
-// The time is proportional to the body's size at any depth: values are written once in
-// their original order, and a second time if members must be sorted.
+// CanonicalJSON takes time in proportion to the body's size at any depth: values are written
+// once in their original order, and a second time if members must be sorted.
 func CanonicalJSON(body []byte) ([]byte, bool) {
 	form, err := formOf(body, false)
 	return form, err == nil

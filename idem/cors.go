@@ -51,9 +51,9 @@ const (
 var exposed = []string{expiresHeader, KeyHeader, statusHeader, ReplayedHeader, "Location", "Retry-After"}
 
 // Allow adds CORS headers to resp, so that a page can read resp. request is the header of
-// the answered request. Allow replaces CORS headers that resp already has, and extends
-// Vary; it works on a copy of resp's header map. The engine calls Allow for its own
-// answers. Call Allow for other answers in place of a handler, such as a router's.
+// the answered request. Allow copies resp's header map, replaces CORS headers that resp
+// already has, and extends Vary. The engine calls Allow for its own answers. Call Allow for
+// answers that neither the engine nor a handler makes, such as a router's.
 func (c *CORS) Allow(resp *Response, request http.Header) {
 	if len(c.Origins) == 0 {
 		return

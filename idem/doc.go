@@ -36,7 +36,7 @@
 //
 // An attempt holds the key until the deadline of the attempt's context, plus
 // [Options.LeaseMargin]. On Lambda the deadline is the end of the invocation. So no attempt
-// takes a key from a running function, and a key is free soon after its function was
+// takes a key from a running function, and a retry can take over soon after a function was
 // killed. Outside of Lambda nothing kills a handler at its deadline, so the engine renews
 // the handler's lease for up to 15 minutes.
 //

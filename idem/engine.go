@@ -78,26 +78,26 @@ func New(store store.Store, optFns ...func(*Options)) *Engine {
 // the second call on, Result.Replayed is true. If r has no Tenant, Do uses the tenant of
 // the request in ctx ([WithSender]).
 //
-// The context of fn carries the [Op]. This context ends half a second before ctx does (or
-// before the lease, if ctx has no deadline): the engine needs that time for the last write
-// and the answer. If less time is left, Do doesn't call fn (ErrNoTime). If fn continues
-// after the end of its context, fn holds the key until another attempt takes over (see
-// [Options.Lease]).
+// The context of fn carries the [Op]. This context ends half a second before ctx ends (or
+// before the lease ends, if ctx has no deadline): the engine needs that time for the last
+// write and the answer. If less time is left, Do doesn't call fn (ErrNoTime). If fn
+// continues after the end of its context, fn holds the key until another attempt takes over
+// (see [Options.Lease]).
 //
 // If no phase has committed and no call may have been made, three outcomes of fn free the
 // key: an error, an answer that [Options.Stored] rejects, and a panic. Do returns the error
 // or the answer; the panic continues. After a commit or a call the key isn't freed: a later
-// attempt continues the operation. Do then withholds a rejected answer (ErrUnfinished),
-// except an answer with a status of 5xx. With [Options.Resumable] only an unstored 4xx
-// frees the key: after any other failure a completer finishes the request.
+// attempt continues the operation. Do then withholds an answer that Stored rejects
+// (ErrUnfinished), unless the status is 5xx. If [Options.Resumable] is set, only an unstored
+// 4xx frees the key: after any other failure a completer finishes the request.
 //
 // Inside fn, a nested Do with the same key and request runs its own fn as a part of this
 // operation (Result.Passed). A nested Do with the same key and another request is refused
 // (ErrMismatch).
 //
 // [Options.Key] decides what Do does without a key: refuse the request (ErrKeyMissing), run
-// fn each time, or generate a key. With [ModeObserve] fn always runs. A request in flight
-// is an error even with [InFlightAccept], which affects only [Engine.Serve].
+// fn each time, or generate a key. In [ModeObserve] fn always runs. If another attempt holds
+// the key, Do returns an error even under [InFlightAccept]: only [Engine.Serve] answers 202.
 //
 // If the engine refuses r, the error is an *[Error] that matches ErrKeyMissing,
 // ErrKeyInvalid, ErrScope, ErrRequest, ErrTooLarge, ErrMismatch, ErrInFlight,

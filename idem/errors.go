@@ -19,9 +19,9 @@ var (
 	ErrKeyInvalid = errors.New("idempotency key is invalid")
 	// ErrScope matches errors from a request without a known caller: see [Options.Scope].
 	ErrScope = errors.New("scope is unknown")
-	// ErrRequest matches errors from a request that can't be decoded, such as a body that
-	// isn't base64, or can't be compared ([Fingerprint.Func]). The request's key has no
-	// record; if it has one, the error is ErrIncomparable.
+	// ErrRequest matches errors from a request that can't be decoded (such as invalid
+	// base64) or compared ([Fingerprint.Func]). If the request's key has a record, the error
+	// is ErrIncomparable.
 	ErrRequest = errors.New("request can't be decoded")
 	// ErrTooLarge matches errors from a request whose body is over the limit
 	// ([Options.MaxRequest]) and whose key has no record.
@@ -30,10 +30,10 @@ var (
 	ErrMismatch = errors.New("idempotency key was first used with another request")
 	// ErrInFlight matches errors from a request while another attempt holds its key.
 	ErrInFlight = errors.New("a request with this idempotency key is in flight")
-	// ErrUnfinished matches errors from an operation that a later attempt has to finish:
-	// the engine neither stores nor sends the handler's answer. This happens after a
-	// committed phase, after a call that may have been made, or with a stored request
-	// ([Options.Resumable]). But an answer made by [Respond] always ends the operation.
+	// ErrUnfinished matches errors from an operation that a later attempt has to finish: the
+	// engine neither stores nor sends the handler's answer. This happens if a phase has
+	// committed, a call may have been made, or the request is stored ([Options.Resumable]).
+	// But an answer made by [Respond] always ends the operation.
 	ErrUnfinished = errors.New("the request is not finished")
 	// ErrStuck matches errors from a stuck operation, which waits for an operator.
 	ErrStuck = errors.New("the request with this idempotency key is stuck")
@@ -57,10 +57,10 @@ var (
 	ErrUnavailable = errors.New("store is unavailable")
 	// ErrIncomparable matches errors from a record whose fingerprint can't be compared: this
 	// program doesn't know the fingerprint's scheme ([Fingerprint.Known]) or secret
-	// ([Fingerprint.Secrets]). It also matches errors from a request with a known key whose
-	// content can't be read or compared ([Request.Unread], [Fingerprint.Func]). The record
-	// may or may not belong to the request, so the request doesn't run, and isn't refused as
-	// a mismatch (ErrMismatch).
+	// ([Fingerprint.Secrets]). ErrIncomparable also matches errors from a request that has a
+	// known key and content that can't be read or compared ([Request.Unread],
+	// [Fingerprint.Func]). The record may or may not belong to the request, so the request
+	// doesn't run, and isn't refused as a mismatch (ErrMismatch).
 	ErrIncomparable = errors.New("the record's fingerprint can't be compared")
 
 	// ErrPhaseOrder matches errors from a handler that repeats, nests or overlaps phases, or

@@ -17,15 +17,15 @@ import (
 )
 
 // Fingerprint defines which requests count as the same. The zero value covers method, path,
-// query and the bytes of the body, by SHA-256. If the route's pattern names a host, the
+// query and the body's bytes, hashed by SHA-256. If the route's pattern names a host, the
 // zero value covers the host, too. The boundary of a multipart form is ignored.
 //
-// The fingerprint never covers the key, credentials, tracing headers or counts of retries:
-// a caller may repeat a request with a fresh token. The scope, not the fingerprint, tells
-// callers apart ([Options.Scope]).
+// The fingerprint never covers the key, credentials, tracing headers or counts of retries,
+// since a caller may repeat a request with a fresh token. The scope, not the fingerprint,
+// tells callers apart ([Options.Scope]).
 type Fingerprint struct {
 	// Headers lists additional request headers to cover, such as a header that selects an
-	// account. New refuses credentials, tracing headers, counts of retries and the key.
+	// account. New refuses headers with credentials, traces, counts of retries or the key.
 	Headers []string
 
 	// CanonicalJSON compares JSON bodies (by Content-Type) without regard to white space and
@@ -34,37 +34,38 @@ type Fingerprint struct {
 	// differently (repeated members, invalid UTF-8), and bodies of more than 1 MiB.
 	CanonicalJSON bool
 
-	// Secrets are keys for HMAC-SHA-256 fingerprints: from a stored hash without a key, an
-	// attacker can guess bodies with little entropy. New records use the first secret. The
-	// other secrets are only compared with existing records.
+	// Secrets are keys for HMAC-SHA-256 fingerprints. From a stored hash that isn't keyed,
+	// an attacker can guess a body with little entropy. New records use the first secret.
+	// The other secrets only serve to compare requests with existing records.
 	//
 	// All functions must know a secret before one of them uses it. Add a new secret at the
 	// end, deploy, then move the secret to the front. To add the very first secret, put the
-	// zero Secret before it until all functions know the secret: new records stay unkeyed
-	// meanwhile. Remove an old secret when no record needs it ("samekey list
-	// --fingerprints"). Records from before the first secret still match. A function that
-	// doesn't know the secret of a record refuses the retry (ErrIncomparable).
+	// zero Secret before it, so that new records stay unkeyed until all functions know the
+	// secret. Remove an old secret when no record needs it ("samekey list --fingerprints").
+	// Unkeyed records still match. A function that doesn't know the secret of a record
+	// refuses the retry (ErrIncomparable).
 	Secrets []Secret
 
 	// Func, if set, replaces all fields above except Secrets: two requests are the same if
 	// Func returns equal bytes. Include method and path to distinguish the routes of an
-	// engine: without them, equal keys of two routes are one operation, unless
-	// [Options.Scope] returns the route. Func must not change the request. The engine calls
-	// Func for each of its handlers. Func decides itself whether to use [Request.Same].
+	// engine: otherwise, equal keys on two routes name one operation, unless
+	// [Options.Scope] returns the route. Func gets the requests of all the engine's
+	// handlers, and must not change a request. Func decides itself whether to use
+	// [Request.Same].
 	//
 	// If Func returns an error, the request is refused: with ErrRequest if the key has no
 	// record, with ErrIncomparable if the key's record has a scheme that is not in Known.
 	Func func(r *Request) ([]byte, error)
-	// FuncName identifies Func in records. Change FuncName whenever Func returns other
-	// bytes for a request. New refuses a Func without a FuncName. FuncName has at most 64
+	// FuncName identifies Func in records. Change FuncName whenever you change the bytes
+	// that Func returns. New refuses a Func without a FuncName. FuncName has at most 64
 	// visible ASCII characters.
 	FuncName string
 
-	// Known lists former and coming fingerprints. They are compared with existing records;
-	// new records never use them. A record stores the name of the scheme by which it was
-	// made. The name identifies all fields of a Fingerprint except Secrets. A retry is
-	// compared by the scheme of its record. If that scheme is neither this Fingerprint's
-	// nor in Known, the retry is refused (ErrIncomparable).
+	// Known lists former and coming fingerprints, for comparing requests with existing
+	// records. New records never use Known. A record stores the name of its fingerprint's
+	// scheme. The name identifies all fields of a Fingerprint except Secrets. A retry is
+	// compared by the scheme of its record. If that scheme is neither this Fingerprint's nor
+	// in Known, the retry is refused (ErrIncomparable).
 	//
 	// So change a fingerprint in two releases. The first release adds the coming
 	// fingerprint to Known. The second release uses the new fingerprint, and moves the

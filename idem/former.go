@@ -12,19 +12,19 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// Former describes how an earlier release found scopes. After a change of scope, such as a
-// new authorizer, another [Options.Scope] or preset, the retry of an earlier request would
-// be a new operation: its work would be done twice. So change the scope in three releases,
+// Former describes how an earlier release found scopes. A new authorizer, [Options.Scope]
+// or preset changes scopes. Without Former, the retry of an earlier request would then be
+// a new operation: the work would be done twice. So change the scope in three releases,
 // and leave none out. Each release may run beside the release before it:
 //
-//  1. Set the new scope in [Options], and describe the former scope in Former, with
-//     Claims. The engine claims a key under the former scope, unless the key is known
-//     under the new scope.
+//  1. Set the new scope in [Options], describe the former scope in Former, and set Claims.
+//     The engine claims a key under the former scope, unless the key is known under the new
+//     scope.
 //  2. Remove Claims, half an hour or more after release 1 has replaced the former release:
 //     until then, writes of the former release may still arrive. The engine claims a key
 //     under the new scope, unless the key is known under the former scope.
-//  3. Remove Former. Before this release, wait until no record from before release 2 is
-//     open, and then for the time [Options.Retention].
+//  3. Wait until no record from before release 2 is open. Then wait for the time
+//     [Options.Retention], and remove Former.
 //
 // Roll back by one release at a time. The former release doesn't look under the new scope:
 // return to the former release only when no record from release 2 is open or has an answer.
@@ -36,9 +36,9 @@ import (
 // dynamodb:ConditionCheckItem.
 //
 // The fields describe the former release. The zero Former means that the former scope was
-// the verified [Request.Identity]. A request without a caller under the other scope has no
-// record under that scope. Such a request claims its key as if there were no Former. Both
-// scopes use the Namespace of Options.
+// the verified [Request.Identity]. If a request has no caller under the other scope, the
+// request claims its key as if there were no Former. Both scopes use the Namespace of
+// Options.
 type Former struct {
 	// Claims makes the engine still claim keys under the former scope. Set Claims in
 	// release 1 and remove it in release 2.

@@ -21,9 +21,9 @@ type handlers struct {
 type operation struct{ kind, name string }
 
 // AddHandler registers the name of a handler that serves requests of this engine
-// ([Request.Handler]). Adapters call AddHandler at cold start. With [Options.Resumable],
-// AddHandler returns an error if the name is empty or belongs to another handler of this
-// engine: a completer could run an abandoned request in the wrong handler. AddHandler
+// ([Request.Handler]). Adapters call AddHandler at cold start. If [Options.Resumable] is
+// set, AddHandler returns an error if the name is empty or belongs to another handler of
+// this engine: a completer could run an abandoned request in the wrong handler. AddHandler
 // always returns an error for a name that isn't UTF-8.
 func (e *Engine) AddHandler(name string) error {
 	if !utf8.ValidString(name) { // the record would store a different name, and nobody could read the record's contents
@@ -48,14 +48,14 @@ func (e *Engine) AddHandler(name string) error {
 	return nil
 }
 
-// AddOperation registers a handler by kind, such as the type of the records that it
-// handles, and by name. Adapters call AddOperation at cold start, for kinds whose handlers
-// may get equal keys: only the handler's name then separates the keys
-// ([Request.Operation]). Two handlers with equal keys would take each other's work for
-// done. So AddOperation returns an error in two cases: this engine already has a handler of
-// this kind and name; or the name is empty, and the store knows another engine with the
-// same Namespace that has a handler of this kind without a name. In [ModeOff] AddOperation
-// accepts any name.
+// AddOperation registers a handler by kind (such as the type of the handled records) and
+// by name. Adapters call AddOperation at cold start, for kinds whose handlers may get
+// equal keys: only the handler's name then separates the keys ([Request.Operation]). Two
+// handlers of the same kind and name would take each other's work for done. So
+// AddOperation returns an error in two cases: this engine already has a handler of this
+// kind and name; or the name is empty, and the store knows another engine with the same
+// Namespace that has an unnamed handler of this kind. In [ModeOff] AddOperation accepts
+// any name.
 func (e *Engine) AddOperation(kind, name string) error {
 	if e.core.opt.Mode == ModeOff {
 		return nil
@@ -76,9 +76,10 @@ func (e *Engine) AddOperation(kind, name string) error {
 	return nil
 }
 
-// AddSource registers a source that may repeat a request for up to the duration keeps; zero
-// means unknown. Adapters call AddSource at cold start. AddSource logs a warning if keeps
-// is longer than [Options.Retention]: a late delivery would run a second time.
+// AddSource registers a source of requests. The parameter keeps is how long the source may
+// repeat a request; zero means unknown. Adapters call AddSource at cold start. AddSource
+// logs a warning if keeps is longer than [Options.Retention]: a late delivery would run a
+// second time.
 func (e *Engine) AddSource(name string, keeps time.Duration) {
 	if known := e.core.opt.Retention; known < keeps && e.core.opt.Mode != ModeOff {
 		e.core.log.Warn("a late delivery would be carried out a second time: the source keeps a record for longer than Options.Retention; "+

@@ -28,7 +28,7 @@ type Event struct {
 
 // Hooks are functions that an engine calls as it works. Nil hooks are skipped, and cost
 // nothing. Hooks run on the request's goroutine, possibly for many requests at once, and
-// must neither block nor panic. Their arguments are copies. [Join] combines several Hooks.
+// must neither block nor panic. Hooks get copies of events. [Join] combines several Hooks.
 type Hooks struct {
 	Claimed     func(context.Context, Event) // a new operation begins
 	TakenOver   func(context.Context, Event) // an attempt takes over an abandoned operation
@@ -55,8 +55,8 @@ type Hooks struct {
 	Ended func(context.Context, Summary)
 }
 
-// Summary describes a whole request to [Hooks].Ended. Like an Event, it holds no key,
-// no body and no scope.
+// Summary describes a whole request to [Hooks].Ended. A Summary holds no key, no body and no
+// scope.
 type Summary struct {
 	Record   string        // short hash that names the record in logs; "" if the key could not be read
 	ID       string        // id of the operation; "" if not known

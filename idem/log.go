@@ -10,9 +10,9 @@ import (
 	"github.com/samekey/samekey/internal/base/redact"
 )
 
-// Log returns hooks that log one line for each request when the request ends. With the
-// level Debug, the hooks also log a line for each event as it happens. The line of a
-// request has one of these levels:
+// Log returns hooks that log one line for each request when the request ends. At the level
+// Debug, the hooks also log a line for each event as it happens. The line of a request has
+// one of these levels:
 //
 //   - Error if people have to act: an operation is stuck, is blocked or ran without
 //     protection, an answer could not be stored, or the store fails;
@@ -20,9 +20,9 @@ import (
 //     or the handler failed;
 //   - Info otherwise.
 //
-// The lines name the record by its short hash, and never contain a key, body, answer,
-// header or query. A handler's error is logged with its first 256 bytes, without the
-// queries of URLs. If logger is nil, Log uses slog.Default().
+// The lines name the record by its short hash, and never contain a key, body, answer, header
+// or query. The lines contain the first 256 bytes of a handler's error, without the queries
+// of URLs. If logger is nil, Log uses slog.Default().
 func Log(logger *slog.Logger) Hooks {
 	if logger == nil {
 		logger = slog.Default()

@@ -25,7 +25,7 @@ const (
 	NotMade                  // the provider knows no such call
 )
 
-// Call describes a call that may have been made. A look-up ([LookUp]) gets it.
+// Call tells a look-up ([LookUp]) about a call that may have been made.
 type Call struct {
 	// Service and Step name the call, like the parameters of [Sends] and [Tx.Key].
 	Service string
@@ -46,10 +46,10 @@ type Call struct {
 // Without LookUp the operation would be stuck. ask returns one of these:
 //
 //   - Made and the phase's result. The result is committed, and the handler goes on.
-//   - NotMade, if the provider knows no such call. Copies of the call may be sent until the
-//     end of their attempt's lease. NotMade is accepted only if ask began after that end
-//     plus within. The engine then makes the call once; with Remembers(0) the operation is
-//     stuck instead.
+//   - NotMade, if the provider knows no such call. An attempt may send the call until its
+//     lease ends. From then on, the duration within must pass: the engine accepts NotMade
+//     only if ask began later. The engine then makes the call once; with Remembers(0) the
+//     operation is stuck instead.
 //   - An error, if the outcome isn't known yet.
 //   - An error that matches [ErrContradiction], if the provider recorded something other
 //     than what was sent, or recorded the call twice. The operation is then stuck.
@@ -57,7 +57,8 @@ type Call struct {
 // Until the outcome is known, the client gets 503 with a growing Retry-After, and a
 // completer asks again with its back-off. Runs of ask count as tries ([Options.MaxTries])
 // only if they begin late enough for NotMade. Each such run in a completer counts. If the
-// request isn't stored, a client's first run in each pause of the same back-off counts.
+// request isn't stored, such runs come from a client's retries; the first in each pause of
+// the same back-off counts.
 //
 // within is the sum of three times: how long a copy of the call may be on its way,
 // including pauses of its process; how far the look-up may lag behind; and how far the

@@ -13,11 +13,10 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// MemoryStore is a [store.Store] in this process's memory, for tests and
-// experiments. Its records are lost with the process and not shared. The zero
-// value is ready to use. A MemoryStore never deletes expired records. Like a
-// table, it refuses a record over 400 KB and writes that can't be committed
-// together ([store.CommitChecker]).
+// MemoryStore is a [store.Store] in this process's memory, for tests and experiments. The
+// records are lost when the process ends. The zero value is ready to use. A MemoryStore
+// never deletes expired records. Like a table, a MemoryStore refuses records over 400 KB,
+// and writes that can't be committed together ([store.CommitChecker]).
 type MemoryStore struct {
 	// Apply decides, in a test, whether the user's writes of a commit succeed: an error
 	// that matches ErrConflict or ErrCondition refuses the commit, nil accepts it. Apply is
@@ -36,10 +35,9 @@ var (
 	_ store.Sizer = (*MemoryStore)(nil)
 )
 
-// AddUnnamed adds one to the number of handlers without a name in a group, and returns the
-// new number in this store. among names the group, such as a namespace.
-// [Engine.AddOperation] calls AddUnnamed, so that it refuses the same handlers in a test as
-// on a table.
+// AddUnnamed counts an unnamed handler in a group, and returns the group's new count in this
+// store. among names the group, such as a namespace. [Engine.AddOperation] calls AddUnnamed,
+// so that it refuses the same handlers in a test as on a table.
 func (m *MemoryStore) AddUnnamed(among string) int { return m.unnamed.Add(among) }
 
 // Claim implements [store.Store].

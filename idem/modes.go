@@ -15,11 +15,11 @@ const (
 	// had under ModeEnforce ([Hooks].Observed, log). Use ModeObserve as the first stage of a
 	// retrofit.
 	ModeObserve
-	// ModeOpen works like ModeEnforce while the store can be reached. While it can't,
-	// ModeOpen runs the handler without protection instead of answering 503: a retry may
-	// run the handler again. A store that definitely refuses the call (access denied, no
-	// such table) counts as reached. A store that can't get its encryption key counts as
-	// reached too, since the record may hold an answer.
+	// ModeOpen works like ModeEnforce while the store can be reached. While the store can't
+	// be reached, ModeOpen runs the handler without protection instead of answering 503: a
+	// retry may run the handler again. A store that definitely refuses the call (access
+	// denied, no such table) counts as reached. A store that can't get its encryption key
+	// counts as reached too, since the record may hold an answer.
 	ModeOpen
 	// ModeOff runs each handler without protection and never calls the store, which may
 	// then be nil.
@@ -39,7 +39,7 @@ type KeyMode int
 const (
 	// KeyRequired refuses the request with 400; nothing is stored.
 	KeyRequired KeyMode = iota
-	// KeyOptional runs such a request every time; nothing is stored.
+	// KeyOptional runs a request without a key every time; nothing is stored.
 	KeyOptional
 	// KeyGenerate makes a key, logs a warning and continues; over HTTP the answer echoes the
 	// key. KeyGenerate refuses a request that its source repeats ([Request.Redelivered]),

@@ -19,18 +19,18 @@ type Op struct {
 // attempt fails before its first phase and the request isn't stored. The id is safe to log.
 func (o *Op) ID() string { return o.run.record().ID }
 
-// TakenOver reports whether this attempt, of a client or a completer, took over the
-// operation from an earlier attempt that abandoned it.
+// TakenOver reports whether this attempt (a client's or a completer's) took over an
+// operation that an earlier attempt had abandoned.
 func (o *Op) TakenOver() bool { return o.takenOver }
 
 // Caller returns the operation's caller, the same in every attempt. A completer's attempt
 // has the caller too, although the completer's request has no header that names the caller.
 // The tenant is not part of the caller.
 //
-// Kind says what Subject is. With the kind "program", Subject is the value of
-// [Request.Scope] or the result of [Options.Scope]. With a kind of [Request.Identity],
-// Subject is a verified subject. With "source", Subject is the source of events. With "one"
-// ([OneScope]), Subject is empty. To compare two callers, compare both Kind and Subject.
+// Kind says what Subject is. If Kind is "program", Subject is the value of [Request.Scope]
+// or the result of [Options.Scope]. If Kind is from [Request.Identity], Subject is verified.
+// If Kind is "source", Subject is the source of events. If Kind is "one" ([OneScope]),
+// Subject is empty. To compare two callers, compare both Kind and Subject.
 func (o *Op) Caller() Identity { return o.run.ask.placeOf(o.run.record()).whose }
 
 // opContext is the context of an operation's handler.

@@ -25,8 +25,8 @@ type Settlement struct {
 
 	// Result is the result, as JSON, of a call with an unknown outcome: the call of a
 	// [NotIdempotent] phase, or of a phase whose provider may have forgotten the key
-	// ([Remembers]). NotMade means that the call had no effect. An operation with such a
-	// call is tried again only after Result, NotMade, RiskTwice or Ask.
+	// ([Remembers]). NotMade means that the call had no effect. An operation with a call in
+	// doubt is tried again only after Result, NotMade, RiskTwice or Ask.
 	Result  json.RawMessage
 	NotMade bool
 
@@ -97,14 +97,14 @@ func (e *Engine) EndLease(ctx context.Context, seen jobs.Ticket, by string) erro
 	})
 }
 
-// Loss says which losses an operator accepts; [Engine.Forget] refuses the others.
+// Loss says which losses an operator accepts. [Engine.Forget] refuses to cause other losses.
 type Loss = state.Loss
 
 // Forget frees the key of an operation. seen is a ticket for the operation. The record
 // expires, and the next request with the key is another operation with other derived keys.
-// Forget refuses operations that are held by an attempt, or have committed work, calls in
-// doubt or undelivered jobs, except if accepted allows that loss. Forget returns the same
-// errors as EndLease.
+// Forget refuses an operation that is held by an attempt, has finished, or has committed
+// phases, calls in doubt or undelivered jobs, unless accepted allows all these losses.
+// Forget returns the same errors as EndLease.
 //
 // Forget also returns the ids of the undelivered jobs that it has removed from the record.
 // No ticket, sweep, redrive or later claim finds these jobs in the record. A delivery that

@@ -46,18 +46,19 @@ type Options struct {
 	// Default: AWS_LAMBDA_FUNCTION_NAME, which Lambda sets; none elsewhere.
 	Function string
 
-	// Retention is how long the answer of a finished operation is replayed, and how long
-	// the key of an unfinished operation is remembered. Choose a Retention longer than
+	// Retention is how long the answer of a finished operation is replayed, and how long the
+	// key of an unfinished operation is remembered. Retention must exceed the time for which
 	// clients retry, because a later retry runs anew. Retention is at least an hour.
 	// Default: 24 hours.
 	Retention time.Duration
 
 	// Lease is how long an attempt holds the key if the attempt's context has no deadline.
-	// With a deadline, the lease ends at the deadline. If a handler works past its deadline
-	// and is not killed (on Lambda Managed Instances, in a container, under net/http), the
-	// engine renews the lease. Each renewal costs one write and extends the lease by the
-	// time Lease. After 15 minutes of renewals the next attempt takes over, even if the
-	// handler is still running. Lease must be more than half a second. Default: 30 seconds.
+	// If the context has a deadline, the lease ends at the deadline. If a handler works past
+	// its deadline and is not killed (on Lambda Managed Instances, in a container, under
+	// net/http), the engine renews the lease. Each renewal costs one write and extends the
+	// lease by the time Lease. After 15 minutes of renewals the next attempt takes over,
+	// even if the handler is still running. Lease must be more than half a second. Default:
+	// 30 seconds.
 	Lease time.Duration
 
 	// LeaseMargin is added to every lease, since a timeout may kill a process late, and
@@ -84,7 +85,7 @@ type Options struct {
 	MinKey int
 
 	// KeyFrom finds the key in another place than the header, such as in a form or in a
-	// body. A key from KeyFrom replaces the key in the header, since a browser may add a
+	// body. A key from KeyFrom replaces the key in the header, since a browser may add a key
 	// header of its own to each submission of a form. If KeyFrom returns [ErrKeyMissing],
 	// the engine uses the header. Any other error refuses the request before its record is
 	// read. KeyFrom may set [Request.Same] and [Request.Unread].
@@ -144,14 +145,14 @@ type Options struct {
 	// larger, the engine stores only the status; a retry gets ErrNotKept and never runs the
 	// handler again. MaxBody is at most 6 MiB. Default: 256 KiB.
 	MaxBody int
-	// MaxRequest is the largest request body that Middleware reads, in bytes. With
-	// Resumable, MaxRequest limits only the body of a new request, and Middleware reads at
+	// MaxRequest is the largest request body that Middleware reads, in bytes. If Resumable
+	// is set, MaxRequest limits only the body of a new request, and Middleware reads at
 	// least 10 MiB, so that a request with a known key gets its answer. A larger body is
 	// refused: with [ErrTooLarge] in a new request, with [ErrIncomparable] if the key is
-	// known and the body isn't read. Storing a request costs a write unit for each KB of
-	// the request, or two for each KB if the request has more than 4 KB, even if the
-	// handler then refuses the request. With Resumable, MaxRequest is at most 10 MiB.
-	// Default: 10 MiB; with Resumable 256 KiB.
+	// known and the body isn't read. Storing a request costs a write unit for each KB, or
+	// two for each KB of a request over 4 KB, even if the handler then refuses the
+	// request. If Resumable is set, MaxRequest is at most 10 MiB. Default: 10 MiB; with
+	// Resumable 256 KiB.
 	MaxRequest int
 
 	// Resumable stores the request with its claim, so that a completer can finish the

@@ -21,17 +21,17 @@ import (
 // earlier attempt has committed this phase, Atomic returns the stored result and fn doesn't
 // run.
 //
-// fn must have no effect except through tx. After a conflict ([ErrConflict]) fn runs again
-// on fresh reads, for a few seconds. So fn may run many times: it must return its result,
-// and must not assign to variables outside of fn. If a user-supplied condition is false,
-// Atomic returns [ErrCondition] and doesn't try again.
+// fn must have no effect except through tx. After a conflict ([ErrConflict]) Atomic
+// repeats fn, with fresh reads, until a few seconds have passed. So fn may run many times:
+// fn must return its result, and must not assign to variables outside of fn. If a
+// user-supplied condition is false, Atomic returns [ErrCondition] and doesn't try again.
 //
 // The result must survive JSON: if JSON leaves out a field with data, at any depth, Atomic
 // refuses the result before anything commits ([ErrResult]). Even the first run returns the
 // value that a later attempt would get.
 //
-// Names must stay the same: a phase that is renamed, repeated, reordered, nested or left
-// out, or overlaps another phase, fails with [ErrPhaseOrder], and no phase runs again.
+// Names must stay the same. If phases are renamed, repeated, reordered, nested,
+// overlapping or left out, Atomic fails with [ErrPhaseOrder], and no phase runs again.
 // After a failed phase, later phases return [ErrPhaseFailed], and the handler's answer is
 // not stored unless [Respond] made it.
 //
@@ -45,19 +45,20 @@ func Atomic[T any](ctx context.Context, name string, fn func(context.Context, *T
 }
 
 // Foreign is a phase whose fn may call other systems, with the derived key of [Tx.Key].
-// Before fn runs, all earlier results are committed, and one write says that a call follows
-// (see [Options.CallsOut]). After that write the record is kept until the operation ends.
-// If the context is over after the write, fn doesn't run ([ErrNoTime]). fn runs once in
-// each attempt: after a temporary conflict, the engine repeats only the commit. fn's
-// context ends when fn returns, or as soon as the [Tx] refuses something.
+// Before fn runs, all earlier results are committed, and one write records that a call
+// follows (see [Options.CallsOut]). After that write the record is kept until the
+// operation ends. If the context has ended after the write, fn doesn't run ([ErrNoTime]).
+// fn runs once in each attempt: after a temporary conflict, the engine repeats only the
+// commit. fn's context ends when fn returns, or as soon as the [Tx] refuses something.
 //
-// If the process dies before the commit, the next attempt calls again with the same key, as
-// long as the provider remembers the key ([Remembers]). Until a Foreign commits, no answer
-// ends the operation, whatever the status: the answer would hide the call. The engine
-// withholds the answer, and after [Options.MaxTries] the operation is stuck.
+// If the process dies before the commit, the next attempt calls again with the same key,
+// as long as the provider remembers the key ([Remembers]). Until the phase commits, no
+// answer ends the operation, whatever the status: an answer would hide the call. The
+// engine withholds the answer, and after [Options.MaxTries] the operation is stuck.
 //
-// Foreign is refused under a key that names only a delivery, such as the id of a message
-// ([ErrDeliveryKey]): under the next delivery's key the call would be a different call.
+// Foreign refuses a key that names only a delivery, such as the id of a message
+// ([ErrDeliveryKey]): if the work came in a second delivery, the call would have another
+// derived key.
 //
 // Foreign accepts no writes and no jobs ([ErrWrite]). If the provider ([LookUp]) or people
 // say how the call ended, fn doesn't run, and fn's writes and jobs would be lost. Give
@@ -105,17 +106,17 @@ func Finish[Re any](ctx context.Context, fn func(context.Context, *Tx) (Re, erro
 	return re, err
 }
 
-// Stage adds jobs to the next commit of the operation in ctx, the commit of the next phase
-// or of the answer. If the answer isn't stored, the jobs are not staged. Outside of an
-// operation Stage returns [ErrNoOperation]. Stage returns [ErrWrite] for an invalid job,
-// and [store.ErrTooLarge] for jobs that don't fit into the record (see [Tx.Stage]). After
+// Stage adds jobs to the next commit of the operation in ctx: the next phase's or the
+// answer's. If the answer isn't stored, the jobs are not staged. Outside of an operation
+// Stage returns [ErrNoOperation]. Stage returns [ErrWrite] for an invalid job, and
+// [store.ErrTooLarge] for jobs that don't fit into the record (see [Tx.Stage]). After
 // these two errors no answer is stored, as after any failed phase: no job is lost if the
 // caller ignores the error.
 //
 // The jobs belong to the phase that follows. If that phase is already committed, its jobs
 // are committed too, and Stage doesn't stage them again. If that phase is a [Foreign], the
-// phase fails ([ErrWrite]). Inside a phase, which may run more than once, Stage returns
-// [ErrPhaseOrder]: use [Tx.Stage]. After the answer Stage returns [ErrAnswered].
+// phase fails ([ErrWrite]). Inside a phase, Stage returns [ErrPhaseOrder], since a phase
+// may run more than once: use [Tx.Stage]. After the answer Stage returns [ErrAnswered].
 func Stage(ctx context.Context, jobs ...Job) error {
 	r, err := runOf(ctx)
 	if err != nil {
@@ -130,11 +131,11 @@ func Stage(ctx context.Context, jobs ...Job) error {
 // type fails before the commit ([ErrResult]).
 func Respond(v any) error { return &answered{v} }
 
-// SafeToRetry marks err of a [Foreign] phase whose calls certainly had no effect, such as a
-// refused connection. A [NotIdempotent] call may then be made again. Any other call is then
-// not in doubt, so the client's key may become free. Don't mark the error of a client that
-// retries by itself: one of its earlier tries may have had an effect. SafeToRetry returns
-// nil for nil.
+// SafeToRetry marks err, the error of a [Foreign] phase: the phase's calls certainly had
+// no effect (for example, the connection was refused). A [NotIdempotent] call may then be
+// made again. Other calls are then not in doubt, so the client's key may become free.
+// Don't mark the error of a client that retries by itself: one of its earlier tries may
+// have had an effect. SafeToRetry returns nil for nil.
 func SafeToRetry(err error) error {
 	if err == nil {
 		return nil
@@ -169,10 +170,10 @@ func Remembers(d time.Duration) PhaseOption {
 // memory.
 func trusted(memory time.Duration) time.Duration { return memory - min(time.Hour, memory/4) }
 
-// Sends declares the data v that the call to service (and steps, see [Tx.Key]) sends: any
-// value that JSON can hold. Only a hash of v is recorded. If a call may have been made, and
-// an attempt would send different data under the call's key, the attempt sends nothing: the
-// operation is stuck and waits for people.
+// Sends declares v, the data that the call to service sends: any value that JSON can hold.
+// For steps see [Tx.Key]. Only a hash of v is recorded. If a call may have been made, and
+// an attempt would send different data under the call's key, the attempt sends nothing:
+// the operation is stuck and waits for people.
 //
 // The hash is recorded by the write before the call, or when the attempt fails in the call.
 // The first call under [Options.CallsOut] has no such write: if the process dies in that

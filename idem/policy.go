@@ -17,7 +17,7 @@ import (
 // A challenge asks the client for the same request with a proof. It is a WWW-Authenticate,
 // Proxy-Authenticate or Payment-Required header, or the body of x402's version 1. The
 // presets don't store challenges either. DefaultStored reads no other body: to recognise a
-// failure inside of a 200, set another policy, such as those of package lambda.
+// failure inside of a 200, set another policy, such as one of package lambda.
 func DefaultStored(r Response) bool {
 	switch r.Status {
 	case http.StatusBadRequest, http.StatusForbidden, http.StatusRequestTimeout, http.StatusConflict, http.StatusUnprocessableEntity,

@@ -34,8 +34,8 @@ type QuotaRequest struct {
 	// Caller is the request's scope, without [Request.Operation]. It may name a
 	// person: don't log it. The callers of [OneScope] share a Caller.
 	Caller string
-	// Route is the request's route. For records of an event without a route, Route is the
-	// name of the batch.
+	// Route is the request's route. If an event's records have no route, Route is the
+	// batch's name.
 	Route string
 	// Bytes is the size of the request's body.
 	Bytes int64
@@ -48,7 +48,7 @@ type QuotaUse struct {
 	// New reports whether a new operation began. If New is false, the place was not needed:
 	// the key was known, or the claim failed.
 	New bool
-	// Bytes estimates the size of the operation's record, with its answer, before
+	// Bytes estimates the size of the operation's record, including the answer, before
 	// compression; 0 if New is false. If the operation continues after the attempt, the
 	// record may grow further.
 	Bytes int64

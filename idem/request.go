@@ -19,10 +19,9 @@ type Request struct {
 	// Identity. For Resumable engines see [Options.CallerFromOp].
 	Scope string
 
-	// Source names the source of events to which the key belongs, if no caller sends the
-	// key: a queue, or a function that is invoked by name. Adapters set Source in place of
-	// an Identity. A Source never equals a Scope. Source takes precedence over
-	// [Options.Scope].
+	// Source names the key's source (a queue, or a function that is invoked by name), if
+	// no caller sends the key. Adapters set Source in place of an Identity. A Source never
+	// equals a Scope. Source takes precedence over [Options.Scope].
 	Source string
 
 	// Operation distinguishes handlers of one source that get equal keys in one scope.
@@ -58,11 +57,11 @@ type Request struct {
 	// [Options.KeyFrom] set Same.
 	Same []byte
 
-	// Unread is the reason why the adapter, or [Options.KeyFrom], can't read the content of
-	// the request: the content can't be decoded, is too large, or lacks the part for Same.
-	// A request with Unread never begins an operation. If the key is known, the request is
-	// refused with [ErrIncomparable], and otherwise with Unread. Nil means that the content
-	// is read.
+	// Unread is the reason why the adapter, or [Options.KeyFrom], can't read the content
+	// of the request: the content can't be decoded, is too large, or lacks the part for
+	// Same. A request with Unread never begins an operation. If the key is known, the
+	// request is refused with [ErrIncomparable], and otherwise with Unread. Nil means that
+	// the content could be read.
 	Unread error
 
 	// Handler names the code that serves the request. The record stores Handler, and only
@@ -88,10 +87,9 @@ type Request struct {
 	// Asynchronous means that nobody waits for the answer, and that the source repeats the
 	// request only a few times, soon after a failure. So if another attempt holds the key,
 	// the request waits for the end of that attempt's lease, whatever [Options.InFlight]
-	// is. The wait uses the request's own time. The request is refused as in flight, and
-	// left to the source's next retry, if too little time is left after the wait: less than
-	// 30 seconds, and less than a tenth of the time that the request began with. Adapters
-	// set Asynchronous.
+	// is. The wait uses the request's own time. If too little time remains after the wait
+	// (less than 30 seconds, and less than a tenth of the request's whole time), the
+	// request is refused as in flight; the source then retries. Adapters set Asynchronous.
 	Asynchronous bool
 
 	// Trace is the trace context that came with a message, for [Options.Tracer]. Adapters

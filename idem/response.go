@@ -40,7 +40,7 @@ type Result struct {
 
 // Headers of keyed answers.
 const (
-	// ReplayedHeader marks a stored answer with "true".
+	// ReplayedHeader is "true" in a replayed answer.
 	ReplayedHeader = "Idempotent-Replayed"
 	// expiresHeader is the end of the key's lifetime, as an HTTP date. A retry after that
 	// time is a new request.

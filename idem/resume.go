@@ -19,9 +19,9 @@ import (
 
 // ResumeOptions are options of [Engine.Resume].
 type ResumeOptions struct {
-	// Handlers lists the present and former names of the handlers that fn can run. An empty
-	// Function means [Options.Function]. Default: the handler of Options.Function that has
-	// no name.
+	// Handlers lists the present and former names of the handlers that fn can run. If a
+	// HandlerID has no Function, [Options.Function] is used. Default: the handler of
+	// Options.Function that has no name.
 	Handlers []store.HandlerID
 	// Tenant is the tenant of this process, if its platform isolates tenants.
 	Tenant string

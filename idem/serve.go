@@ -16,8 +16,9 @@ import (
 // answer. Adapters and [Engine.Middleware] use Serve.
 //
 // Serve returns an error only if the request passed: the error that fn returned. Serve
-// answers a panic of fn like an error, and returns the panic's value in Result.Panic. Two
-// panics continue: http.ErrAbortHandler, and any panic if the request passed.
+// answers a panic of fn like an error, and returns the panic's value in Result.Panic. A
+// panic of fn continues in two cases: the panic is http.ErrAbortHandler, or the request
+// passed.
 func (e *Engine) Serve(ctx context.Context, r Request, fn func(context.Context) (Response, error)) (Result, error) {
 	c, a := contract{e.core}, e.core.attempt()
 	a.ask.reqValue, a.ask.served = r, true     // a.ask.req points to it

@@ -14,8 +14,8 @@ import (
 
 // Status returns the state of the operation of r's key, without running anything. If the
 // operation is done, Status returns the stored answer as a replay. While an attempt holds
-// the operation, or if a completer finishes it, Status returns 202 with the recovery point.
-// Otherwise Status returns an error: [ErrStuck], [ErrNotKept], [ErrKeyUnknown], or
+// the operation, or if a completer will finish it, Status returns 202 with the recovery
+// point. Otherwise Status returns an error: [ErrStuck], [ErrNotKept], [ErrKeyUnknown], or
 // [ErrUnfinished] if the operation waits until its client sends the request again.
 //
 // r needs a Key and the data that determine the scope: only the sender of the operation's
@@ -71,7 +71,7 @@ func (a *attempt) status(ctx context.Context, at *place) (*store.Record, state.V
 	return rec, v, err
 }
 
-// ServeStatus is [Engine.Status] as the HTTP resource at [Options.StatusURL]. The key
+// ServeStatus serves [Engine.Status] as the HTTP resource at [Options.StatusURL]. The key
 // follows StatusURL in r's path, unless r.Key is set. Adapters and [Engine.StatusHandler]
 // use ServeStatus. Methods other than GET and HEAD get a 405.
 func (e *Engine) ServeStatus(ctx context.Context, r Request) Response {

@@ -16,8 +16,8 @@ var (
 	// ErrBody matches errors from a keyed request whose body could not be sent a
 	// second time. Nothing was sent.
 	ErrBody = errors.New("request body can't be rewound")
-	// ErrOperation matches errors from [WithOperation] with an invalid name or
-	// without a journal. Nothing was sent.
+	// ErrOperation matches errors from a named operation ([WithOperation]) if the name is
+	// invalid or there is no journal. Nothing was sent.
 	ErrOperation = errors.New("operation can't be remembered")
 	// ErrMismatch matches errors from an operation that began with another request
 	// or key. Nothing was sent.

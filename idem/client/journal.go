@@ -50,7 +50,7 @@ type operationKey struct{}
 // From then on, even after a crash, every request under this name gets the same key. A
 // request with another method, URL or body is refused ([ErrMismatch]). Every request is
 // refused ([ErrExpired]) after the key's lifetime, and while the clock shows a time before
-// the operation began. In both cases, find out in another way whether the operation
+// the operation began. After ErrExpired, find out in another way whether the operation
 // happened.
 //
 // An answer does not end the operation, since the process may crash before the program has

@@ -22,15 +22,15 @@ const keepAnswered = 7 * 24 * time.Hour
 // FileJournal with [OpenJournal]. A FileJournal is safe for concurrent use.
 //
 // For each change the journal appends a line to the file, and waits until the disk has
-// stored the line. Changes are written one at a time. The journal rewrites the file on
-// opening, and when most of its lines are outdated (on Windows only on opening). Only the
-// owner can read the file (0600). The file contains names, keys, hashes, times and
-// statuses, but no bodies and no URLs.
+// stored the line. Changes are written one at a time. The journal rewrites the file when
+// it is opened and, except on Windows, when most lines are outdated. Only the owner can
+// read the file (0600). The file contains names, keys, hashes, times and statuses, but no
+// bodies and no URLs.
 //
 // If a disk failure leaves the file's contents uncertain, the journal refuses all
-// operations, so that nothing is sent. The journal does the same ([ErrCorrupt]) if another
-// program deletes, replaces or changes the open file. Repair the cause and open the journal
-// again.
+// operations, so that nothing is sent. The journal also refuses all operations
+// ([ErrCorrupt]) if another program deletes, replaces or changes the open file. Repair the
+// cause and open the journal again.
 type FileJournal struct {
 	path string
 	keep time.Duration

@@ -24,8 +24,8 @@ type Options struct {
 	QuoteKey bool
 	// Methods are the HTTP methods whose requests get a key. Requests with idempotent
 	// methods (GET, HEAD, OPTIONS, TRACE, PUT, DELETE) are retried without a key; add
-	// DELETE or PUT if the server requires a key for them (idem.Stripe). With an empty list
-	// that isn't nil, the transport makes no keys, and only a caller can set one. Default:
+	// DELETE or PUT if the server requires a key for them (idem.Stripe). If the list is
+	// empty but not nil, the transport makes no keys, and only callers set keys. Default:
 	// POST and PATCH, as in package idem.
 	Methods []string
 	// KeyLifetime is how long the server remembers a key after the first attempt. For an

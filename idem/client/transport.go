@@ -61,9 +61,8 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return o.run()
 }
 
-// CloseIdleConnections closes the idle connections of the base transport, if the base
-// transport has a method CloseIdleConnections. http.Client.CloseIdleConnections calls this
-// method.
+// CloseIdleConnections closes the base transport's idle connections, if the base transport
+// has this method. http.Client.CloseIdleConnections calls CloseIdleConnections.
 func (t *Transport) CloseIdleConnections() {
 	if c, ok := t.base.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()

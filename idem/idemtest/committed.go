@@ -119,9 +119,9 @@ func Finished(t testing.TB, log Log) Final {
 	return found[0]
 }
 
-// Staged returns the arguments of the one job of a kind that was staged and committed.
-// Staged fails the test if there is no job of the kind, if there are several, or if the
-// job's arguments aren't a T. To allow for no job or several jobs, use [AllStaged].
+// Staged returns the arguments of the only committed job of a kind. Staged fails the test
+// if there is no job of the kind, if there are several, or if the job's arguments aren't a
+// T. To allow for no job or several jobs, use [AllStaged].
 //
 //	receipt := idemtest.Staged[Receipt](t, store, "send_receipt")
 func Staged[T any](t testing.TB, log Log, kind string) T {
@@ -133,9 +133,9 @@ func Staged[T any](t testing.TB, log Log, kind string) T {
 	return all[0]
 }
 
-// AllStaged returns the arguments of all jobs of a kind that were staged and committed, in
-// the order of their commits and ids. AllStaged fails the test if a job's arguments can't
-// be decoded into a T, or have a member that T lacks.
+// AllStaged returns the arguments of all committed jobs of a kind, in the order of their
+// commits and ids. AllStaged fails the test if a job's arguments can't be decoded into a
+// T, or have a member that T lacks.
 func AllStaged[T any](t testing.TB, log Log, kind string) []T {
 	t.Helper()
 	var all []T

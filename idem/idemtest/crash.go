@@ -42,13 +42,12 @@ type CrashOptions struct {
 }
 
 // CrashEverywhere runs a request many times. Each run crashes before or after a different
-// call of the handler or the engine. These are the calls to the store, through w.Client,
-// and by w.Call. After the crash, once the lease is over, the client sends the request
-// again. While a look-up ([idem.LookUp]) leaves the outcome open, the client repeats the
-// request, each time after the look-up's pause. If the request is stored, there is a
-// further run with the same crash: a completer continues the operation before the client
-// sends the request again. In one more run, without a crash, every [idem.Atomic] runs
-// twice.
+// call of the handler or the engine. Such calls go to the store, or through w.Client or
+// w.Call. After the crash, once the lease is over, the client sends the request again.
+// While a look-up ([idem.LookUp]) leaves the outcome open, the client repeats the request,
+// each time after the look-up's pause. If the request is stored, there is a further run
+// with the same crash: a completer continues the operation before the client sends the
+// request again. In one more run, without a crash, every [idem.Atomic] runs twice.
 //
 //	idemtest.CrashEverywhere(t, func(ctx context.Context, w *idemtest.World, r *idem.Request) (idem.Response, error) {
 //		return buy(ctx, r, w.Client())

@@ -21,8 +21,8 @@ type Call struct {
 	Total int    // number of this call among all calls, from 1
 	PK    string
 
-	// Claim, Commit or Take is the argument of a call whose Verb is the field's name. A
-	// plan may keep the argument, to make the call again later, but must not change it.
+	// The field that Verb names (Claim, Commit or Take) is the call's argument. A plan may
+	// keep the argument, to make the call again later, but must not change it.
 	Claim  store.Claim
 	Commit store.Commit
 	Take   store.Take
@@ -102,7 +102,7 @@ var (
 	_ store.Sizer      = (*FaultyStore)(nil)
 )
 
-// Faulty returns a FaultyStore on s that fails as plan says. With a nil plan, all calls
+// Faulty returns a FaultyStore on s that fails as plan says. If plan is nil, all calls
 // pass and are counted.
 func Faulty(s store.Store, plan Plan) *FaultyStore {
 	f := &FaultyStore{store: s}

@@ -91,8 +91,8 @@ type Fate struct {
 	// Late delays the call's arrival by this duration, on the clock Provider.Now, and loses
 	// the answer.
 	Late time.Duration
-	// Refuse answers with this status, without an effect: 402 for a declined card, 503 for
-	// a provider that is down. Zero means no refusal.
+	// Refuse makes the Provider answer with this status, without an effect: 402 for a
+	// declined card, 503 for a provider that is down. Zero means no refusal.
 	Refuse int
 }
 
@@ -136,9 +136,9 @@ func (p *Provider) NextLooks(looks ...Look) {
 }
 
 // LookUp returns the effects with a key, for the look-up of a phase ([idem.LookUp]). If no
-// call had the key, LookUp returns no effects. LookUp also finds keys that the Provider has
-// forgotten, and keys that were sent as references to a system without keys. LookUp's error
-// matches [ErrNoAnswer].
+// call had the key, LookUp returns no effects. LookUp also finds keys that the Provider
+// has forgotten, or never remembered because Memory is negative. LookUp's error matches
+// [ErrNoAnswer].
 func (p *Provider) LookUp(ctx context.Context, key string) ([]Effect, error) {
 	found, look := p.look(key)
 	if look.Delay > 0 {

@@ -78,8 +78,8 @@ type Record struct {
 	// provider received.
 	Calls map[string]int
 	// Mark says which call is in doubt if the holder vanishes. "" means that no call can
-	// have begun. "?" is set from before a call (with idem.Options.CallsOut, from the
-	// claim) to the commit of the call's phase. "?phase" is set for a call that is never
+	// have begun. "?" is set before a call (with idem.Options.CallsOut, by the claim) and
+	// stays until the call's phase commits. "?phase" is set for a call that is never
 	// repeated.
 	Mark string
 	// Doubts names calls that may have been made but are recorded in no phase. "?" means

@@ -13,9 +13,9 @@ import (
 // the caller nor the store may change a record that was passed in or returned. The only
 // exceptions are the fields about bodies described below.
 //
-// If the stored record makes the store refuse a write, the method returns no error. The
-// method returns the stored record, read in the same step as the refusal. If there is no
-// record any more, the method returns a zero Record (State [None]).
+// If the store refuses a write because of the stored record, the method returns no error,
+// but the stored record, read in the same step as the refusal. If there is no record any
+// more, the method returns a zero Record (State [None]).
 //
 // A commit may carry the user's writes. The record and the user's writes are
 // applied together or not at all. If both the record and something else refuse a write, the
@@ -79,10 +79,10 @@ type Claim struct {
 
 	// Beside is another PK of the same key, while the key's scope changes
 	// (idem.Options.Former); "" otherwise. The claim is refused if there is a record under
-	// Beside, except for a record with Fenced's owner and version. The store checks Beside
-	// and writes Next in one step, so that two claims with Beside and Next.PK exchanged
-	// can't both win. A refused Claim returns the record under Next.PK if that record
-	// refuses the claim, and otherwise the record under Beside.
+	// Beside, except a record with Fenced's owner and version. The store checks Beside and
+	// writes Next in one step, so that two claims with Beside and Next.PK exchanged can't
+	// both win. A refused Claim returns the record under Next.PK if that record refuses
+	// the claim, and otherwise the record under Beside.
 	Beside string
 	Fenced *Record
 }

@@ -21,7 +21,7 @@ type standard struct{ verifier }
 
 var _ Verifier = (*standard)(nil)
 
-// NewStandard returns a verifier of deliveries of the Standard Webhooks specification 1.0:
+// NewStandard returns a verifier for the Standard Webhooks specification 1.0:
 //
 //	webhook-id: msg_2KWPBgLlAfxdpx2AI54pPJ85f4W
 //	webhook-timestamp: 1674087231
@@ -31,10 +31,10 @@ var _ Verifier = (*standard)(nil)
 // The event's id is the webhook-id. An id with a full stop is refused, since such a
 // delivery could be recorded and sent again under another id.
 //
-// secret is one of two keys. An endpoint's secret is base64 of at least 24 bytes, by the
-// specification, with or without the prefix whsec_. A provider's public key is whpk_ and
-// base64. NewStandard returns an error for any other secret. MoreSecrets may mix both
-// kinds.
+// secret is one of two kinds of keys. An endpoint's secret is base64 (of at least 24
+// bytes, by the specification), with or without the prefix whsec_. A provider's public key
+// is whpk_, followed by base64. NewStandard returns an error for any other secret.
+// MoreSecrets may mix both kinds.
 func NewStandard(secret string, optFns ...func(*VerifierOptions)) (Verifier, error) {
 	v, err := newVerifier("NewStandard", secret, standardKey, optFns)
 	if err != nil {

@@ -19,7 +19,7 @@ type stripe struct{ verifier }
 
 var _ Verifier = (*stripe)(nil)
 
-// NewStripe returns a verifier of deliveries by Stripe, and by providers with the same
+// NewStripe returns a verifier for Stripe, and for providers with the same form of
 // signatures:
 //
 //	Stripe-Signature: t=1492774577,v1=5257a869e7ec…,v1=…,v0=…
