@@ -17,9 +17,9 @@ import (
 	"github.com/samekey/samekey/internal/item"
 )
 
-// Buckets are token buckets that all processes share, for [quota.Options.Shared]. A lease takes
-// one UpdateItem of one write unit. It takes two if other processes use the bucket and this
-// process doesn't know that yet. Buckets are safe for concurrent use.
+// Buckets are token buckets that all processes share, for [quota.Options.Shared]. A lease takes one
+// UpdateItem of one write unit, and a second UpdateItem if this process doesn't know yet that other
+// processes use the bucket. Buckets are safe for concurrent use.
 type Buckets struct {
 	api   API
 	table string
@@ -67,7 +67,7 @@ const (
 // Lease implements [quota.Shared].
 //
 // A process whose clock is ahead gets some tokens too early, but only once: its lease moves the
-// bucket's own time, and from then on other processes lease by the moved time.
+// bucket's own time ahead, and later leases of all processes go by that time.
 func (b *Buckets) Lease(ctx context.Context, l quota.Lot) (quota.Leased, error) {
 	pk := bucketPrefix + l.Bucket
 	want, seen, own := l.Tokens, l.Full.UnixMicro(), l.Now.UnixMicro() // if l.Full is zero, seen is a time long ago

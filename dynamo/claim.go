@@ -11,9 +11,9 @@ import (
 	"github.com/samekey/samekey/internal/item"
 )
 
-// Claim implements [store.Store] by one conditional PutItem. If the key has another place, Claim
-// sends one TransactWriteItems. Claim writes a stored request over the inline limit to separate
-// items after the claim is won, so that a refused claim doesn't pay for them.
+// Claim implements [store.Store] by one conditional PutItem, or by one TransactWriteItems if the
+// key has another place. If a stored request is over the inline limit, Claim writes the request to
+// companions after the claim is won, so that a refused claim doesn't pay for them.
 func (s *Store) Claim(ctx context.Context, c store.Claim) (*store.Record, error) {
 	v := new(claim)
 	var err error

@@ -47,12 +47,12 @@ func NewClient(optFns ...func(*dynamodb.Options)) (*dynamodb.Client, error) {
 	return dynamodb.NewFromConfig(cfg, append([]func(*dynamodb.Options){Tune}, optFns...)...), nil
 }
 
-// Tune changes the SDK's defaults for the engine's calls. It sets a retryer that starts at 20 ms
-// instead of 1 s, repeats requests after torn answers, and sends nothing once the wall clock is
-// past the context's deadline. If the HTTP client is the SDK's own, Tune limits the time for
-// connecting (1 s) and for each attempt (2 s). With any HTTP client, Tune prevents a fault of the
-// SDK: on a busy machine a request of more than 4 KB now and then breaks its own connection. A
-// second Tune changes nothing.
+// Tune changes the SDK's defaults for the engine's calls. Tune's retryer first waits 20 ms instead
+// of 1 s, also retries after torn answers, and sends nothing once the wall clock is past the
+// context's deadline. If the HTTP client is the SDK's own, Tune limits the time for connecting (1
+// s) and for each attempt (2 s). For every HTTP client, Tune prevents a fault of the SDK: on a
+// busy machine a request of more than 4 KB sometimes breaks its own connection. A second call of
+// Tune changes nothing.
 func Tune(o *dynamodb.Options) {
 	o.Retryer = newRetryer()
 	o.APIOptions = append(o.APIOptions, addReadBodies)

@@ -25,9 +25,9 @@ func (s *Store) fold(writes []store.Write) ([]*Write, error) {
 	return joined(writes)
 }
 
-// CheckCommit implements [store.CommitChecker]: it finds mistakes in writes that commit together,
-// without calls to the table. A put doesn't say which attributes are the key. So CheckCommit
-// finds two puts on the same item only if the puts are equal.
+// CheckCommit implements [store.CommitChecker]: without a call to DynamoDB, it finds mistakes in
+// writes that commit together. A put doesn't say which attributes are the key. So CheckCommit finds
+// two puts on the same item only if the puts are equal.
 func (w *Write) CheckCommit(all []store.Write) error {
 	writes, err := joined(all)
 	if err != nil {

@@ -27,16 +27,16 @@ type Getter interface {
 // in an expression.
 const maxRead = 140
 
-// Get reads an item, by a strongly consistent read, into out, a pointer to a struct or map. The
-// phase commits only if the item is still unchanged then. If the item has changed, an
-// [idem.Atomic] runs again, on fresh reads. So if two phases each write an item that the other
-// has read, at most one of the two commits.
+// Get makes a strongly consistent read of an item into out, a pointer to a struct or map. The phase
+// commits only if the item is unchanged at the commit. If the item has changed, an [idem.Atomic]
+// runs again with fresh reads. So if two phases each write an item that the other has read, at most
+// one of the two commits.
 //
-// on names the attributes to compare, for example a version. Default: all attributes that were
-// read, and the absence of the struct's other fields. A name is an error if neither the item nor
-// the struct has it. At most 140 attributes can be compared: for a larger item, pass at most 140
-// names. found is false if there is no item: then out is unchanged, and the phase commits only if
-// the item is still missing.
+// The list on has the names of the attributes to compare, for example a version. Default: all
+// attributes that were read, and the absence of the struct's other fields. Get returns an error for
+// a name that neither the item nor the struct has. At most 140 attributes can be compared: for a
+// larger item, pass at most 140 names. If there is no item, found is false, out is unchanged, and
+// the phase commits only if the item is still missing.
 //
 // db is the client or a fake. key is a struct or map of the key's attributes.
 func Get(ctx context.Context, tx *idem.Tx, db Getter, table string, key, out any, on ...string) (found bool, err error) {

@@ -17,8 +17,7 @@ const headers = 4 << 10
 
 var _ store.Sizer = (*Store)(nil)
 
-// Fits implements [store.Sizer]. It also checks that next leaves room for an answer in the
-// record.
+// Fits implements [store.Sizer]. Fits also checks that the record next has room for an answer.
 func (s *Store) Fits(prev, next *store.Record) error {
 	return leaves(prev, next, item.NewBox(item.SealOf(next).Key(), next), nil, state.Room+s.inline+headers)
 }

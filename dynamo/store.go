@@ -23,8 +23,8 @@ type API interface {
 	UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
 	TransactWriteItems(context.Context, *dynamodb.TransactWriteItemsInput, ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error)
 
-	// The store uses batches for bodies over 390 KB. Without the rights to batches it stores and
-	// reads such bodies item by item.
+	// The store uses batches for bodies over 390 KB, or single items if the role doesn't allow
+	// batches.
 	BatchGetItem(context.Context, *dynamodb.BatchGetItemInput, ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error)
 	BatchWriteItem(context.Context, *dynamodb.BatchWriteItemInput, ...func(*dynamodb.Options)) (*dynamodb.BatchWriteItemOutput, error)
 }
@@ -49,21 +49,21 @@ type Store struct {
 
 // Options are a store's settings; the zero value is the default.
 type Options struct {
-	// Inline is the largest body, in bytes as stored, that is kept in the record itself. A
-	// refused claim, such as a replay, costs write units for the whole record's size, so a large
-	// body in the record makes replays dearer. A body outside of the record costs reads, but only
-	// when it is needed; it also costs one more call and write unit at its first write.
-	// docs/operate/item.md says when to change the limit. At most 64 KiB. Default: 4 KiB.
+	// Inline is the largest body, in bytes as stored, that is kept in the record itself. A refused
+	// claim, such as a replay, costs write units for the whole record's size, so a large body in
+	// the record makes replays dearer. A body outside of the record costs reads only when it is
+	// needed, and one more call and write unit when it is first written. docs/operate/item.md says
+	// when to change the limit. At most 64 KiB. Default: 4 KiB.
 	Inline int
-	// Hooks are called with the store's calls, for metrics and traces.
+	// Hooks report the store's calls, for metrics and traces.
 	Hooks Hooks
 	// Units asks DynamoDB for the capacity units of each call, for Hooks and for [idem.Summary].
 	// The question costs no capacity, but adds some bytes to each answer.
 	Units bool
 
-	// Seal encrypts the contents of records: requests, results, args of jobs, answers and scopes.
-	// If no data key is available, a claim is refused, and nothing is written. nil: contents are
-	// stored plain, and sealed records can't be read ([store.ErrSealed]).
+	// Seal encrypts the contents of records: requests, results, answers, scopes and jobs' args. If
+	// no data key is available, a claim is refused, and nothing is written. nil: contents are
+	// stored unencrypted, and sealed records can't be read ([store.ErrSealed]).
 	Seal *seal.Sealer
 }
 
@@ -118,9 +118,8 @@ func (s *Store) Load(ctx context.Context, pk string) (*store.Record, error) {
 	return r, item.Unseal(ctx, s.sealer, r)
 }
 
-// AddUnnamed counts a handler without a name in a group, such as a namespace, and returns the
-// number of such handlers in the group on this store. [idem.Engine.AddHandler] and
-// [idem.Engine.AddOperation] use it.
+// AddUnnamed adds one unnamed handler to a group, such as a namespace, and returns how many the
+// group has on this store. [idem.Engine.AddHandler] and [idem.Engine.AddOperation] use it.
 func (s *Store) AddUnnamed(among string) int { return s.unnamed.Add(among) }
 
 // Table returns the table for package internal/background/stream.

@@ -22,9 +22,9 @@ import (
 // Hooks are called by a [Store] as it works. A nil hook is skipped and costs nothing. Calls may
 // be concurrent; hooks must neither block nor panic.
 type Hooks struct {
-	// Called is called after each call to DynamoDB: the calls of requests, and the calls of drain
-	// and sweep that concern single records. (A sweep scans with another client.) The calls of a
-	// request are also summed in [idem.Summary].Cost.
+	// Called is called after each call to DynamoDB for a request, and after each call of drain or
+	// sweep for a single record. (A sweep scans with another client.) [idem.Summary].Cost also has
+	// the sum of a request's calls.
 	Called func(context.Context, store.Call)
 }
 

@@ -26,7 +26,7 @@ type Args = map[string]any
 // all. Make a Write with [Put], [Update], [Delete], [Check] or [Raw]. A mistake in a Write fails
 // the phase before anything is sent; Err returns the mistake.
 //
-// A commit refuses writes to the table of the records, and more than one write to an item.
+// A commit refuses writes to the store's own table, and more than one write to an item.
 type Write struct {
 	verb   string // put, update, delete, check
 	table  string
@@ -51,8 +51,8 @@ func Put(table string, v any) *Write {
 	return w
 }
 
-// Update changes the item with the given key by an update expression. key is a struct or map that
-// has only the key's attributes.
+// Update applies the update expression expr to the item with the given key. key is a struct or map
+// that has only the key's attributes.
 func Update(table string, key any, expr string, args ...Args) *Write {
 	w := &Write{verb: "update", table: table, update: expr}
 	w.key, w.err = marshalItem(key)
@@ -82,8 +82,8 @@ func Check(table string, key any, cond string, args ...Args) *Write {
 	return w.If(cond, args...)
 }
 
-// Raw takes a write made by the SDK's expression builder and sends it unchanged. If the phase
-// also reads the item with [Get], the two can't be combined ([store.ErrWrite]).
+// Raw takes a write made by the SDK's expression builder and sends it unchanged. A phase can't
+// combine it with a [Get] of the same item ([store.ErrWrite]).
 func Raw(t types.TransactWriteItem) *Write {
 	w := &Write{raw: &t}
 	switch {

@@ -12,32 +12,31 @@
 //
 // [Find] and [Start] try these in order, and use the first that works:
 //
-//  1. the endpoint in AWS_ENDPOINT_URL_DYNAMODB. Nothing is started. A host that isn't
-//     loopback is refused unless DYNAMOTEST_ALLOW_REMOTE=1;
+//  1. the endpoint in AWS_ENDPOINT_URL_DYNAMODB: nothing is started, and a host that isn't loopback
+//     is refused unless DYNAMOTEST_ALLOW_REMOTE=1;
 //  2. Java 17 or newer (JAVA_HOME, then PATH), with jars from the cache;
 //  3. Java and Maven: Maven resolves a pinned pom into the cache, every file is checked
 //     against pinned SHA-256 sums, and Java runs the jars;
-//  4. docker compose, with an image pinned by digest, published on 127.0.0.1.
+//  4. docker compose, with an image pinned by digest and a port on 127.0.0.1.
 //
 // If none works, the result is [ErrUnavailable], with a line for each source that was tried.
 //
-// A first run downloads about 74 MB, a later one starts in one to two seconds.
-// The cache is the folder samekey in [os.UserCacheDir], or DYNAMOTEST_CACHE.
-// REQUIRE_DYNAMODB=1 makes [Start] fail a test instead of skipping it.
+// A first run downloads about 74 MB; later runs start in one to two seconds. The cache is the
+// folder samekey in [os.UserCacheDir], or DYNAMOTEST_CACHE. REQUIRE_DYNAMODB=1 makes [Start] fail a
+// test instead of skipping it.
 //
 // The command ddblocal, in a folder of this package, runs any other command with the endpoint in
-// the environment. Each run of ddblocal starts another database. The new endpoint would make Go
-// run all tests again; DYNAMOTEST_SHARED=1, which ddblocal sets, keeps Go's cached test results
-// valid.
+// the environment. Each run of ddblocal starts another database with another endpoint. Nevertheless
+// Go's cached test results stay valid, because ddblocal sets DYNAMOTEST_SHARED=1.
 //
 // # Separate databases
 //
 // Clients share one database, whatever their credentials and regions. DynamoDB Local gets slower
 // with each table that has a stream: a write waits for the records of all earlier streams. With
 // DYNAMOTEST_SEPARATE=1 each test has a separate database in the same process. The client
-// ([DB.Client] of [Start]) signs with an access key of the test, and DynamoDB Local keeps
-// separate tables for each access key. A program that a test starts needs the client's
-// credentials ([DB.Env]). [MainSeparate] in a package's TestMain sets the variable.
+// ([DB.Client] of [Start]) signs with an access key of the test, and DynamoDB Local keeps separate
+// tables for each access key. A program that a test starts needs the client's credentials
+// ([DB.Env]). [MainSeparate] in TestMain sets DYNAMOTEST_SEPARATE.
 //
 // # Isolation
 //
@@ -45,11 +44,11 @@
 // runs in a separate process, which [DB.Close] and [Main] end by the process id. On Linux the
 // database also ends if the test process is killed.
 //
-// DynamoDB Local listens on every interface and has no option against that. On Linux a small C
+// DynamoDB Local listens on every interface and has no option to change that. On Linux a small C
 // shim keeps the Java process on loopback. The shim is compiled into the cache on first use, and
-// the process's sockets are checked after the start. Without a C compiler, or on another system,
-// the package skips Java and tries docker. DYNAMOTEST_ALL_INTERFACES=1 permits Java to listen on
-// every interface.
+// the process's sockets are checked after the start. If there is no C compiler, or the system isn't
+// Linux, the package skips Java and tries docker. DYNAMOTEST_ALL_INTERFACES=1 permits Java to
+// listen on every interface.
 //
 // # Differences from DynamoDB
 //

@@ -28,10 +28,10 @@ const (
 	envShared        = "DYNAMOTEST_SHARED"
 )
 
-// ErrUnavailable matches the error of [Find] if this machine can't run DynamoDB Local. The
-// message has a line for each source that was tried, and says what was missing. Other errors
-// should fail a test instead of skipping it, so they don't match: a remote endpoint that is not
-// allowed, jars that differ from their checksums, a cancelled context.
+// ErrUnavailable matches the error of [Find] if this machine can't run DynamoDB Local. The message
+// has a line for each source that was tried, and says what was missing. Errors that should fail a
+// test, not skip it, don't match: a remote endpoint that is not allowed, jars that differ from
+// their checksums, a cancelled context.
 var ErrUnavailable = errors.New("dynamotest: no DynamoDB to test against")
 
 // A DB is a DynamoDB endpoint for tests. Make it with [Find] or [Start], or as a
@@ -49,9 +49,9 @@ type DB struct {
 	key string
 }
 
-// Find returns the endpoint in AWS_ENDPOINT_URL_DYNAMODB, or else starts DynamoDB Local, in the
-// order of the package documentation. The caller must [DB.Close] the result. Each call of Find
-// starts another process; tests share a process by [Start].
+// Find returns the endpoint in AWS_ENDPOINT_URL_DYNAMODB, or else starts DynamoDB Local, as the
+// package documentation describes. The caller must close the result ([DB.Close]). Each call of Find
+// starts another process; [Start] shares one process among tests.
 //
 // If ctx ends, the search ends; a database that Find has returned continues. Find returns the
 // endpoint from the environment without sending a request to it.

@@ -40,8 +40,8 @@ func Start(tb testing.TB) *DB {
 //
 //	func TestMain(m *testing.M) { os.Exit(dynamotest.Main(m)) }
 //
-// Without Main, on Linux the database ends with the test process (and leaves a temporary file of
-// 1 MB for a day); on other systems the database continues to run.
+// If TestMain doesn't call Main, on Linux the database ends with the test process (and leaves a
+// temporary file of 1 MB for a day); on other systems the database continues to run.
 func Main(m interface{ Run() int }) int { return shared.main(m) }
 
 // MainSeparate is [Main] with DYNAMOTEST_SEPARATE=1: each test has a separate database.
