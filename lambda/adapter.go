@@ -11,9 +11,9 @@ import (
 	"github.com/samekey/samekey/internal/base/secrets"
 )
 
-// Adapter converts the events of one source to requests, and answers to the source's responses.
-// The converted forms are the same for all sources, so that an answer stored through one kind of
-// event is replayed through any other.
+// Adapter converts the events of one source to requests, and converts answers to the source's
+// responses. The converted forms are the same for all sources, so that an answer stored through
+// one kind of event is replayed through any other.
 //
 // [HTTPAPI], [REST], [FunctionURL] and [ALB] are the adapters for HTTP. [Direct] makes adapters
 // for your own events. To write an adapter, fill in all functions, or change a copy of an
@@ -33,7 +33,8 @@ type Adapter[Ev, Re any] struct {
 	// engine uses the tenant of the invocation's lambdacontext.
 	//
 	// The adapters of this package set Snapshot only if the engine stores requests
-	// ([idem.Options.Resumable]). They read this from ctx, so pass ctx on if you call them.
+	// ([idem.Options.Resumable]). If you call these adapters, pass ctx on: ctx says whether the
+	// engine does.
 	//
 	// An error that matches [ErrEvent] says that the event is of another kind: no client waits
 	// for an HTTP answer, so [Handler] returns the error. Any other error is answered with 400,
@@ -42,9 +43,9 @@ type Adapter[Ev, Re any] struct {
 	Request func(ctx context.Context, ev Ev) (idem.Request, error)
 
 	// Event is the inverse of Request: it makes an event from a stored request r, for a handler
-	// that runs a second time. Request would turn this event into r again. r has no key. Its
-	// headers are those that the engine stores, and its Snapshot is the one that Request made.
-	// nil: requests can't be run again from their records.
+	// that runs a second time. Request would turn this event into r again. r has no key; r has the
+	// headers that the engine stores, and the Snapshot that Request made. nil: requests can't be
+	// run again from their records.
 	Event func(r idem.Request) (Ev, error)
 
 	// Response converts the handler's answer. An error of Response has the same effect as an error

@@ -19,14 +19,14 @@ const albKind = "a load balancer's event"
 // ALB adapts events of an Application Load Balancer with a Lambda target. Don't
 // change it: change a copy, as [Adapter] shows.
 //
-// A setting of the target group decides whether a name of a header or query parameter has one
-// value or more. With one value the load balancer keeps only the last value: a second key in a
-// request, or a difference in an earlier value, passes unnoticed. Turn on multi-value headers
-// (lambda.multi_value_headers.enabled). ALB doesn't decode the query.
+// Turn on multi-value headers in the target group (lambda.multi_value_headers.enabled). Otherwise
+// the load balancer passes only the last value of each header and query parameter: a second key in
+// a request, or a difference in an earlier value, passes unnoticed. The adapter doesn't decode the
+// query.
 //
 // A load balancer verifies no caller: in its events x-amzn-oidc-identity is plain text, and
 // x-amzn-oidc-data an unverified token. Verify the token in [idem.Options.Scope], as
-// docs/use/http.md shows. Without a scope the engine refuses keyed requests ([idem.ErrScope]).
+// docs/use/http.md shows. The engine refuses keyed requests without a scope ([idem.ErrScope]).
 //
 // A reply fills in both Headers and MultiValueHeaders, since the target group's setting decides
 // which of the two the load balancer reads. Headers can hold only the last of several cookies.

@@ -7,27 +7,27 @@ import (
 	"github.com/samekey/samekey/internal/base/rawjson"
 )
 
-// AppSyncKey makes the key of a call by AppSync to a direct Lambda resolver from the field, the
-// caller, and the client's key. The client sends its key in an argument, as with Shopify's
-// @idempotent(key:). The parameter argument is a JSON Pointer that begins at arguments:
+// AppSyncKey makes the key of a call that AppSync makes to a direct Lambda resolver. The key
+// consists of the field, the caller, and the client's key. The client sends its key in an
+// argument, as with Shopify's @idempotent(key:). The parameter argument is a JSON Pointer that
+// begins at arguments:
 //
 //	lambda.Direct[Charge, Receipt](lambda.AppSyncKey("/input/idempotencyKey"))
 //
-// Under one key the field, the arguments and the parent must be the same. The parent is the
-// payload's source; a field of Query or Mutation has none. Headers, claims and the selection may
-// differ between tries and are not compared. In each replay AppSync applies the selection to the
-// first answer.
+// A retry must have the same field, arguments and parent. The parent is the payload's source; a
+// field of Query or Mutation has no parent. Headers, claims and the selection may differ and are
+// not compared. In each replay AppSync applies the selection to the first answer.
 //
 // The caller is one of these: the subject and issuer of a user pool or an OpenID provider, a user
-// of an identity pool, or an IAM user. With an API key the caller is unknown: set
-// [DirectOptions.Scope], or [idem.OneScope] if all callers are to share their keys. Without
-// either, an adapter of [Direct] refuses the call ([idem.ErrScope]).
+// of an identity pool, or an IAM user. An API key doesn't name the caller: set
+// [DirectOptions.Scope], or [idem.OneScope] if all callers are to share their keys. Otherwise an
+// adapter of [Direct] refuses the call ([idem.ErrScope]).
 //
 // A Lambda authorizer has no standard field for the caller. A role's session may be a person, or
 // one of many sessions of a program. In both cases name the caller by pointers that begin at
-// identity: AppSyncKey("/key", "/resolverContext/user"), or, for each session's name,
-// AppSyncKey("/key", "/userArn"). Without the pointers these calls are errors. Calls of
-// BatchInvoke are errors too.
+// identity: AppSyncKey("/key", "/resolverContext/user"), or, if each session is a caller,
+// AppSyncKey("/key", "/userArn"). Without the pointers these calls are errors. BatchInvoke calls
+// are errors too.
 //
 // In GraphQL a failure may have the form of an answer: set [idem.Options.Stored] to
 // [GraphQLStored].

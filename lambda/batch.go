@@ -33,12 +33,13 @@ type Batch[Ev, Rec, Re any] struct {
 	// Request converts a record to a request without a key. Set Source to the source, so that
 	// other sources can use the same key for other work. Body and Query identify the work: the
 	// same key with other work is refused ([idem.ErrMismatch]). So Body and Query must not hold
-	// data that another delivery may change. Set DeliveryKey if a record that is redelivered after
-	// the source gave up gets a new ID. DeliveryKey has an effect only if Key is the ID. Required.
+	// data that another delivery may change. Set DeliveryKey if a record gets a new ID when it is
+	// redelivered after the source gave up. DeliveryKey has an effect only if Key is the ID.
+	// Required.
 	Request func(ctx context.Context, rec Rec) (idem.Request, error)
 
-	// Group assigns records to groups that run in order. Once a record fails, later records of
-	// its group are not tried and count as failed. nil, or "": no order.
+	// Group returns the group of a record. The records of a group run in order: once a record
+	// fails, later records of the group are not tried and count as failed. nil, or "": no order.
 	Group func(rec Rec) string
 
 	// Reply reports the failed records by their ids, in the event's order; failed may be empty.
@@ -46,10 +47,10 @@ type Batch[Ev, Rec, Re any] struct {
 	Reply func(failed []string) Re
 
 	// Name distinguishes the handlers of one function that take records of one source. The name is
-	// part of the scope: a change of the name makes all earlier keys new, and the work is done
-	// again. So don't change a handler's name. If you add a second handler beside an unnamed
-	// handler, name only the second. At most 256 bytes. Default: none. Only one handler for each
-	// kind of record may have no name.
+	// part of the scope: if it changes, all earlier keys are new, and their work is done again. So
+	// don't change a handler's name. If you add a second handler beside an unnamed handler, name
+	// only the second. At most 256 bytes. Default: none. Only one handler for each kind of record
+	// may have no name.
 	Name string
 
 	// Scope replaces the source as the scope of the keys. For example, a handler of a dead-letter
@@ -66,18 +67,18 @@ type Batch[Ev, Rec, Re any] struct {
 	// unknown.
 	Keeps time.Duration
 
-	// CallsAgainAfterRedrive treats a record that returns from a dead-letter queue with another
-	// ID as a new operation. Phases then call other systems again, under new derived keys, and
-	// stage their jobs again. Default: if the key is only the ID, a phase that calls another
-	// system is refused ([idem.ErrDeliveryKey]), and so is a phase before the last that stages
-	// jobs. A key that names the work is better than this option.
+	// CallsAgainAfterRedrive treats a record that returns from a dead-letter queue with another ID
+	// as a new operation. Phases then call other systems again, under new derived keys, and stage
+	// their jobs again. Default: if the key is only the ID, a phase that calls another system is
+	// refused ([idem.ErrDeliveryKey]), and so is a phase that stages jobs and isn't the last
+	// phase. A key that names the work is better than this option.
 	CallsAgainAfterRedrive bool
 
-	// Concurrency is how many records, of different keys and groups, run at once. The handler
-	// must be safe for concurrent use unless Concurrency is 1. Each run takes the memory of one
-	// call of the handler. If a handler has not returned in its time, the next record begins
-	// anyway. The overdue handler may run until the event's end, and doesn't count against
-	// Concurrency. 0: 10. 1: one after the other.
+	// Concurrency is how many records, of different keys and groups, run at once. The handler must
+	// be safe for concurrent use unless Concurrency is 1. Each run takes the memory of one call of
+	// the handler. A handler that is overdue (RecordTimeout) doesn't count against Concurrency:
+	// the next record begins, and the overdue handler may run until the event's end. 0: 10. 1: one
+	// after the other.
 	Concurrency int
 
 	// RecordTimeout is the longest time that a record's handler gets, from its start until its
@@ -88,8 +89,8 @@ type Batch[Ev, Rec, Re any] struct {
 	RecordTimeout time.Duration
 
 	// Failed is called for each record that was tried and failed. Without this hook the failure
-	// may pass unnoticed: the invocation that reports it looks successful. Calls may be
-	// concurrent. nil: an error line on slog.Default, without the record's content.
+	// may pass unnoticed, because an invocation that reports failed records looks successful.
+	// Calls may be concurrent. nil: an error line on slog.Default, without the record's content.
 	Failed func(ctx context.Context, rec Rec, err error)
 
 	// NotRun is called for each sound record whose handler was not run, because an earlier record
@@ -112,20 +113,20 @@ type Batch[Ev, Rec, Re any] struct {
 //
 // For keys in JSON use [Batch.WithBodyKey], which needs no function of your own.
 //
-// Another key doesn't change the comparison: the whole body and the attributes are compared.
-// Suppose the body differs each time it is sent, for example by a time. Then each delivery after
-// the first is refused ([idem.ErrMismatch]), until the message is in the dead-letter queue. To
-// compare only parts of the body, use [BodyKey.Comparing], or [idem.Fingerprint.Func] for all
-// handlers on an engine. The message group is compared as well: the same key in another group is
-// refused.
+// Another key doesn't change the comparison: the whole body and the attributes are compared. If
+// the body differs each time it is sent, for example by a time, each delivery after the first is
+// refused ([idem.ErrMismatch]), until the message is in the dead-letter queue. To compare only
+// parts of the body, use [BodyKey.Comparing], or [idem.Fingerprint.Func] for all handlers on an
+// engine. The message group is compared as well: the same key in another group is refused.
 func (b Batch[Ev, Rec, Re]) WithKey(key func(rec Rec) (string, error)) Batch[Ev, Rec, Re] {
 	b.Key = key
 	return b
 }
 
-// WithBodyKey returns a copy of b that finds keys in the bodies of records. The body is a message
-// without the envelopes of SNS and EventBridge, an event's detail, or a stream's data. For S3 and
-// DynamoDB the body is JSON: the parts of the record that [S3] and [DynamoDBStream] compare.
+// WithBodyKey returns a copy of b that finds keys in the bodies of records. The body is the data
+// of a stream's record, the detail of an event, or a message without the envelopes of SNS and
+// EventBridge. For S3 and DynamoDB the body is JSON: the parts of the record that [S3] and
+// [DynamoDBStream] compare.
 func (b Batch[Ev, Rec, Re]) WithBodyKey(k BodyKey) Batch[Ev, Rec, Re] {
 	if b.Key = nil; k.Key == nil || b.Request == nil {
 		return b // WrapEach panics
@@ -149,13 +150,13 @@ func (b Batch[Ev, Rec, Re]) WithBodyKey(k BodyKey) Batch[Ev, Rec, Re] {
 }
 
 // WithScope returns a copy of b with another [Batch.Scope], so that several sources of the same
-// work share their keys. An example is a queue, and the queue to which an operator moves its dead
-// letters:
+// work share their keys. For example, a queue shares keys with the queue to which an operator
+// moves dead letters:
 //
 //	orders := lambda.SQS.WithScope("orders").WithKey(orderID)
 //
-// A change of the scope makes all earlier keys new, and the work is done again. Without WithScope
-// the scope of a queue is the queue's ARN.
+// If the scope changes, all earlier keys are new, and their work is done again. By default the
+// scope of a queue is the queue's ARN.
 func (b Batch[Ev, Rec, Re]) WithScope(scope string) Batch[Ev, Rec, Re] {
 	b.Scope = scope
 	return b

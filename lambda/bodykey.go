@@ -42,10 +42,10 @@ type BodyKey struct {
 func always([]byte) bool { return true }
 
 // Comparing returns a copy of k for bodies with parts that differ in each delivery, such as the
-// time of sending. Under one key only the values at the pointers (RFC 6901) must be the same
-// ([BodyKey.Same]). They are compared as JSON, by meaning. A value that both bodies lack counts as
-// the same. Include every value that decides the work, such as the amount. Comparing panics if
-// there is no pointer, or if a pointer is malformed.
+// time of sending. Bodies with the same key must have the same values only at the pointers (RFC
+// 6901; see [BodyKey.Same]). They are compared as JSON, by meaning. A value that both bodies lack
+// counts as the same. Include every value that decides the work, such as the amount. Comparing
+// panics if there is no pointer, or if a pointer is malformed.
 func (k BodyKey) Comparing(pointers ...string) BodyKey {
 	if len(pointers) == 0 {
 		panic("lambda: BodyKey.Comparing: no pointer") //nolint:forbidigo // a mistake in the program
@@ -115,8 +115,7 @@ func (k BodyKey) compare(r *idem.Request) {
 // replaced by its SHA-256. Member names are compared as written. A duplicate member on the path is
 // an error.
 //
-// JSONKey panics if a pointer is malformed or "". Both are mistakes in the program, and show at
-// cold start.
+// JSONKey panics if a pointer is malformed or "".
 func JSONKey(pointer string, more ...string) BodyKey {
 	paths := parsePointers("JSONKey", append([]string{pointer}, more...))
 	return BodyKey{Key: func(body []byte) (string, error) {

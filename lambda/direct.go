@@ -13,10 +13,10 @@ import (
 	"github.com/samekey/samekey/internal/base/redact"
 )
 
-// Direct makes an adapter for your own events, for functions that are invoked by name,
+// Direct makes an adapter for your own events. Use it for functions that are invoked by name,
 // synchronously or asynchronously: by the SDK, Step Functions, a schedule, a pipe, or a rule with
-// its own input. key finds the key in the event. Write out only the types of event and result;
-// the compiler infers Key:
+// its own input. key finds the key in the event. Write out only the types of event and result; the
+// compiler infers Key:
 //
 //	pay := lambda.Wrap(engine, lambda.Direct[Order, Receipt](func(o Order) (string, error) { return o.ID, nil }), charge)
 //
@@ -32,8 +32,8 @@ import (
 //
 // An event has no key if key returns "" and no error. As over HTTP, [idem.Options.Key] decides:
 // the event is refused, runs each time ([idem.KeyOptional]), or gets a random key
-// ([idem.KeyGenerate]). With a random key a handler can have phases. If Lambda or the caller
-// invokes again, the handler runs again. An error of key refuses the event in every mode.
+// ([idem.KeyGenerate]). A handler with a random key can have phases, but it runs again if Lambda
+// or the caller invokes again. An error of key refuses the event in every mode.
 //
 // # Errors
 //
@@ -58,17 +58,18 @@ import (
 //	IdempotencyIncomparable      the key is known, and its payload can't be compared: an operator must configure
 //	                             the fingerprint's former scheme or secret
 //
-// Lambda retries every error of an asynchronous invocation, whether or not a retry can help: as
-// often as the function's MaximumRetryAttempts says, after one minute and then two. So if an
-// invocation finds another invocation at work, it waits for the other's result, or for the end of
-// the other's lease ([DirectOptions.Synchronous] turns the wait off). With MaximumRetryAttempts 2
-// an event has one run to spare if the process dies; see docs/use/sources.md. A retry helps only
-// after an error that says "invoke again". After the last retry Lambda sends the event to the
-// function's failure destination: configure one.
+// Lambda retries an asynchronous invocation after every error, even if a retry can't help: up to
+// the function's MaximumRetryAttempts, first after one minute, then after two. So if an invocation
+// finds another invocation at work, it waits for the other's result, or for the end of the other's
+// lease ([DirectOptions.Synchronous] turns the wait off). If MaximumRetryAttempts is 2 and a
+// process dies, the event still has one run more than it needs; see docs/use/sources.md. A retry
+// helps only after an error that says "invoke again". After the last retry Lambda sends the event
+// to the function's failure destination: configure one.
 //
 // # Keys in the payload
 //
-// key may also be a [BodyKey]. A BodyKey reads the payload, including parts that In lacks:
+// key may also be a [BodyKey]. A BodyKey reads the payload, including parts that the type In
+// lacks:
 //
 //	pay := lambda.Wrap(engine, lambda.Direct[Order, Receipt](lambda.JSONKey("/order/id")), charge)
 //
@@ -120,9 +121,10 @@ func Direct[In, Out any, Key func(In) (string, error) | BodyKey](key Key, optFns
 type DirectOptions[In any] struct {
 	// Scope returns the owner of the key: equal keys of two owners are two operations. Derive the
 	// owner from verified facts only. If Scope returns an error, the event is refused. By default
-	// the function is the owner. With Scope set, give the handler a name ([HandlerOptions.Name]),
-	// which separates its keys from other functions' keys on the table. [Wrap] panics without a
-	// name. With [idem.Options.Resumable] the engine needs [idem.Options.CallerFromOp].
+	// the function is the owner. If you set Scope, give the handler a name
+	// ([HandlerOptions.Name]), which separates its keys from other functions' keys on the table:
+	// [Wrap] panics without a name. With [idem.Options.Resumable] the engine needs
+	// [idem.Options.CallerFromOp].
 	Scope func(ctx context.Context, in In) (string, error)
 
 	// Synchronous says that all callers wait for the result, as the SDK (RequestResponse), Step

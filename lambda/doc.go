@@ -58,10 +58,10 @@
 //   - A request that arrives while the handler runs gets 409 with Retry-After. A request with the
 //     same key but another method, path, query or body gets 422. A missing or malformed key gets
 //     400. The handler doesn't run for any of these requests.
-//   - A handler frees the key if it fails, panics, or returns an answer that isn't kept (by
+//   - The key is freed if the handler fails, panics, or returns an answer that isn't kept (by
 //     default 5xx, and the 4xx that ask for a corrected request). The next retry runs the handler
-//     again. With [idem.Options.Resumable] a completer may complete the operation instead. After
-//     a panic the client gets the same 500 as after an error; then the process ends, as it does
+//     again. With [idem.Options.Resumable] a completer may complete the operation instead. After a
+//     panic the client gets the same 500 as after an error; then the process ends, as it does
 //     without a wrapper.
 //   - If too little time is left before the function's deadline, the answer is 503 and the
 //     handler isn't run. The handler's context ends shortly before the deadline, so that the
@@ -71,7 +71,7 @@
 //
 // # Limits
 //
-// If a process crashes between a handler's effect and the storing of the answer, the next retry
+// If a process crashes after a handler's effect and before the answer is stored, the next retry
 // runs the handler again. Put an effect that must not repeat into a phase ([idem.Atomic]).
 //
 // Streamed responses can't be stored, so there is no adapter for them. Lambda limits a
@@ -88,9 +88,9 @@
 //   - A record is done once, however often it is delivered: alone or in a batch,
 //     twice in one batch, in two invocations at once, or after a timeout.
 //   - Failures are reported record by record if the source accepts a report of single records
-//     (batchItemFailures). A message group of a FIFO queue, the shard of a stream and the
-//     partition of a topic stop at their first failure. If the source accepts no such report, or
-//     if no record was done, the invocation fails.
+//     (batchItemFailures). A FIFO queue's message group, a stream's shard and a topic's partition
+//     each stop at the first failure. If the source accepts no such report, or if no record was
+//     done, the invocation fails.
 //   - A record counts as failed, and is delivered again, if another invocation works on
 //     it, if too little time is left to begin it, or if the store doesn't answer.
 //   - A panic fails its record only.
@@ -99,7 +99,7 @@
 //     that handler delays neither the other records nor the report.
 //
 // Each batch documents its keys, scopes and failures. One engine can serve HTTP and records, with
-// two differences. [idem.Options.Key] and Methods apply to requests only. Records don't need
+// two differences. [idem.Options.Methods] applies to HTTP only. Records don't need
 // [idem.Options.Resumable]: their source delivers them again, and a completer can't make a record
 // from a stored request.
 //
@@ -117,14 +117,13 @@
 //
 // # One request in four forms
 //
-// A retry may come through another kind of event. It is the same request if the source verifies
-// the same identity. Header names may be in upper or lower case. The engine compares the decoded
-// bytes of bodies. It compares paths without the stage and in one percent-encoding, and queries
-// without the order of names. Two differences get lost: an HTTP API hides whether a slash or a
-// percent sign in the path was escaped, and a load balancer without multi-value headers hides all
-// but the last value of a header or parameter. The route ([idem.Request.Route]) is a pattern for
-// an API and in a [Router]. It is "POST /*" for function URLs, load balancers and the route
-// $default.
+// A retry may come through another kind of event, if that source verifies the same identity.
+// Header names may be in upper or lower case. The engine compares the decoded bytes of bodies. It
+// compares paths without the stage and in one percent-encoding, and queries without the order of
+// names. Two differences get lost: an HTTP API hides whether a slash or a percent sign in the path
+// was escaped, and a load balancer without multi-value headers hides all but the last value of a
+// header or parameter. The route ([idem.Request.Route]) is a pattern behind an API and in a
+// [Router]. It is "POST /*" for function URLs, load balancers and the route $default.
 //
 // # Events made from records
 //

@@ -18,9 +18,9 @@ const dynamoDBStreamKind = "a DynamoDB stream event"
 // DynamoDBStream: change a copy, as [Batch] shows. The event source mapping needs the settings
 // that [Kinesis] describes, and failures have the same effect.
 //
-// The key of a record is the event id, which names one change of one item. The scope is the
-// stream and the function. Under one key the kind of change, the keys and the images must be the
-// same.
+// The key of a record is the event id, which names one change of one item. The scope is the stream
+// and the function. Records with the same key must have the same kind of change, item keys and
+// images.
 var DynamoDBStream = Batch[events.DynamoDBEvent, events.DynamoDBEventRecord, events.DynamoDBEventResponse]{
 	Records: dynamoDBStreamRecords,
 	ID:      func(r events.DynamoDBEventRecord) string { return r.Change.SequenceNumber },

@@ -20,9 +20,9 @@ import (
 //
 //	lambda.WrapEach(engine, lambda.SQS, receive)
 //
-// A record is done once h has returned nil for it, in this invocation or an earlier one: then h
-// doesn't run for the record again. If h returns an error or panics, the record fails and the key
-// is free. In these cases a record fails without a run of h:
+// A record is done when h has returned nil for it, in this invocation or an earlier one: h doesn't
+// run for a done record again. If h returns an error or panics, the record fails and the key is
+// free. In these cases a record fails without a run of h:
 //
 //   - another invocation works on the record (for SNS, EventBridge and S3, WrapEach waits first:
 //     [idem.Request.Asynchronous]);
@@ -47,9 +47,8 @@ import (
 //
 // h gets the record unchanged. WrapEach panics if a required value is nil. It also panics if an
 // engine gets two handlers of one kind of record that have the same [Batch.Name] or both have no
-// name: each handler would skip work that only the other handler has done. If the store counts
-// handlers, this holds for all engines on one store and namespace. Both panics show mistakes in
-// the program at cold start.
+// name: each handler would skip work that only the other has done. If the store counts handlers,
+// this holds for all engines on one store and namespace.
 func WrapEach[Ev, Rec, Re any](e *idem.Engine, b Batch[Ev, Rec, Re], h func(context.Context, Rec) error) *EachHandler[Ev, Rec, Re] {
 	switch {
 	case e == nil:

@@ -9,9 +9,9 @@ import (
 	"github.com/samekey/samekey/idem"
 )
 
-// StatusHandler serves the status resource that [idem.Options.StatusURL] names, by the contract
-// of [idem.Engine.ServeStatus]: the state of the operation whose key is in the path. Protect the
-// route with the authorizer of the requests, since only the sender of a request may read the
+// StatusHandler serves the status resource that [idem.Options.StatusURL] names: it answers with
+// the state of the operation whose key is in the path, as [idem.Engine.ServeStatus] does. Protect
+// the route with the authorizer of the requests, since only the sender of a request may read the
 // state:
 //
 //	lambda.Start(lambda.StatusHandler(engine, lambda.HTTPAPI)) // GET /operations/{key}
@@ -20,8 +20,8 @@ import (
 // HTTP API.
 //
 // engine needs the same options as the engine that runs the operations, otherwise scopes and keys
-// differ. StatusHandler panics if engine or a function of the adapter is nil, or if the adapter
-// is made by [Direct]. These are mistakes in the program, and show at cold start.
+// differ. StatusHandler panics if engine or a function of the adapter is nil, or if the adapter is
+// made by [Direct].
 func StatusHandler[Ev, Re any](engine *idem.Engine, a Adapter[Ev, Re]) *EndpointHandler[Ev, Re] {
 	if engine == nil || a.Request == nil || a.Reply == nil || a.typed {
 		panic("lambda: StatusHandler: an engine and an adapter for HTTP are required") //nolint:forbidigo // a mistake in the program
@@ -34,7 +34,6 @@ func StatusHandler[Ev, Re any](engine *idem.Engine, a Adapter[Ev, Re]) *Endpoint
 //	lambda.Start(lambda.Webhook(lambda.HTTPAPI, webhook.New(store, "stripe", verifier, handle)))
 //
 // Webhook panics if h or a function of the adapter is nil, or if the adapter is made by [Direct].
-// These are mistakes in the program, and show at cold start.
 func Webhook[Ev, Re any](a Adapter[Ev, Re], h Endpoint) *EndpointHandler[Ev, Re] {
 	if a.Request == nil || a.Reply == nil || a.typed || h == nil {
 		panic("lambda: Webhook: an adapter for HTTP and an endpoint are required") //nolint:forbidigo // a mistake in the program
@@ -42,8 +41,8 @@ func Webhook[Ev, Re any](a Adapter[Ev, Re], h Endpoint) *EndpointHandler[Ev, Re]
 	return &EndpointHandler[Ev, Re]{adapter: a, endpoint: h}
 }
 
-// Endpoint answers requests by rules of its own, without an engine's contract. *webhook.Handler
-// of package idem/webhook is an Endpoint.
+// Endpoint answers requests by its own rules, not by an engine's contract. *webhook.Handler of
+// package idem/webhook is an Endpoint.
 type Endpoint interface {
 	// Serve answers a request. r.Body is the sender's body, byte for byte. If the result has a
 	// Panic, the answer is still sent; then the function's process ends.
@@ -65,8 +64,8 @@ var _ awslambda.Handler = (*EndpointHandler[any, any])(nil)
 // Handle answers an event, for tests and for routers that send only some events here. Handle
 // returns an error only if ev is of another kind than the adapter's ([ErrEvent]; the endpoint was
 // not called). If the endpoint's own handler panics, the endpoint still returns an answer. In a
-// Lambda function the panic then continues, so that the process ends. Only Invoke sends the
-// answer before that.
+// Lambda function the panic then continues, so that the process ends; only Invoke sends the answer
+// before the end.
 func (h *EndpointHandler[Ev, Re]) Handle(ctx context.Context, ev Ev) (Re, error) {
 	req, err := h.adapter.request(ctx, ev, false)
 	switch {

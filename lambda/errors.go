@@ -15,8 +15,8 @@ import (
 
 var (
 	// ErrNotRun matches errors of records whose handler was not run although the record is sound.
-	// Either an earlier record of the same group or key failed, or no time was left; without time
-	// the error also matches [idem.ErrNoTime]. The source delivers the record again. A queue
+	// Either an earlier record of the same group or key failed, or no time was left. In the second
+	// case the error also matches [idem.ErrNoTime]. The source delivers the record again. A queue
 	// counts the delivery as a receive.
 	ErrNotRun = errors.New("not tried")
 

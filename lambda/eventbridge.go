@@ -19,11 +19,11 @@ const eventBridgeKind = "an EventBridge event"
 // failed invocation again, by default twice, and then hands the event to the function's
 // failure destination. Give the function a failure destination.
 //
-// The key of an event is the id of the [JobEvent] in its detail, or else the event's id. The
-// scope is the event's account, region and source, and the function. So if two rules pass one
-// event to one function, the handler runs once. If an archive replays an event under the old id,
-// the handler doesn't run again while the key lives. Under one key the detail type, resources and
-// detail must be the same.
+// The key of an event is the id of the [JobEvent] in its detail, or else the event's id. The scope
+// is the event's account, region and source, and the function. So if two rules pass one event to
+// one function, the handler runs once. If an archive replays an event under the old id, the
+// handler doesn't run again while the key lives. Events with the same key must have the same
+// detail type, resources and detail.
 var EventBridge = Batch[events.EventBridgeEvent, events.EventBridgeEvent, struct{}]{
 	Records: eventBridgeRecords,
 	ID:      func(ev events.EventBridgeEvent) string { return ev.ID },

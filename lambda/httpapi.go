@@ -17,22 +17,22 @@ const httpAPIKind = "an HTTP API event (payload format 2.0)"
 // change it: change a copy, as [Adapter] shows.
 //
 // HTTP APIs join the values of a header by commas. If a request has two keys, the engine sees one
-// key with a comma, and refuses the request. HTTP APIs decode the path, so an escaped slash
-// equals a plain slash, and %2541 equals %41; other escapes make no difference. The adapter
+// key with a comma, and refuses the request. HTTP APIs decode the path: an escaped slash equals a
+// plain slash, and %2541 equals %41. Paths without these escapes are not affected. The adapter
 // removes a named stage from the path.
 //
 // The authorizer decides who the caller is:
 //
 //   - with a JWT authorizer, the token's iss and sub;
 //   - with IAM, the Cognito identity, or else the user ARN;
-//   - with a Lambda authorizer, the API, and principalId or else sub in the authorizer's context.
-//     A whole number of at most 2^53-1 is read as the text of its digits.
+//   - with a Lambda authorizer, the API with the principalId (or else the sub) in the authorizer's
+//     context. A whole number of at most 2^53-1 is read as the text of its digits.
 //
 // If a Lambda authorizer names no caller, the request is refused ([idem.ErrScope]), unless
 // [idem.Options.Scope] finds the scope. A role's session ([RoleScope], [SessionScope]) and a
 // client certificate ([CertificateScope]) are callers only if you choose so.
 //
-// Events of a function URL have the same form, so one handler can serve both.
+// Events of a function URL have the same form, so the same handler can serve a function URL too.
 var HTTPAPI = Adapter[events.APIGatewayV2HTTPRequest, events.APIGatewayV2HTTPResponse]{
 	Request:  httpAPIRequest,
 	Event:    httpAPIEvent,

@@ -16,11 +16,11 @@ import (
 	"github.com/samekey/samekey/internal/trace"
 )
 
-// Inner returns the content that the producer of a message sent. Without an envelope this is the
-// body of m. SNS (without raw message delivery) and EventBridge add envelopes: then it is the
-// notification's message or the event's detail. A handler of [SQS] gets m with its envelope, and
-// may call Inner; the batch itself has opened the envelope already. An error says that m looks
-// like an envelope and can't be read.
+// Inner returns the content that the producer of a message sent. If m has an envelope of SNS
+// (without raw message delivery) or EventBridge, Inner returns the notification's message or the
+// event's detail; otherwise it returns the body of m. The batch [SQS] opens the envelope for its
+// own work, but its handler gets m with the envelope, and may call Inner. Inner returns an error
+// if m looks like an envelope and can't be read.
 func Inner(m events.SQSMessage) (string, error) {
 	in, ok, err := openBody(m.Body)
 	if err != nil {

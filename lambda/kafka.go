@@ -20,8 +20,8 @@ import (
 
 const kafkaKind = "a Kafka event"
 
-// Kafka takes the records of topics, of Amazon MSK or a cluster of your own, in the order of
-// their partitions. Don't change Kafka: change a copy, as [Batch] shows.
+// Kafka takes the records of topics (in Amazon MSK or your own cluster), in order within each
+// partition. Don't change Kafka: change a copy, as [Batch] shows.
 //
 // The event source mapping must have ReportBatchItemFailures among its FunctionResponseTypes,
 // which requires the mapping's provisioned mode. Without this setting Lambda ignores the report
@@ -41,10 +41,10 @@ const kafkaKind = "a Kafka event"
 // again, or uses a retry topic, the result is another record with another key; see
 // [Batch.WithKey].
 //
-// The scope is the cluster, the topic and the function. The bootstrap servers name a cluster of
-// your own: if they change, use [Batch.WithScope]. Under one key the record's key, value and
-// headers must be the same, except the headers of tracing. Keeps is Kafka's default, 7 days: set
-// it to your topic's retention.
+// The scope is the cluster, the topic and the function. If the cluster is your own, its bootstrap
+// servers name it: if they change, use [Batch.WithScope]. Records with the same idempotency key
+// must have the same Kafka key, value and headers, except the headers of tracing. Keeps is Kafka's
+// default, 7 days: set it to your topic's retention.
 //
 // The whole event is refused ([ErrEvent]) if a record's topic and partition differ from those
 // under which the event lists it, or if a value is not base64.

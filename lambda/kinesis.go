@@ -19,15 +19,15 @@ const kinesisKind = "a Kinesis event"
 // can't use the setting, use a copy with a nil Reply.
 //
 // Work stops at the first failure. Lambda then delivers that record and all later ones again,
-// within the mapping's MaximumRetryAttempts and MaximumRecordAgeInSeconds. By default Lambda
-// tries for as long as the stream keeps the record, and the shard waits all that time. Set both
-// limits, BisectBatchOnFunctionError and a failure destination. The records of an event run one
+// within the mapping's MaximumRetryAttempts and MaximumRecordAgeInSeconds. By default Lambda tries
+// for as long as the stream keeps the record, and the shard waits all that time. Set both limits.
+// Also set BisectBatchOnFunctionError and a failure destination. The records of an event run one
 // after the other; with ParallelizationFactor a shard has several events at a time.
 //
 // The key of a record is the event id: shard and sequence number. If a producer sends again, the
 // result is another record with another key; see [Batch.WithKey]. The scope is the stream and the
-// function. Under one key the data and the partition key must be the same. An aggregate of the
-// Kinesis Producer Library counts as one record.
+// function. Records with the same key must have the same data and partition key. An aggregate of
+// the Kinesis Producer Library counts as one record.
 var Kinesis = Batch[events.KinesisEvent, events.KinesisEventRecord, events.KinesisEventResponse]{
 	Records: kinesisRecords,
 	ID:      func(r events.KinesisEventRecord) string { return r.Kinesis.SequenceNumber },

@@ -46,7 +46,7 @@ func identifies(name string) bool {
 // [SQS], [SNS] and [EventBridge] recognize a JobEvent by its members and take its key
 // from it.
 type JobEvent struct {
-	Key       string          `json:"idempotency_key"` // the job's id: do each id once
+	Key       string          `json:"idempotency_key"` // the job's id: do the work once for each id
 	Operation string          `json:"operation"`       // the id of the operation that staged the job
 	Kind      string          `json:"kind"`
 	Args      json.RawMessage `json:"args"`

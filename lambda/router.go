@@ -48,15 +48,14 @@ var _ awslambda.Handler = (*Router[any, any])(nil)
 
 // RouterOptions are the options of [NewRouter].
 type RouterOptions struct {
-	// CORS lists the origins whose pages may read the router's answers 404 and 405.
+	// CORS lists the origins whose pages may read the router's 404 and 405 answers.
 	// [idem.Options.CORS] lists the origins for an engine's answers. Default: none.
 	CORS idem.CORS
 }
 
-// NewRouter returns a router without routes. If no route matches a request, the router answers
-// 404 with the code "route_not_found", or 405 with "method_not_allowed", by [idem.ProblemJSON].
-// NewRouter panics if the adapter lacks a function, or isn't for HTTP. Both are mistakes in the
-// program, and show at cold start.
+// NewRouter returns a router without routes. If no route matches a request, the router answers 404
+// with the code "route_not_found", or 405 with "method_not_allowed", by [idem.ProblemJSON].
+// NewRouter panics if the adapter lacks a function, or isn't for HTTP.
 func NewRouter[Ev, Re any](a Adapter[Ev, Re], optFns ...func(*RouterOptions)) *Router[Ev, Re] {
 	var opt RouterOptions
 	for _, fn := range optFns {
@@ -77,8 +76,8 @@ type Route[Ev, Re any] struct {
 }
 
 // Route adds a route without keys: h gets the event unchanged, and the answer of h is sent
-// unchanged. To add an [EndpointHandler], such as a [StatusHandler], pass the method Handle.
-// Route panics if [http.ServeMux] refuses the pattern, alone or beside the other patterns.
+// unchanged. To add an [EndpointHandler], such as a [StatusHandler], pass the method Handle. Route
+// panics if [http.ServeMux] refuses the pattern by itself or together with the other patterns.
 func (r *Router[Ev, Re]) Route(pattern string, h func(context.Context, Ev) (Re, error)) {
 	if h == nil {
 		panic("lambda: Router: handler is nil") //nolint:forbidigo // a mistake in the program
@@ -112,10 +111,10 @@ func (r *Router[Ev, Re]) Keyed(pattern string, e *idem.Engine, h func(context.Co
 	return route
 }
 
-// Before sets a check that runs before the engine reads the key, and returns the route. If check
-// returns an answer, the client gets the answer and the key is not used up. Use Before for
-// requests that the handler can't serve, such as malformed requests or requests without a user.
-// If check returns nil, the request continues to the handler or to its stored answer. If a
+// Before sets the route's check and returns the route. The check runs before the engine reads the
+// key. If check returns an answer, the client gets the answer and the key is not used up. Use
+// Before for requests that the handler can't serve, such as malformed requests or requests without
+// a user. If check returns nil, the request continues to the handler or to its stored answer. If a
 // request is run again from its record, check doesn't run: the request has passed it already.
 func (t *Route[Ev, Re]) Before(check func(context.Context, Ev) (*Re, error)) *Route[Ev, Re] {
 	t.before = check

@@ -13,11 +13,11 @@ import (
 // notification (a request without an id) and a batch are errors.
 //
 // In JSON-RPC every client chooses ids, and an id needs to be unique only while the request is
-// open. Random ids (UUIDs) name a request for good. Ids that count from 1 don't: two clients
-// would get each other's answers, and a client that restarts would get its own earlier answers.
-// For such ids include a value that distinguishes sessions: JSONRPCKey("/params/session"). An
-// adapter of [Direct] needs a [DirectOptions.Scope] that returns the client, or [idem.OneScope]
-// if all clients may get each other's answers.
+// open. Random ids (UUIDs) are safe. Ids that count from 1 aren't: two clients would get each
+// other's answers, and a client that restarts would get its own earlier answers. For ids that
+// count, include a value that distinguishes sessions: JSONRPCKey("/params/session"). An adapter of
+// [Direct] needs a [DirectOptions.Scope] that returns the client, or [idem.OneScope] if all
+// clients may get each other's answers.
 //
 // JSON-RPC reports a failure in an answer with status 200: set [idem.Options.Stored] to
 // [JSONRPCStored].
@@ -68,13 +68,13 @@ func rpcRequest(body []byte) (method, id string, err error) {
 //	lambda.MCPToolKey("/_meta/idempotency-key")      // a client that names each call
 //	lambda.MCPToolKey()                              // all arguments: equal calls are one
 //
-// The body is a tools/call request, or its params. Under one key name and arguments must be the
-// same. The request's id and _meta (with the progress token) change each time an agent tries
-// again. So key and comparison leave them out, unless a pointer includes them.
+// The body is a tools/call request, or its params. Calls with the same key must have the same name
+// and arguments. The request's id and _meta (with the progress token) change each time an agent
+// tries again. So key and comparison leave them out, unless a pointer includes them.
 //
-// Without pointers two equal calls are the same operation while the key lives, even if the agent
-// wants two operations, and a call without arguments is an error. Use this form only for tools
-// whose equal calls mean the same thing, such as refunding an order.
+// If you give no pointers, two equal calls are the same operation while the key lives, even if the
+// agent wants two operations. A call without arguments is then an error. Give no pointers only for
+// tools whose equal calls mean the same thing, such as refunding an order.
 //
 // The stored answer must not hold the request's id: each replay would have the id of the first
 // call. So wrap the function that does the tool's work, inside the JSON-RPC layer. An adapter of

@@ -21,9 +21,9 @@ const s3Kind = "an S3 event"
 //
 // The key of a notification is made of the bucket, object, version, event name and sequencer. If
 // S3 gives no sequencer (restores, lifecycle), the key has the id of the request that caused the
-// notification instead. So if an object is written again, that is new work; a second delivery of
-// a notification is the same work. The scope is the bucket and the function. Under one key the
-// event name, object, size and ETag must be the same.
+// notification instead. So if an object is written again, that is new work; a second delivery of a
+// notification is the same work. The scope is the bucket and the function. Notifications with the
+// same key must have the same event name, object, size and ETag.
 var S3 = Batch[events.S3Event, events.S3EventRecord, struct{}]{
 	Records: s3Records,
 	ID:      func(r events.S3EventRecord) string { return r.S3.Object.Key },

@@ -115,14 +115,14 @@ func ClaimScope(claim string, more ...string) func(context.Context, *idem.Reques
 }
 
 // RoleScope is an [idem.Options.Scope] for services that sign their requests: all sessions of a
-// role are the same caller. RoleScope ignores a session's name, which may change between a
-// request and its retry: an SDK that assumes a role anew, or a replaced ECS task, has another
+// role are the same caller. RoleScope ignores a session's name, which may change between a request
+// and its retry: an SDK that assumes a role anew, or a replaced ECS task, has another session
 // name. Don't use RoleScope if people share a role: they would get each other's answers. See
 // [SessionScope].
 //
 // RoleScope treats IAM users, roots and people of IAM Identity Center as separate callers.
-// RoleScope refuses a caller without a verified IAM identity, a user of a Cognito identity pool
-// that the event doesn't name, and a session that has no role.
+// RoleScope refuses a caller without a verified IAM identity, a Cognito identity pool's user whom
+// the event doesn't name, and a session that has no role.
 func RoleScope(_ context.Context, r *idem.Request) (string, error) {
 	session := r.Facts.Session
 	switch i := strings.LastIndexByte(session, '/'); {

@@ -27,8 +27,8 @@ const snsKind = "an SNS event"
 // A message that is published again has a new message id. So phases don't call other systems if
 // the key is the message id ([idem.ErrDeliveryKey], [Batch.CallsAgainAfterRedrive]).
 //
-// The scope is the topic and the function, since each subscriber does its own work. Under one key
-// the message, its subject and its attributes must be the same, except the attributes of tracing.
+// The scope is the topic and the function, since each subscriber does its own work. Messages with
+// the same key must have the same text, subject and attributes, except the attributes of tracing.
 var SNS = Batch[events.SNSEvent, events.SNSEventRecord, struct{}]{
 	Records: snsRecords,
 	ID:      func(r events.SNSEventRecord) string { return r.SNS.MessageID },

@@ -36,11 +36,10 @@ const sqsKind = "an SQS event"
 // the content: then two equal messages an hour apart would be one operation.
 //
 // The scope is the queue. For a message in a dead-letter queue the scope is the source queue.
-// Under one key the body, the message group and the attributes must be the same, except the
+// Messages with the same key must have the same body, message group and attributes, except the
 // attributes of tracing. If the body is an envelope, the envelope's content is compared, without
 // times and signatures. Nobody verifies an envelope: unless the message has the attribute, the
-// author of the body chooses the key. The handler gets the message with its envelope; see
-// [Inner].
+// author of the body chooses the key. The handler gets the message with its envelope; see [Inner].
 //
 // In a FIFO queue a message group stops at its first failure: that message and all later messages
 // of the group are reported as failed, and other groups continue. A message that can never be

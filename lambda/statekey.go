@@ -19,13 +19,13 @@ import (
 //	lambda.Direct[Task, Receipt](lambda.StateKey("/context"))
 //
 // A state has the same key when it is tried again (Retry), and when its execution is redriven.
-// Under one key the rest of the payload must be the same. The context object isn't compared,
+// Tasks with the same key must have the same payload. Only the context object isn't compared,
 // since it holds times and counters. StateKey reads only Execution.Id, State.Name and
 // Map.Item.Index of the context object: a state machine may pass only these three.
 //
 // The context object can't distinguish the rounds of a loop that enters a state again, or the
-// outer items of a Map in a Map. In these cases include a value that does: StateKey("/context",
-// "/input/round").
+// outer items of a Map in a Map. In these cases include a value that distinguishes them:
+// StateKey("/context", "/input/round").
 func StateKey(context string, more ...string) BodyKey {
 	at := parsePointers("StateKey", []string{context})[0]
 	own := parsePointers("StateKey", []string{context + "/Execution/Id", context + "/State/Name"})

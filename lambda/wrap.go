@@ -42,11 +42,11 @@ func deepen(i int) byte {
 //
 // h gets the event unchanged. For a function with several routes use a [Router].
 //
-// Wrap panics for these mistakes in the program, which show at cold start:
+// Wrap panics in these cases:
 //
 //   - e, h or a required function of the adapter is nil;
 //   - a handler has no name, or the name of another handler, on an engine with
-//     [idem.Options.Resumable]: an abandoned request could reach the wrong one;
+//     [idem.Options.Resumable]: an abandoned request could reach the wrong handler;
 //   - a second handler of [Direct] has the same name or operation: they would share keys;
 //   - a handler of [Direct] has a [DirectOptions.Scope] and no name;
 //   - a handler of [Direct] has a [JSONRPCKey] or an [MCPToolKey], and neither a
@@ -66,17 +66,16 @@ type HandlerOptions struct {
 	// replace it later. Required with [idem.Options.Resumable]. At most 256 bytes. Default: none;
 	// in a [Router] the pattern of the route.
 	Name string
-	// Operation names the owner of the handler's keys, for adapters of [Direct]. The owner is
-	// part of the scope, so that equal keys of two handlers are two operations. A change of the
-	// owner makes all earlier keys new, and the work is done again: if you change Name, set
-	// Operation to the former name, or to [Unnamed] if there was none. At most 256 bytes.
-	// Default: Name. Adapters for HTTP don't use Operation: method and path are part of the
-	// fingerprint.
+	// Operation names the owner of the handler's keys, for adapters of [Direct]. The owner is part
+	// of the scope, so that equal keys of two handlers are two operations. If the owner changes,
+	// all earlier keys are new, and their work is done again: if you change Name, set Operation to
+	// the former name, or to [Unnamed] if there was none. At most 256 bytes. Default: Name.
+	// Adapters for HTTP don't use Operation: method and path are part of the fingerprint.
 	Operation string
 	// Accepts lists former names and functions of this handler. The handler also completes
-	// abandoned requests under these names. It completes requests of these functions too, if the
-	// worker sends their tickets to this function. An empty Function means this function; an
-	// empty Name means a handler without a name.
+	// abandoned requests under these names. It also completes requests of these functions, if the
+	// worker sends the functions' tickets to this function. An empty Function means this function;
+	// an empty Name means a handler without a name.
 	Accepts []store.HandlerID
 	// Route returns the pattern of a request, with or without a method, for scope, logs and
 	// metrics. It is called before the handler of [WrapHandler] serves the request. "" means none.
@@ -164,8 +163,8 @@ type Handler[Ev, Re any] struct {
 var _ awslambda.Handler = (*Handler[any, any])(nil)
 
 // Handle answers an event, for tests and for nesting. If a wrapper runs inside another wrapper,
-// the inner wrapper has no effect on the same request with the same key. It refuses another
-// request with that key ([idem.ErrMismatch]).
+// the inner wrapper has no effect on the same request with the same key. The inner wrapper refuses
+// another request with that key ([idem.ErrMismatch]).
 //
 // If the engine doesn't act on a request (another method, an optional key that is missing), the
 // handler's answer and error are returned unchanged. The adapter converts all other answers: the

@@ -15,7 +15,7 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// Hooks returns the hooks of an engine: a line for each request, when it ends.
+// Hooks returns an engine's hooks, which write a line when a request ends.
 func (m *Metrics) Hooks() idem.Hooks {
 	return idem.Hooks{Ended: m.ended, Observed: m.observed}
 }
@@ -122,8 +122,8 @@ func (m *Metrics) StoreHooks() dynamo.Hooks {
 	}}
 }
 
-// StreamHooks returns the hooks of drain, completer and sweep. Package lambda/worker calls
-// StreamHooks; a program that uses package lambda/worker doesn't.
+// StreamHooks returns the hooks of drain, completer and sweep. Don't call StreamHooks if you use
+// package lambda/worker, which calls it.
 func (m *Metrics) StreamHooks() stream.Hooks {
 	one := func(ctx context.Context, name, record string, properties ...any) {
 		m.add(ctx, record, func(l *line) { l.count(name, 1) }, properties...)

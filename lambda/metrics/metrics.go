@@ -30,8 +30,7 @@ type Options struct {
 
 // New returns metrics that are written to w, one Write for each line. In Lambda, pass os.Stdout.
 // app is the name of the application, and the value of the dimension App. A line that can't be
-// written is dropped. New panics if w is nil, app is empty or Options.Routes is negative. These
-// are mistakes in the program, and show at cold start.
+// written is dropped. New panics if w is nil, app is empty or Options.Routes is negative.
 func New(w io.Writer, app string, optFns ...func(*Options)) *Metrics {
 	var opt Options
 	for _, fn := range optFns {
@@ -44,8 +43,8 @@ func New(w io.Writer, app string, optFns ...func(*Options)) *Metrics {
 }
 
 // Count writes n under the name of a metric of the application, in a separate line. Use the
-// properties to search the logs: they aren't metrics. Count drops a property with the name of the
-// metric, "_aws", "App" or "Route".
+// properties to search the logs: they aren't metrics. Count drops properties that are named
+// "_aws", "App", "Route" or like the metric.
 func (m *Metrics) Count(name string, n int, properties map[string]any) {
 	l := &line{extra: properties}
 	l.count(name, float64(n))
@@ -85,9 +84,10 @@ type Handler interface {
 	Invoke(ctx context.Context, payload []byte) ([]byte, error)
 }
 
-// Wrap returns h with one line for each invocation. The line counts the events of streams and
-// tickets, and the calls of a store. Each request still has a separate line. Wrap writes the line
-// before it returns the result, and also after a panic of h. The panic then continues.
+// Wrap returns a handler that runs h and writes one line for each invocation. The line counts the
+// events of streams and tickets, and the calls of a store. Each request still has a separate line.
+// The invocation's line is written before the result is returned. If h panics, the line is written
+// too, and the panic continues.
 func (m *Metrics) Wrap(h Handler) Handler { return &wrapped{m, h} }
 
 type wrapped struct {

@@ -11,7 +11,7 @@
 //	}
 //	lambda.Start(w)
 //
-// If you need none of these, deploy cmd/samekey-worker.
+// If you need none of these additions, deploy cmd/samekey-worker.
 package worker
 
 import (
@@ -26,9 +26,9 @@ import (
 // Options are the settings that an environment variable can't hold. The zero value makes
 // the worker of cmd/samekey-worker.
 type Options struct {
-	// Sinks take the jobs of their kinds, in addition to the sinks of SAMEKEY_SINKS. New refuses
-	// a kind that has a sink in both. Each sink has 5 seconds for a batch. Default: nil, only the
-	// sinks of SAMEKEY_SINKS.
+	// Sinks take the jobs of their kinds, in addition to the sinks of SAMEKEY_SINKS. New refuses a
+	// kind that has a sink in SAMEKEY_SINKS too. Each sink has 5 seconds for a batch. Default:
+	// nil, only the sinks of SAMEKEY_SINKS.
 	Sinks jobs.Route
 	// FairBy returns the unit of a job, such as its tenant, for fair queues. While one unit is
 	// busy, a standard queue, alone or behind a standard topic, delivers the messages of other
@@ -53,7 +53,7 @@ type Options struct {
 	// [idem.Engine.Resume]: https://pkg.go.dev/github.com/samekey/samekey/idem#Engine.Resume
 	Resume map[string]func(context.Context, jobs.Ticket) error
 
-	// Keys opens the args of sealed jobs, and replaces SAMEKEY_KMS_KEYS. nil: such jobs wait.
+	// Keys opens the args of sealed jobs, and replaces SAMEKEY_KMS_KEYS. nil: sealed jobs wait.
 	Keys seal.Provider
 	// Telemetry adds traces of the deliveries, and sends metrics to OpenTelemetry as well as
 	// CloudWatch. Use the Telemetry of module github.com/samekey/samekey/otel. nil: no traces,
