@@ -39,9 +39,9 @@ type Provider struct {
 // Options are a provider's settings; the zero value is the default.
 type Options struct {
 	// Former are the ARNs of the keys that were used before a rotation: the provider also opens
-	// data keys under these keys. KMS's yearly rotation keeps the ARN, so it needs no entry here.
-	// If a record names any other key, the provider refuses to open it: nobody can bring in data
-	// keys under a foreign key. Default: none.
+	// data keys under these keys. KMS's yearly rotation keeps the ARN and needs no entry in
+	// Former. If a record names any other key, the provider refuses to open it: nobody can bring
+	// in data keys under a foreign key. Default: none.
 	Former []string
 	// Context is the encryption context of all data keys, for instance the table and the
 	// application. The context is not secret: policies and CloudTrail show it. After a change of

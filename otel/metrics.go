@@ -21,8 +21,8 @@ import (
 // becomes samekey.phase_duration. Times are in seconds.
 func (t Telemetry) Hooks() idem.Hooks { return t.lines().Hooks() }
 
-// StreamHooks returns the hooks of drain, completer and sweep, for metrics. Package lambda/worker
-// calls StreamHooks for the option Telemetry; a program with that option doesn't.
+// StreamHooks returns the hooks of drain, completer and sweep, for metrics. Don't call StreamHooks
+// if you set Telemetry of package lambda/worker, which calls it.
 func (t Telemetry) StreamHooks() stream.Hooks { return t.lines().StreamHooks() }
 
 // StoreHooks returns the hooks of a store ([dynamo.Options]), for metrics of the calls that

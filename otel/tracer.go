@@ -12,7 +12,7 @@ import (
 	"github.com/samekey/samekey/internal/trace"
 )
 
-// Tracer returns the tracer of [idem.Options], and of a worker.
+// Tracer returns a tracer for [idem.Options], and for a worker.
 func (t Telemetry) Tracer() trace.Tracer {
 	return &tracer{tracer: t.tracerProvider().Tracer(scope), untrusted: t.Untrusted}
 }

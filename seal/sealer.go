@@ -51,16 +51,16 @@ func (o *opening) failed(ctx context.Context, err error) {
 // Options are a sealer's settings; the zero value is the default.
 type Options struct {
 	// MaxAge is how long a data key seals new records, and how long an opened data key stays in
-	// memory. A program that loses the right to use a provider's key can still read for that
-	// time, with the data keys in its memory. Default: 15 minutes.
+	// memory. A program that loses the right to use a provider's key can still read records for
+	// that time, with the data keys in memory. Default: 15 minutes.
 	MaxAge time.Duration
 	// OpenOnly opens sealed records, but doesn't seal new records. To switch encryption off, set
 	// OpenOnly until the last sealed record has expired. Default: false, new records are sealed.
 	OpenOnly bool
-	// Required refuses records with contents that aren't sealed, as corrupt. Without Required,
-	// somebody with write access to the table can replace sealed contents by plain contents. Set
-	// Required once the last record from before the encryption has expired. Required and OpenOnly
-	// exclude each other. Default: false, plain contents are read.
+	// Required refuses unsealed contents of records as corrupt. Without Required, somebody with
+	// write access to the table can replace sealed contents by plain contents. Set Required when
+	// the last record from before the encryption has expired. Required and OpenOnly exclude each
+	// other. Default: false, plain contents are read.
 	Required bool
 
 	messages int64 // maxMessages
@@ -78,8 +78,7 @@ const (
 )
 
 // New returns a sealer with the data keys of provider. New makes no calls. It panics if provider
-// is nil, MaxAge is negative, or OpenOnly and Required are both set. These are mistakes in the
-// program, and show at cold start.
+// is nil, MaxAge is negative, or OpenOnly and Required are both set.
 func New(provider Provider, optFns ...func(*Options)) *Sealer {
 	var opt Options
 	for _, fn := range optFns {

@@ -47,7 +47,7 @@ var _ seal.Provider = (*Provider)(nil)
 
 // New returns a provider that runs argv, a program and its arguments, for each call. env holds
 // further variables for the program, as NAME=VALUE; the program also gets this process's
-// variables. New doesn't run the program, but fails if there is none.
+// variables. New doesn't run the program, but fails if the program can't be found.
 func New(argv []string, env ...string) (*Provider, error) {
 	if len(argv) == 0 {
 		return nil, errors.New("program: New: no program is named")
