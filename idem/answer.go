@@ -17,7 +17,7 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// answers makes the answer to a request from a record: another attempt's record, or the
+// An answers value makes the answer to a request from another attempt's record, or from the
 // record that this attempt has stored.
 type answers struct {
 	core  *core
@@ -27,12 +27,11 @@ type answers struct {
 	owner string
 }
 
-// answers returns an answers for the attempt a. owner is the nonce that a's writes store.
+// owner is the nonce that a's writes store.
 func (a *attempt) answers(owner string) answers {
 	return answers{a.core, &a.ask, &a.times, &a.watch, owner}
 }
 
-// answers returns an answers for r's attempt.
 func (r *run) answers() answers { return answers{r.ask.core, r.ask, r.times, r.watch, r.writer.owner} }
 
 // answer returns the answer for the verdict v about found, the record that the claim found.
@@ -104,8 +103,8 @@ func (a answers) accepted(rec *store.Record) Result {
 	return Result{Response: resp, Expires: state.Lifetime(rec)}
 }
 
-// unfinished answers a request whose operation is open while nobody works on the operation.
-// why says why the operation isn't finished.
+// unfinished returns the answer to a request if its operation is open but nobody works on
+// the operation. why is the reason.
 func (a answers) unfinished(rec *store.Record, why error) (Result, error) {
 	if a.ask.served && a.core.opt.InFlight == InFlightAccept && state.Completable(rec) {
 		return a.accepted(rec), nil
@@ -117,9 +116,10 @@ func (a answers) unfinished(rec *store.Record, why error) (Result, error) {
 	return Result{}, err
 }
 
-// withhold answers in place of the handler's answer. why is the reason not to store that
-// answer. The operation may go on without the client, and end with another answer. held is
-// the released record, or nil if the outcome of the release is unknown.
+// withhold returns the answer that replaces the handler's answer. why is the reason not to
+// store the handler's answer. The operation may go on without the client, and end with
+// another answer. held is the released record, or nil if the outcome of the release is
+// unknown.
 func (a answers) withhold(ctx context.Context, rec, held *store.Record, resp Response, why string) (Result, error) {
 	a.core.log.WarnContext(ctx, "answer withheld: the operation is not finished; a handler ends an operation with idem.Respond, after the calls that it may have made",
 		"record", redact.Record(rec.PK), "operation", rec.ID, "route", rec.Route, "status", resp.Status, "why", why)
@@ -160,9 +160,9 @@ func (a answers) body(ctx context.Context, held *store.Record) *Error {
 	return nil
 }
 
-// overtaken answers an attempt that lost the lease of the record pk. held is the current
-// record. The attempt has written nothing since the loss, so its handler's answer is
-// dropped.
+// overtaken returns the answer of an attempt that has lost the lease of the record pk. held
+// is the current record. The attempt has written nothing since the loss, so its handler's
+// answer is dropped.
 func (a answers) overtaken(ctx context.Context, pk string, held *store.Record) (Result, error) {
 	a.core.log.WarnContext(ctx, "lease lost: another attempt has taken over", "record", redact.Record(pk))
 	a.watch.tell(ctx, evLeaseLost, held, ErrLeaseLost)
@@ -177,14 +177,14 @@ func (a answers) overtaken(ctx context.Context, pk string, held *store.Record) (
 }
 
 // finished returns the answer of an operation that has just ended. made is the record that
-// this attempt tried to store, rec the record in the store. If both contain the same
-// answer, finished returns resp, otherwise the answer in rec.
+// this attempt tried to store, rec is the record in the store. If both contain the same
+// answer, finished returns resp; otherwise it returns rec's answer.
 func (a answers) finished(ctx context.Context, rec, made *store.Record, resp Response, jobs int) (Result, error) {
 	a.watch.tell(ctx, evFinished, rec, nil, func(ev *Event) { ev.Jobs = jobs })
 	if rec == made || samePayload(rec, made) {
 		return Result{Response: resp, Expires: state.Lifetime(rec)}, nil
 	}
-	if err := a.body(ctx, rec); err != nil { // an earlier run of the phase, reported as failed, was stored after all
+	if err := a.body(ctx, rec); err != nil { // an earlier run of the phase was reported as failed, but was stored
 		return Result{}, err
 	}
 	return Result{Response: rec.Response.Clone(), Expires: state.Lifetime(rec)}, nil

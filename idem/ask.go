@@ -22,24 +22,25 @@ type ask struct {
 	core *core
 
 	req      *Request
-	reqValue Request // memory for req, in the same allocation
+	reqValue Request // memory for req, allocated together with ask
 
 	home  place  // where the key is claimed
 	other *place // where the record is if an earlier or a later release claimed the key; nil without Options.Former
 
 	print     string       // the fingerprint
-	secret    string       // id of the secret of print
+	secret    string       // id of the secret that signed print
 	owner, id string       // nonces of the first claim: the attempt's owner, and the id of a new operation
 	input     *store.Input // the part of req to store; nil without Options.Resumable
 
 	bare       bool   // the key's header had no quotes
-	served     bool   // called by Serve: a 202 is allowed, and a space in the key
+	served     bool   // called by Serve: a 202 and a space in the key are allowed
 	unattended bool   // run by a completer from the stored request, without a client
-	barred     *Error // why the request may not begin an operation; a record may still answer the request
-	unhashed   error  // why this engine's fingerprint can't be made; a record of another scheme can still be compared
+	barred     *Error // why the request must not begin an operation; an existing record may still answer it
+	unhashed   error  // why this engine's scheme can't make the fingerprint; the request can still be compared with a record of another scheme
 }
 
-// find checks the request and computes its record's key. inside reports whether ctx already runs in the operation of the key.
+// find checks the request and computes its record's key. inside reports whether ctx already
+// belongs to the key's operation.
 func (q *ask) find(ctx context.Context) (inside bool, err error) {
 	e := q.core
 	q.req.Handler.Function = cmp.Or(q.req.Handler.Function, e.opt.Function)
@@ -81,18 +82,18 @@ func (q *ask) find(ctx context.Context) (inside bool, err error) {
 	return q.inside(ctx)
 }
 
-// bar notes why the request may not begin an operation: the current options forbid it, or
-// too little time is left. Only the first reason is kept. The engine reads the record
-// before it returns the reason ([claiming.known]), since an earlier release may have begun
-// the operation.
+// bar sets the reason why the request must not begin an operation: the current options
+// forbid it, or too little time is left. Only the first reason is kept. The engine reads
+// the record before it returns the reason ([claiming.known]), since an earlier release may
+// have begun the operation.
 func (q *ask) bar(op string, why error) {
 	if why != nil && q.barred == nil {
 		q.barred = &Error{Op: op, Err: why}
 	}
 }
 
-// checkTexts refuses a request with a text that isn't UTF-8: the table would store a
-// different text. Encryption binds a record to its texts, so nobody could open such a
+// checkTexts returns an error if a text of the request isn't UTF-8: the table would store a
+// different text. Encryption binds a record to its texts, so nobody could decrypt such a
 // record.
 func checkTexts(r *Request) error {
 	for _, one := range [...]struct{ what, text string }{
@@ -105,8 +106,9 @@ func checkTexts(r *Request) error {
 	return nil
 }
 
-// checkCaller refuses a Resumable request with a caller that the program named, unless
-// CallerFromOp is set: in a completer's run the handler would not know the caller.
+// checkCaller returns an error if the program named the caller of a Resumable request: in a
+// completer's run the handler would not know this caller. CallerFromOp permits such
+// requests.
 func (o *Options) checkCaller(r *Request, caller store.Identity) error {
 	if caller.Kind != scope.Program || !o.Resumable || o.CallerFromOp || r.Redelivered {
 		return nil
@@ -129,9 +131,9 @@ func drawNonces(b []byte) {
 	}
 }
 
-// inside reports whether ctx already runs in the operation of the key, at any depth. So
-// nested wrappers don't refuse their own request as in flight. As outside of an operation,
-// a different request under the same key is an error.
+// inside reports whether ctx belongs to the key's operation, at any depth. Otherwise a
+// nested wrapper would refuse its own request as in flight. A different request under the
+// same key is an error here, too.
 func (q *ask) inside(ctx context.Context) (bool, error) {
 	for op, _ := FromContext(ctx); op != nil; op = op.outer {
 		if op.over.Load() || !q.meets(op.run.ask, op.run.pk()) || !sameStore(op.run.ask.core.store, q.core.store) {
@@ -168,8 +170,8 @@ func (q *ask) compare(found *store.Record) (same bool, err error) {
 	return q.core.opt.Fingerprint.matches(found, q.req)
 }
 
-// judge judges found, a record of the key, for the attempt with this owner. If found is nil,
-// the verdict is Claimable.
+// judge returns the verdict about found, a record of the key, for the attempt with this
+// owner. If found is nil, the verdict is Claimable.
 func (q *ask) judge(found *store.Record, owner string) (state.Verdict, error) {
 	if found == nil || found.State == store.None {
 		return state.Claimable, nil
@@ -187,7 +189,8 @@ func (q *ask) judge(found *store.Record, owner string) (state.Verdict, error) {
 	return state.Judge(found, owner, same, now), nil
 }
 
-// sameStore compares stores of any type. Stores of an incomparable type differ.
+// sameStore reports whether a and b are the same store. Stores of an incomparable type
+// count as different.
 func sameStore(a, b store.Store) bool {
 	return reflect.TypeOf(a) == reflect.TypeOf(b) && reflect.TypeOf(a).Comparable() && a == b
 }

@@ -21,7 +21,6 @@ type attempt struct {
 	watch watch
 }
 
-// attempt returns an attempt that has no request yet.
 func (e *core) attempt() *attempt {
 	a := &attempt{core: e, ask: ask{core: e}, times: times{core: e}}
 	a.ask.req = &a.ask.reqValue
@@ -76,8 +75,8 @@ func (a *attempt) proceed(ctx context.Context, fn func(context.Context) (Respons
 	return a.execute(ctx, &c, found, v, fn)
 }
 
-// prepare sets the deadlines, and notes two more reasons why the request may begin nothing
-// new: the request is too large to be stored, or too little time is left.
+// prepare sets the deadlines. It also bars the request from a new operation if the request
+// is too large to be stored or if too little time is left.
 func (a *attempt) prepare(ctx context.Context) {
 	q, opt := &a.ask, &a.core.opt
 	a.times.arrives(ctx)
@@ -88,8 +87,8 @@ func (a *attempt) prepare(ctx context.Context) {
 	q.bar("start", a.times.short())
 }
 
-// unclaimed ends an attempt whose claim returned the error err. In ModeOpen unclaimed runs
-// fn if the store can't be reached.
+// unclaimed ends an attempt whose claim returned the error err. If the store can't be
+// reached, unclaimed runs fn in ModeOpen.
 func (a *attempt) unclaimed(ctx context.Context, c *claiming, err error, fn func(context.Context) (Response, error)) (Result, error) {
 	if e, ok := errors.AsType[*Error](err); ok {
 		a.watch.name = e.Record
@@ -133,12 +132,10 @@ func (a *attempt) execute(ctx context.Context, c *claiming, held *store.Record, 
 // writer returns a writer with the owner of a's first claim.
 func (a *attempt) writer() writer { return writer{&a.times, a.ask.owner} }
 
-// claiming returns a claiming for the record of a's key.
 func (a *attempt) claiming() claiming {
 	return claiming{core: a.core, ask: &a.ask, times: &a.times, watch: &a.watch, writer: a.writer(), id: a.ask.id, barred: a.ask.barred}
 }
 
-// run returns the run of an attempt that holds rec.
 func (a *attempt) run(rec *store.Record, w writer) *run {
 	return &run{
 		ask: &a.ask, times: &a.times, watch: &a.watch, writer: w,
@@ -163,7 +160,7 @@ func (a *attempt) refused(ctx context.Context, err error) {
 	})
 }
 
-// refuses tells the hooks that r, which an adapter couldn't read, is refused.
+// refuses tells the hooks that r is refused because an adapter couldn't read it.
 func (e *core) refuses(ctx context.Context, r *Request, err error) {
 	e.attemptAt(r).refused(ctx, err)
 }

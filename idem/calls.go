@@ -9,12 +9,12 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// calls logs the calls that the Foreign phases of a run have made.
+// A calls value records the calls that a run's Foreign phases have made.
 type calls struct {
 	mu    sync.Mutex
-	asked map[string]bool   // calls whose key the phase has requested: true until the call is committed
+	asked map[string]bool   // calls whose key was requested; true until the call is committed
 	sent  map[string]string // hashes of the data that the calls send, if known
-	marks []string          // marks of the Foreign phase that runs or has failed; nil if there is none
+	marks []string          // marks of the Foreign phase that runs or has failed; nil without such a phase
 }
 
 // enter records that a Foreign phase runs. The phase may make calls without a key.
@@ -25,8 +25,8 @@ func (c *calls) enter(phase string) {
 }
 
 // missed reports whether doubts contain the mark of a call that this run has not repeated.
-// Marks of the running Foreign phase are excluded. Commits have removed the marks of their
-// phases from doubts.
+// The marks of the running Foreign phase don't count. The marks of committed phases are no
+// longer in doubts.
 func (c *calls) missed(doubts []string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -43,14 +43,14 @@ func (c *calls) keyGiven(call string) {
 	c.asked[call] = true
 }
 
-// send records the hashes of the data that calls send.
+// send records a hash of each call's data.
 func (c *calls) send(hashes map[string]string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.sent = state.Sending(hashes, c.sent)
 }
 
-// recorded marks calls as recorded: their outcome is no longer in doubt.
+// recorded ends the doubt about calls, since their outcomes are stored.
 func (c *calls) recorded(calls []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -62,8 +62,8 @@ func (c *calls) recorded(calls []string) {
 	}
 }
 
-// out returns the unrecorded calls that the run may have made, or nil. left says that a
-// phase was left running, and may still call.
+// out returns the calls that the run may have made and whose outcome isn't recorded. left
+// reports that a phase still runs and may make more calls.
 func (c *calls) out(left bool) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -74,12 +74,12 @@ func (c *calls) out(left bool) []string {
 		}
 	}
 	if len(c.marks) > 0 && len(out) == 0 || left {
-		out = append(out, state.AnyCall) // a call without a key, or a call that has not requested its key yet
+		out = append(out, state.AnyCall) // a call without a key, or a call whose key isn't requested yet
 	}
 	return out
 }
 
-// sentOut returns hashes of the data that the unrecorded calls have sent.
+// For each call whose outcome isn't recorded, sentOut returns the hash of the sent data.
 func (c *calls) sentOut() map[string]string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,8 +88,8 @@ func (c *calls) sentOut() map[string]string {
 	return out
 }
 
-// unrepeated returns an error if this run has not repeated one of the calls in doubts,
-// which earlier attempts may have made. The outcome of that call would stay unknown.
+// unrepeated returns an error if this run has left out a call in doubts. An earlier attempt
+// may have made that call, and the call's outcome would stay unknown.
 func (c *calls) unrepeated(doubts []string, what string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -15,8 +15,8 @@ import (
 const (
 	// maxDepth bounds the recursion over a client's JSON.
 	maxDepth = 200
-	// maxForm is the size of the largest body for which a canonical form is made. The form
-	// of such a body takes about 30 times the body's memory and a third of a second. It is
+	// maxForm limits the size of bodies that get a canonical form. For the largest body,
+	// the form takes a third of a second and about 30 times the body's memory. The form is
 	// made before the claim.
 	maxForm = 1 << 20
 )
@@ -82,7 +82,7 @@ type canonical struct {
 	exact   bool     // numbers are compared by value
 	out     []byte   // without white space, members in their original order
 	members []member // of the open objects, the innermost last
-	moved   []object // objects whose members must be sorted, in the order of their position in out
+	moved   []object // objects with unsorted members, in the order in which they begin in out
 }
 
 // object is an object in out.
@@ -206,7 +206,7 @@ func foldRune(r rune) rune {
 	}
 }
 
-// sorted appends out[from:end] to the slice to. It sorts the members of the objects in
+// sorted appends out[from:end] to the slice to, and sorts the members of the objects in
 // moved.
 func (c *canonical) sorted(to []byte, from, end int, moved []object) []byte {
 	for _, o := range moved {

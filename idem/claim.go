@@ -11,7 +11,7 @@ import (
 	"github.com/samekey/samekey/internal/trace"
 )
 
-// maxTries limits how often a claim meets a record that keeps changing.
+// maxTries limits the tries of a claim whose record keeps changing.
 const maxTries = 5
 
 // claim claims the record. If another record has the key, claim returns that record and the
@@ -44,19 +44,19 @@ func (c *claiming) claim(ctx context.Context) (rec *store.Record, v state.Verdic
 	return nil, state.InFlight, nil
 }
 
-// tries holds what a try of a claim needs from the tries before it.
+// tries is the state that a claim keeps from try to try.
 type tries struct {
 	until time.Time // deadline of the claim's calls to the store
-	begun time.Time // start of the tries with this nonce, by the wall clock, which advances while a sandbox is frozen
-	cause error     // the store's error for the last try, which was not applied although the key is free
+	begun time.Time // start of the tries with this nonce, by the wall clock: it advances even while a sandbox is frozen
+	cause error     // the store's error in the last try; that try was not applied, although the key is free
 
 	replaces *store.Record // the freed record that the next try replaces
 	noPause  bool          // the last try found the record in replaces: the next try needs no pause
-	there    *store.Record // an expired or freed record at the other place: the next try fences its holders
+	there    *store.Record // an expired or freed record at the other place: the next try fences it
 	fenced   *store.Record // the record at the other place after it was fenced
 }
 
-// once tries to claim the record. With the verdict Claimable, the next try may succeed.
+// once tries to claim the record. If the verdict is Claimable, the next try may succeed.
 func (c *claiming) once(ctx context.Context, t *tries) (rec *store.Record, v state.Verdict, err error) {
 	t.noPause, t.cause = false, nil
 	if t.there != nil {
@@ -67,7 +67,7 @@ func (c *claiming) once(ctx context.Context, t *tries) (rec *store.Record, v sta
 	}
 	now := c.core.opt.Now()
 	if now.Round(0).Sub(t.begun) > maxClaim || t.replaces != nil && t.replaces.ID == c.id {
-		// A claim with this nonce may have been applied. Then its record has expired, or
+		// A claim with this nonce may have been applied. If so, its record has expired, or
 		// another attempt has freed it. Continue as another owner.
 		c.writer.owner, c.id, t.begun = rand.Text(), rand.Text(), now.Round(0)
 	}
@@ -90,9 +90,9 @@ func (c *claiming) once(ctx context.Context, t *tries) (rec *store.Record, v sta
 	case errors.Is(err, ErrCorrupt):
 		return nil, 0, recordError("claim", c.ask.home.pk, err)
 	case err != nil:
-		// The current record shows whether our claim was applied. It may have been applied
-		// even if the store refused it: the store's client may have sent the claim twice
-		// and lost the first acknowledgement.
+		// The current record shows whether our claim was applied. Even a refused claim may
+		// have been applied: the store's client may have sent the claim twice and lost the
+		// first acknowledgement.
 		t.cause = err
 		if found, err = c.load(ctx, err); err != nil {
 			return nil, 0, err
@@ -133,8 +133,8 @@ func (c *claiming) fresh(now time.Time) *store.Record {
 	return state.Claimed(r, now, c.times.leaseEnd(now))
 }
 
-// load reads the record after a claim with an unknown outcome. The record is this claim's
-// own, or it refused the claim. Without a record, the claim was not applied.
+// load reads the record after a claim whose outcome is unknown. The record was written by
+// this claim, or has refused it. If there is no record, the claim was not applied.
 func (c *claiming) load(ctx context.Context, cause error) (*store.Record, error) {
 	rec, err := c.either(ctx)
 	if err == nil && rec == nil {
@@ -168,8 +168,8 @@ func (c *claiming) judgeAt(ctx context.Context, op, pk string, until time.Time) 
 	return c.judgeOrTakeOver(ctx, found, until)
 }
 
-// judgeOrTakeOver judges found, and takes it over if no attempt holds it. With too little
-// time left the verdict is TooSoon.
+// judgeOrTakeOver judges found, and takes it over if no attempt holds it. If too little
+// time is left to take it over, the verdict is TooSoon.
 func (c *claiming) judgeOrTakeOver(ctx context.Context, found *store.Record, until time.Time) (*store.Record, state.Verdict, error) {
 	v, err := c.judge(found)
 	if v == state.TakeOver && c.times.short() != nil {
@@ -196,8 +196,9 @@ func (c *claiming) judgeOrTakeOver(ctx context.Context, found *store.Record, unt
 	return rec, v, err
 }
 
-// supplied adds this attempt's body to a copy of in, if the body lies outside of the
-// record. The attempt that claimed the record may have died before it wrote the body.
+// If the body of in lies outside of the record, supplied returns a copy of in with this
+// attempt's body. The attempt that claimed the record may have died before it wrote the
+// body.
 func (c *claiming) supplied(in *store.Input) *store.Input {
 	if in == nil || in.Overflow == nil {
 		return in
@@ -207,7 +208,7 @@ func (c *claiming) supplied(in *store.Input) *store.Input {
 	return &with
 }
 
-// judge judges found for this claim.
+// judge returns the verdict about found for this claim.
 func (c *claiming) judge(found *store.Record) (state.Verdict, error) {
 	c.hasRecord = c.hasRecord || found != nil && found.State != store.None
 	return c.ask.judge(found, c.writer.owner)

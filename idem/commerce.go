@@ -16,7 +16,7 @@ var commerceCodes = []struct {
 	{ErrMismatch, "idempotency_conflict"},
 }
 
-// commerceError returns the code and the message of a problem. For a body that can't be
+// commerceError returns the code and the message of a problem. If the body can't be
 // compared, the message says why.
 func commerceError(p Problem) (code, message string) {
 	code = p.Code

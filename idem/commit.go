@@ -14,7 +14,7 @@ import (
 // The commits of a run: a phase, the outcome of an intent, the answer, the
 // mark of a stuck operation. All of them go through run.write.
 
-// mark records that a call follows. sent contains hashes of the call's data. From then on
+// mark records that a call follows. sent contains hashes of the call's data. After mark,
 // the record is kept, and shows the call even if the process dies.
 func (r *run) mark(ctx context.Context, mark string, sent map[string]string) error {
 	_, err := r.write(ctx, trace.Commit, func(base *store.Record) *store.Record {
@@ -24,8 +24,8 @@ func (r *run) mark(ctx context.Context, mark string, sent map[string]string) err
 }
 
 // commit writes a phase together with the user's writes and jobs. An intent is only the
-// beginning of a call, and has no jobs: foreign refuses them. The commit of any other phase
-// ends the phase.
+// beginning of a call, and has no jobs, since foreign refuses jobs. Any other phase ends
+// with its commit.
 func (r *run) commit(ctx context.Context, phase store.Phase, got collected) error {
 	jobs, err := r.progress.jobsOfCommit(ctx, got.jobs, r.ask.core.checkTime, r.writer.countJobs)
 	if err == nil && len(jobs) > 0 {
@@ -45,7 +45,7 @@ func (r *run) commit(ctx context.Context, phase store.Phase, got collected) erro
 }
 
 // replaceIntent removes the intent at the end of the record. phases contains the phase that
-// replaces the intent, if any. There are no jobs to write: a Foreign accepts none.
+// replaces the intent, if any. A Foreign phase has no jobs.
 func (r *run) replaceIntent(ctx context.Context, calls []string, phases ...store.Phase) error {
 	_, err := r.write(ctx, trace.Commit, func(base *store.Record) *store.Record {
 		return state.IntentReplaced(base, r.ask.core.opt.Now(), phases, calls)
@@ -59,7 +59,8 @@ func (r *run) replaceIntent(ctx context.Context, calls []string, phases ...store
 	return nil
 }
 
-// committed notes that a phase is stored with jobs and calls, and tells the hooks.
+// committed updates the run after a phase is stored with its jobs and calls, and tells the
+// hooks.
 func (r *run) committed(ctx context.Context, phase string, jobs int, calls []string) {
 	r.progress.advance()
 	r.calls.recorded(calls)
@@ -68,15 +69,15 @@ func (r *run) committed(ctx context.Context, phase string, jobs int, calls []str
 	})
 }
 
-// markStuck marks the operation as stuck, for a human to settle.
+// markStuck marks the operation as stuck: a person has to settle it.
 func (r *run) markStuck(ctx context.Context, why string, begun ...store.Phase) error {
 	return r.stick(ctx, why, func(base *store.Record) *store.Record {
 		return state.Advanced(base, r.ask.core.opt.Now(), begun, nil, nil)
 	})
 }
 
-// stick writes the record that the function before returns, marked as stuck. stick returns
-// an *ended, or an error if the operation has not ended.
+// stick gets a record from the function before, marks it as stuck, and writes it. stick
+// returns an *ended, or an error if the operation has not ended.
 func (r *run) stick(ctx context.Context, why string, before func(*store.Record) *store.Record) error {
 	rec, err := r.write(ctx, trace.Commit, func(base *store.Record) *store.Record {
 		return state.MadeStuck(before(base), r.ask.core.opt.Now(), why)
@@ -107,10 +108,10 @@ func (r *run) write(ctx context.Context, kind trace.Kind, build func(*store.Reco
 		}
 	}()
 	if left, _ := r.gate.firstFailure(); left {
-		// The attempt has ended without this phase, and may have been answered.
+		// The attempt ended without this phase, and its client may have an answer.
 		return nil, r.gate.fail(fmt.Errorf("%w: it outlived its handler", ErrPhaseOrder))
 	}
-	if r.lease.turn != nil { // renewals and commits have one owner, so they must not overlap
+	if r.lease.turn != nil { // renewals and commits write as the same owner, so they must not overlap
 		r.lease.turn <- struct{}{}
 		defer func() { <-r.lease.turn }()
 	}

@@ -6,9 +6,10 @@ import (
 	"strings"
 )
 
-// checkEncoding returns an error if the replay res has a content coding that r doesn't accept: the
-// first request may have accepted another coding. Without Accept-Encoding, r accepts no
-// coding. This is what servers do, although RFC 9110 would allow any coding.
+// checkEncoding returns an error if the replay res has a content coding that r doesn't
+// accept: the first request may have accepted another coding. If r has no Accept-Encoding,
+// r accepts no coding: servers treat requests in this way, although RFC 9110 allows any
+// coding.
 func checkEncoding(r *Request, res *Result) error {
 	for coding := range strings.SplitSeq(strings.ToLower(strings.Join(res.Header["Content-Encoding"], ",")), ",") {
 		coding = strings.TrimPrefix(strings.TrimSpace(coding), "x-") // x-gzip is gzip

@@ -17,11 +17,11 @@ import (
 
 // unresolved describes what earlier attempts left open and this run hasn't cleared up.
 type unresolved struct {
-	leftOut error // says which recorded work, or which call of an earlier attempt, the handler left out; nil if none
+	leftOut error // names recorded work, or an earlier attempt's call, that the handler left out; nil if it left out nothing
 	missed  bool  // the record has the mark of a call that this run has not repeated: an attempt may have died in the call
 }
 
-// ending says what an attempt does after the run of its handler.
+// ending says what an attempt does after its handler has run.
 type ending struct {
 	store    bool   // the answer is stored, which ends the operation
 	withheld bool   // the operation goes on, and the client doesn't get the handler's answer
@@ -33,8 +33,8 @@ type ending struct {
 }
 
 // decide returns what an attempt does after the outcome o. Two rules apply in every case.
-// After a failed phase, only a definitive answer is stored. No answer hides recorded work
-// or a call that may have been made.
+// After a failed phase, only a definitive answer is stored. No answer may hide recorded
+// work, or a call that may have been made.
 func decide(o outcome, d unresolved) ending {
 	stores := o.definitive || o.failed == nil && o.stored
 	switch {
@@ -93,8 +93,8 @@ func (r *run) unresolved() unresolved {
 	return unresolved{r.progress.leftover(&r.calls), r.calls.missed(r.record().Doubts)}
 }
 
-// endInPhase ends the operation within the handler, by a definitive answer that is stored together
-// with writes and jobs. The error says why the operation has not ended.
+// endInPhase ends the operation while the handler runs. It stores a definitive answer
+// together with writes and jobs. The error says why the operation has not ended.
 func (r *run) endInPhase(ctx context.Context, resp Response, writes []Write, jobs []Job) (*ended, error) {
 	switch e := decide(outcome{resp: resp, definitive: true}, r.unresolved()); {
 	case e.breaks:
@@ -114,11 +114,11 @@ func (r *run) endInPhase(ctx context.Context, resp Response, writes []Write, job
 	return nil, err
 }
 
-// conclude stores the handler's answer and returns it. If the write fails, the effect has
-// happened all the same. For a handler without phases, conclude then returns the answer
-// unstored. It returns an error instead in three cases: the commit has jobs; there were
-// phases (also a failed phase, whose commit may have been applied); or the request is
-// stored. In these cases another attempt may give another answer.
+// conclude stores the handler's answer and returns it. If the write fails, the handler has
+// still had its effect. If the handler has no phases, conclude then returns the answer
+// unstored. It returns an error in three cases: the commit has jobs; there were phases
+// (also a failed phase, whose commit may have been applied); or the request is stored. In
+// these cases another attempt may give another answer.
 func (r *run) conclude(ctx context.Context, resp Response) (Result, error) {
 	var err error
 	for try := range 3 {
@@ -164,8 +164,8 @@ func (r *run) conclude(ctx context.Context, resp Response) (Result, error) {
 // mayDrop reports whether to store only the status of an answer that could not be stored in
 // rec because of err. It returns true if the answer can never fit. It also returns true if
 // the record isn't kept: the handler has no phases, and only the record shows that the
-// handler has had its effect. A record that is kept stays open instead: the next attempt
-// gives an answer that can be stored.
+// handler has had its effect. A record that is kept stays open: the next attempt may give
+// an answer that can be stored.
 func mayDrop(err error, rec *store.Record) bool {
 	return errors.Is(err, store.ErrTooLarge) || !state.Kept(rec)
 }
@@ -210,8 +210,8 @@ func (r *run) endUnstored(ctx context.Context, resp Response, e ending) (Result,
 	}
 }
 
-// releasing describes the release after a run without an answer. If the program refuses to
-// continue, Why is the phase's error, which the handler may have hidden.
+// releasing describes the release after a run whose answer isn't stored. If the program
+// refuses to continue, Why is the phase's error, which the handler may have hidden.
 func (r *run) releasing() state.Release {
 	left, err := r.gate.firstFailure()
 	b := state.Release{Calls: r.calls.out(left), Sent: r.calls.sentOut()}

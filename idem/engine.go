@@ -19,7 +19,7 @@ type core struct {
 	store     store.Store
 	opt       Options
 	retention time.Duration // how long records are kept, in whole seconds
-	spare     time.Duration // half of LeaseMargin, for a renewal before the lease ends; the other half is for a sandbox that is killed late after its timeout
+	spare     time.Duration // half of LeaseMargin: the time for a renewal before the lease ends; the other half is for a sandbox that is killed late
 	log       *slog.Logger
 	scheme    string          // of Options.Fingerprint
 	methods   map[string]bool // HTTP methods on which the engine acts

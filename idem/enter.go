@@ -30,8 +30,8 @@ type claiming struct {
 }
 
 // enter reads the record first if the request is probably a repetition, since a read costs
-// less than a refused claim. A wrong guess only costs more. For a new operation, enter then
-// asks the quota, and claims. The caller must leave c.seat.
+// less than a refused claim. If the guess is wrong, only the cost is higher. For a new
+// operation, enter then asks the quota, and claims. The caller must leave c.seat.
 func (c *claiming) enter(ctx context.Context) (rec *store.Record, v state.Verdict, err error) {
 	v = state.Claimable
 	if c.barred == nil && (c.ask.req.ReadFirst || retrysign.In(c.ask.req.Header)) {
@@ -44,8 +44,8 @@ func (c *claiming) enter(ctx context.Context) (rec *store.Record, v state.Verdic
 	return rec, v, err
 }
 
-// begin begins a new operation if the request may, and if the quota allows it. If the key
-// has a record, the record decides instead: the operation is not new.
+// begin begins a new operation if the request and the quota allow it. If the key has a
+// record, the record decides instead: the operation is not new.
 func (c *claiming) begin(ctx context.Context) (*store.Record, state.Verdict, error) {
 	if rec, v, err := c.admit(ctx); err != nil || v != state.Claimable {
 		return rec, v, err
@@ -58,9 +58,8 @@ func (c *claiming) begin(ctx context.Context) (*store.Record, state.Verdict, err
 }
 
 // admit decides whether the request may begin a new operation. If there is a quota, admit
-// takes a seat. The verdict Claimable allows the claim. Any other verdict is about a record of
-// the key: the operation is not new. Operations within an operation need no seat of their
-// own.
+// takes a seat. The verdict Claimable allows the claim. Any other verdict is about a record
+// of the key: the operation is not new. A nested operation needs no seat.
 func (c *claiming) admit(ctx context.Context) (*store.Record, state.Verdict, error) {
 	if c.barred != nil {
 		return c.known(ctx, c.barred)
@@ -82,7 +81,7 @@ func (c *claiming) admit(ctx context.Context) (*store.Record, state.Verdict, err
 }
 
 // known returns the record of a request that may begin nothing new, and the verdict about
-// the record. Without a record, known returns refusal.
+// the record. If there is no record, known returns refusal.
 func (c *claiming) known(ctx context.Context, refusal *Error) (*store.Record, state.Verdict, error) {
 	home := c.ask.home.pk
 	refusal.Record = redact.Record(home)
@@ -114,8 +113,8 @@ func (c *claiming) known(ctx context.Context, refusal *Error) (*store.Record, st
 }
 
 // readFirst reads the record by a consistent read. It judges the record, or takes it over,
-// as if the record had just refused a claim. The verdict Claimable leaves the decision to
-// the claim. The verdict is also Claimable if the read failed, or if the record would not
+// as if the record had just refused a claim. If the verdict is Claimable, the claim
+// decides. The verdict is also Claimable if the read failed, or if the record would not
 // refuse a claim. Once a record was seen, ModeOpen doesn't run the request without
 // protection.
 func (c *claiming) readFirst(ctx context.Context) (found *store.Record, v state.Verdict, err error) {
@@ -148,7 +147,7 @@ func (c *claiming) readQuickly(ctx context.Context, until time.Time) (*store.Rec
 	defer cancel()
 	rec, err := c.either(ctx)
 	if err != nil {
-		c.hasRecord = c.hasRecord || rec != nil || errors.Is(err, ErrCorrupt) // a record that can't be opened exists, too
+		c.hasRecord = c.hasRecord || rec != nil || errors.Is(err, ErrCorrupt) // the record exists, but can't be opened
 		return nil, err
 	}
 	return rec, nil

@@ -8,7 +8,7 @@ import (
 )
 
 // exactJSON returns the canonical form of a body. Two bodies have the same form exactly if
-// their JSON values are equal. The order of members, white space and escapes make no
+// their JSON values are equal. White space, escapes and the order of members make no
 // difference. Names, texts and the order of arrays make a difference. null differs from an
 // absent member. Numbers are compared by their exact value: 1.0 equals 1, and 2^53+1
 // differs from 2^53. A body has no form if it repeats members (in any case), isn't exactly
@@ -29,8 +29,8 @@ func exactJSON(body []byte) ([]byte, error) {
 	return formOf(body, true)
 }
 
-// halfSurrogate reports whether a text of a valid JSON value has half of a surrogate pair.
-// Decoders put the same character in place of every such half.
+// halfSurrogate reports whether a string in valid JSON has half of a surrogate pair.
+// Decoders replace each such half by the same character.
 func halfSurrogate(body []byte) bool {
 	high := false // the previous escape was the first half of a pair
 	for i := 0; i < len(body); i++ {
@@ -91,7 +91,7 @@ func appendSum(b []byte, integer string, n int) []byte {
 		}
 		return strconv.AppendInt(b, i+int64(n), 10)
 	}
-	// n is smaller than the integer, so that the sum has the integer's sign.
+	// n is smaller than the integer, so the sum has the integer's sign.
 	if negative {
 		b, n = append(b, '-'), -n
 	}

@@ -88,9 +88,9 @@ var neverFingerprinted = []string{
 	"Authorization", "Cookie", "Idempotency-Key", "Traceparent", "Tracestate", "X-Amzn-Trace-Id", "X-Request-Id",
 }
 
-// scheme returns a name for what is compared and how; "" for the default. Records store the
-// name, so equal fields always have the same name. With a Func the name contains only
-// FuncName.
+// scheme names the parts of a request that are compared, and how; "" for the default.
+// Records store the name, so equal fields always have the same name. If Func is set, the
+// name contains only FuncName.
 func (f *Fingerprint) scheme() string {
 	if f.Func != nil {
 		return "func " + f.FuncName
@@ -105,8 +105,7 @@ func (f *Fingerprint) scheme() string {
 	return strings.Join(parts, " ")
 }
 
-// known returns the fingerprint of a scheme: f or a fingerprint in f.Known; nil if there is
-// none.
+// known returns the Fingerprint with this scheme: f, an element of f.Known, or nil.
 func (f *Fingerprint) known(scheme string) *Fingerprint {
 	if f.scheme() == scheme {
 		return f
@@ -254,9 +253,9 @@ func (f *Fingerprint) sign(digest [sha256.Size]byte) (fp [sha256.Size]byte, secr
 }
 
 // matches reports whether found was made from r, by the scheme and the secret that found
-// names. If the scheme or the secret isn't configured, the error is ErrIncomparable. Then a
-// replay could give another request's answer, and a mismatch would make the client use a
-// new key.
+// names. If the scheme or the secret isn't configured, the error is ErrIncomparable. In
+// that case, a replay could give another request's answer, and a mismatch would make the
+// client use a new key.
 func (f *Fingerprint) matches(found *store.Record, r *Request) (bool, error) {
 	scheme, secret := found.Scheme, found.Secret
 	by := f.known(scheme)
@@ -309,7 +308,7 @@ func canonicalQuery(raw string) string {
 }
 
 // mediaType returns the Content-Type, and the Content-Type in lower case without
-// parameters. Both are empty without a Content-Type, or with two.
+// parameters. Both are empty unless h has exactly one Content-Type.
 func mediaType(h http.Header) (contentType, media string) {
 	values := headerValues(h, "Content-Type")
 	if len(values) != 1 {

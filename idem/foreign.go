@@ -16,7 +16,7 @@ import (
 	"github.com/samekey/samekey/internal/trace"
 )
 
-// The run of a Foreign. Its commit is in phaserun.go, as that of an Atomic.
+// The run of a Foreign phase, except for the commit (phaserun.go).
 
 // foreign marks the record as kept until the operation ends, calls fn once, and commits.
 func (p *phaseRun) foreign(ctx context.Context, fn func(context.Context, *Tx) ([]byte, error)) ([]byte, error) {
@@ -97,7 +97,7 @@ func (p *phaseRun) call(ctx context.Context, tx *Tx, fn func(context.Context, *T
 	return raw, err
 }
 
-// sends returns hashes of the data that the phase's calls send, by the calls' names.
+// sends returns the hash of each call's data, by the call's name.
 func (p *phaseRun) sends() (map[string]string, error) {
 	tx := p.run.progress.tx()
 	sent := make(map[string]string, len(p.spec.sends))
@@ -143,7 +143,7 @@ func (p *phaseRun) forgotten() (since time.Time) {
 	return rec.DoubtSince
 }
 
-// intend commits the begin of a call that can't be repeated.
+// intend commits an intent: a call begins that can't be repeated.
 func (p *phaseRun) intend(ctx context.Context) error {
 	if err := p.run.calls.unrepeated(p.run.record().Doubts, fmt.Sprintf("%q, which is NotIdempotent, begins", p.spec.name)); err != nil {
 		return p.run.gate.fail(err)
@@ -168,8 +168,8 @@ func (p *phaseRun) differs(sent map[string]string) string {
 	return ""
 }
 
-// alive refuses a call whose context is over. The call would fail before anything is sent,
-// but the call's error could not show that.
+// alive returns an error if a call's context is over. Such a call would fail before
+// anything is sent, but its error would not show that nothing was sent.
 func (p *phaseRun) alive(ctx context.Context) error {
 	why := context.Cause(ctx)
 	if why == nil && p.spec.lookUp != nil && p.run.ask.core.opt.Now().After(p.run.record().Lease) {
@@ -225,8 +225,8 @@ func (p *phaseRun) endIntent(ctx context.Context, tx *Tx, raw []byte, err error)
 	return p.run.progress.lastResult(), nil
 }
 
-// markCallStuck marks the operation as stuck in the phase, whose call has an unknown
-// outcome.
+// markCallStuck marks the operation as stuck in the phase: the outcome of the phase's call
+// is unknown.
 func (p *phaseRun) markCallStuck(ctx context.Context, why string) error {
 	return p.run.markStuck(ctx, why, p.spec.begins())
 }

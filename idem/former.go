@@ -89,8 +89,8 @@ func (f *Former) preset() *Options {
 }
 
 // knowPreset lets the engine accept the methods and keys of the former preset, and adds the
-// former fingerprint to Known. In the first release, new records use the former
-// fingerprint, and Known has the present fingerprint instead.
+// former fingerprint to Known. In release 1 (Claims), new records use the former
+// fingerprint, and Known has the present fingerprint.
 func (o *Options) knowPreset(was Options) {
 	for _, m := range was.Methods {
 		if !slices.Contains(o.Methods, m) {
@@ -137,10 +137,10 @@ func (c *claiming) either(ctx context.Context) (*store.Record, error) {
 	return rec, err
 }
 
-// bury fences the holders of found, an expired or freed record at the other place, and
-// returns the fenced record. The key can then be claimed at home. A key with one place
-// doesn't need bury: the claim replaces the record, and so fences its holders. If another
-// attempt has released the record in the meantime, bury leaves it as it is.
+// bury fences found, an expired or freed record at the other place, and returns the fenced
+// record. The key can then be claimed at home. A key with one place doesn't need bury: the
+// claim itself replaces the record. If another attempt has released the record in the
+// meantime, bury leaves it as it is.
 func (c *claiming) bury(ctx context.Context, found *store.Record, until time.Time) (*store.Record, error) {
 	if !c.isFree(found) { // the record is gone or was released: the next claim shows which
 		return nil, nil

@@ -86,8 +86,8 @@ func formParts(contentType string, body []byte) (form []byte, ok bool) {
 	}
 }
 
-// partsNamed returns the parts of a multipart body that are named field. Each part is cut
-// to the length of the longest key plus one byte.
+// partsNamed returns the values of a field in a multipart body. Each value is cut to the
+// length of the longest key plus one byte.
 func partsNamed(field string, body []byte, boundary string) (values []string, err error) {
 	parts := multipart.NewReader(bytes.NewReader(body), boundary)
 	for {

@@ -17,7 +17,7 @@ type handlers struct {
 	operation map[operation]bool
 }
 
-// operation identifies a handler's keys: names are unique within a kind.
+// operation identifies a handler: its name is unique within its kind.
 type operation struct{ kind, name string }
 
 // AddHandler registers the name of a handler that serves requests of this engine
@@ -88,8 +88,8 @@ func (e *Engine) AddSource(name string, keeps time.Duration) {
 	}
 }
 
-// unnamedElsewhere asks the store whether another engine has a handler without a name in
-// the group among. All engines of a process share the store.
+// unnamedElsewhere counts a handler without a name in the group among, and reports whether
+// another engine has counted one before. All engines of a process share the store.
 func unnamedElsewhere(in store.Store, among string) bool {
 	s, ok := in.(interface{ AddUnnamed(among string) int })
 	return ok && s.AddUnnamed(among) > 1

@@ -66,13 +66,11 @@ func inText(query string) string {
 	return b.String()
 }
 
-// maxStoredHead is the limit in bytes for a stored request ([Options.Resumable]) without
-// its body. [Options.MaxRequest] limits the body. A larger request is refused before the
-// claim.
+// maxStoredHead limits a stored request ([Options.Resumable]) without its body, in bytes.
+// [Options.MaxRequest] limits the body. A larger request is refused before the claim.
 const maxStoredHead = 64 << 10
 
-// storable refuses a request that can't be stored: its record would be
-// unreadable.
+// storable returns an error if in is too large: its record would be unreadable.
 func storable(in *store.Input, most int) error {
 	head := len(in.Method) + len(in.Path) + len(in.Query) + len(in.Identity.Kind) + len(in.Identity.Subject) + len(in.Snapshot)
 	for name, values := range in.Header {

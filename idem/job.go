@@ -42,8 +42,8 @@ func argsSize(args []byte) int {
 	return max(len(event), len(args)+escape*(bytes.Count(args, []byte("\ufffe"))+bytes.Count(args, []byte("\uffff"))))
 }
 
-// checkTime returns j with its time as records store it, in whole milliseconds. A time in the
-// past is dropped: the job is then delivered without a delay.
+// checkTime returns j with its time rounded up to whole milliseconds, as in records. A time
+// in the past is dropped: the job is then delivered without a delay.
 func (c *core) checkTime(j Job) (Job, error) {
 	now, retention := c.opt.Now(), c.opt.Retention
 	switch {
@@ -132,7 +132,8 @@ func (r *run) prepareJobs(ctx context.Context, jobs []Job) ([]Job, error) {
 	return traced, nil
 }
 
-// refuseDeliveryKey refuses calls and jobs under a key that names only a delivery.
+// refuseDeliveryKey returns an error if the key names only a delivery: such a key permits
+// no calls and no jobs.
 func refuseDeliveryKey(deliveryKey bool, rec *store.Record, what string) error {
 	if state.MayReach(deliveryKey, rec) {
 		return nil

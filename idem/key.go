@@ -24,10 +24,10 @@ const KeyHeader = "Idempotency-Key"
 // (8e03978e…) and the RFC 9651 string of the IETF draft ("8e03978e…") are the same key;
 // echo is the key in the form that the client sent, without parameters.
 //
-// Without a value the error is ErrKeyMissing. The error is ErrKeyInvalid for two
-// values or an unquoted comma (HTTP APIs join two headers with a comma), an empty
-// key, a space in the bare form, control characters, characters beyond ASCII, and
-// more than 255 bytes. No record has such a key.
+// If values is empty, the error is ErrKeyMissing. ErrKeyInvalid means two values, an
+// unquoted comma (HTTP APIs join two headers with a comma), an empty key, a space in the
+// bare form, a control character, a character beyond ASCII, or more than 255 bytes. No
+// record has such a key.
 func parseKey(values []string) (key, echo string, err error) {
 	switch {
 	case len(values) == 0:
@@ -54,8 +54,9 @@ func parseKey(values []string) (key, echo string, err error) {
 	return key, echo, checkKey(key, true)
 }
 
-// checkKey applies the limits of every contract to a key, whatever its source. Only keys
-// that can be quoted may contain spaces. [Options.allowsKey] has the rules for new keys.
+// checkKey applies the limits of every contract to a key, whatever its source. spaces says
+// that the key may contain spaces, since the client can quote it. [Options.allowsKey] has
+// the rules for new keys.
 func checkKey(key string, spaces bool) error {
 	switch {
 	case key == "":
@@ -76,7 +77,7 @@ func quoted(key string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(key) + `"`
 }
 
-// headerValues finds a header in any case: maps that were not filled through
+// headerValues ignores the case of header names: maps that were not filled through
 // http.Header keep the client's spelling.
 func headerValues(h http.Header, name string) []string {
 	var found []string
@@ -90,8 +91,8 @@ func headerValues(h http.Header, name string) []string {
 
 // key finds the request's key and the form in which the answer echoes it. acts is false if
 // the request passes without a key. A key from KeyFrom replaces the key in the header: the
-// page or the producer chose KeyFrom's key for this work, while a browser may add another
-// key header to each submission.
+// page or the producer chose KeyFrom's key for this work, but a browser may send a
+// different key header with each submission.
 func (c contract) key(ctx context.Context, q *ask) (echo string, acts bool, err error) {
 	e, r := c.core, q.req
 	if e.opt.Mode == ModeOff || !e.methods[r.Method] {

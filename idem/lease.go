@@ -13,26 +13,26 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// lease renews the lease of an attempt while the handler works. Most handlers end before
-// the first renewal.
+// The type lease renews an attempt's lease while the handler works. Most handlers end
+// before the first renewal.
 type lease struct {
 	lost  context.CancelCauseFunc // ends the handler's context; nil if that context is left unchanged
-	turn  chan struct{}           // a writer of the record holds the only slot; nil without renewals
-	timer *time.Timer             // begins the first renewal; nil without renewals
+	turn  chan struct{}           // full while the record is being written; nil without renewals
+	timer *time.Timer             // starts the renewals; nil without renewals
 
 	mu         sync.Mutex
 	over       bool
 	quit, done chan struct{} // nil before the first renewal
 }
 
-// loses ends the handler's context because another attempt has taken over.
+// If another attempt has taken over, call loses: it ends the handler's context.
 func (l *lease) loses() {
 	if l.lost != nil {
 		l.lost(ErrLeaseLost)
 	}
 }
 
-// unkeep ends the renewals, and returns when none is in progress. unkeep may be called
+// unkeep stops the renewals, and waits for a renewal in progress. unkeep may be called
 // again.
 func (l *lease) unkeep() {
 	if l.timer == nil || l.timer.Stop() {
@@ -51,7 +51,7 @@ func (l *lease) unkeep() {
 	}
 }
 
-// begin begins the renewals. It returns false if the handler has ended.
+// begin prepares the renewals, or returns false if the handler has ended.
 func (l *lease) begin() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -62,8 +62,8 @@ func (l *lease) begin() bool {
 	return true
 }
 
-// renews calls renew again and again, each time after the pause due. It ends when renew
-// returns false for more, or when the handler ends.
+// The method renews is the loop of the renewals: it calls renew, waits for the time due,
+// and calls renew again. The loop ends when more is false or the handler ends.
 func (l *lease) renews(renew func() (due time.Duration, more bool)) {
 	if !l.begin() {
 		return
@@ -93,9 +93,9 @@ func (l *lease) renews(renew func() (due time.Duration, more bool)) {
 	}
 }
 
-// keepLease renews the lease while the handler works past its deadline. Renewals begin when
-// a process that is killed at the deadline would be dead. They end with lease.unkeep. lost
-// ends the handler's context.
+// keepLease sets the timer that renews the lease if the handler works past its deadline.
+// The timer fires when a process that was killed at the deadline would be dead.
+// lease.unkeep ends the renewals. lost ends the handler's context.
 func (r *run) keepLease(ctx context.Context, lost context.CancelCauseFunc) {
 	r.lease.lost = lost
 	if asleep.In(ctx) {
@@ -107,8 +107,8 @@ func (r *run) keepLease(ctx context.Context, lost context.CancelCauseFunc) {
 	})
 }
 
-// renew renews the lease if it is time. due is the time to the next renewal. more is false
-// if there is nothing left to renew.
+// If the lease ends soon, renew extends it. due is the pause before the next call of renew.
+// more is false if there is nothing left to renew.
 func (r *run) renew(ctx context.Context) (due time.Duration, more bool) {
 	rec, opt, spare := r.record(), &r.ask.core.opt, r.ask.core.spare
 	left := time.Until(r.times.deadline) + defaults.RenewFor

@@ -90,7 +90,7 @@ type lookUp struct {
 	result reflect.Type
 }
 
-// fits refuses a look-up that doesn't fit its phase, even if no call is in doubt.
+// fits returns an error if the look-up doesn't fit its phase, even if no call is in doubt.
 func (p *phaseRun) fits() error {
 	l := p.spec.lookUp
 	switch {
@@ -145,8 +145,8 @@ func (p *phaseRun) lookUp(ctx context.Context, sent map[string]string) (raw []by
 		raw, err = p.found(ctx, d, note, raw)
 		return raw, true, err
 	case state.CallOnce:
-		// The write is refused if another attempt has taken over, or people have decided: the
-		// call may have been made since the look-up.
+		// If another attempt has taken over or a person has decided, the store refuses the
+		// write: the call may have been made since the look-up.
 		_, err := p.run.write(ctx, trace.Commit, func(base *store.Record) *store.Record {
 			return d.CallingOnce(state.Noted(base, note), sent)
 		}, nil)
@@ -187,7 +187,8 @@ func firstOf(rec *store.Record) time.Time {
 	return rec.Created
 }
 
-// asks runs the look-up, and sets in a what the look-up found. why is the look-up's error.
+// The method asks runs the look-up, and stores the finding in a.Found. why is the look-up's
+// error.
 func (p *phaseRun) asks(ctx context.Context, a *state.Asking, c Call) (raw []byte, why error) {
 	ctx, sp := p.run.watch.step(ctx, trace.Call, p.spec.name)
 	end := errPanic
@@ -208,7 +209,7 @@ func (p *phaseRun) asks(ctx context.Context, a *state.Asking, c Call) (raw []byt
 	return raw, err
 }
 
-// found commits the result that a look-up has found.
+// The method found commits the result of a look-up.
 func (p *phaseRun) found(ctx context.Context, d state.Doubtful, note *store.Asked, raw []byte) ([]byte, error) {
 	calls, phases := d.Calls(), []store.Phase{{Name: d.Phase, Result: raw}}
 	_, err := p.run.write(ctx, trace.Commit, func(base *store.Record) *store.Record {
@@ -230,8 +231,8 @@ func (p *phaseRun) markLookUpStuck(ctx context.Context, d state.Doubtful, note *
 	return p.run.stick(ctx, why, func(base *store.Record) *store.Record { return p.leaves(base, d, note) })
 }
 
-// leaves returns base in the form in which people settle it: the phase is recorded as a
-// call that has begun, together with the note of the last look-up.
+// The method leaves returns base as people need it to settle the operation: with the phase
+// as a call that has begun, and with the note of the last look-up.
 func (p *phaseRun) leaves(base *store.Record, d state.Doubtful, note *store.Asked) *store.Record {
 	if note != nil {
 		base = state.Noted(base, note)

@@ -84,8 +84,8 @@ func (m *MemoryStore) Records() map[string]*store.Record {
 	return all
 }
 
-// apply asks each of the user's writes whether it can be committed, asks m.Apply whether to
-// accept the writes, and adds the writes to m.writes.
+// apply adds the user's writes to m.writes, or returns an error if one of the writes can't
+// be committed or m.Apply refuses the writes.
 func (m *MemoryStore) apply(writes []Write) error {
 	if len(writes) == 0 {
 		return nil
@@ -168,8 +168,8 @@ func (m *MemoryStore) Load(ctx context.Context, pk string) (*store.Record, error
 	return m.records[pk].Clone(), nil
 }
 
-// maxRecord is the largest record without bodies, in bytes. This is DynamoDB's
-// limit, so that a test finds a result that would not fit.
+// maxRecord limits a record without its bodies, in bytes. It is DynamoDB's limit, so a test
+// finds results that would not fit into a table.
 const maxRecord = 400 << 10
 
 // Fits implements [store.Sizer].
@@ -180,7 +180,7 @@ func unchanged(r, seen *store.Record) bool {
 	return seen != nil && r.Owner == seen.Owner && r.Ver == seen.Ver
 }
 
-// fits refuses a record that is too large, by an estimate of the item's size. A write of
+// fits returns an error if r is too large, by an estimate of the item's size. A write of
 // phases, jobs or an answer must leave room for a take-over, and for the reason why a job
 // is parked.
 func fits(old, r *store.Record) error {
@@ -196,8 +196,8 @@ func fits(old, r *store.Record) error {
 	return nil
 }
 
-// patched copies the differences between prev and next to r. Other fields of r
-// stay as stored: they may have changed since prev was read.
+// patched sets in r the fields in which next differs from prev. Other fields of r stay as
+// stored: they may have changed since prev was read.
 func patched(r, prev, next *store.Record) *store.Record {
 	r.Owner, r.Ver = next.Owner, next.Ver
 	patch(&r.State, prev.State, next.State)

@@ -120,8 +120,7 @@ func (p *phaseless) Write(b []byte) (int, error) {
 	return p.ResponseWriter.Write(b)
 }
 
-// observe passes a request without a key, or an unreadable request,
-// unchanged.
+// If a request has no key or can't be read, observe passes the request unchanged.
 func (m middleware) observe(w http.ResponseWriter, r *http.Request) {
 	if m.engine.core.opt.KeyFrom == nil && !m.engine.core.opt.hasKey(r.Header) {
 		m.engine.Observes(r.Context(), httpRequest(r, nil), &Error{Op: "key", Err: ErrKeyMissing})
@@ -183,8 +182,8 @@ func removeFiles(r *http.Request) {
 	}
 }
 
-// mostRead is the size of the largest body that Middleware reads. With Resumable, it may be
-// more than the limit for stored bodies: a request with a known key isn't stored.
+// mostRead is the size of the largest body that Middleware reads. If Resumable is set,
+// mostRead may exceed the limit for stored bodies: a request with a known key isn't stored.
 func (o *Options) mostRead() int64 {
 	if o.Resumable {
 		return int64(max(o.MaxRequest, defaults.MaxRequest))
@@ -203,9 +202,8 @@ func (o *Options) readBody(w http.ResponseWriter, r *http.Request) ([]byte, erro
 	return body, readBefore(r, body)
 }
 
-// readBefore returns an error if the body, or a part of the body, was read before
-// Middleware: the fingerprint would miss the data that next finds in the parsed
-// form.
+// readBefore returns an error if some or all of the body was read before Middleware: the
+// fingerprint would miss the data that next finds in the parsed form.
 func readBefore(r *http.Request, body []byte) error {
 	parsed := r.PostForm != nil || r.MultipartForm != nil
 	if int64(len(body)) < r.ContentLength || len(body) == 0 && parsed {

@@ -138,8 +138,8 @@ func (e *Engine) Erase(ctx context.Context, seen jobs.Ticket, by string) error {
 	})
 }
 
-// fitting returns next, or err wrapped with [jobs.ErrMoved]: the operator's decision
-// doesn't fit the record.
+// fitting returns next. If err says that the operator's decision doesn't fit the record,
+// fitting wraps err with [jobs.ErrMoved].
 func fitting(next *store.Record, err error) (*store.Record, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", jobs.ErrMoved, err)
@@ -238,7 +238,7 @@ func (e *core) pickUp(ctx context.Context, t jobs.Ticket) (*attempt, *store.Reco
 }
 
 // takeTicket takes the record over to mark it as stuck, and counts the try. Any program may
-// call takeTicket, so it keeps the record's retention.
+// call takeTicket, so the record keeps its retention.
 func (a *attempt) takeTicket(ctx context.Context, rec *store.Record) (*store.Record, error) {
 	now := a.core.opt.Now()
 	next := state.TakenUp(rec, now, a.times.leaseEnd(now), rec.Retention)

@@ -112,8 +112,8 @@ func (e *core) phaseRefused(ctx context.Context, r *Request) error {
 	return &Error{Op: "phase", Err: ErrUnprotected}
 }
 
-// leaving marks a request that an engine leaves to its handler. If another engine inside of
-// the handler acts on the request's key, the key is not ignored.
+// A leaving value is the mark of a request that an engine leaves to its handler. If another
+// engine inside of the handler acts on the request's key, the key is not ignored.
 type leaving struct {
 	acted atomic.Bool
 	outer *leaving

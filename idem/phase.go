@@ -249,9 +249,9 @@ func (s *phaseSpec) check() error {
 	return nil
 }
 
-// recordsBegin reports whether the begin of the call is recorded as a phase that only
-// people can end. A phase with a look-up leaves a mark instead, like a phase whose call is
-// repeated.
+// recordsBegin reports whether the call's beginning is recorded as a phase (an intent),
+// which only people can end. If the phase has a look-up, the record gets a mark and no
+// intent, as for a call that may be repeated.
 func (s *phaseSpec) recordsBegin() bool { return s.intent && s.lookUp == nil }
 
 // doubtful describes the phase for questions about a call in doubt. call is the name of the
@@ -260,13 +260,13 @@ func (s *phaseSpec) doubtful(call string) state.Doubtful {
 	return state.Doubtful{Phase: s.name, Call: call, Keyless: s.intent, Memory: s.memory}
 }
 
-// begins returns the phase as a call that has begun. It includes the shape of the result,
-// since a person may have to supply the result.
+// The method begins returns the stored form of the phase whose call has begun. This form
+// includes the shape of the result, since a person may have to supply the result.
 func (s *phaseSpec) begins() store.Phase {
 	return store.Phase{Name: s.name, Intent: true, Shape: shape.Of(s.result)}
 }
 
-// only returns the name of the one call that a phase with a look-up makes.
+// A phase with a look-up makes one call; the method named only returns the call's name.
 func (s *phaseSpec) only(made map[string]int) string {
 	if len(s.sends) != 1 {
 		return ""

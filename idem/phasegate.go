@@ -8,7 +8,8 @@ import (
 // gate lets the phases of a handler run one after the other. No phase runs after the
 // operation has ended, the handler has returned, or a phase has failed.
 //
-// Code that holds a gate's lock may lock progress and calls, never the other way round.
+// Code that holds a gate's lock may lock progress or calls. Code that holds a lock of
+// progress or calls must not lock a gate.
 type gate struct {
 	pk string // of the record
 
@@ -22,9 +23,8 @@ type gate struct {
 	err error  // error of the first failed phase
 }
 
-// ended says how an operation has ended in a phase of its handler: with an answer that the
-// handler can no longer change. ended is returned as an error of the phase; the phase's
-// caller gets toPhase. The answer goes to [run.end].
+// ended is the error of a phase that has ended the operation: the handler can no longer
+// change the answer. The phase's caller gets toPhase, and [run.end] gets the answer.
 type ended struct {
 	res     Result
 	err     error // returned in place of res
@@ -85,8 +85,8 @@ func (g *gate) done(end *ended, err error) {
 	}
 }
 
-// between calls do between two phases. It returns an error instead if a phase is running,
-// or if the handler or the operation has ended.
+// between calls do between two phases. If a phase is running, or the handler or the
+// operation has ended, between returns an error and doesn't call do.
 func (g *gate) between(do func() error) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -131,7 +131,8 @@ func (g *gate) firstFailure() (left bool, first error) {
 
 // mayCommit returns why the running phase must not commit; nil if it may. A phase must not
 // commit if its function has begun another phase, or has staged a job without the phase's
-// Tx: a later attempt would use the recorded result and not do that again.
+// Tx: a later attempt would use the recorded result, and would skip that other phase or
+// job.
 func (g *gate) mayCommit() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -142,7 +143,7 @@ func (g *gate) mayCommit() error {
 }
 
 // close records that the handler has returned. It returns how a phase has ended the
-// operation (nil if none has), and the results of [gate.failure]. If a phase is still
+// operation (nil if none has), and the results of [gate.firstFailure]. If a phase is still
 // running, the handler didn't wait for the phase's result, and the phase counts as failed.
 func (g *gate) close() (end *ended, left bool, first error) {
 	g.mu.Lock()

@@ -14,8 +14,6 @@ import (
 	"github.com/samekey/samekey/internal/base/redact"
 )
 
-// A phase's result is stored as JSON and must survive the round trip unchanged.
-
 // encodeResult returns v as JSON if v survives the round trip unchanged.
 func encodeResult[T any](v T) ([]byte, error) {
 	raw, err := json.Marshal(v)
@@ -102,8 +100,8 @@ func lost(was, is any, at string) string {
 // out, or a string that isn't UTF-8.
 //
 // A type with its own JSON methods is trusted, except for UTF-8 ([encodeResult]). Empty and
-// nil are equal, since omitempty turns one into the other. Where v has an interface, back
-// has the types of JSON: there, altered reports only data that JSON leaves out.
+// nil are equal, since omitempty turns one into the other. In an interface, back has the
+// types of JSON, so altered reports only data that JSON leaves out.
 func altered(v, back reflect.Value, at string) string {
 	if !v.IsValid() || ownJSON(v) {
 		return ""
@@ -143,8 +141,8 @@ func differs(is bool, at string) string {
 	return ""
 }
 
-// alteredField is altered for structs. It accepts a field that JSON leaves out if the field
-// is zero.
+// altered calls alteredField for structs. A field that JSON leaves out is accepted if the
+// field is zero.
 func alteredField(v, back reflect.Value, at string) string {
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
@@ -165,7 +163,7 @@ func alteredField(v, back reflect.Value, at string) string {
 	return ""
 }
 
-// alteredEntry is altered for maps. If keys aren't plain strings, alteredEntry compares
+// altered calls alteredEntry for maps. If keys aren't plain strings, alteredEntry compares
 // only the number of entries, and finds data that JSON leaves out of the values.
 func alteredEntry(v, back reflect.Value, at string) string {
 	if back.IsValid() && v.Len() != back.Len() {

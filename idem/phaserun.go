@@ -50,7 +50,8 @@ func (r *run) runPhase(ctx context.Context, s phaseSpec, fn func(context.Context
 // rerunFor limits how long an Atomic is run again after conflicts.
 const rerunFor = 5 * time.Second
 
-// atomic runs fn and commits, again after each conflict, for up to rerunFor.
+// atomic runs fn and commits the result. After each conflict atomic repeats both, for up to
+// rerunFor.
 func (p *phaseRun) atomic(ctx context.Context, fn func(context.Context, *Tx) ([]byte, error)) ([]byte, error) {
 	until := time.Now().Add(rerunFor)
 	for round := 0; ; round++ {

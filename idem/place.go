@@ -11,8 +11,8 @@ import (
 )
 
 // A key has one place. While the scope of keys changes ([Former]), a key has two places,
-// and can have two records. Two live records belong to two callers who have the same key in
-// the larger of the two scopes. Otherwise at most one record is live.
+// and can have two records. If both are live, they belong to two callers who share the key
+// in the larger of the two scopes.
 
 // layout is the first part of every partition key, so that records of another
 // layout version are never mistaken for ours.
@@ -48,7 +48,7 @@ type place struct {
 
 // partitionKey appends the partition key of r's record to b: a prefix and a hash. The
 // partition key has a fixed length, is evenly distributed and hides the client's key. Each
-// hashed part follows its length, so that a key can't reach into another scope.
+// part is hashed with its length before it, so a key can't reach into another scope.
 func (n *naming) partitionKey(b, text []byte, r *Request, by *scoping) []byte {
 	buf := appendPart(make([]byte, 0, 256), text)
 	buf = appendPart(buf, r.Key)
@@ -62,7 +62,7 @@ func (n *naming) partitionKey(b, text []byte, r *Request, by *scoping) []byte {
 	return base64.RawURLEncoding.AppendEncode(append(b, n.prefix...), sum[:])
 }
 
-// place returns the place of r's key under a scoping with this caller.
+// place returns the place of this caller's key in r under the scoping by.
 func (n *naming) place(r *Request, by *scoping, caller store.Identity) place {
 	text := scope.Append(nil, r.Operation, r.Tenant, caller)
 	return place{pk: string(n.partitionKey(nil, text, r, by)), scope: string(text), whose: caller}

@@ -44,8 +44,8 @@ func storedBy(serverErrors bool, except ...int) func(Response) bool {
 }
 
 // asksAgain reports whether an answer asks for the same request in another way: with a
-// credential, a proof of payment or another encoding. The client's next request has the
-// same fingerprint, so it would get the same answer again if that were stored.
+// credential, a proof of payment or another encoding. If the answer were stored, the
+// client's next request would get it again, since the fingerprint is the same.
 func asksAgain(r *Response) bool {
 	switch r.Status {
 	case http.StatusUnauthorized, http.StatusNotAcceptable, http.StatusProxyAuthRequired, http.StatusUnsupportedMediaType,

@@ -76,7 +76,7 @@ func commerce(o *Options, body func(*Request) ([]byte, error), scheme string) {
 	o.Stored = storedBy(false, http.StatusUnauthorized, http.StatusConflict, http.StatusTooEarly, http.StatusTooManyRequests)
 	o.Fingerprint.FuncName = scheme
 	o.Fingerprint.Func = func(r *Request) ([]byte, error) {
-		// With the preset, method and path are in the scope, too. But an engine without the
+		// The preset also puts method and path into the scope. But an engine without the
 		// preset may know this fingerprint.
 		same := appendTagged(appendTagged(nil, 'm', r.Method), 'p', r.Path)
 		if query := canonicalQuery(r.Query); query != "" {
@@ -94,14 +94,14 @@ func commerce(o *Options, body func(*Request) ([]byte, error), scheme string) {
 	o.rules = rules{path: true, failClosed: true, retention: 24 * time.Hour}
 }
 
-// rules holds the rules of a preset for which there are no options.
+// rules holds those rules of a preset that no option sets.
 type rules struct {
 	path       bool          // method and path, as the client sent them, are part of the scope
 	requestID  bool          // answers echo the request's Request-Id
 	stripe     bool          // stored answers have Stripe's headers, and keep the handler's Request-Id
 	failClosed bool          // nothing runs without the store
 	quoted     bool          // the key of a new operation is quoted; a known key needs no quotes
-	optional   []string      // methods whose requests pass without a key
+	optional   []string      // methods whose requests may lack a key, and then pass
 	retention  time.Duration // the least Retention
 }
 

@@ -22,8 +22,8 @@ type Problem struct {
 // docs is the URL of the page that explains each Code.
 const docs = "https://github.com/samekey/samekey/blob/main/docs/use/http.md#"
 
-// problems maps each error to its answer: the only table of the HTTP contract. problemOf
-// uses the first match.
+// The table problems has the answer for each error, and is the only table of the HTTP
+// contract. problemOf uses the first match.
 var problems = []struct {
 	err     error
 	problem Problem
@@ -116,13 +116,14 @@ const unreadDetail = "The request was refused, and the record of its key was not
 // scheme and secret. Only a deployment helps, so earlier retries are of no use.
 const untilDeployed = 5 * time.Minute
 
-// unfinished says nothing about the work: it may be done in part, and may go on.
+// The problem unfinished doesn't say what was done: the work may be done in part, and may
+// go on.
 var unfinished = Problem{
 	Status: 503, Code: "idempotency_unfinished", Title: "The request is not finished",
 	Detail: "The request was begun, and may still be carried out. Retry with the same key to get its answer.", RetryAfter: time.Second,
 }
 
-// failed answers all other errors, which are the handler's own.
+// failed is the answer for all other errors: the handler's own errors.
 var failed = Problem{
 	Status: 500, Code: "internal_error", Title: "Internal error",
 	Detail: "The request could not be completed. Retry with the same key until it succeeds.",
@@ -146,8 +147,9 @@ func problemOf(err error) Problem {
 
 // problemIn finds the answer for an error that a handler returns. Errors of the handler's
 // phases are answered like the engine's errors. But phases run after the operation has
-// begun, so the answer never says that nothing was done. An error that a phase's error
-// wraps, such as an error of a nested operation, is not about this request.
+// begun, so the answer never says that nothing was done. If a phase's error wraps another
+// error, such as an error of a nested operation, the wrapped error is not about this
+// request.
 func problemIn(err error) Problem {
 	ours, _ := errors.AsType[*Error](err)
 	switch {

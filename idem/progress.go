@@ -34,8 +34,8 @@ func (p *progress) set(rec *store.Record) {
 	p.rec = rec
 }
 
-// recall finds a phase in the record. The recorded phase at this position must be s:
-// otherwise the handler's phases have changed.
+// recall finds a phase in the record. If the recorded phase at this position isn't s, the
+// handler's phases have changed: recall returns an error.
 func (p *progress) recall(s phaseSpec) (raw []byte, recorded bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -57,9 +57,9 @@ func (p *progress) recall(s phaseSpec) (raw []byte, recorded bool, err error) {
 	return slices.Clone(was.Result), true, nil
 }
 
-// leftover returns an error if the handler ended without a recorded phase, or without an
-// earlier attempt's call whose outcome is unknown. An answer must not hide such a phase or
-// call. made holds the calls of this run.
+// leftover returns an error if the handler left out a recorded phase, or an earlier
+// attempt's call whose outcome is unknown. An answer must not hide such a phase or call.
+// made holds the calls of this run.
 func (p *progress) leftover(made *calls) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -94,8 +94,8 @@ func (p *progress) lastResult() []byte {
 	return slices.Clone(p.rec.Phases[len(p.rec.Phases)-1].Result)
 }
 
-// keep keeps jobs for the next commit. It returns false if the next phase is recorded
-// already, with the jobs.
+// keep adds jobs to the next commit. If the next phase is recorded already, with the jobs,
+// keep returns false.
 func (p *progress) keep(jobs []Job) (news bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -103,11 +103,11 @@ func (p *progress) keep(jobs []Job) (news bool) {
 	return p.completed >= len(p.rec.Phases)
 }
 
-// jobsOfCommit returns all jobs of the next commit. A job's name in the record is the position of
-// its phase and its index in the phase, so the same run of a handler gives the same names.
-// rounded checks and rounds the time of each job. The record may still list jobs of earlier
-// commits. If these and the new jobs could be too many, jobsOfCommit calls count for the jobs
-// that are still in the stored record.
+// jobsOfCommit returns all jobs of the next commit. In the record a job is named by its
+// phase's position and its index in the phase, so the same run of a handler gives the same
+// names. rounded checks and rounds the time of each job. The record may still list jobs of
+// earlier commits. If the listed and the new jobs could be too many, jobsOfCommit calls
+// count, which returns how many jobs the stored record still has.
 func (p *progress) jobsOfCommit(ctx context.Context, jobs []Job, rounded func(Job) (Job, error), count func(context.Context, *store.Record) int) (map[string]Job, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -146,7 +146,8 @@ func (p *progress) advance() {
 	p.advanceLocked()
 }
 
-// advanceLocked is advance for a locked p. The loose jobs are committed with the phase.
+// advanceLocked does the work of advance. p must be locked. The loose jobs are committed
+// with the phase.
 func (p *progress) advanceLocked() {
 	p.completed++
 	p.loose = nil

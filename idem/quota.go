@@ -74,16 +74,16 @@ func (c *claiming) takeSeat(ctx context.Context, until time.Time) *Error {
 	return nil
 }
 
-// seat is an attempt's place in the caller's quota. A nil seat does nothing: the engine has
-// no quota, or the request is a part of another operation.
+// seat is an attempt's place in the caller's quota. The seat is nil if the engine has no
+// quota, or if the request is a part of another operation.
 type seat struct {
 	mu  sync.Mutex // needed since a phase may outlive its handler
 	end func(QuotaUse)
 	use QuotaUse
 }
 
-// settle notes the outcome of a claim. A known key has a record and needs no new operation,
-// so the seat is free at once.
+// settle notes the outcome of a claim. If the key is known, no new operation begins, so
+// settle gives the seat up.
 func (s *seat) settle(v state.Verdict, err error) {
 	switch {
 	case err != nil || v == state.Claimable:
@@ -124,7 +124,7 @@ func (s *seat) leave() {
 
 // stored estimates the size of a record's item, in bytes.
 func stored(r *store.Record) int64 {
-	const numbers = 250 // for names of attributes, numbers and times
+	const numbers = 250 // for numbers, times and attribute names
 	n := numbers + len(r.PK) + len(r.Owner) + len(r.ID) + len(r.Fingerprint) + len(r.Secret) + len(r.Scheme) + len(r.Scope) + len(r.Route) + len(r.LastErr)
 	if r.Response != nil {
 		n += bodySize(r.Response.Body, r.Overflow)

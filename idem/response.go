@@ -116,8 +116,8 @@ func storedPart(r Response, allowed map[string]bool) Response {
 	return r
 }
 
-// checkStatus refuses a status that no transport can send, before it reaches a
-// record.
+// checkStatus returns an error for a status that no transport can send. Such a status must
+// not reach a record.
 func checkStatus(r *Response) error {
 	if r.Status != 0 && (r.Status < 100 || r.Status > 999) {
 		return fmt.Errorf("%w: status %d", ErrResult, r.Status)

@@ -151,7 +151,7 @@ func (a *attempt) takeOnce(ctx context.Context, t store.Take) (rec *store.Record
 	return rec, ours(rec), nil
 }
 
-// reads returns the record; nil without one.
+// The method reads loads the record; nil if there is none.
 func (a *attempt) reads(ctx context.Context, until time.Time) (*store.Record, error) {
 	rec, err := a.writer().read(ctx, a.ask.home.pk, until)
 	if err != nil {
@@ -197,7 +197,8 @@ func (a *attempt) loadInput(ctx context.Context, rec *store.Record) error {
 	return loader.LoadBody(ctx, rec)
 }
 
-// goOn continues the operation of a record that a took over, or marks it as stuck.
+// goOn continues the operation of rec, which this attempt has taken over, or marks the
+// operation as stuck.
 func (a *attempt) goOn(ctx context.Context, rec *store.Record, missing error, fn func(context.Context, *Request) (Response, error)) (Result, error) {
 	r, why := a.run(rec, a.writer()), ""
 	switch {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// patternHost returns the host in the pattern of r's route, "" if there is none. Equal
-// paths of two hosts are two routes.
+// patternHost returns the host in the pattern of r's route, "" if there is none. The same
+// path on two hosts means two routes.
 func patternHost(r *Request) string {
 	if r.Path == "" { // not HTTP
 		return ""

@@ -22,10 +22,9 @@ type run struct {
 
 	written *store.Overflow // body that a store has written for an answer that is not stored yet
 
-	within opContext // the handler's context, in the same allocation
+	within opContext // the handler's context, allocated together with the run
 }
 
-// pk returns the key of the record.
 func (r *run) pk() string { return r.gate.pk }
 
 // record returns the record as this attempt last wrote or read it.

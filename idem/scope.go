@@ -34,9 +34,9 @@ func (c callerless) Unwrap() error { return c.error }
 
 // callerOf returns the caller of r: the caller whom the program names, else the identity
 // that was verified in front of the handler, else the one scope of all callers. callerOf
-// refuses a name that isn't UTF-8 or has U+FFFD, because two callers could become one. A
-// later attempt would read another name, and the decoder of an event replaces half of a
-// surrogate pair with U+FFFD.
+// refuses two kinds of names, since two callers could become one: a name that isn't UTF-8,
+// which a later attempt would read as another name; and a name with U+FFFD, by which an
+// event's decoder replaces half of a surrogate pair.
 func (by *scoping) callerOf(ctx context.Context, r *Request) (store.Identity, error) {
 	id, err := by.namedCaller(ctx, r)
 	if err == nil && (!utf8.ValidString(id.Subject) || strings.ContainsRune(id.Subject, utf8.RuneError)) {
@@ -72,7 +72,8 @@ func (by *scoping) namedCaller(ctx context.Context, r *Request) (store.Identity,
 	return store.Identity{}, errNobody
 }
 
-// nobody returns why r's verified identity isn't a caller, and what to do about it.
+// The function nobody returns the reason why r's verified identity isn't a caller, and what
+// to do about it.
 func nobody(r *Request) string {
 	switch id := r.Identity; {
 	case r.Facts.Session != "" && id.Subject == "":
@@ -89,8 +90,8 @@ func nobody(r *Request) string {
 	}
 }
 
-// refusesNobody returns the request's error for err. For errNobody, it logs why the request
-// has no caller, and adds the reason to the error.
+// refusesNobody returns the request's error for err. If err is errNobody, refusesNobody
+// logs why the request has no caller, and adds the reason to the error.
 func (e *core) refusesNobody(ctx context.Context, r *Request, err error) error {
 	if errors.Is(err, errNobody) {
 		why := nobody(r)

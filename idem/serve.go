@@ -21,7 +21,7 @@ import (
 // passed.
 func (e *Engine) Serve(ctx context.Context, r Request, fn func(context.Context) (Response, error)) (Result, error) {
 	c, a := contract{e.core}, e.core.attempt()
-	a.ask.reqValue, a.ask.served = r, true     // a.ask.req points to it
+	a.ask.reqValue, a.ask.served = r, true     // a.ask.req points to reqValue
 	inner := e.core.completing(ctx, a.ask.req) // if so, the outer wrapper has used the key, which isn't stored with the request
 	echo, acts, err := c.key(ctx, &a.ask)
 	var res Result
@@ -75,19 +75,19 @@ func (e *Engine) Serve(ctx context.Context, r Request, fn func(context.Context) 
 // and headers the request gets.
 type contract struct{ core *core }
 
-// completing reports whether ctx belongs to an operation of this engine that a completer is
-// finishing, and r has no key of its own. In an operation of another engine, this engine
-// runs a separate operation, which must not run without protection.
+// completing reports whether r has no key, and ctx belongs to an operation of this engine
+// that a completer is finishing. In an operation of another engine, this engine runs a
+// separate operation, which must not run without protection.
 func (e *core) completing(ctx context.Context, r *Request) bool {
 	op, ok := FromContext(ctx)
 	return ok && !op.over.Load() && op.run.ask.unattended && op.run.ask.core == e &&
 		r.Key == "" && !e.opt.hasKey(r.Header)
 }
 
-// catching returns fn with panics turned into errors, and stores a panic in caught. As
-// after an error, the attempt is released and the client is told to retry. Two cases
-// continue: http.ErrAbortHandler, which makes net/http cut the connection, and
-// runtime.Goexit.
+// catching returns a function that calls fn, returns a panic as an error, and stores the
+// panic in caught. The attempt is then released and the client is told to retry, as after
+// any error. http.ErrAbortHandler, which makes net/http cut the connection, and
+// runtime.Goexit are not caught.
 func (e *core) catching(route string, fn func(context.Context) (Response, error), caught **panicked) func(context.Context) (Response, error) {
 	return func(ctx context.Context) (resp Response, err error) {
 		defer func() {
@@ -146,8 +146,8 @@ func (c contract) render(r *Request, p Problem) Response {
 }
 
 // addHeaders adds the headers of a keyed answer. The header keyHeader contains the key. The
-// headers are not stored: without them, the first answer and its replays have the same
-// bytes.
+// headers are not stored: apart from these headers, the first answer and its replays have
+// the same bytes.
 func (r *Result) addHeaders(keyHeader, echo string) {
 	h := r.Header.Clone()
 	if h == nil {
@@ -194,7 +194,7 @@ func echoRequestID(resp *Response, r *Request) {
 	resp.Header[requestID] = ids
 }
 
-// ignores marks the answer to a request whose key the engine ignored.
+// If the engine has ignored r's key, the answer gets the status header "ignored".
 func (c contract) ignores(r *Request, res *Result, left *leaving) {
 	if !c.core.opt.hasKey(r.Header) || left != nil && left.acted.Load() {
 		return

@@ -50,7 +50,7 @@ func stripeJSON(p Problem) Response {
 		e.Type = "invalid_request_error"
 	}
 	if p.Status == http.StatusUnprocessableEntity {
-		p.Status = http.StatusBadRequest // as Stripe does: on v1's paths, Stripe's clients make idempotency errors only from 400
+		p.Status = http.StatusBadRequest // as Stripe does: on v1's paths, Stripe's clients report an idempotency error only for a 400
 	}
 	resp := problemResponse(p, "application/json", struct {
 		Error stripeError `json:"error"`

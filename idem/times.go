@@ -71,11 +71,11 @@ func (t *times) leaseEnd(now time.Time) time.Time {
 	return now.Add(time.Until(t.deadline) + t.core.opt.LeaseMargin)
 }
 
-// writeDeadline returns the deadline for calls to the store that begin now, after the handler's
-// effect: usually the attempt's end. If the handler exceeded its time, and the process was
-// not killed, writeDeadline allows the rest of rec's lease, and at least a second. If the process
-// was asleep, the version fence protects the record. If waiting for the store used up the
-// time, writeDeadline allows no more.
+// writeDeadline returns the deadline for calls to the store that begin now, after the
+// handler's effect: usually the attempt's end. If the handler exceeded its time, and the
+// process was not killed, writeDeadline allows the rest of rec's lease, and at least a
+// second. If the process was asleep, the version fence protects the record. If waiting for
+// the store used up the time, writeDeadline allows no more time.
 func (t *times) writeDeadline(rec *store.Record) time.Time {
 	now := time.Now()
 	if now.Before(t.lastCall) || t.spent.Load() {
@@ -97,7 +97,7 @@ func (t *times) within(ctx context.Context, until time.Time) (context.Context, c
 	return context.WithDeadline(context.WithoutCancel(ctx), until)
 }
 
-// ranOut notes that waiting for the store used up the time, if ctx has ended.
+// If ctx has ended, ranOut notes that waiting for the store used up the time.
 func (t *times) ranOut(ctx context.Context) {
 	if ctx.Err() != nil {
 		t.spent.Store(true)

@@ -12,10 +12,10 @@ import (
 	"github.com/samekey/samekey/internal/trace"
 )
 
-// The steps of an attempt, for Options.Tracer. Without a tracer step returns at once,
+// The steps of an attempt, for Options.Tracer. If there is no tracer, step returns at once,
 // and nothing is allocated or stored.
 
-// span is a step that has begun. The zero span does nothing; it is used without a tracer.
+// span is a step that has begun. The zero span, for engines without a tracer, does nothing.
 type span struct {
 	end func(trace.Outcome)
 }
@@ -50,7 +50,8 @@ func codeOf(err error) string {
 	return problemOf(err).Code
 }
 
-// steps begins the step s of the attempt. steps needs a tracer; step works without one.
+// The method steps begins the attempt's step s. It needs a tracer; the method step works
+// without a tracer.
 func (w *watch) steps(ctx context.Context, s trace.Step) (context.Context, span) {
 	s.Record, s.Operation, s.Route = w.record(), w.told(trace.Outcome{}).Operation, w.ask.req.Route
 	ctx, end := w.core.opt.Tracer.Start(ctx, s)

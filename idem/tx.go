@@ -26,7 +26,7 @@ type Tx struct {
 	id        string                  // the operation's id
 	made      map[string]int          // calls of earlier phases, counted by name
 	repeats   bool                    // an earlier attempt may have made this phase's calls
-	called    func(string)            // is called with the name of each call; nil in a phase without calls
+	called    func(string)            // gets the name of each call; nil in a phase without calls
 	checkJobs func([]Job) error       // returns an error if the jobs of this run can't be committed together
 	refuse    context.CancelCauseFunc // ends the context of a Foreign; nil in other phases
 	others    func(call string) error // returns an error if another phase may have made the call; nil in a phase without calls
@@ -148,8 +148,8 @@ func callName(made map[string]int, service string, step []string) string {
 	return strings.Join(parts, "/")
 }
 
-// callsOnly refuses writes and jobs in a Foreign. If a look-up or a person supplies the
-// result of the call, fn doesn't run, and its writes and jobs would be lost.
+// callsOnly refuses writes and jobs in a Foreign phase. If a look-up or a person supplies
+// the result of the call, fn doesn't run, and fn's writes and jobs would be lost.
 func (tx *Tx) callsOnly(what string) {
 	if tx.called != nil {
 		tx.fail(fmt.Errorf("%w: %s in a Foreign: hand it to a following Atomic or Finish", ErrWrite, what))
@@ -165,8 +165,8 @@ func (tx *Tx) fail(err error) {
 	}
 }
 
-// close stops the collecting, so that a goroutine that is still running can't
-// change the commit.
+// close ends the collection, so that a goroutine that is still running can't change the
+// commit.
 func (tx *Tx) close() (collected, error) {
 	tx.mu.Lock()
 	defer tx.mu.Unlock()

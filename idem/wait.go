@@ -17,22 +17,23 @@ const (
 	longestRead = 800 * time.Millisecond // the longest wait between two reads
 	seldomRead  = 10 * time.Second       // the longest wait between two reads, if nobody waits for the answer
 
-	// mostEnough is the largest amount of time that must be left after the wait of an
-	// asynchronous request. With less time, the request is left to its source's next retry.
+	// After its wait, an asynchronous request needs a tenth of its time, or mostEnough if a
+	// tenth is more. If less time is left, the work is left to the source's next retry.
 	mostEnough = 30 * time.Second
 )
 
 // nextRead returns the bounds of an attempt's wait before it reads the record again. waited
-// is the time since the attempt began to wait, age the time since the holder began, lease
-// the rest of the holder's lease, and longest the bound of the wait.
+// is the time since the attempt began to wait, age is the time since the holder began,
+// lease is the rest of the holder's lease, and longest is the limit of the wait.
 //
 // The wait is as long as the attempt has waited so far, so k reads take about
 // 2^k·firstRead. It is at least a tenth of the holder's age: an operation of ten seconds
 // seldom ends in the next 0.1 s. A read is due once the lease has ended. The bounds differ,
 // so that many waiting attempts don't read at once.
 //
-// The holder's clock may differ from this clock. A wrong age makes a wait longest at most;
-// a wrong lease costs one read, after which the lease is treated as ended.
+// The holder's clock may differ from this clock. If the age is wrong, the wait is at most
+// longest. If the lease is wrong, it costs one read, and then the lease is treated as
+// ended.
 func nextRead(waited, age, lease, longest time.Duration) (least, most time.Duration) {
 	most = min(firstRead+max(waited, age/10), longest)
 	if lease > 0 && lease < most {
@@ -42,8 +43,8 @@ func nextRead(waited, age, lease, longest time.Duration) (least, most time.Durat
 }
 
 // wait reads the record until its holder has finished or end has passed. The pauses between
-// reads are at most longest. The verdict is InFlight only after end. A record that can't be
-// read or judged ends the wait: the request is answered as if it hadn't waited.
+// reads are at most longest. The verdict is InFlight only after end. A record that is
+// corrupt or can't be judged ends the wait: the request is answered as if it hadn't waited.
 func (c *claiming) wait(ctx context.Context, held *store.Record, end time.Time, longest time.Duration) (*store.Record, state.Verdict, error) {
 	ctx, sp := c.watch.step(ctx, trace.Wait, "")
 	defer sp.done(nil)
@@ -68,9 +69,10 @@ func (c *claiming) wait(ctx context.Context, held *store.Record, end time.Time, 
 	}
 }
 
-// patiently waits for the holder of a refused claim if Options.InFlight is InFlightWait, or
-// for an asynchronous request. An asynchronous request waits as long as it can, even if too
-// little time will be left to begin: the source's next retry must come after the lease.
+// patiently waits for the attempt that holds the key, if Options.InFlight is InFlightWait
+// or the request is asynchronous. An asynchronous request waits as long as it can, even if
+// too little time will be left to begin: the source's next retry must come after the end of
+// the lease.
 func (c *claiming) patiently(ctx context.Context, held *store.Record) (*store.Record, state.Verdict, error) {
 	deadline, opt := c.times.deadline, &c.core.opt
 	end, longest, enough := deadline.Add(-defaults.Reserve), seldomRead, min(mostEnough, time.Until(deadline)/10) // one limit for the whole wait, even if the holder changes

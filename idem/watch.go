@@ -75,8 +75,8 @@ func (w *watch) step(ctx context.Context, kind trace.Kind, name string) (context
 	return w.steps(ctx, trace.Step{Kind: kind, Name: name})
 }
 
-// watched runs the course of a request, and calls Hooks.Ended afterwards. Without that
-// hook, watched costs nothing.
+// watched runs the course of a request, and calls Hooks.Ended afterwards. If that hook
+// isn't set, watched only calls course.
 func (w *watch) watched(ctx context.Context, course func(context.Context) (Result, error)) (res Result, err error) {
 	if w.core.opt.Hooks.Ended == nil {
 		return course(ctx)
@@ -118,7 +118,8 @@ func (w *watch) record() string {
 	return redact.Record(w.ask.home.pk)
 }
 
-// finds notes the record that a claim has found; rec is nil if there is none.
+// The method finds stores the name of the record that a claim has found; rec is nil if
+// there is none.
 func (w *watch) finds(rec *store.Record) {
 	switch {
 	case rec == nil:

@@ -61,7 +61,7 @@ type account struct {
 // nobody knows when an operation ends.
 const openWait = time.Second
 
-// price returns the tokens for an operation of n bytes.
+// price returns how many tokens an operation of n bytes takes.
 func (a *account) price(n int64) int64 {
 	if a.kind == ofBytes {
 		return min(n, a.rate.size) // a full bucket is enough for any request
@@ -70,7 +70,7 @@ func (a *account) price(n int64) int64 {
 }
 
 // has reports whether there are n tokens, and if not, how long to wait. If ok is false and
-// wait is zero, a lease may help.
+// wait is zero, a lease of tokens may help.
 func (a *account) has(now time.Time, n int64) (ok bool, wait time.Duration) {
 	switch s := &a.shared; {
 	case a.kind == ofOpen:
@@ -110,8 +110,8 @@ func (a *account) putBack(now time.Time, n int64) {
 	}
 }
 
-// settle corrects the account when an operation has ended. n is the estimate of bytes with
-// which the operation began.
+// settle corrects the account when an operation has ended. n is the estimate of the bytes
+// when the operation began.
 func (a *account) settle(now time.Time, n int64, use idem.QuotaUse) {
 	switch {
 	case a.kind == ofBytes && use.New:

@@ -18,8 +18,8 @@ func perMinute(n, size int) rate {
 // refilling the bucket.
 func atRest(n int64, kept time.Duration) rate { return rate{size: max(n/2, 1), fill: kept} }
 
-// cost returns the time in which a bucket gets n tokens, at most the time of four fillings.
-// The maximum limits a debt.
+// cost returns the time in which a bucket gets n tokens. The maximum, the time in which the
+// bucket fills up four times, limits a debt.
 func (r rate) cost(n int64) time.Duration {
 	return time.Duration(float64(r.fill) * min(float64(n)/float64(r.size), 4))
 }
@@ -28,13 +28,13 @@ func (r rate) cost(n int64) time.Duration {
 // bucket is full.
 type bucket struct{ full time.Time }
 
-// wait returns how long it takes until the bucket has n tokens, or a full bucket
-// if n is larger.
+// wait returns how long it takes until the bucket has n tokens, or is full if n is larger
+// than the bucket.
 func (b *bucket) wait(r rate, now time.Time, n int64) time.Duration {
 	return max(0, max(0, b.full.Sub(now))+r.cost(min(n, r.size))-r.fill)
 }
 
-// take takes n tokens. With fewer than n, the bucket is in debt.
+// take takes n tokens. If the bucket has fewer tokens, it goes into debt.
 func (b *bucket) take(r rate, now time.Time, n int64) {
 	if b.full.Before(now) {
 		b.full = now
@@ -42,5 +42,4 @@ func (b *bucket) take(r rate, now time.Time, n int64) {
 	b.full = b.full.Add(r.cost(n))
 }
 
-// putBack puts n tokens back.
 func (b *bucket) putBack(r rate, n int64) { b.full = b.full.Add(-r.cost(n)) }

@@ -33,8 +33,8 @@ const (
 	// patience limits a call to Options.Shared.
 	patience = time.Second
 	// mostCallers is how many callers are remembered, and as many again for each route with
-	// limits. The least recent caller is forgotten first, and begins with full buckets. A
-	// caller takes about 1 KB.
+	// limits. The least recent caller is forgotten first, and then begins again with full
+	// buckets. A caller takes about 1 KB.
 	mostCallers = 10_000
 )
 
@@ -156,8 +156,8 @@ func (b *Buckets) end(all []*account, n int64, use idem.QuotaUse) {
 }
 
 // refill leases tokens for an account and a request of about n bytes. If a lease is under
-// way, refill waits for it instead. A wait above zero means that the shared bucket has too
-// few tokens.
+// way, refill only waits for its end. A wait above zero means that the shared bucket has
+// too few tokens.
 func (b *Buckets) refill(ctx context.Context, a *account, n int64) (wait time.Duration, err error) {
 	b.mu.Lock()
 	if busy := a.shared.busy; busy != nil {

@@ -84,7 +84,7 @@ func (s *supply) got(now time.Time, l Lot, got Leased) {
 	s.next = 2 * l.Tokens
 }
 
-// bucketName names a shared bucket without naming a caller.
+// bucketName returns the name of a shared bucket. The name doesn't show the caller.
 func bucketName(parts ...string) string {
 	var b []byte
 	for _, p := range parts {
