@@ -58,7 +58,7 @@ func (e *Engine) OneCaller() bool {
 }
 
 // Keeps reports whether an empty answer with this status would be stored
-// ([Options.Stored]). Adapters whose answers have no status call Keeps.
+// ([Options.Stored]). Keeps is for adapters whose answers have no status.
 func (e *Engine) Keeps(status int) bool {
 	return e.core.opt.Mode == ModeOff || e.core.opt.Stored(Response{Status: status})
 }
@@ -68,8 +68,8 @@ func (e *Engine) Keeps(status int) bool {
 func (e *Engine) StoresRequests() bool { return e.core.opt.Resumable }
 
 // Observes reports whether the engine only observes ([ModeObserve]). In that mode Observes
-// passes r and err to [Hooks].Observed; err is the reason why r can't be read. If Observes
-// returns true, the adapter still runs the handler.
+// passes r and err to [Hooks].Observed; err says why r can't be read. If Observes returns
+// true, the adapter still runs the handler.
 func (e *Engine) Observes(ctx context.Context, r Request, err error) bool {
 	if e.core.opt.Mode != ModeObserve {
 		return false

@@ -24,13 +24,13 @@
 //
 // # What it doesn't guarantee
 //
-// If a process dies after the handler's effect and before the answer is stored, the process
-// leaves an open record. Once the lease of that record is over, a retry runs the handler
-// again. The effects of a handler without phases may then happen twice. Phases ([Atomic],
-// [Foreign], [Finish]) prevent this: they commit effects together with a recovery point, or
-// repeat a call to another system with the same derived key. A call to a system without
-// idempotency keys stays unsafe ([NotIdempotent]): after a failure, a person may have to
-// find out whether the call had an effect.
+// If a process dies after the handler's effect and before the answer is stored, the
+// process leaves an open record. Once the lease of that record is over, a retry runs the
+// handler again. The effects of a handler without phases may then happen twice. Phases
+// ([Atomic], [Foreign], [Finish]) prevent this: they commit effects together with a
+// recovery point, or use the same derived key when they repeat a call to another system. A
+// call to a system without idempotency keys stays unsafe ([NotIdempotent]): after a
+// failure, a person may have to find out whether the call had an effect.
 //
 // # The lease
 //

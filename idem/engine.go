@@ -35,9 +35,8 @@ type Engine struct {
 	handlers handlers
 }
 
-// New returns an engine on store. New panics if store is nil (also a nil pointer
-// in the interface) or an option is invalid: both are mistakes in the program,
-// best found at cold start.
+// New returns an engine on store. New panics if store is nil (also a nil pointer in the
+// interface) or an option is invalid.
 func New(store store.Store, optFns ...func(*Options)) *Engine {
 	var opt Options
 	for _, fn := range optFns {

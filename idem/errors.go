@@ -63,8 +63,8 @@ var (
 	// doesn't run, and isn't refused as a mismatch (ErrMismatch).
 	ErrIncomparable = errors.New("the record's fingerprint can't be compared")
 
-	// ErrPhaseOrder matches errors from a handler that repeats, nests or overlaps phases, or
-	// whose phases differ from the recorded phases. Each is a mistake in the program.
+	// ErrPhaseOrder matches errors from a handler that repeats, nests or overlaps phases,
+	// or whose phases differ from the recorded phases. Such a handler has a mistake.
 	ErrPhaseOrder = errors.New("phases out of order")
 	// ErrPhaseFailed matches errors from a phase that begins after another phase has
 	// failed.

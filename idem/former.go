@@ -29,8 +29,8 @@ import (
 // Roll back by one release at a time. The former release doesn't look under the new scope:
 // return to the former release only when no record from release 2 is open or has an answer.
 //
-// If a key is known under the other scope, the record there decides: the request is
-// replayed, refused or continued from that record, and [Op.Caller] is that record's caller.
+// If a key has a record under the other scope, that record decides: the request is
+// replayed, refused or continued from the record, and [Op.Caller] is the record's caller.
 // While Former is set, a claim is one transaction of two items instead of one write, and
 // costs four write units instead of one. The function needs the permission
 // dynamodb:ConditionCheckItem.
@@ -47,9 +47,9 @@ type Former struct {
 	Scope func(ctx context.Context, r *Request) (string, error)
 	// OneScope means that the former release had one scope for all callers ([OneScope]),
 	// also for callers who have a verified identity now. Deploy the authorizer after
-	// release 1: with the option [OneScope], the former release would give each verified
-	// caller a separate scope. Callers who always had an identity don't change scope: serve
-	// their routes with an engine without Former.
+	// release 1: the former release, with its option [OneScope], would give each verified
+	// caller a separate scope. Callers who always had an identity don't change scope:
+	// serve their routes with an engine without Former.
 	OneScope bool
 	// Preset is the former preset, such as [ACP], or a function that sets the former
 	// Fingerprint, Methods and MinKey. A function that sets nothing means the default

@@ -48,8 +48,8 @@ type Hooks struct {
 	Unprotected func(context.Context, Event) // the handler ran without protection: in ModeOpen because the store can't be reached (Err), or in ModeOff for a request with a key
 	Observed    func(context.Context, Event) // in ModeObserve: Err is the outcome that the request would have had
 
-	// Ended is called once for each request with a key that ran or was refused, and for
-	// each try of a completer. Ended is called after the other hooks, even if the handler
+	// Ended is called once for each keyed request that ran or was refused, and for each
+	// try of a completer. Ended is called after the other hooks, even if the handler
 	// panics. Ended isn't called for a request that passed without a key, or that
 	// ModeObserve only observed.
 	Ended func(context.Context, Summary)

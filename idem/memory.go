@@ -64,7 +64,7 @@ func (m *MemoryStore) Claim(ctx context.Context, c store.Claim) (*store.Record, 
 	return nil, nil
 }
 
-// Writes lists the committed user writes in order. [Write] has a String method that
+// Writes returns the committed user writes in order. [Write] has a String method that
 // describes the write.
 func (m *MemoryStore) Writes() []Write {
 	m.mu.Lock()

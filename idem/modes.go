@@ -11,9 +11,9 @@ const (
 	// refused with 503.
 	ModeEnforce Mode = iota
 	// ModeObserve runs each request and refuses none, not even a request without a key or
-	// caller. The engine stores records, and reports the outcome that the request would have
-	// had under ModeEnforce ([Hooks].Observed, log). Use ModeObserve as the first stage of a
-	// retrofit.
+	// caller. The engine stores records, and reports the outcome that the request would
+	// have had under ModeEnforce (to [Hooks].Observed and the log). Use ModeObserve as the
+	// first stage of a retrofit.
 	ModeObserve
 	// ModeOpen works like ModeEnforce while the store can be reached. While the store can't
 	// be reached, ModeOpen runs the handler without protection instead of answering 503: a

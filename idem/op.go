@@ -14,9 +14,10 @@ type Op struct {
 	over      atomic.Bool // the handler has returned; its context may still be in use
 }
 
-// ID is the operation's server-made id, the same for every attempt. After a key is free
-// again, its next operation has a new id. A key becomes free when it expires, or when an
-// attempt fails before its first phase and the request isn't stored. The id is safe to log.
+// ID is the operation's server-made id, the same for every attempt. After a key is freed,
+// the next operation under the key has a new id. A key becomes free when it expires, or
+// when an attempt fails before its first phase and the request isn't stored. The id is
+// safe to log.
 func (o *Op) ID() string { return o.run.record().ID }
 
 // TakenOver reports whether this attempt (a client's or a completer's) took over an

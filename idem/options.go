@@ -71,9 +71,9 @@ type Options struct {
 	// handlers do more than set a state.
 	Methods []string
 
-	// KeyHeader is the name of the header with the key, for contracts with another name
-	// ("PayPal-Request-Id"). Answers echo the key under this name, and errors mention the
-	// name. Neither the fingerprint nor a record can include the header. Default: the
+	// KeyHeader is the name of the header with the key, for contracts that use another
+	// name ("PayPal-Request-Id"). Answers echo the key under this name, and errors mention
+	// the name. Neither the fingerprint nor a record can include the header. Default: the
 	// constant [KeyHeader].
 	KeyHeader string
 
@@ -116,8 +116,7 @@ type Options struct {
 	// [Request.Scope].
 	CallerFromOp bool
 
-	// Former describes how an earlier release found scopes, while scopes change: see
-	// [Former]. Default: none.
+	// Former describes how an earlier release found scopes; see [Former]. Default: none.
 	Former *Former
 
 	// Fingerprint defines which requests count as the same.
@@ -156,11 +155,11 @@ type Options struct {
 	MaxRequest int
 
 	// Resumable stores the request with its claim, so that a completer can finish the
-	// operation without its client. Use Resumable only with handlers whose effects are in
-	// phases: another handler may have its effects twice. The claim accepts the request:
-	// after an error, a panic or an unstored 5xx, the client's retry or the completer
-	// continues the operation. Only a stored answer, or an unstored 4xx before anything was
-	// done, ends the operation.
+	// operation without the client. Use Resumable only with handlers whose effects are in
+	// phases: other effects may happen twice. The claim accepts the request: after an
+	// error, a panic or an unstored 5xx, the client's retry or the completer continues the
+	// operation. Only a stored answer, or an unstored 4xx before anything was done, ends
+	// the operation.
 	Resumable bool
 	// CallsOut says that every handler calls another system ([Foreign]) before it answers.
 	// The claim then records that a call follows, which saves the write before the first
@@ -192,8 +191,8 @@ type Options struct {
 	// Hooks are called as the engine works, for metrics.
 	Hooks Hooks
 	// Tracer makes a span of each step of an operation, and passes the trace on with the
-	// operation's jobs. Use Telemetry.Tracer of module github.com/samekey/samekey/otel.
-	// With a Tracer, a record stores the trace context of its claim, and each job stores
+	// operation's jobs. Use Telemetry.Tracer of module github.com/samekey/samekey/otel. If
+	// Tracer is set, a record stores the trace context of its claim, and each job stores
 	// the trace context of its phase: about 60 bytes each. Default: none, and nothing is
 	// stored.
 	Tracer trace.Tracer

@@ -134,8 +134,8 @@ func Respond(v any) error { return &answered{v} }
 // SafeToRetry marks err, the error of a [Foreign] phase: the phase's calls certainly had
 // no effect (for example, the connection was refused). A [NotIdempotent] call may then be
 // made again. Other calls are then not in doubt, so the client's key may become free.
-// Don't mark the error of a client that retries by itself: one of its earlier tries may
-// have had an effect. SafeToRetry returns nil for nil.
+// Don't mark the error of a client that retries by itself: one of the client's earlier
+// tries may have had an effect. SafeToRetry returns nil for nil.
 func SafeToRetry(err error) error {
 	if err == nil {
 		return nil
@@ -147,7 +147,7 @@ func SafeToRetry(err error) error {
 type PhaseOption func(*phaseSpec)
 
 // NotIdempotent is for a system without idempotency keys. Before the call, the engine
-// commits that the call begins. After that the operation continues only with a result, or
+// records that the call begins. After that the operation continues only with a result, or
 // with an error wrapped by [SafeToRetry]. Any other error, or the death of the process,
 // leaves the outcome unknown: the operation is stuck, and a human settles it. Only a
 // SafeToRetry error or a human's decision allows another call. The phase's Tx accepts

@@ -5,8 +5,9 @@ import (
 	"net/http"
 )
 
-// DefaultStored is the default of [Options.Stored]. It stores successes and definitive
-// answers, such as a declined card (402). It does not store three kinds of answers:
+// DefaultStored is the default of [Options.Stored]. DefaultStored accepts successes and
+// definitive answers, such as a declined card (402). DefaultStored rejects three kinds of
+// answers:
 //
 //   - answers after which the client may correct or repeat the request because nothing
 //     was done (400, 403, 408, 409, 422, 423, 425, 428, 429);
@@ -14,8 +15,8 @@ import (
 //     426, and a 4xx with a challenge);
 //   - unexpected errors (5xx).
 //
-// A challenge asks the client for the same request with a proof. It is a WWW-Authenticate,
-// Proxy-Authenticate or Payment-Required header, or the body of x402's version 1. The
+// A challenge asks the client for the same request with a proof: by a WWW-Authenticate,
+// Proxy-Authenticate or Payment-Required header, or by the body of x402's version 1. The
 // presets don't store challenges either. DefaultStored reads no other body: to recognise a
 // failure inside of a 200, set another policy, such as one of package lambda.
 func DefaultStored(r Response) bool {

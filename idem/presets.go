@@ -134,10 +134,10 @@ func (r *rules) validate(o *Options) error {
 //	idem.New(store, idem.OneScope)
 //
 // Callers who share the scope see each other's answers if they know the key and the
-// request, so their keys must be random: at least 22 characters, unless [Options.MinKey] is
-// set. These callers have a status resource only if [Options.StatusURL] is set: anybody who
-// knows a key then sees its answer there. Each caller with a verified identity keeps a
-// separate scope, and so does each tenant. OneScope has no effect if [Options.Scope] is
-// set. With [Options.Resumable] the handlers must not look for a token: see
-// [Options.CallerFromOp].
+// request, so their keys must be random: at least 22 characters, unless [Options.MinKey]
+// is set. These callers have a status resource only if [Options.StatusURL] is set: anybody
+// who knows a key then sees the key's answer there. Each caller with a verified identity
+// keeps a separate scope, and so does each tenant. OneScope has no effect if
+// [Options.Scope] is set. If [Options.Resumable] is set, the handlers must not look for a
+// token: see [Options.CallerFromOp].
 func OneScope(o *Options) { o.oneScope = true }

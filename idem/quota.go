@@ -25,13 +25,13 @@ type Quota interface {
 	// If Begin returns neither a wait nor an error, the engine calls end exactly once,
 	// unless end is nil. The engine calls end as soon as the key turns out to be known, or
 	// when the attempt has ended, even by a panic. Begin and end run on the request's
-	// goroutine. They must not panic. Begin must return promptly when ctx ends.
+	// goroutine, and must not panic. Begin must return promptly when ctx ends.
 	Begin(ctx context.Context, r QuotaRequest) (end func(QuotaUse), wait time.Duration, err error)
 }
 
-// QuotaRequest describes a request to a [Quota]. It holds no key and no body.
+// QuotaRequest describes a request to a [Quota]. A QuotaRequest holds no key and no body.
 type QuotaRequest struct {
-	// Caller is the request's scope, without [Request.Operation]. It may name a
+	// Caller is the request's scope, without [Request.Operation]. Caller may name a
 	// person: don't log it. The callers of [OneScope] share a Caller.
 	Caller string
 	// Route is the request's route. If an event's records have no route, Route is the

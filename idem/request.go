@@ -24,20 +24,20 @@ type Request struct {
 	// equals a Scope. Source takes precedence over [Options.Scope].
 	Source string
 
-	// Operation distinguishes handlers of one source that get equal keys in one scope.
+	// Operation distinguishes handlers that get equal keys from one source in one scope.
 	// Operation becomes part of the scope, however the scope is found; an empty Operation
 	// adds nothing. Adapters set Operation after [Engine.AddOperation]. HTTP requests need
 	// no Operation, since method and path are part of the fingerprint.
 	Operation string
 
-	// Tenant is the tenant for which AWS Lambda isolates the function, as given by the
-	// invocation. Tenant is part of every scope: equal keys of two tenants are two
-	// operations. The record stores Tenant, and only a function of the same tenant completes
-	// the operation. Empty means that there are no tenants.
+	// Tenant is the invocation's tenant, if AWS Lambda isolates the function's tenants.
+	// Tenant is part of every scope: equal keys of two tenants are two operations. The
+	// record stores Tenant, and only a function of the same tenant completes the
+	// operation. Empty means that there are no tenants.
 	Tenant string
 
 	Identity Identity
-	// Facts are verified like Identity. They name the caller only if [Options.Scope] uses
+	// Facts are verified like Identity. Facts name the caller only if [Options.Scope] uses
 	// them.
 	Facts Facts
 	// Snapshot lets an adapter restore the verified identity when the request runs again
@@ -53,7 +53,7 @@ type Request struct {
 	Body     []byte      // decoded bytes
 
 	// Same, unless nil, replaces Body in the fingerprint. Same is the part of the content
-	// that doesn't change when the request is honestly repeated. Adapters and
+	// that doesn't change when an honest client repeats the request. Adapters and
 	// [Options.KeyFrom] set Same.
 	Same []byte
 
@@ -110,8 +110,8 @@ type Identity = store.Identity
 // function in [Options.Scope] can make a fact the caller; package lambda has such
 // functions, named below. Except for Claims, no fact holds a secret.
 type Facts struct {
-	// Session is the ARN of an IAM session, such as that of an assumed role. Its scope
-	// functions are lambda.RoleScope and lambda.SessionScope.
+	// Session is the ARN of an IAM session, such as a session of an assumed role. Its
+	// scope functions are lambda.RoleScope and lambda.SessionScope.
 	Session string
 	// APIKey is the id, not the value, of the API key that a usage plan has checked. Its
 	// scope function is lambda.APIKeyScope.
@@ -119,11 +119,11 @@ type Facts struct {
 	// Issuer and Certificate are the distinguished names of a client certificate's issuer
 	// and subject. Their scope function is lambda.CertificateScope.
 	Issuer, Certificate string
-	// Claims are the claims of the token that an authorizer has verified (JWT, Cognito), or
-	// the context that a Lambda authorizer has returned. They include data that Identity
-	// lacks, such as the organisation for which a user acts (lambda.ClaimScope). Claims is
-	// nil without an authorizer. Records and logs never contain Claims. The maps may be
-	// those of the event: a scope function must not change them.
+	// Claims are the claims of the token that an authorizer has verified (JWT, Cognito),
+	// or the context that a Lambda authorizer has returned. They include data that
+	// Identity lacks, such as the organisation for which a user acts (lambda.ClaimScope).
+	// Claims is nil without an authorizer. Records and logs never contain Claims. The maps
+	// may belong to the event: a scope function must not change them.
 	Claims map[string]any
 }
 

@@ -12,8 +12,8 @@ import (
 )
 
 // Serve is [Engine.Do] with the HTTP contract: Serve finds the key in the header, passes
-// requests with methods that aren't in [Options.Methods], and turns every refusal into an
-// answer. Adapters and [Engine.Middleware] use Serve.
+// requests with methods outside of [Options.Methods] to fn, and turns every refusal into
+// an answer. Adapters and [Engine.Middleware] use Serve.
 //
 // Serve returns an error only if the request passed: the error that fn returned. Serve
 // answers a panic of fn like an error, and returns the panic's value in Result.Panic. A

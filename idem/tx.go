@@ -63,7 +63,7 @@ func (tx *Tx) Write(writes ...Write) {
 }
 
 // Stage adds jobs to the commit. After the commit each job is delivered at least once,
-// under an id of its own ([state.JobID]). If the phase does not commit, the jobs are never
+// under the job's own id ([state.JobID]). If the phase does not commit, the jobs are never
 // delivered. Three kinds of jobs fail the phase ([ErrWrite], [store.ErrTooLarge]):
 //
 //   - a job in a [Foreign];
@@ -87,8 +87,8 @@ func (tx *Tx) Stage(jobs ...Job) {
 }
 
 // Key returns the idempotency key for a call to service, in the form of a UUID. The key is
-// the same for every attempt at this operation. It is different for any other operation,
-// even for a later operation under the same client's key.
+// the same for every attempt at this operation. Any other operation has another key, even
+// a later operation under the same client's key.
 //
 // The key is made from the operation, the service and the step. For a call without a step,
 // a number replaces the step: the number of calls without a step that earlier phases have
@@ -96,10 +96,10 @@ func (tx *Tx) Stage(jobs ...Job) {
 // inserted and removed while operations are under way. Services and steps must not be
 // renamed: under another name, a call is another call.
 //
-// If a phase calls a service more than once, give each call a step. Two mistakes return the
-// same key again, and fail the phase ([ErrKeyReused]): a second call without a step in one
-// run of a phase, and a step that this or an earlier phase has used. So a loop that repeats
-// a call never makes the call twice.
+// If a phase calls a service more than once, give each call a step. In two cases Key
+// returns the same key again, and the phase fails ([ErrKeyReused]): a second call without
+// a step in one run of a phase, and a step that this or an earlier phase has used. So a
+// loop that repeats a call never makes the call twice.
 //
 // Key panics after the phase's function has returned, as in a goroutine that outlives the
 // function: the call could not be recorded.

@@ -34,8 +34,8 @@
 //
 // # What it doesn't guarantee
 //
-// The operation may have been carried out or not after an error with [Error.Unknown] set,
-// and after an answer marked with [OutcomeUnknown]. To find out, send the same request with
+// After an error with [Error.Unknown] set, or an answer marked with [OutcomeUnknown], the
+// operation may or may not have been carried out. To find out, send the same request with
 // the same key ([Error.Key]). A caller that retries with a new http.Request starts a new
 // operation with a new key. Such a caller must name the operation ([WithOperation]) or set
 // the key header.
@@ -66,9 +66,9 @@
 //
 // If a DELETE is repeated because its outcome was unknown, and the answer is then 404, an
 // earlier attempt most likely deleted the resource. The caller gets 204 with the header
-// Idempotency-Client: deleted-before. The caller gets the 404 itself if it answers the
-// first DELETE, if no earlier attempt can have reached the server, or if the 404 is a
-// replay.
+// Idempotency-Client: deleted-before. The caller gets the 404 itself in three cases: the
+// first DELETE got the 404; no earlier attempt can have reached the server; or the 404 is
+// a replay.
 //
 // # Bodies
 //
@@ -104,8 +104,8 @@
 //
 // A transport that adds credentials (oauth2.Transport) can be the base of this transport:
 // every attempt then gets a fresh token. Or the oauth2.Transport can wrap this transport:
-// all attempts then share a token. A client with its own retries multiplies the retries, so
-// turn the client's retries off: set stripe-go's MaxNetworkRetries to 0. The transport
-// sends the keys that stripe-go sets unchanged, like every caller's keys. Cookies in an
-// answer that is retried don't reach http.Client's cookie jar.
+// all attempts then share a token. A client with its own retries multiplies the retries,
+// so turn the client's retries off: set stripe-go's MaxNetworkRetries to 0. The transport
+// doesn't change the keys that stripe-go or another caller sets. Cookies in an answer that
+// is retried don't reach http.Client's cookie jar.
 package client

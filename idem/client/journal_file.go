@@ -63,9 +63,9 @@ type journalFile interface {
 // ([ErrExpired]) and then dropped. An operation without an answer stays until
 // [FileJournal.Done]. OpenJournal removes the incomplete line that a crash can leave.
 // OpenJournal fails after any other damage ([ErrCorrupt]): a file that was emptied, cut,
-// changed by a single bit, deleted, or replaced by an earlier copy. With such a file,
-// operations in progress would get new keys. To begin with an empty journal, remove the
-// file and the lock file.
+// changed by a single bit, deleted, or replaced by an earlier copy. If such a file were
+// used, operations in progress would get new keys. To begin with an empty journal, remove
+// the file and the lock file.
 //
 // The lock file, path plus ".lock", stores the least length that the journal's file must
 // have, so move both files together. A second process that opens the journal gets

@@ -46,10 +46,10 @@ type Options struct {
 	// InitialDelay. Defaults: 0.5 seconds and 5 seconds.
 	InitialDelay, MaxDelay time.Duration
 	// AttemptTimeout is the time limit of an attempt. The time includes sending the
-	// request's body and receiving the answer's headers. For a keyed request, it also
-	// includes reading up to 1 MiB of the answer's body. A timed-out attempt is retried.
-	// The attempt's error matches os.ErrDeadlineExceeded. Default: no limit, so only the
-	// request's context ends an attempt that hangs.
+	// request's body and receiving the answer's headers. For a keyed request, the time
+	// also includes reading up to 1 MiB of the answer's body. A timed-out attempt is
+	// retried. The attempt's error matches os.ErrDeadlineExceeded. Default: no limit, so
+	// only the request's context ends an attempt that hangs.
 	AttemptTimeout time.Duration
 
 	// NoBudget removes the budget for retries, so that only MaxRetries limits retries.

@@ -95,8 +95,8 @@ type Final struct {
 	Phases []string
 }
 
-// Finished returns the answer that was stored, with the writes and jobs of the commit that
-// stored it. Finished fails the test unless exactly one operation has finished.
+// Finished returns the stored answer, with the writes and jobs of the answer's commit.
+// Finished fails the test unless exactly one operation has finished.
 func Finished(t testing.TB, log Log) Final {
 	t.Helper()
 	var found []Final

@@ -35,19 +35,19 @@ type CrashOptions struct {
 	// completer try three times instead of once, since calls may fail.
 	Begin func(*World)
 	// MayStick allows an operation to end as stuck. An operation must end as stuck if a
-	// process dies in a call that is [idem.NotIdempotent]. If the operation is stuck, check
-	// isn't called, and the run fails only if it had more effects than the run without a
-	// crash.
+	// process dies in a call that is [idem.NotIdempotent]. If the operation is stuck,
+	// check isn't called, and the run fails only if the operation had more effects than in
+	// the run without a crash.
 	MayStick bool
 }
 
 // CrashEverywhere runs a request many times. Each run crashes before or after a different
-// call of the handler or the engine. Such calls go to the store, or through w.Client or
-// w.Call. After the crash, once the lease is over, the client sends the request again.
-// While a look-up ([idem.LookUp]) leaves the outcome open, the client repeats the request,
-// each time after the look-up's pause. If the request is stored, there is a further run
-// with the same crash: a completer continues the operation before the client sends the
-// request again. In one more run, without a crash, every [idem.Atomic] runs twice.
+// call that the handler or the engine makes to the store, or through w.Client or w.Call.
+// After the crash, once the lease is over, the client sends the request again. While a
+// look-up ([idem.LookUp]) leaves the outcome open, the client repeats the request, each
+// time after the look-up's pause. If the request is stored, there is a further run with
+// the same crash: a completer continues the operation before the client sends the request
+// again. In one more run, without a crash, every [idem.Atomic] runs twice.
 //
 //	idemtest.CrashEverywhere(t, func(ctx context.Context, w *idemtest.World, r *idem.Request) (idem.Response, error) {
 //		return buy(ctx, r, w.Client())
@@ -55,18 +55,18 @@ type CrashOptions struct {
 //		…
 //	})
 //
-// After a crash, the test fails if the request ends in an error or without a stored answer,
-// or if a repetition has an effect. It also fails if the number of effects at the provider,
-// of the user's writes or of the jobs differs from the run without a crash. Then
-// CrashEverywhere calls check, if not nil, with the World and the answer of each run. Each
-// failure names the call at which the process crashed. If check calls Fatal, only that run
-// ends.
+// After a crash, the test fails if the request ends in an error or without a stored
+// answer, or if a repetition has an effect. The test also fails if the number of effects
+// at the provider, of the user's writes or of the jobs differs from the run without a
+// crash. If check isn't nil, CrashEverywhere then calls check with the World and the
+// answer of each run. Each failure names the call at which the process crashed. If check
+// calls Fatal, only that run ends.
 //
 // In a crash, the process's context ends. Later calls of the process through w have no
 // effect and get no answer, so the handler can no longer change the World. CrashEverywhere
-// sees only effects that are made through w. The request needs a Key. With a MemoryStore a
-// handler with five calls takes some tenths of a second, mostly for waits after conflicts.
-// To use DynamoDB Local, set CrashOptions.Store.
+// sees only effects that are made through w. The request needs a Key. On a MemoryStore,
+// CrashEverywhere needs some tenths of a second for a handler with five calls, mostly for
+// waits after conflicts. To use DynamoDB Local, set CrashOptions.Store.
 func CrashEverywhere(t testing.TB, handler func(context.Context, *World, *idem.Request) (idem.Response, error), request idem.Request, check func(testing.TB, *World, idem.Response), optFns ...func(*CrashOptions)) {
 	t.Helper()
 	opt := crashOptions(optFns)

@@ -8,17 +8,18 @@
 //	}
 //
 // If you write an application, begin with [CrashEverywhere]: it crashes a handler before
-// and after each of the handler's calls, and names the call at which a mistake shows.
-// docs/start/testing.md shows how, in five minutes. For single tests:
+// and after each of the handler's calls, and names the call at which a mistake shows. See
+// docs/start/testing.md. For single tests:
 //
 //   - [Replays] sends a request twice, and checks that the second answer equals the first
 //     and that the handler ran once.
 //   - [Watch] records what a store commits. [Committed], [Finished] and [Staged] return the
 //     recorded phases, answer and jobs, decoded into Go types.
-//   - [Provider] is a payment provider that loses answers, delays, refuses and forgets.
-//   - [Faulty] wraps a store that fails, hangs, loses answers or crashes its process at the
-//     calls that you choose. Every durable effect of an engine passes through its store,
-//     so these calls are all the points at which the engine can crash.
+//   - [Provider] is a fake payment provider that loses answers, delays, refuses and
+//     forgets.
+//   - [Faulty] makes a store fail, hang, lose answers or crash its process at the calls
+//     that you choose. Every durable effect of an engine passes through its store, so
+//     these calls are all the points at which the engine can crash.
 //   - [Twice] runs the function of every [idem.Atomic] and [idem.Finish] twice, and so
 //     finds functions with effects outside of their Tx.
 //   - [Clock] moves time without waiting.

@@ -35,12 +35,12 @@ type Fault struct {
 	Err error
 	// Applied lets the call reach the store, and loses only the answer.
 	Applied bool
-	// Crash takes the process down, before the call or, with Applied, after it.
+	// Crash takes the process down before the call, or after the call if Applied is set.
 	Crash bool
 }
 
-// Plan decides what happens to each call. A Plan runs on the caller's goroutine. It may
-// block to delay the call, but should return when ctx ends. A Plan must be safe for
+// Plan decides what happens to each call. A Plan runs on the caller's goroutine. A Plan
+// may block to delay the call, but should return when ctx ends. A Plan must be safe for
 // concurrent use if the store is used concurrently.
 type Plan func(ctx context.Context, c Call) Fault
 
@@ -60,8 +60,8 @@ func At(verb string, n int, f Fault) Plan {
 }
 
 // CrashAt returns a plan that takes the process down at the process's n-th call of any
-// verb. The crash comes before the call reaches the store; with applied, it comes after the
-// store applied the call and before the answer arrives.
+// verb. The crash comes before the call reaches the store or, if applied is true, after
+// the store applied the call and before the answer arrives.
 func CrashAt(n int, applied bool) Plan {
 	return func(_ context.Context, c Call) Fault {
 		return Fault{Crash: c.Total == n, Applied: applied}

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// ErrNoAnswer matches errors from a call to a [Provider] whose answer was lost: the call
+// ErrNoAnswer matches errors from a call to a [Provider] if the answer was lost: the call
 // may have had its effect.
 var ErrNoAnswer = errors.New("idemtest: no answer")
 
@@ -205,7 +205,7 @@ func (p *Provider) Forget() {
 	}
 }
 
-// Calls returns how many calls have arrived, without GET and HEAD.
+// Calls returns how many calls have arrived, not counting GET and HEAD.
 func (p *Provider) Calls() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

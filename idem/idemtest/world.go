@@ -106,8 +106,8 @@ func (p *process) call(name string, fn func() error) error {
 	return err
 }
 
-// Store returns the process's store: each call to it is a point at which the process
-// can crash.
+// Store returns the process's store: each call to the store is a point at which the
+// process can crash.
 func (w *World) Store() *FaultyStore { return w.process.store }
 
 // Options sets the engine's options for this World: the clock, a namespace, a function

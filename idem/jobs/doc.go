@@ -1,6 +1,5 @@
-// Package jobs has the types for an application's work in the background. A [Sink] delivers
-// the jobs that phases have staged. A [Ticket] names an abandoned operation, to be
-// completed.
+// Package jobs has the types for an application's background work. A [Sink] delivers the
+// jobs that phases have staged. A [Ticket] names an abandoned operation for a completer.
 //
 // The worker has sinks for SQS, SNS, EventBridge, Lambda and Step Functions
 // (docs/start/jobs.md#deliver-it). An application needs this package only to implement a

@@ -17,8 +17,8 @@ import (
 
 // Delivery is a staged job on its way to a [Sink].
 type Delivery struct {
-	// JobID names the job. JobID is the same on every delivery of the job, and no other job
-	// has it. A consumer does the work of each JobID once.
+	// JobID names the job: all deliveries of the job have this id, and no other job has
+	// it. A consumer does the work of each JobID once.
 	JobID string
 	// Operation is the id of the operation that staged the job.
 	Operation string
@@ -30,7 +30,7 @@ type Delivery struct {
 	// Tries is the number of failed deliveries that the record showed when the job was
 	// read.
 	Tries int
-	// Tenant is the tenant of the operation's invocation, if its function isolates
+	// Tenant is the tenant of the operation's invocation, if the function isolates
 	// tenants.
 	Tenant string
 	// Trace is the trace context of the phase that staged the job, the same on every
@@ -46,9 +46,9 @@ type Delivery struct {
 type Sink interface {
 	// Deliver delivers a batch, in the batch's order if the order matters. If all
 	// deliveries succeeded, Deliver returns nil. Otherwise Deliver returns one element for
-	// each delivery: its error, or nil for a success. If the list is shorter than the
-	// batch, the deliveries without an element have failed too. A job stays staged until a
-	// delivery succeeds.
+	// each delivery: the delivery's error, or nil for a success. If the list is shorter
+	// than the batch, the deliveries without an element have failed too. A job stays
+	// staged until a delivery succeeds.
 	//
 	// After too many errors, a job is parked; errors that match ErrSinkDown or ErrHeldBack
 	// are not counted. Deliver must return when ctx ends.
@@ -106,12 +106,12 @@ func (f SinkFunc) try(ctx context.Context, d Delivery) (err error) {
 	return f(ctx, d)
 }
 
-// Route is a [Sink] that delivers jobs by their Kind. If no sink is set for a kind, jobs of
-// this kind fail with [ErrSinkDown], and wait until a sink is set. If several kinds have
-// the same sink, the sink gets the jobs of these kinds in one batch, so that the order of a
-// group holds within each sink. (Functions can't be compared, so a [SinkFunc] counts as a
-// separate sink for each kind.) The sinks work concurrently, so that a slow sink doesn't
-// delay the others. A sink that panics counts as unavailable.
+// Route is a [Sink] that hands each job to the sink of the job's Kind. If no sink is set
+// for a kind, jobs of this kind fail with [ErrSinkDown], and wait until a sink is set. If
+// several kinds have the same sink, the sink gets the jobs of these kinds in one batch, so
+// that the order of a group holds within each sink. (Functions can't be compared, so a
+// [SinkFunc] counts as a separate sink for each kind.) The sinks work concurrently, so
+// that a slow sink doesn't delay the others. A sink that panics counts as unavailable.
 type Route map[string]Sink
 
 // Deliver implements [Sink].

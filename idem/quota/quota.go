@@ -17,10 +17,9 @@ type Limits struct {
 	PerMinute int
 	// Burst is how many new operations may begin at once. Default: PerMinute.
 	Burst int
-	// Open is how many operations may run at once in this process, over all its requests
-	// and the records of its events. A process of AWS Lambda that serves one request at a
-	// time doesn't need Open: the function's reserved concurrency limits all callers
-	// together.
+	// Open is how many operations may run at once in this process. Each record of an event
+	// counts. A process of AWS Lambda that serves one request at a time doesn't need Open:
+	// the function's reserved concurrency limits all callers together.
 	Open int
 	// Bytes is how many bytes of records a caller may have in the table. The limit counts
 	// the records that this process (with [Options.Shared]: all processes) has written
@@ -49,8 +48,8 @@ type Options struct {
 	// process. While Shared fails, each process uses its own buckets. Default: nil, so each
 	// process has its own buckets.
 	Shared Shared
-	// Name separates these shared buckets from the shared buckets of other programs, and of
-	// other limits, on the same table. Default: "".
+	// Name separates these shared buckets from other programs' buckets, and from buckets
+	// of other limits, on the same table. Default: "".
 	Name string
 	// Now is the clock, for tests. Default: time.Now.
 	Now func() time.Time
@@ -76,8 +75,7 @@ type name struct {
 }
 
 // New returns Buckets. The parameter each holds the limits of one caller over all routes.
-// New panics if a limit is negative, or if Burst is set without PerMinute: a mistake in the
-// program, best found at cold start.
+// New panics if a limit is negative, or if Burst is set without PerMinute.
 func New(each Limits, optFns ...func(*Options)) *Buckets {
 	opt := Options{Now: time.Now}
 	for _, fn := range optFns {

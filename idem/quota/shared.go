@@ -13,8 +13,8 @@ import (
 type Shared interface {
 	// Lease takes l.Tokens from the bucket. If the bucket has fewer tokens, Lease may take
 	// fewer, but at least l.Need. If the bucket has fewer than l.Need tokens, Lease takes
-	// nothing, and returns the wait until the bucket has l.Need. Lease must return promptly
-	// when ctx ends. After an error the tokens may have been taken.
+	// nothing, and returns the wait until the bucket has l.Need. Lease must return
+	// promptly when ctx ends. If Lease returns an error, the tokens may have been taken.
 	Lease(ctx context.Context, l Lot) (Leased, error)
 }
 

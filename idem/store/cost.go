@@ -10,7 +10,7 @@ type Call struct {
 	Retries    int           // how often the client sent the call again; 0 if unknown
 	ReadUnits  float64       // capacity units; 0 if unknown
 	WriteUnits float64       // capacity units; 0 if unknown
-	Fault      Fault         // kind of Err; "" without Err, and for a refused condition, which isn't a failure
+	Fault      Fault         // kind of Err; "" if Err is nil or only says that a condition was false
 	Err        error         // as returned by the client; may be set without a Fault
 }
 

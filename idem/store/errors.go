@@ -16,7 +16,7 @@ import (
 //     also by an earlier try of the medium's client. The record shows whether the write was
 //     applied. The same write may be sent again.
 //
-// The error of a read that is refused for good matches [ErrRefused], too. Any other failed
+// If a read is refused for good, the error matches [ErrRefused], too. Any other failed
 // read may succeed soon.
 var (
 	// ErrUnknown means that the write may or may not have been applied.
@@ -41,8 +41,8 @@ var (
 	ErrCorrupt = errors.New("record is corrupt")
 	// ErrSealed means that the contents of a stored record are encrypted, and that the
 	// store can't decrypt them: the data key is unavailable at the moment, or to this
-	// program. The store may return the record without its contents. The store then refuses
-	// a write that needs the contents.
+	// program. The store may return the record without its contents. In this case the
+	// store refuses a write that needs the contents.
 	ErrSealed = errors.New("the record's contents are sealed, and their key can't be had")
 	// ErrTooLarge means that a record is larger than the store's limit, and was not
 	// written: the same write never fits.

@@ -124,8 +124,8 @@ type Record struct {
 	// tracer (idem.Options.Tracer), and if the trace is not recorded.
 	Trace trace.Context
 
-	// Seal says how the record's store encrypts its contents; nil without encryption. Only
-	// that store uses Seal; other code passes it on unchanged. KeyID names the key that
+	// Seal says how the store encrypts the record's contents; nil without encryption. Only
+	// the store uses Seal; other code passes Seal on unchanged. KeyID names the key that
 	// wraps the record's data key, for people.
 	Seal interface{ KeyID() string }
 }
@@ -181,9 +181,9 @@ type Phase struct {
 	Result []byte // JSON; nil once the operation has finished
 	Intent bool   // the phase has begun a call that must not be repeated, and the call's outcome is unknown
 
-	// Shape contains the names and kinds of the result's fields, from the type in the
-	// program. Shape is for people who enter, or have entered, the result of an Intent. ""
-	// means unknown.
+	// Shape contains the names and kinds of the result's fields, from the program's type.
+	// Shape is for people who enter, or have entered, the result of an Intent. "" means
+	// unknown.
 	Shape string
 
 	// At is the time from the claim to the phase's commit, in milliseconds, at least
@@ -191,9 +191,8 @@ type Phase struct {
 	At time.Duration
 }
 
-// Asked describes the look-ups of a call in doubt at the call's provider: how many there
-// were, and what the last look-up found. Asked contains nothing that the call sent or
-// returned.
+// Asked says how often a call in doubt was looked up at its provider, and what the last
+// look-up found. Asked contains nothing that the call sent or returned.
 type Asked struct {
 	Phase string    // the phase that makes the call
 	At    time.Time // begin of the last look-up
@@ -228,12 +227,12 @@ type Job struct {
 	// The job stays in its record until At. If At is more than idem.Options.Retention in
 	// the future, the phase fails (idem.ErrWrite).
 	At time.Time
-	// Begun is when a drain first began to deliver a job with a time; zero before. Once
-	// Begun is set nobody can cancel the job: it may have arrived.
+	// Begun is when a drain first began to deliver a job that has At; zero before. Once
+	// Begun is set, nobody can cancel the job: the job may have arrived.
 	Begun time.Time
 
-	// Trace is the trace context that the job's consumer continues. Default: with
-	// idem.Options.Tracer, the trace context of the phase that stages the job.
+	// Trace is the trace context that the job's consumer continues. Default: the trace
+	// context of the phase that stages the job, if idem.Options.Tracer is set.
 	Trace trace.Context
 }
 

@@ -10,17 +10,17 @@ import (
 // A Store must be safe for concurrent use, also by many processes on a shared medium.
 // Methods must return promptly when ctx ends; a write without an acknowledgement then
 // returns ErrUnknown, since the write may still have been applied. After a call, neither
-// the caller nor the store may change a record that was passed in or returned. The only
-// exceptions are the fields about bodies described below.
+// the caller nor the store may change a record that was passed in or returned, except for
+// the fields about bodies (see Claim and Commit).
 //
 // If the store refuses a write because of the stored record, the method returns no error,
 // but the stored record, read in the same step as the refusal. If there is no record any
 // more, the method returns a zero Record (State [None]).
 //
-// A commit may carry the user's writes. The record and the user's writes are
-// applied together or not at all. If both the record and something else refuse a write, the
-// method returns the record: after a lost acknowledgement, the user's conditions are false
-// as well.
+// A commit may carry the user's writes. The record and the user's writes are applied
+// together or not at all. If both the record and something else refuse a write, the method
+// returns the record: if an applied write's acknowledgement was lost, the user's
+// conditions are false as well.
 //
 // The methods return these errors:
 //
@@ -35,8 +35,6 @@ import (
 //   - [ErrCorrupt] if a stored record is unreadable.
 //
 // Any other error means that nothing was written.
-//
-// The suite in idemtest checks implementations.
 type Store interface {
 	// Claim writes c.Next if there is no record under c.Next.PK. Claim also replaces an
 	// expired record, unless the record is freed (KeepFreed) and c.Seen is nil: a late copy
@@ -97,11 +95,11 @@ type Commit struct {
 // Taker is implemented by a [Store] that can take a record over without reading the record
 // first. With any other Store, an engine reads the record and then commits.
 type Taker interface {
-	// Take replaces the record of t.PK by the result of [Take].From and returns the new
-	// record and true. If From refuses, Take changes nothing and returns the current record
-	// and false. Take may refuse even if From accepts. Take must refuse if the body of the
-	// stored request is outside of the record. After a refusal, the engine decides from the
-	// returned record, and commits. Errors are those of [Store].
+	// Take replaces the record of t.PK by the result of t.From, and returns the new record
+	// and true. If From refuses, Take changes nothing and returns the current record and
+	// false. Take may refuse even if From accepts. Take must refuse if the body of the
+	// stored request is outside of the record. After a refusal, the engine decides from
+	// the returned record, and commits. Errors are those of [Store].
 	Take(ctx context.Context, t Take) (held *Record, taken bool, err error)
 }
 

@@ -13,8 +13,8 @@ type Write interface {
 }
 
 // CommitChecker is implemented by a [Write] that knows which combinations of Writes its
-// medium refuses in one commit, such as two Writes of one item, or too many Writes.
-// CheckCommit of one Write checks all Writes of the commit. idem.MemoryStore calls
+// medium refuses in one commit, such as two Writes of one item, or too many Writes. The
+// CheckCommit of any one Write checks all Writes of the commit. idem.MemoryStore calls
 // CheckCommit, so that a handler's test fails if its commit would fail.
 type CommitChecker interface {
 	Write

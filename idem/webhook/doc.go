@@ -29,7 +29,7 @@
 //   - An answer of 2xx means that the event is recorded as handled. After any
 //     other answer, providers deliver the event again, for days.
 //   - The effects of the handler's phases ([idem.Atomic], [idem.Finish]) commit together
-//     with the record of the event. So they happen once even if the process dies.
+//     with the record of the event. So the effects happen once even if the process dies.
 //   - Logs and errors hold no secrets and no bodies.
 //
 // # What it doesn't guarantee

@@ -36,12 +36,12 @@ type Handler struct {
 // Use a different endpoint for each account at a provider and for each URL.
 //
 // If fn returns nil, the event is recorded as handled, and later deliveries are answered
-// 200 without a call of fn. For an irrelevant event, fn returns nil, too. If fn returns an
+// 200 without calling fn. For an irrelevant event, fn returns nil, too. If fn returns an
 // error, the answer is 500, and the provider tries again. The next try runs fn anew, and
 // skips phases that have committed. An error of a phase has the same effect as any other
 // error. A panic has the same effect as an error and is logged with its stack; in a Lambda
-// function the process then ends. If fn returns [idem.Respond] with any value, the event is
-// recorded as handled, even after a failed phase.
+// function the process then ends. If fn returns [idem.Respond] with any value, the event
+// is recorded as handled, even after a failed phase.
 //
 // optFns set the engine's options; two defaults differ from those of package idem. The
 // default of Retention is 31 days, since a user of Stripe can resend an event for up to 30
@@ -52,8 +52,7 @@ type Handler struct {
 // effect either, since the provider's retries finish unfinished events. Logger and
 // Hooks.Refused also report refused deliveries. Event.Route in the hook is endpoint.
 //
-// New panics if store, v or fn is nil, if endpoint is empty, or if an option is
-// invalid: mistakes in the program, best found at cold start.
+// New panics if store, v or fn is nil, if endpoint is empty, or if an option is invalid.
 func New(store store.Store, endpoint string, v Verifier, fn func(context.Context, Event) error, optFns ...func(*idem.Options)) *Handler {
 	if endpoint == "" || v == nil || fn == nil {
 		panic("webhook: New: endpoint, verifier and handler are required") //nolint:forbidigo // a mistake in the program

@@ -43,8 +43,8 @@ var (
 	ErrNotSigned = errors.New("webhook is not signed")
 
 	// ErrNoValidSignature matches errors from a request without a valid signature. If the
-	// provider sent the request, the secret belongs to another endpoint or mode (test or
-	// live), or was rotated, or a proxy in front changes the body. Otherwise the check has
+	// provider sent the request, the secret is old or belongs to another endpoint or mode
+	// (test or live), or a proxy in front changes the body. Otherwise the check has
 	// stopped a forgery.
 	ErrNoValidSignature = errors.New("webhook has no valid signature")
 
