@@ -83,7 +83,7 @@ func Check(table string, key any, cond string, args ...Args) *Write {
 }
 
 // Raw takes a write made by the SDK's expression builder and sends it unchanged. A phase can't
-// combine it with a [Get] of the same item ([store.ErrWrite]).
+// combine a raw write with a [Get] of the same item ([store.ErrWrite]).
 func Raw(t types.TransactWriteItem) *Write {
 	w := &Write{raw: &t}
 	switch {
