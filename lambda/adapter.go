@@ -32,9 +32,8 @@ type Adapter[Ev, Re any] struct {
 	// Set Identity only to an identity that the source has verified. If Tenant is empty, the
 	// engine uses the tenant of the invocation's lambdacontext.
 	//
-	// The adapters of this package set Snapshot only if the engine stores requests
-	// ([idem.Options.Resumable]). If you call these adapters, pass ctx on: ctx says whether the
-	// engine does.
+	// The adapters of this package set Snapshot only if ctx says that the engine stores requests
+	// ([idem.Options.Resumable]): if you call these adapters, pass ctx on.
 	//
 	// An error that matches [ErrEvent] says that the event is of another kind: no client waits
 	// for an HTTP answer, so [Handler] returns the error. Any other error is answered with 400,

@@ -114,7 +114,7 @@ type Batch[Ev, Rec, Re any] struct {
 // For keys in JSON use [Batch.WithBodyKey], which needs no function of your own.
 //
 // Another key doesn't change the comparison: the whole body and the attributes are compared. If
-// the body differs each time it is sent, for example by a time, each delivery after the first is
+// the body differs each time it is sent, for example in a time, each delivery after the first is
 // refused ([idem.ErrMismatch]), until the message is in the dead-letter queue. To compare only
 // parts of the body, use [BodyKey.Comparing], or [idem.Fingerprint.Func] for all handlers on an
 // engine. The message group is compared as well: the same key in another group is refused.

@@ -21,8 +21,8 @@ import (
 //	idem.New(store, func(o *idem.Options) { o.KeyFrom = lambda.JSONKey("/order/id").From }) // HTTP
 //
 // A value that is missing, empty, or neither a text nor an integer is an error
-// ([idem.ErrKeyInvalid]) that names the value's path. It is an error in every [idem.KeyMode], so
-// that bodies without a value never share a key. The functions must be safe for concurrent use.
+// ([idem.ErrKeyInvalid]) in every [idem.KeyMode], so that bodies without a value never share a
+// key. The error names the value's path. The functions must be safe for concurrent use.
 type BodyKey struct {
 	// Key names the work that a body asks for. Required.
 	Key func(body []byte) (string, error)
@@ -43,9 +43,9 @@ func always([]byte) bool { return true }
 
 // Comparing returns a copy of k for bodies with parts that differ in each delivery, such as the
 // time of sending. Bodies with the same key must have the same values only at the pointers (RFC
-// 6901; see [BodyKey.Same]). They are compared as JSON, by meaning. A value that both bodies lack
-// counts as the same. Include every value that decides the work, such as the amount. Comparing
-// panics if there is no pointer, or if a pointer is malformed.
+// 6901; see [BodyKey.Same]). The values are compared as JSON, by meaning. A value that both bodies
+// lack counts as the same. Include every value that decides the work, such as the amount.
+// Comparing panics if there is no pointer, or if a pointer is malformed.
 func (k BodyKey) Comparing(pointers ...string) BodyKey {
 	if len(pointers) == 0 {
 		panic("lambda: BodyKey.Comparing: no pointer") //nolint:forbidigo // a mistake in the program

@@ -31,7 +31,7 @@ import (
 // ([HandlerOptions.Operation]). Only one handler of an engine may have no name.
 //
 // An event has no key if key returns "" and no error. As over HTTP, [idem.Options.Key] decides:
-// the event is refused, runs each time ([idem.KeyOptional]), or gets a random key
+// the event is refused, is handled each time ([idem.KeyOptional]), or gets a random key
 // ([idem.KeyGenerate]). A handler with a random key can have phases, but it runs again if Lambda
 // or the caller invokes again. An error of key refuses the event in every mode.
 //
@@ -59,10 +59,10 @@ import (
 //	                             the fingerprint's former scheme or secret
 //
 // Lambda retries an asynchronous invocation after every error, even if a retry can't help: up to
-// the function's MaximumRetryAttempts, first after one minute, then after two. So if an invocation
-// finds another invocation at work, it waits for the other's result, or for the end of the other's
-// lease ([DirectOptions.Synchronous] turns the wait off). If MaximumRetryAttempts is 2 and a
-// process dies, the event still has one run more than it needs; see docs/use/sources.md. A retry
+// the function's MaximumRetryAttempts, first after one minute, then after two. So an invocation
+// that finds another invocation at work waits for the other's result, or for the end of the
+// other's lease ([DirectOptions.Synchronous] turns the wait off). If MaximumRetryAttempts is 2 and
+// a process dies, the event still has one run more than it needs; see docs/use/sources.md. A retry
 // helps only after an error that says "invoke again". After the last retry Lambda sends the event
 // to the function's failure destination: configure one.
 //
@@ -73,10 +73,10 @@ import (
 //
 //	pay := lambda.Wrap(engine, lambda.Direct[Order, Receipt](lambda.JSONKey("/order/id")), charge)
 //
-// With [JSONRPCKey], [MCPToolKey] and [AppSyncKey] clients choose the keys. Equal keys of two
-// clients are then one operation unless the scope distinguishes the clients: set
-// [DirectOptions.Scope]. If all clients may share keys, set [idem.OneScope] on the engine. With
-// AppSyncKey neither is needed if it finds the caller in the call.
+// Clients choose the keys of [JSONRPCKey], [MCPToolKey] and [AppSyncKey]. Equal keys of two
+// clients are one operation unless the scope distinguishes the clients: set [DirectOptions.Scope].
+// If all clients may share keys, set [idem.OneScope] on the engine. If AppSyncKey finds the caller
+// in the call, neither is needed.
 //
 // Direct panics if key is nil.
 func Direct[In, Out any, Key func(In) (string, error) | BodyKey](key Key, optFns ...func(*DirectOptions[In])) Adapter[In, Out] {

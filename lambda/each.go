@@ -48,7 +48,7 @@ import (
 // h gets the record unchanged. WrapEach panics if a required value is nil. It also panics if an
 // engine gets two handlers of one kind of record that have the same [Batch.Name] or both have no
 // name: each handler would skip work that only the other has done. If the store counts handlers,
-// this holds for all engines on one store and namespace.
+// WrapEach checks all engines on one store and namespace.
 func WrapEach[Ev, Rec, Re any](e *idem.Engine, b Batch[Ev, Rec, Re], h func(context.Context, Rec) error) *EachHandler[Ev, Rec, Re] {
 	switch {
 	case e == nil:
@@ -95,9 +95,9 @@ var _ awslambda.Handler = (*EachHandler[any, any, any])(nil)
 //
 // If a handler has not returned in its time, its record fails ([ErrOverdue]), and Handle returns
 // without waiting. The handler still runs, and still holds its key ([idem.Options.Lease]). In
-// Lambda this is dangerous: Lambda freezes the process, and the handler would continue later,
-// when another worker may hold the key. So in Lambda Handle panics, which ends the process.
-// Invoke posts the answer first.
+// Lambda this is dangerous: Lambda freezes the process, and the handler would continue later, when
+// another worker may hold the key. So Handle panics in Lambda, which ends the process. Invoke
+// posts the answer first.
 func (h *EachHandler[Ev, Rec, Re]) Handle(ctx context.Context, ev Ev) (Re, error) {
 	re, overdue, err := h.each(ctx, ev)
 	if overdue > 0 && freezes() {

@@ -78,8 +78,8 @@ type eventKey struct{}
 
 // EventOf returns the event of the request that a handler of [WrapHandler] serves. The event has
 // data that an http.Request lacks, such as an authorizer's claims. EventOf returns false outside
-// of such a handler, and if the event isn't an Ev. If a completer runs h, the event is made from
-// the record.
+// of such a handler, and if the event isn't an Ev. If a completer runs the handler, the event is
+// made from the record.
 func EventOf[Ev any](ctx context.Context) (Ev, bool) {
 	ev, ok := ctx.Value(eventKey{}).(Ev)
 	return ev, ok

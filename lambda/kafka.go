@@ -41,9 +41,9 @@ const kafkaKind = "a Kafka event"
 // again, or uses a retry topic, the result is another record with another key; see
 // [Batch.WithKey].
 //
-// The scope is the cluster, the topic and the function. If the cluster is your own, its bootstrap
-// servers name it: if they change, use [Batch.WithScope]. Records with the same idempotency key
-// must have the same Kafka key, value and headers, except the headers of tracing. Keeps is Kafka's
+// The scope is the cluster, the topic and the function. The bootstrap servers are the name of your
+// own cluster: if they change, use [Batch.WithScope]. Records with the same idempotency key must
+// have the same Kafka key, value and headers, except the headers of tracing. Keeps is Kafka's
 // default, 7 days: set it to your topic's retention.
 //
 // The whole event is refused ([ErrEvent]) if a record's topic and partition differ from those

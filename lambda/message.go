@@ -43,8 +43,7 @@ func identifies(name string) bool {
 //	send := lambda.Wrap(engine, lambda.Direct[lambda.JobEvent, struct{}](func(j lambda.JobEvent) (string, error) { return j.Key, nil }), mail)
 //	hear := lambda.WrapEach(engine, lambda.EventBridge, listen)
 //
-// [SQS], [SNS] and [EventBridge] recognize a JobEvent by its members and take its key
-// from it.
+// [SQS], [SNS] and [EventBridge] recognize a JobEvent by its members and use its Key.
 type JobEvent struct {
 	Key       string          `json:"idempotency_key"` // the job's id: do the work once for each id
 	Operation string          `json:"operation"`       // the id of the operation that staged the job

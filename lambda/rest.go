@@ -31,9 +31,9 @@ const restKind = "a REST API event (payload format 1.0)"
 // certificate ([CertificateScope]) are callers only if you choose so.
 //
 // A response may use Headers and MultiValueHeaders. For a name in both, the values in
-// MultiValueHeaders are used, as in API Gateway. A reply puts a header with one value into
-// Headers, and other headers into MultiValueHeaders, so that API Gateway, which merges both, can't
-// double a header.
+// MultiValueHeaders are used, as in API Gateway. API Gateway merges both. So that no header is
+// doubled, a reply puts a header with one value into Headers, and other headers into
+// MultiValueHeaders.
 var REST = Adapter[events.APIGatewayProxyRequest, events.APIGatewayProxyResponse]{
 	Request:  restRequest,
 	Event:    restEvent,

@@ -76,9 +76,9 @@ func rpcRequest(body []byte) (method, id string, err error) {
 // agent wants two operations. A call without arguments is then an error. Give no pointers only for
 // tools whose equal calls mean the same thing, such as refunding an order.
 //
-// The stored answer must not hold the request's id: each replay would have the id of the first
-// call. So wrap the function that does the tool's work, inside the JSON-RPC layer. An adapter of
-// [Direct] needs a [DirectOptions.Scope] that returns the user for whom the agent acts. With
+// If the stored answer held the request's id, each replay would have the id of the first call. So
+// wrap the function that does the tool's work, inside the JSON-RPC layer. An adapter of [Direct]
+// needs a [DirectOptions.Scope] that returns the user for whom the agent acts. With
 // [idem.OneScope] all users get each other's answers.
 //
 // MCP reports a tool's failure in an answer with status 200: set [idem.Options.Stored] to

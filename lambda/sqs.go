@@ -38,7 +38,7 @@ const sqsKind = "an SQS event"
 // The scope is the queue. For a message in a dead-letter queue the scope is the source queue.
 // Messages with the same key must have the same body, message group and attributes, except the
 // attributes of tracing. If the body is an envelope, the envelope's content is compared, without
-// times and signatures. Nobody verifies an envelope: unless the message has the attribute, the
+// times and signatures. Nobody verifies an envelope: if the message lacks [KeyAttribute], the
 // author of the body chooses the key. The handler gets the message with its envelope; see [Inner].
 //
 // In a FIFO queue a message group stops at its first failure: that message and all later messages

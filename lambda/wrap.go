@@ -47,7 +47,8 @@ func deepen(i int) byte {
 //   - e, h or a required function of the adapter is nil;
 //   - a handler has no name, or the name of another handler, on an engine with
 //     [idem.Options.Resumable]: an abandoned request could reach the wrong handler;
-//   - a second handler of [Direct] has the same name or operation: they would share keys;
+//   - a second handler of [Direct] has the same name or operation: the two handlers would share
+//     keys;
 //   - a handler of [Direct] has a [DirectOptions.Scope] and no name;
 //   - a handler of [Direct] has a [JSONRPCKey] or an [MCPToolKey], and neither a
 //     DirectOptions.Scope nor an engine with [idem.OneScope].
@@ -68,8 +69,8 @@ type HandlerOptions struct {
 	Name string
 	// Operation names the owner of the handler's keys, for adapters of [Direct]. The owner is part
 	// of the scope, so that equal keys of two handlers are two operations. If the owner changes,
-	// all earlier keys are new, and their work is done again: if you change Name, set Operation to
-	// the former name, or to [Unnamed] if there was none. At most 256 bytes. Default: Name.
+	// all earlier keys are new, and their work is done again. So if you change Name, set Operation
+	// to the former name, or to [Unnamed] if there was none. At most 256 bytes. Default: Name.
 	// Adapters for HTTP don't use Operation: method and path are part of the fingerprint.
 	Operation string
 	// Accepts lists former names and functions of this handler. The handler also completes

@@ -42,9 +42,9 @@ func New(w io.Writer, app string, optFns ...func(*Options)) *Metrics {
 	return &Metrics{app: dimension(app), opt: opt, out: w, routes: make(map[string]bool)}
 }
 
-// Count writes n under the name of a metric of the application, in a separate line. Use the
-// properties to search the logs: they aren't metrics. Count drops properties that are named
-// "_aws", "App", "Route" or like the metric.
+// Count writes n as a metric of the application, in a separate line. The properties aren't
+// metrics: use them to search the logs. Count drops properties that are named "_aws", "App",
+// "Route" or like the metric.
 func (m *Metrics) Count(name string, n int, properties map[string]any) {
 	l := &line{extra: properties}
 	l.count(name, float64(n))

@@ -53,7 +53,7 @@ type Options struct {
 	// [idem.Engine.Resume]: https://pkg.go.dev/github.com/samekey/samekey/idem#Engine.Resume
 	Resume map[string]func(context.Context, jobs.Ticket) error
 
-	// Keys opens the args of sealed jobs, and replaces SAMEKEY_KMS_KEYS. nil: sealed jobs wait.
+	// Keys opens the args of sealed jobs. New refuses SAMEKEY_KMS_KEYS. nil: sealed jobs wait.
 	Keys seal.Provider
 	// Telemetry adds traces of the deliveries, and sends metrics to OpenTelemetry as well as
 	// CloudWatch. Use the Telemetry of module github.com/samekey/samekey/otel. nil: no traces,
@@ -84,8 +84,8 @@ func New(optFns ...func(*Options)) (*Worker, error) {
 	return &Worker{h}, nil
 }
 
-// Invoke implements the runtime's Handler. It works on an event of the table's stream, of the
-// queue of tickets or of a schedule. An event of another source is an error.
+// Invoke implements the runtime's Handler. It handles events of the table's stream, of the queue
+// of tickets and of schedules. An event of another source is an error.
 func (w *Worker) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	return w.handler.Invoke(ctx, payload)
 }
