@@ -1,5 +1,5 @@
 // Package kms gives a sealer data keys from AWS KMS. Package kms is in a separate module, so that
-// only programs that import it link the client of KMS.
+// other programs don't link the client of KMS.
 //
 //	provider, err := kms.New(client, keyARN, func(o *kms.Options) { o.Context = map[string]string{"table": table} })
 //	sealer := seal.New(provider)

@@ -15,6 +15,6 @@
 //
 // # Attributes
 //
-// No attribute holds a key, a body, an answer, or the text of an error. [Attributes] lists all
-// attributes; docs/operate/signals.md has a picture of a trace.
+// No attribute holds a key, a body, an answer, or the text of an error. docs/operate/signals.md
+// lists the attributes and has a picture of a trace.
 package otel

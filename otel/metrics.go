@@ -16,9 +16,9 @@ import (
 	"github.com/samekey/samekey/lambda/metrics"
 )
 
-// Hooks returns the hooks of an engine that record the metrics of
-// docs/operate/signals.md#metrics. Names have OpenTelemetry's style: for example, PhaseDuration
-// becomes samekey.phase_duration. Times are in seconds.
+// Hooks returns an engine's hooks, which record the metrics of docs/operate/signals.md#metrics.
+// Names have OpenTelemetry's style: for example, PhaseDuration becomes samekey.phase_duration.
+// Times are in seconds.
 func (t Telemetry) Hooks() idem.Hooks { return t.lines().Hooks() }
 
 // StreamHooks returns the hooks of drain, completer and sweep, for metrics. Don't call StreamHooks

@@ -59,8 +59,8 @@ type Options struct {
 	OpenOnly bool
 	// Required refuses unsealed contents of records as corrupt. Without Required, somebody with
 	// write access to the table can replace sealed contents by plain contents. Set Required when
-	// the last record from before the encryption has expired. Required and OpenOnly exclude each
-	// other. Default: false, plain contents are read.
+	// the last unsealed record has expired. Required and OpenOnly exclude each other. Default:
+	// false, plain contents are read.
 	Required bool
 
 	messages int64 // maxMessages
