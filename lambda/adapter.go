@@ -56,14 +56,14 @@ type Adapter[Ev, Re any] struct {
 
 	// typed marks answers that are values and errors instead of HTTP; see Direct.
 	typed bool
-	// ownScope leaves the function out of the scope of a typed adapter's keys.
+	// ownScope says that the scope of a typed adapter's keys doesn't contain the function.
 	ownScope bool
 	// shared is BodyKey.shared of the typed adapter's key. nil: clients choose no keys.
 	shared func(body []byte) bool
 }
 
-// request calls Request, and adds the invocation's tenant to the result, so that users' adapters
-// needn't. Only a request that the engine may store needs a snapshot.
+// The method request calls Request, and adds the invocation's tenant to the result, so that users'
+// adapters needn't add it. Only a request that the engine may store needs a snapshot.
 func (a *Adapter[Ev, Re]) request(ctx context.Context, ev Ev, stored bool) (idem.Request, error) {
 	if !stored {
 		ctx = context.WithValue(ctx, unstoredKey{}, struct{}{})
@@ -75,15 +75,15 @@ func (a *Adapter[Ev, Re]) request(ctx context.Context, ev Ev, stored bool) (idem
 	return req, err
 }
 
-// A snapshot ([idem.Request.Snapshot]) holds the parts of an event that a handler needs when it
-// runs again and that the neutral request lacks: the verified identity in the source's form,
-// and the source's data about the route. A snapshot is JSON in the event's form, so decoding
+// If a handler runs again, it needs parts of the event that the neutral request lacks: the verified
+// identity in the source's form, and the source's data about the route. A snapshot
+// ([idem.Request.Snapshot]) holds these parts. A snapshot is JSON in the event's form, so decoding
 // restores the parts.
 //
-// A snapshot has no credentials: no tokens, API keys, access keys or certificates. It omits
-// values in a Lambda authorizer's context that look like tokens by name or form.
+// A snapshot has no credentials: no tokens, API keys, access keys or certificates. If a value in a
+// Lambda authorizer's context looks like a token by its name or form, the snapshot omits it.
 
-// withoutTokens returns an authorizer's context without the values that are tokens.
+// withoutTokens returns an authorizer's context without the values that look like tokens.
 func withoutTokens(context map[string]any) map[string]any {
 	if context == nil {
 		return nil
@@ -130,7 +130,7 @@ func take(s any) ([]byte, error) {
 	return b, nil
 }
 
-// restore puts a snapshot back into ev. Without a snapshot ev has no identity.
+// restore puts a snapshot back into ev. If there is no snapshot, ev gets no identity.
 func restore(snapshot []byte, ev any) error {
 	if len(snapshot) == 0 {
 		return nil
@@ -154,7 +154,7 @@ type validity struct {
 	NotBefore string `json:"notBefore,omitempty"`
 }
 
-// unlike returns s, or "" if s equals the neutral request's value.
+// The function unlike returns s, or "" if s equals the neutral request's value.
 func unlike(s, neutral string) string {
 	if s == neutral {
 		return ""

@@ -88,7 +88,8 @@ func appSyncParent(body []byte) ([]string, error) {
 	return []string{string(parent)}, err
 }
 
-// appSyncAnonymous reports whether AppSync knows no caller, as with an API key.
+// appSyncAnonymous reports whether AppSync knows no caller, for example because the client sent an
+// API key.
 func appSyncAnonymous(body []byte) bool {
 	identity, err := rawjson.Member("identity").Find(body)
 	return errors.Is(err, rawjson.ErrAbsent) || string(identity) == "null"

@@ -177,8 +177,8 @@ func (b *Batch[Ev, Rec, Re]) valid() bool {
 	return b.Records != nil && b.ID != nil && b.Key != nil && b.Request != nil && b.Concurrency >= 0 && b.RecordTimeout >= 0
 }
 
-// defaultConcurrency is the default of Batch.Concurrency: the number of records that
-// a queue delivers at once by default, so that no record waits for another.
+// defaultConcurrency is the default of Batch.Concurrency. A queue's default batch has as many
+// records, so no record waits for another.
 const defaultConcurrency = 10
 
 const (

@@ -33,12 +33,12 @@ type BodyKey struct {
 	Same func(body []byte) ([]byte, error)
 
 	// shared reports whether the client chooses the key of a body, and nothing in the body names
-	// the client. With a nil body, shared reports whether this is true of all bodies. A nil
-	// shared means false for every body.
+	// the client. If body is nil, shared reports whether this is true of all bodies. If the
+	// function shared is nil, it is false for every body.
 	shared func(body []byte) bool
 }
 
-// always is the value of shared for bodies that never name the client.
+// The function always is used as shared for bodies that never name the client.
 func always([]byte) bool { return true }
 
 // Comparing returns a copy of k for bodies with parts that differ in each delivery, such as the
@@ -127,7 +127,7 @@ func JSONKey(pointer string, more ...string) BodyKey {
 	}}
 }
 
-// parsePointers panics if a pointer is malformed. who is the name of the exported function, for
+// parsePointers panics if a pointer is malformed. The parameter who names the exported function in
 // the message.
 func parsePointers(who string, texts []string) []rawjson.Pointer {
 	paths := make([]rawjson.Pointer, len(texts))
@@ -150,8 +150,8 @@ func canonical(where string, v []byte) ([]byte, error) {
 	return c, nil
 }
 
-// keyOf converts a key function's result. After an error the key counts as unreadable, not as
-// missing.
+// keyOf converts a key function's result. If the function failed, the key counts as unreadable, not
+// as missing.
 func keyOf(key string, err error) (string, error) {
 	if err != nil {
 		return unreadable, &idem.Error{Op: "key", Err: fmt.Errorf("%w: %w", idem.ErrKeyInvalid, err)}
@@ -163,7 +163,7 @@ func keyOf(key string, err error) (string, error) {
 // ([idem.Options.Key]). An engine that is disabled or only observes still runs the handler.
 const unreadable = "\x00"
 
-// textKey makes a key of texts. A single text is the key itself if it is valid as a key.
+// textKey makes a key of texts. A single text is itself the key if it is valid.
 func textKey(parts ...string) string {
 	if len(parts) == 1 && plainKey(parts[0]) {
 		return parts[0]

@@ -183,8 +183,8 @@ func directResponse[Out any](out Out) (idem.Response, error) {
 	return idem.Response{Header: jsonHeader(), Body: body}, err
 }
 
-// directReply decodes a stored result for [Adapter.Reply]. [Handler] doesn't call directReply: it
-// reads stored results directly, and reports results that it can't read.
+// directReply decodes a stored result for [Adapter.Reply]. [Handler] doesn't call directReply:
+// Handler decodes stored results itself, and reports results that it can't decode.
 func directReply[Out any](r idem.Response) Out {
 	out, _ := decodeResult[Out](r.Body)
 	return out
@@ -247,8 +247,8 @@ func (h *Handler[Ev, Re]) invokeTyped(ctx context.Context, payload []byte, ev Ev
 	return res.Body, nil
 }
 
-// do carries out a request. own is the handler's result if the handler ran. An error of the
-// handler is an *ownError.
+// The method do carries out a request. own is the handler's result if the handler ran. An error of
+// the handler is an *ownError.
 func (h *Handler[Ev, Re]) do(ctx context.Context, ev Ev, req idem.Request, reqErr error) (res idem.Result, own Re, err error) {
 	if errors.Is(reqErr, ErrEvent) {
 		return res, own, reqErr
@@ -298,6 +298,6 @@ func (h *Handler[Ev, Re]) neutral(own Re) idem.Response {
 	return resp
 }
 
-// noForm begins the stored form of a result that JSON can't hold; it is not valid
-// JSON.
+// noForm is the first byte that is stored for a result that JSON can't hold. No valid JSON begins
+// with noForm.
 const noForm = "\x00"

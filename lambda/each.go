@@ -83,7 +83,6 @@ type EachHandler[Ev, Rec, Re any] struct {
 	warned sync.Once // the warning about ReportBatchItemFailures
 }
 
-// The runtime starts an *EachHandler.
 var _ awslambda.Handler = (*EachHandler[any, any, any])(nil)
 
 // Handle works on all records of an event, and returns when each record is done or has failed. If
@@ -133,14 +132,14 @@ func (h *EachHandler[Ev, Rec, Re]) Invoke(ctx context.Context, payload []byte) (
 	return out, err
 }
 
-// each handles the records of an event. overdue is the number of handlers that are
-// still running.
+// The method each handles the records of an event. overdue is the number of handlers that are still
+// running.
 func (h *EachHandler[Ev, Rec, Re]) each(ctx context.Context, ev Ev) (re Re, overdue int, err error) {
 	recs, err := h.batch.Records(ev)
 	if err != nil {
 		return re, 0, err
 	}
-	failed := []string{} // never null, which some emulators don't accept as an empty list
+	failed := []string{} // not nil: some emulators don't accept null as an empty list
 	failure := &BatchError{Total: len(recs)}
 	errs, overdue := h.all(ctx, recs)
 	for i, err := range errs {

@@ -58,7 +58,6 @@ type EndpointHandler[Ev, Re any] struct {
 	endpoint Endpoint
 }
 
-// The runtime starts an *EndpointHandler.
 var _ awslambda.Handler = (*EndpointHandler[any, any])(nil)
 
 // Handle answers an event, for tests and for routers that send only some events here. Handle

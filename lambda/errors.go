@@ -29,7 +29,7 @@ var (
 	errGone     = errors.New("the handler ended its goroutine")
 )
 
-// noTime returns the error of a record that is not begun for lack of time.
+// noTime returns the error for a record that was not begun because too little time was left.
 func noTime(ctx context.Context) error {
 	err := fmt.Errorf("%w: %w", ErrNotRun, idem.ErrNoTime)
 	if cause := context.Cause(ctx); cause != nil {

@@ -18,7 +18,7 @@ import (
 // empty event, and might lose the caller's identity.
 var ErrEvent = errors.New("event of another kind")
 
-// notA returns the error of an event that isn't of the kind want.
+// notA returns the error for an event of another kind than want.
 func notA(want, why string) error {
 	return fmt.Errorf("lambda: %w: want %s: %s", ErrEvent, want, why)
 }
@@ -26,8 +26,8 @@ func notA(want, why string) error {
 // origin is the source that a record names.
 type origin struct{ service, id, arn string }
 
-// checkOrigins checks that each of n records comes from the expected service and can be reported.
-// Without this check a function with the wrong source would run unnoticed.
+// checkOrigins checks that each of n records comes from the expected service and has an id and a
+// source. Otherwise nobody would notice that a function is connected to the wrong source.
 func checkOrigins(want, service string, n int, of func(i int) origin) error {
 	if n == 0 {
 		return notA(want, "it has no records")
@@ -45,8 +45,8 @@ func checkOrigins(want, service string, n int, of func(i int) origin) error {
 	return nil
 }
 
-// decode reads an event, and turns panics into errors: types of aws-lambda-go with their own
-// decoding panic on some payloads of other kinds.
+// decode reads an event, and turns a panic into an error: some types of aws-lambda-go decode
+// themselves, and panic if the payload is of another kind.
 func decode[Ev any](payload []byte) (ev Ev, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -119,7 +119,7 @@ func encode(re any) ([]byte, error) {
 	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
 }
 
-// resourceName returns the last part of an ARN, for people.
+// resourceName returns the last part of an ARN.
 func resourceName(arn string) string {
 	return arn[strings.LastIndexAny(arn, ":/")+1:]
 }

@@ -33,7 +33,7 @@ var EventBridge = Batch[events.EventBridgeEvent, events.EventBridgeEvent, struct
 	shared:  true,
 }
 
-// keepsEventBridge: EventBridge tries for 24 hours (MaximumEventAgeInSeconds of a
+// keepsEventBridge: EventBridge tries to deliver for 24 hours (MaximumEventAgeInSeconds of a
 // target). An archive can replay events for as long as it keeps them.
 // https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-rule-retry-policy.html
 const keepsEventBridge = day + keepsAsync

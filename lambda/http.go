@@ -13,13 +13,13 @@ import (
 	"github.com/samekey/samekey/idem"
 )
 
-// anyRoute returns the route of a request if the source has no patterns. The route is never the
-// path. Routes appear in logs, in metrics and in the list of operations that wait for people, but
-// a path may name a person, and the number of paths is unlimited.
+// anyRoute returns the route of a request from a source without patterns. The route is never the
+// path. Routes appear in logs, in metrics and in the list of operations that wait for people, but a
+// path may name a person, and the number of paths is unlimited.
 func anyRoute(method string) string { return method + " /*" }
 
-// encodedQuery encodes decoded parameters. A non-empty multi has all parameters, and single is
-// ignored.
+// encodedQuery encodes decoded parameters. If multi isn't empty, it has all parameters, and single
+// is ignored.
 func encodedQuery(single map[string]string, multi map[string][]string) string {
 	return url.Values(parameters(single, multi)).Encode()
 }
@@ -95,8 +95,8 @@ func joinedParameters(raw string) map[string]string {
 	return single
 }
 
-// lastOf returns the last value of each name of m. Sources that send one value for each name send
-// the last, too.
+// lastOf returns the last value of each name in m. A source that sends only one value for each name
+// also sends the last.
 func lastOf[M url.Values | http.Header](m M) map[string]string {
 	if len(m) == 0 {
 		return nil
@@ -144,8 +144,8 @@ func v2Headers(h http.Header) map[string]string {
 	return headers
 }
 
-// joined returns h with one value for each name. Several values become a list with
-// commas, which is equivalent (RFC 9110, 5.3), except for cookies.
+// joined returns h with one value for each name. Commas join several values, which doesn't change
+// the meaning (RFC 9110, 5.3), except for cookies.
 func joined(h http.Header) map[string]string {
 	single := make(map[string]string, len(h))
 	for name, values := range h {
@@ -170,10 +170,10 @@ func withCookies(h http.Header, cookies []string) http.Header {
 	return h
 }
 
-// response converts a handler's answer to a neutral Response. In payload format 2.0 h contains no
-// cookies: they are in cookies. The default status is 200. A body declared as base64 that isn't
-// base64 is taken unchanged: the effect has happened, so an error would only make the client
-// repeat the request.
+// response converts a handler's answer to a neutral Response. In payload format 2.0 the parameter
+// cookies has the cookies, and h has none. The default status is 200. If a body is declared as
+// base64 but isn't base64, it is taken unchanged: the effect has happened, so an error would only
+// make the client repeat the request.
 func response(status int, h http.Header, cookies []string, body string, isBase64 bool) (idem.Response, error) {
 	if len(cookies) > 0 {
 		h[setCookie] = append(h[setCookie], cookies...)
@@ -203,8 +203,8 @@ func decoded(body string, isBase64 bool) ([]byte, error) {
 	return b, nil
 }
 
-// textBody returns a body as an event carries it: base64 unless it is text, because
-// JSON strings would change other bytes.
+// textBody returns a body in an event's form. If the body isn't text, the form is base64, because a
+// JSON string would change the bytes.
 func textBody(b []byte) (body string, isBase64 bool) {
 	const small = 128 << 10 // fits even if every byte is a control character
 	if utf8.Valid(b) && (len(b) <= small || !inflates(b)) {
@@ -213,9 +213,9 @@ func textBody(b []byte) (body string, isBase64 bool) {
 	return base64.StdEncoding.EncodeToString(b), true
 }
 
-// inflates reports whether b has so many control characters, at six bytes each in
-// JSON, that base64 is shorter. That matters only for bodies that could then exceed
-// the limit of an invocation's answer: 1 MB to a load balancer, 6 MB to others.
+// inflates reports whether b has so many control characters, at six bytes each in JSON, that base64
+// is shorter. This matters only for bodies that could exceed the limit of an invocation's answer: 1
+// MB to a load balancer, 6 MB to others.
 func inflates(b []byte) bool {
 	n := 0
 	for _, c := range b {
@@ -226,7 +226,8 @@ func inflates(b []byte) bool {
 	return n > len(b)/15 // JSON adds 5·n bytes, base64 adds a third
 }
 
-// eventBody is the inverse of decoded. was says whether the original body came in base64.
+// eventBody is the inverse of decoded. The parameter was is true if the original body came in
+// base64.
 func eventBody(b []byte, was bool) (body string, isBase64 bool) {
 	if !was && utf8.Valid(b) {
 		return string(b), false

@@ -45,7 +45,7 @@ func httpAPIRequest(ctx context.Context, ev events.APIGatewayV2HTTPRequest) (ide
 	if rc.HTTP.Method == "" {
 		return idem.Request{}, notA(httpAPIKind, "it has no requestContext.http.method")
 	}
-	path := ev.RawPath // begins with the stage unless this is the default stage
+	path := ev.RawPath // begins with the stage, except on the default stage
 	if rest := strings.TrimPrefix(path, "/"+rc.Stage); rc.Stage != "" && (rest == "" || rest[0] == '/') {
 		path = rest
 	}
@@ -95,7 +95,8 @@ func httpAPIIdentity(rc *events.APIGatewayV2HTTPRequestContext) (caller idem.Ide
 		// Local emulators add an empty jwt to public routes. After it has verified a token, API
 		// Gateway always adds the claims.
 	default:
-		// This case includes an empty context: a caller was authorized, but not named.
+		// This case includes an empty context: the authorizer allowed the caller, but didn't name
+		// it.
 		caller, facts.Claims = lambdaIdentity(rc.APIID, a.Lambda), a.Lambda
 	}
 	cert := &rc.Authentication.ClientCert

@@ -100,8 +100,8 @@ func patternOf(h http.Handler) func(*http.Request) string {
 	}
 }
 
-// routed returns the route of a request with this pattern. Without a pattern it
-// returns the gateway's route.
+// routed returns the request's route, from the pattern. If there is no pattern, routed returns the
+// gateway's route.
 func routed(req *idem.Request, pattern string) string {
 	switch {
 	case pattern == "":
@@ -137,8 +137,8 @@ func httpRequest[Ev any](ctx context.Context, req *idem.Request, ev Ev) *http.Re
 // hostOf returns the host to which the client sent the request.
 func hostOf(req *idem.Request) string { return cmp.Or(req.Header.Get("Host"), req.Host) }
 
-// remoteAddr returns an address in the form of net/http, "" without one. A load balancer
-// may add the client's port (routing.http.xff_client_port.enabled).
+// remoteAddr returns an address in the form of net/http, or "" if client holds no address. A load
+// balancer may add the client's port (routing.http.xff_client_port.enabled).
 func remoteAddr(client string) string {
 	if _, err := netip.ParseAddrPort(client); err == nil || client == "" {
 		return client

@@ -42,7 +42,7 @@ type inner struct {
 	trace trace.Context // the producer's; not compared
 }
 
-// traces notes an attribute that is part of the trace context.
+// The method traces stores an attribute that is part of the trace context.
 func (in *inner) traces(name, value string) {
 	switch name {
 	case trace.ParentHeader:
@@ -52,10 +52,10 @@ func (in *inner) traces(name, value string) {
 	}
 }
 
-// content returns the content of a message. If an envelope encloses the content, content opens
-// it. Otherwise the content is the body, and the key is the message id. keyed says that the
-// producer has named the work in [KeyAttribute]: then content opens no envelope. If an envelope
-// can't be read, content returns the message unchanged, and an error.
+// content opens a message's envelopes, if there are any, and returns what they hold. Otherwise it
+// returns the body, and the message id as the key. keyed says that the producer has named the work
+// in [KeyAttribute]: then content opens no envelope. If an envelope can't be read, content returns
+// the message unchanged, and an error.
 func content(keyed bool, id, body string) (in inner, opened bool, err error) {
 	if !keyed {
 		if in, opened, err = openBody(body); opened {
@@ -65,9 +65,10 @@ func content(keyed bool, id, body string) (in inner, opened bool, err error) {
 	return inner{key: id, body: body, said: make(url.Values)}, false, err
 }
 
-// attributeKey returns the text of [KeyAttribute]; keyed is false without this attribute. An
-// attribute without text is an error: the key would be the message id, and the job would be done
-// once for each message. Two attributes are an error too, because either may be the job's key.
+// attributeKey returns the text of [KeyAttribute]; keyed is false if there is no such attribute. An
+// attribute without text is an error: otherwise the key would be the message id, and the job would
+// be done once for each message. Two attributes are an error too, because either may be the job's
+// key.
 func attributeKey(attributes iter.Seq2[string, string]) (key string, keyed bool, err error) {
 	n := 0
 	for name, value := range attributes {
@@ -97,17 +98,18 @@ func openBody(body string) (in inner, ok bool, err error) {
 	return in, ok, nil
 }
 
-// marks lists the envelopes by their members. An envelope is a JSON object of one of these kinds:
+// Each element of marks lists texts that a kind of envelope contains. An envelope is a JSON object
+// of one of these kinds:
 //
 //   - a Type of "Notification" and a TopicArn: SNS without raw message delivery;
-//   - Records, with exactly one record, from aws:sns: a message in the dead-letter queue of a
-//     function that a topic invokes;
+//   - exactly one record in Records, from aws:sns: a message in the dead-letter queue of a function
+//     that a topic invokes;
 //   - a detail-type and a source, and an id or a detail: an event of EventBridge;
 //   - exactly the members of [JobEvent], with or without a trace context: the detail of an event,
 //     if the rule passes on only the detail.
 //
 // Names are compared as written. An object that has an envelope's members but can't be read is an
-// error: under the message's own id the job would be done once for each delivery.
+// error. If the key were then the message's own id, the job would be done once for each delivery.
 var marks = [][]string{
 	{`"Notification"`, `"TopicArn"`},
 	{`"detail-type"`, `"source"`},
@@ -248,7 +250,7 @@ func openEvent(m map[string]json.RawMessage) (inner, bool, error) {
 	return inner{key: key, body: string(m["detail"]), said: said, trace: jobTrace(m["detail"])}, true, err
 }
 
-// Known members, written by the services and by Lambda.
+// These members are written by the services and by Lambda.
 var (
 	notificationMembers = []string{
 		"Message", "MessageAttributes", "MessageId", "Replayed", "SequenceNumber", "Signature", "SignatureVersion", "SigningCertURL", "SigningCertUrl",
@@ -258,8 +260,8 @@ var (
 	recordMembers = []string{"EventSource", "EventSubscriptionArn", "EventVersion", "Sns"}
 )
 
-// others adds an envelope's unknown members to said: the producer may have added such members to
-// identify the work.
+// The function others adds an envelope's unknown members to said: the producer may have added such
+// members to identify the work.
 func others(said url.Values, m map[string]json.RawMessage, known []string) {
 	for name, v := range m {
 		if !slices.Contains(known, name) {

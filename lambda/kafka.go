@@ -71,7 +71,7 @@ type KafkaRecord struct {
 	Data               []byte // the decoded Value; empty for a record without a value, such as a tombstone
 }
 
-// kafkaResponse is the report of failed records. aws-lambda-go 1.55 has no type for it.
+// kafkaResponse is the report on failed records. aws-lambda-go 1.55 has no type for it.
 // https://docs.aws.amazon.com/lambda/latest/dg/kafka-retry-configurations.html
 type kafkaResponse struct {
 	BatchItemFailures []kafkaFailure `json:"batchItemFailures"`

@@ -63,7 +63,7 @@ func kinesisRequest(ctx context.Context, r events.KinesisEventRecord) (idem.Requ
 	}, nil
 }
 
-// kinesisReply names the first failure only: Lambda goes back to the lowest reported
+// kinesisReply names only the first failure, because Lambda goes back to the lowest reported
 // number.
 func kinesisReply(failed []string) events.KinesisEventResponse {
 	re := events.KinesisEventResponse{BatchItemFailures: []events.KinesisBatchItemFailure{}}

@@ -9,7 +9,8 @@ import (
 	"github.com/samekey/samekey/internal/base/defaults"
 )
 
-// course runs one event's records through their lanes.
+// course runs the records of one event: the records of a lane one after the other, and several
+// lanes at a time.
 type course[Ev, Rec, Re any] struct {
 	h     *EachHandler[Ev, Rec, Re]
 	recs  []Rec
@@ -24,8 +25,8 @@ type course[Ev, Rec, Re any] struct {
 	longest []int   // for each waiting lane, the number of records in the longest of these lanes
 }
 
-// all tries all records of an event. It returns their errors, and how many handlers
-// are still running.
+// The method all tries every record of an event. It returns the records' errors, and how many
+// handlers are still running.
 func (h *EachHandler[Ev, Rec, Re]) all(ctx context.Context, recs []Rec) (errs []error, overdue int) {
 	c := &course[Ev, Rec, Re]{h: h, recs: recs, tasks: make([]*task, len(recs)), errs: make([]error, len(recs))}
 	for i, rec := range recs {
@@ -110,8 +111,7 @@ func (c *course[Ev, Rec, Re]) turnOf(lane []int) turn {
 	return turn{own: len(lane), behind: c.behind[0], longest: c.longest[0], workers: c.workers}
 }
 
-// run handles the records of a lane until its time is over or a failure holds back
-// the rest.
+// run handles the records of a lane until the lane's time is over or a failure holds back the rest.
 func (c *course[Ev, Rec, Re]) run(ctx context.Context, lane []int, t turn) {
 	end := c.end
 	if now := time.Now(); !end.IsZero() {

@@ -18,8 +18,8 @@ import (
 )
 
 // A handler that has panicked may leave the process in any state: a locked mutex, a half-written
-// map. So the client must get an answer, as under net/http. Then the process must end, and Lambda
-// must see an error, as under the bare runtime.
+// map. So the process must end, and Lambda must see an error, as under the bare runtime. But first
+// the client must get an answer, as under net/http.
 //
 // An invocation can report either a response or an error. But Lambda ends an invocation only when
 // the runtime asks for the next invocation. If the process exits before that, the invocation has
@@ -27,12 +27,12 @@ import (
 // continues to the runtime. The runtime can't report an error any more, and exits without asking
 // for more work. If the process has other invocations, they end first.
 
-// crash holds a handler's panic until its answer is posted.
+// crash holds a handler's panic until the client's answer is posted.
 type crash struct{ value any }
 
 type crashKey struct{}
 
-// ends posts the answer, and then panics with a [*PanicError].
+// The method ends posts the answer, and then panics with a [*PanicError].
 func (c *crash) ends(ctx context.Context, out []byte, err error) {
 	if err == nil {
 		err = post(ctx, "response", out)
@@ -43,8 +43,8 @@ func (c *crash) ends(ctx context.Context, out []byte, err error) {
 	panic(panicked(c.value)) //nolint:forbidigo // the handler's panic, without its value: the runtime logs the panic
 }
 
-// crashed hands a panic to invoke, which posts the answer first. If invoke isn't running and the
-// process is the Lambda runtime's, the panic continues at once.
+// crashed hands a panic to invoke, which posts the answer before the panic continues. If invoke
+// isn't running, the panic continues at once in Lambda, and ends here elsewhere.
 func crashed(ctx context.Context, value any) {
 	c, ok := ctx.Value(crashKey{}).(*crash)
 	switch {
@@ -61,10 +61,11 @@ func crashed(ctx context.Context, value any) {
 // card that another process has charged meanwhile. So the handler must be gone before the runtime
 // asks.
 //
-// If the process exited, the invocation would fail despite its answer (see crash): the report
-// would be lost, and the source would deliver all records again. So the program restarts in the
-// same process: execve ends all threads. Then a new runtime asks for the next invocation, which
-// ends the current invocation. Lambda sees the same process, only a little slower.
+// If the process exited, the invocation would fail despite its answer (see crash): the report on
+// failed records would be lost, and the source would deliver all records again. So the program
+// restarts in the same process: execve ends all threads. Then a new runtime asks for the next
+// invocation, which ends the current invocation. Lambda sees the same process, only a little
+// slower.
 
 // freezes reports whether Lambda freezes the process after its answer. Processes of
 // Managed Instances have several invocations at a time and are not frozen: the
@@ -93,7 +94,7 @@ func errorAnswer(failure error) []byte {
 	if !ok {
 		report = messages.InvokeResponse_Error{Message: failure.Error(), Type: typeName(failure)}
 	}
-	b, _ := json.Marshal(report) // report has strings only
+	b, _ := json.Marshal(report) // can't fail: report has only strings
 	return b
 }
 
@@ -140,5 +141,5 @@ func post(ctx context.Context, kind string, answer []byte) error {
 // runtimeAPI returns the address of the Lambda runtime's API, "" outside of Lambda.
 func runtimeAPI() string { return os.Getenv("AWS_LAMBDA_RUNTIME_API") }
 
-// runtimeClient never uses a proxy, like the runtime's own client.
+// Like the runtime's own client, runtimeClient uses no proxy.
 var runtimeClient = &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{}}

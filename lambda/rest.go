@@ -176,7 +176,7 @@ func restEvent(req idem.Request) (ev events.APIGatewayProxyRequest, err error) {
 	return ev, nil
 }
 
-// stagePath returns a path in the form of API Gateway's own domains.
+// stagePath returns the path with the stage, as on API Gateway's own domains.
 func stagePath(stage, path string) string {
 	if stage == "" {
 		return path

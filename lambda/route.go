@@ -27,8 +27,8 @@ func withPath(ctx context.Context, r *http.Request) context.Context {
 	return context.WithValue(ctx, pathKey{}, r)
 }
 
-// target is the http.Handler of a route in a ServeMux. It doesn't run the route, so that a
-// ServeMux can be used to find a route.
+// target is the http.Handler of a route in a ServeMux. It doesn't run the route: a ServeMux is used
+// only to find it.
 type target struct{ route any }
 
 // ServeHTTP records that the route was found.
@@ -63,9 +63,9 @@ func match(mux *http.ServeMux, req *idem.Request) *matched {
 	return m
 }
 
-// refusal answers a request without a route. ServeMux redirects a request if its path is not clean
-// or lacks the last slash. Such a request is refused too, since a client may repeat a redirected
-// POST without the body.
+// refusal is the answer if a request has no route. ServeMux would redirect a request whose path is
+// not clean or lacks the last slash. Router refuses such a request too, since a client may repeat a
+// redirected POST without the body.
 func (m *matched) refusal() idem.Response {
 	if m.status != http.StatusMethodNotAllowed {
 		return idem.ProblemJSON(idem.Problem{
@@ -87,7 +87,7 @@ type pattern struct {
 	method string // "": any
 	host   string // "": any
 	path   string
-	mux    *http.ServeMux // knows the pattern's path only
+	mux    *http.ServeMux // contains only the pattern's path
 }
 
 func parsePattern(text string) pattern {
@@ -110,8 +110,8 @@ func (p *pattern) route(method string) string {
 	return method + " " + p.host + p.path
 }
 
-// values finds the path values of a stored request. The host and the routes may have
-// changed since the request was stored.
+// The method values adds the path values of a stored request to ctx. The host and the routes may
+// have changed since the request was stored.
 func (p *pattern) values(ctx context.Context, req *idem.Request) (context.Context, error) {
 	m := match(p.mux, req)
 	switch {

@@ -43,7 +43,6 @@ type Router[Ev, Re any] struct {
 	stored  bool // an engine of a keyed route stores requests
 }
 
-// The runtime starts a *Router.
 var _ awslambda.Handler = (*Router[any, any])(nil)
 
 // RouterOptions are the options of [NewRouter].
@@ -179,9 +178,9 @@ func (r *Router[Ev, Re]) Invoke(ctx context.Context, payload []byte) ([]byte, er
 	return invoke(ctx, payload, r.Handle)
 }
 
-// resume completes the operation of ticket t. Only the record names the engine, so resume asks
-// each engine whether the operation belongs to it. An engine doesn't change the operation of
-// another engine.
+// resume completes the operation of ticket t. Only the record names the engine, so resume asks one
+// engine after the other whether the operation is its own. An engine doesn't change the operation
+// of another engine.
 func (r *Router[Ev, Re]) resume(ctx context.Context, t jobs.Ticket) error {
 	if r.adapter.Event == nil {
 		return errNoInverse
@@ -200,7 +199,7 @@ func (r *Router[Ev, Re]) resume(ctx context.Context, t jobs.Ticket) error {
 		case !errors.Is(err, jobs.ErrMoved):
 			return err
 		case len(asked) == 1:
-			result = err // another engine may have another table
+			result = err // another engine may have another table, with the operation
 		}
 	}
 	return result

@@ -14,8 +14,8 @@ import (
 	"github.com/samekey/samekey/internal/base/scope"
 )
 
-// Identities hold only facts that AWS has verified, never headers. A caller has the same kind and
-// subject in each kind of event. An identity with a Kind and no Subject means that a caller was
+// Identities hold only facts that AWS has verified, never headers. A caller has the same Kind and
+// Subject in the events of all sources. If an identity has a Kind but no Subject, the caller was
 // authorized but not named.
 
 // jwtIdentity returns the identity of a token. A subject is unique only within its
@@ -34,8 +34,8 @@ const poolSession = "/CognitoIdentityCredentials"
 
 // iamIdentity returns a signed request's caller: the user of an identity pool, an IAM user, an
 // account's root, or a person of IAM Identity Center, whose name AWS puts into the session. The
-// creator of any other session chooses its name. So such a session is returned as a fact, and only
-// [RoleScope] and [SessionScope] make it a caller.
+// name of any other session is chosen by whoever creates the session. So iamIdentity returns such a
+// session only as a fact, and [RoleScope] and [SessionScope] make it a caller.
 func iamIdentity(pool, identity, userARN string) (idem.Identity, idem.Facts) {
 	id, facts := idem.Identity{Kind: "iam"}, idem.Facts{}
 	switch {
@@ -180,7 +180,7 @@ func CertificateScope(_ context.Context, r *idem.Request) (string, error) {
 	return "certificate:" + join(r.Facts.Issuer, r.Facts.Certificate), nil
 }
 
-// nobody returns a scope's error for a request without a caller of the scope's kind.
+// The function nobody makes a scope's error for a request that has no caller of the scope's kind.
 func nobody(why string) error { return fmt.Errorf("%w: lambda: %s", idem.ErrScope, why) }
 
 // consumerScope returns the scope of records that several functions may get, such as those of a
@@ -192,7 +192,7 @@ func consumerScope(ctx context.Context, source string) string {
 	return join(source, functionScope(ctx))
 }
 
-// functionScope returns the scope of work for this function.
+// functionScope returns the scope that stands for this function.
 func functionScope(ctx context.Context) string {
 	if arn := functionARN(ctx); arn != "" {
 		return arn
@@ -216,8 +216,8 @@ func functionARN(ctx context.Context) string {
 	return strings.Join(parts, ":")
 }
 
-// tenantOf returns the tenant of the invocation, "" for a function without tenant
-// isolation. With isolation Lambda requires a tenant for every invocation.
+// tenantOf returns the invocation's tenant, or "" if the function has no tenant isolation. If it
+// has isolation, Lambda requires a tenant for every invocation.
 func tenantOf(ctx context.Context) string {
 	if lc, ok := lambdacontext.FromContext(ctx); ok {
 		return lc.TenantID
@@ -225,7 +225,8 @@ func tenantOf(ctx context.Context) string {
 	return ""
 }
 
-// join makes one name of two. The first "|" separates them, whatever the names contain.
+// join makes one name of two. The first "|" always separates the two, because join escapes the
+// first name.
 func join(first, second string) string {
 	return scope.Escape(first) + "|" + second
 }

@@ -6,23 +6,23 @@ import (
 	"github.com/samekey/samekey/internal/base/defaults"
 )
 
-// The lanes of an event share the event's time, so that a record that hangs doesn't use up the
-// time of other lanes. If no lane waits, a lane gets all the remaining time. The records of one
-// lane don't share: a record may use up all the lane's time, since its failure would hold back
-// the lane's later records anyway.
+// The lanes of an event share the event's time, so that a record that hangs doesn't use up the time
+// of other lanes. If no lane waits, a lane gets all the remaining time. Within a lane, a record may
+// use up all the lane's time, since the record's failure would hold back the lane's later records
+// anyway.
 //
 // All these times end defaults.Reserve before the deadline: the reserve is for the last write and
 // the answer.
 
-// least is the shortest remaining time in which a record begins: a handler that is
-// cut off halfway is worse than a handler that never began.
+// If less time than least remains, no further record begins: a handler that is cut off halfway is
+// worse than a handler that never began.
 const least = defaults.Reserve / 2
 
-// grace is how long a handler may still run after its context has ended. It includes the write
-// that stores the handler's result or frees the key.
+// grace is how long a handler may still run after its context has ended. In this time the engine
+// also stores the handler's result or frees the key.
 const grace = defaults.Reserve / 2
 
-// turn is a lane's position when a worker takes the lane.
+// turn describes the lanes at the moment when a worker takes one of them.
 type turn struct {
 	own     int // records of the lane
 	behind  int // records of the lanes that no worker has taken yet

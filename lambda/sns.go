@@ -55,7 +55,7 @@ func snsKey(r events.SNSEventRecord) (string, error) {
 }
 
 func snsRequest(ctx context.Context, r events.SNSEventRecord) (idem.Request, error) {
-	in, _ := snsContent(r.SNS.MessageID, r.SNS.Message, r.SNS.Subject, r.SNS.MessageAttributes) // snsKey returns the error; a key from Batch.WithKey needs no content
+	in, _ := snsContent(r.SNS.MessageID, r.SNS.Message, r.SNS.Subject, r.SNS.MessageAttributes) // ignores the error: snsKey returns it, and a key from Batch.WithKey needs no content
 	return idem.Request{
 		Source: consumerScope(ctx, r.SNS.TopicArn),
 		Route:  "SNS " + resourceName(r.SNS.TopicArn),

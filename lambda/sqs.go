@@ -56,9 +56,9 @@ var SQS = Batch[events.SQSEvent, events.SQSMessage, events.SQSEventResponse]{
 	Reply:   sqsReply,
 }
 
-// keepsSQS is the longest MessageRetentionPeriod. In a dead-letter queue the period begins when
-// the message was first sent; in a FIFO dead-letter queue, when it was moved there. A redrive
-// begins a new period.
+// keepsSQS is the longest MessageRetentionPeriod. In a dead-letter queue the period begins when the
+// message is first sent. In a FIFO dead-letter queue it begins when the message is moved there. A
+// redrive begins a new period.
 // https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html
 const keepsSQS = 14 * day
 
@@ -76,7 +76,7 @@ func sqsKey(m events.SQSMessage) (string, error) {
 
 func sqsRequest(_ context.Context, m events.SQSMessage) (idem.Request, error) {
 	queue := cmp.Or(m.Attributes["DeadLetterQueueSourceArn"], m.EventSourceARN)
-	in, _ := sqsContent(&m) // sqsKey returns the error; a key from Batch.WithKey needs no content
+	in, _ := sqsContent(&m) // ignores the error: sqsKey returns it, and a key from Batch.WithKey needs no content
 	if group := m.Attributes["MessageGroupId"]; group != "" {
 		in.said.Set("@group", group) // no attribute can have this name
 	}

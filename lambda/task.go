@@ -16,7 +16,7 @@ func (h *EachHandler[Ev, Rec, Re]) read(ctx context.Context, rec Rec) (t *task) 
 	t = &task{}
 	defer func() {
 		if v := recover(); v != nil {
-			t.req.Key, t.err = unreadable, panicked(v) // for example, the Key function can't handle this record
+			t.req.Key, t.err = unreadable, panicked(v) // for example, the Key function panicked
 		}
 	}()
 	if h.batch.Group != nil {
@@ -71,8 +71,8 @@ func (h *EachHandler[Ev, Rec, Re]) try(ctx context.Context, rec Rec, t *task) (e
 	case t.err != nil && !t.ran():
 		return t.err
 	case !t.ran() && errors.Is(err, idem.ErrNotKept):
-		// An earlier attempt has done the record, and no client waits for its answer. If the
-		// handler ran, the error can be a phase's, and must be reported.
+		// An earlier attempt has done the record. (If the handler ran in this attempt, the error
+		// can be a phase's, and must be reported.)
 		return nil
 	case errors.Is(err, idem.ErrNoTime) && !t.ran() && !errors.Is(err, ErrNotRun):
 		return &idem.Error{Op: "start", Err: fmt.Errorf("%w: %w", ErrNotRun, err)}
@@ -80,11 +80,11 @@ func (h *EachHandler[Ev, Rec, Re]) try(ctx context.Context, rec Rec, t *task) (e
 	return engineError(err)
 }
 
-// done returns the answer for a record that was done; it ignores a phase's answer.
+// done makes the answer for each record that is done, whatever a phase answered.
 func done(any) (idem.Response, error) { return idem.Response{}, nil }
 
-// tell passes a failure to a hook. A panic of the hook is logged, so that the other
-// records' report isn't lost.
+// tell passes a failure to a hook. If the hook panics, tell logs the panic, so that the report on
+// the other records isn't lost.
 func (h *EachHandler[Ev, Rec, Re]) tell(ctx context.Context, hook func(context.Context, Rec, error), name string, rec Rec, failure error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -108,10 +108,10 @@ type task struct {
 	group string
 	err   error // why the record could not be read
 
-	limit   time.Duration // limit of the handler; 0: only the lane's limit
+	limit   time.Duration // the most time for the handler; 0: as long as the lane has time
 	lane    time.Time     // end of the lane's time; zero: no end
 	until   time.Time     // end of the handler's context, set when the handler begins; zero: the context ends with the engine's
-	begun   chan struct{} // closed when until is known
+	begun   chan struct{} // closed when the field until is set
 	done    chan struct{} // closed when all work for the task is finished; nil: not begun
 	came    error         // the task's result, valid once done is closed
 	handler atomic.Int32
@@ -126,8 +126,9 @@ const (
 	overdue // still running when the report was made
 )
 
-// enter lets the handler begin, once, with a context that ends when the handler must return.
-// enter refuses if the time is over, or if the report was made without the task.
+// enter notes that the handler begins, and returns a context that ends when the handler must
+// return. enter returns false if the time is over, if the handler has begun already, or if the
+// report was made without the task.
 func (t *task) enter(ctx context.Context) (context.Context, context.CancelFunc, bool) {
 	if ctx.Err() != nil || passed(t.lane) || !t.handler.CompareAndSwap(notRun, running) {
 		return nil, nil, false
@@ -145,7 +146,7 @@ func (t *task) enter(ctx context.Context) (context.Context, context.CancelFunc, 
 	return ctx, cancel, true
 }
 
-// passed reports whether t is over. The zero time is never over.
+// passed reports whether the time t has come. The zero time never comes.
 func passed(t time.Time) bool { return !t.IsZero() && !time.Now().Before(t) }
 
 // earliest returns the earlier of two times; a may be zero.
@@ -156,7 +157,8 @@ func earliest(a, b time.Time) time.Time {
 	return a
 }
 
-// await waits until a task is done, or until grace after its handler should have returned.
+// await waits until a task is done, but at most for grace after the time at which the handler
+// should have returned.
 func (t *task) await(grace time.Duration) (ended bool) {
 	select {
 	case <-t.done:
@@ -173,7 +175,7 @@ func (t *task) await(grace time.Duration) (ended bool) {
 	}
 }
 
-// after returns a channel that delivers d after t, or never if t is zero.
+// The function after returns a channel that delivers at the time t + d, or never if t is zero.
 func after(t time.Time, d time.Duration) <-chan time.Time {
 	if t.IsZero() {
 		return nil
@@ -181,7 +183,7 @@ func after(t time.Time, d time.Duration) <-chan time.Time {
 	return time.After(time.Until(t) + d)
 }
 
-// leave notes in the task that the handler has returned.
+// The method leave records that the handler has returned.
 func (t *task) leave() { t.handler.CompareAndSwap(running, returned) }
 
 // giveUp stops waiting for a running handler, and reports whether it was running. After giveUp a
@@ -192,8 +194,8 @@ func (t *task) giveUp() bool {
 
 func (t *task) givenUp() bool { return t.handler.Load() == overdue }
 
-// ran reports whether the handler has been run.
+// ran reports whether the handler has begun.
 func (t *task) ran() bool { return t.handler.Load() >= running }
 
-// untried reports whether err, the task's result, means that the task was not tried.
+// untried reports whether the task was not tried. err is the task's result.
 func (t *task) untried(err error) bool { return !t.ran() && errors.Is(err, ErrNotRun) }

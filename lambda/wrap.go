@@ -131,11 +131,11 @@ func wrap[Ev, Re any](e *idem.Engine, a Adapter[Ev, Re], h func(context.Context,
 	return &Handler[Ev, Re]{engine: e, adapter: a, fn: h, of: of, opt: opt, operation: operation, stored: e.StoresRequests()}
 }
 
-// whoseKeys is the advice in the panic about keys that clients choose, if no scope distinguishes
-// the clients.
+// whoseKeys is advice for a program whose clients choose the keys, and whose scope doesn't
+// distinguish the clients.
 const whoseKeys = "set DirectOptions.Scope, or use idem.OneScope if all clients may get each other's answers"
 
-// checkName refuses names that are too long for a record.
+// checkName returns an error if a name is too long for a record.
 func checkName(name string) error {
 	const maxName = 256
 	if len(name) > maxName {
@@ -144,8 +144,8 @@ func checkName(name string) error {
 	return nil
 }
 
-// reader makes the handler for an event, from r or err. r is the request that was read from the
-// event; err is the error of reading it.
+// A reader makes the handler for an event. r is the request that was read from the event, and err
+// is the error if the event couldn't be read.
 type reader[Ev, Re any] func(r idem.Request, err error) func(context.Context, Ev) (Re, error)
 
 // Handler is a wrapped handler. It is safe for concurrent use.
@@ -160,7 +160,6 @@ type Handler[Ev, Re any] struct {
 	stored    bool   // the engine stores requests
 }
 
-// The runtime starts a *Handler.
 var _ awslambda.Handler = (*Handler[any, any])(nil)
 
 // Handle answers an event, for tests and for nesting. If a wrapper runs inside another wrapper,
@@ -239,7 +238,8 @@ func invoke[Ev, Re any](ctx context.Context, payload []byte, handle func(context
 	return out, err
 }
 
-// serve answers a request that was read from ev. reqErr is the error of reading it.
+// serve answers the request req, which was read from ev. reqErr is the error if ev couldn't be
+// read.
 func (h *Handler[Ev, Re]) serve(ctx context.Context, ev Ev, req idem.Request, reqErr error) (Re, error) {
 	var own Re
 	serve := h.engine.Serve
@@ -294,7 +294,6 @@ func (h *Handler[Ev, Re]) resume(ctx context.Context, t jobs.Ticket) error {
 	return resume(ctx, h.engine, t, h.names(), h.runStored)
 }
 
-// errNoInverse is the error of a ticket for an adapter without Event.
 var errNoInverse = errors.New("lambda: the adapter has no Event function: its requests can't be run again from their records")
 
 // resume completes the operation of ticket t. A panic counts as a failed try: the engine has
@@ -321,8 +320,8 @@ func (h *Handler[Ev, Re]) runStored(ctx context.Context, req *idem.Request) (ide
 	if err != nil {
 		return idem.Response{}, fmt.Errorf("the stored request: %w", err)
 	}
-	// A client's retry may have moved the operation here from another kind of event. This
-	// adapter can't read the snapshot of that kind.
+	// A client's retry may have moved the operation to this handler from another kind of event,
+	// whose snapshot this adapter can't read.
 	made, err := h.adapter.request(ctx, ev, false)
 	if !h.adapter.typed && (err != nil || made.Identity != req.Identity) {
 		return idem.Response{}, fmt.Errorf("the stored request: %w: the event made of it has another caller", errors.Join(idem.ErrCorrupt, err))

@@ -10,7 +10,6 @@ import (
 	"github.com/samekey/samekey/idem"
 )
 
-// answer is the answer to an event.
 type answer struct {
 	http     bool
 	status   int
@@ -21,7 +20,7 @@ type answer struct {
 	raw      []byte
 }
 
-// read reads a response of any kind of event.
+// read reads the response to an event of any kind.
 func read(re any) (a answer, err error) {
 	if a.raw, err = json.Marshal(re); err != nil {
 		return a, err

@@ -82,7 +82,7 @@ func would(err error) string {
 	return "Refused"
 }
 
-// faults are the metrics of the kinds of failed calls.
+// faults maps each kind of failed call to its metric.
 var faults = map[store.Fault]string{
 	store.Throttled: "StoreThrottled", store.Conflict: "StoreConflict", store.Unknown: "StoreUnknown", store.Denied: "StoreDenied", store.Invalid: "StoreInvalid",
 }
@@ -191,9 +191,9 @@ func (m *Metrics) swept(ctx context.Context, r *stream.Report, err error) {
 	}, "pass_began", r.PassBegan, "last_pass", r.LastPass, "scanned", r.Scanned)
 }
 
-// counted writes the gauges of the records that wait for people. Every time a worker counts, it
-// writes each gauge, even with the value 0. So an alarm on a gauge stays on while a record waits,
-// and ends afterwards.
+// The hook counted writes gauges: how many records wait for people. Each count writes every gauge,
+// even if the value is 0. So an alarm on a gauge stays on while a record waits, and ends
+// afterwards.
 func (m *Metrics) counted(ctx context.Context, c *stream.Counted) {
 	m.add(ctx, "", func(l *line) {
 		l.measure("Waiting", float64(c.Count))

@@ -24,12 +24,12 @@ const level = "WARN"
 
 // line collects metrics with their values, and properties, for a log line.
 type line struct {
-	route  string // value of the dimension Route; "" for no such dimension
+	route  string // value of the dimension Route; "": the line has no such dimension
 	values map[string][]float64
 	extra  map[string]any
 }
 
-// count adds to the sum of a metric.
+// The method count adds n to the sum of a metric.
 func (l *line) count(name string, n float64) {
 	if l.values == nil {
 		l.values = make(map[string][]float64)
@@ -79,7 +79,7 @@ func (l *line) encode(namespace, app string, at time.Time) []byte {
 	return out
 }
 
-// one appends a line of the named metrics.
+// The method one appends one line with the named metrics.
 func (l *line) one(b []byte, namespace, app string, at time.Time, names []string, values map[string][]float64) []byte {
 	b = append(b, `{"_aws":{"Timestamp":`...)
 	b = strconv.AppendInt(b, at.UnixMilli(), 10)
@@ -99,8 +99,8 @@ func (l *line) one(b []byte, namespace, app string, at time.Time, names []string
 		b = append(b, `,"Unit":`...)
 		b = append(quote(b, cmp.Or(metrictable.Named(name).Unit, "Count")), '}')
 	}
-	// If a function logs JSON, Lambda drops lines below the ApplicationLogLevel. A line without a
-	// level counts as INFO: alarms would get no data.
+	// If a function logs JSON, Lambda drops lines below the ApplicationLogLevel. If this line had
+	// no level, it would count as INFO, and alarms might get no data.
 	b = append(b, `]}]},"level":"`+level+`","timestamp":"`...)
 	b = at.UTC().AppendFormat(b, time.RFC3339Nano)
 	b = append(b, `","App":`...)
@@ -119,7 +119,7 @@ func (l *line) one(b []byte, namespace, app string, at time.Time, names []string
 		}
 		v, err := json.Marshal(l.extra[name])
 		if err != nil {
-			continue // a property of the application without a JSON form
+			continue // the application's property has no JSON form
 		}
 		b = append(append(quote(append(b, ','), name), ':'), v...)
 	}

@@ -104,7 +104,7 @@ func (w *wrapped) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 
 type invocationKey struct{}
 
-// invocation collects the line of an invocation.
+// invocation collects the metrics of one invocation in a line.
 type invocation struct {
 	of *Metrics
 
@@ -117,8 +117,8 @@ type invocation struct {
 // maxRecords is how many records a line of an invocation names.
 const maxRecords = 50
 
-// add calls fill with the line of the context's invocation. Without an invocation, add writes a
-// separate line. record is the short name of a record, for the line to name; "" for none.
+// add passes the line of the context's invocation to fill. If there is no invocation, add writes a
+// separate line. record is the short name of a record that the line should list, or "".
 func (m *Metrics) add(ctx context.Context, record string, fill func(*line), properties ...any) {
 	inv, _ := ctx.Value(invocationKey{}).(*invocation)
 	if inv == nil || inv.of != m || !inv.take(record, fill) {
@@ -132,8 +132,8 @@ func (m *Metrics) add(ctx context.Context, record string, fill func(*line), prop
 	}
 }
 
-// take calls fill with the line, and adds the record. It returns false if the line is already
-// written, because a goroutine has outlived its invocation.
+// take passes the line to fill, and adds the record. It returns false if the line was already
+// written because a goroutine has outlived its invocation.
 func (i *invocation) take(record string, fill func(*line)) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
