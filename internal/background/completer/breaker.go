@@ -10,12 +10,12 @@ import (
 )
 
 const (
-	// failures is how many different operations have to fail to open a breaker: a single failure may
-	// be the operation's fault.
+	// failures is how many different operations must fail before a breaker opens: a single failure
+	// may be the operation's fault.
 	failures = 3
-	// probePause is the time between two probes of a function whose breaker is open. A shorter
-	// Options.Grace replaces it. The pause is short: many bad operations may fail as probes before
-	// a good one succeeds.
+	// probePause is the time between two probes of a function whose breaker is open. If
+	// Options.Grace is shorter, it is used instead. The pause is short, because many bad operations
+	// may fail as probes before a good operation succeeds.
 	probePause = time.Minute
 	// mostBreakers is how many functions are remembered. Records may name any number of functions.
 	mostBreakers = 1000
@@ -37,8 +37,8 @@ func newBreakers(pause time.Duration) breakers {
 	return breakers{pause: pause, all: lru.New[string, *breaker](mostBreakers)}
 }
 
-// breaker is a function that currently gives no answer. After failures of several different
-// operations the breaker is open: one operation at a time probes the function, and the others wait.
+// breaker is a function that currently gives no answer. Once several different operations have
+// failed, the breaker is open: one operation at a time probes the function, and the others wait.
 type breaker struct {
 	failed  *lru.Map[string, bool] // operations without an answer
 	callers *lru.Map[string, bool] // the callers of these operations
@@ -52,7 +52,7 @@ type candidate struct {
 	operation string
 	rank      int       // see breaker.rank
 	due       time.Time // the earliest goes first
-	comes     time.Time // when its ticket is visible again
+	comes     time.Time // when the operation's ticket is visible again
 }
 
 // before reports whether c probes before other.
@@ -84,7 +84,7 @@ func (b *breakers) enter(r *store.Record, due, now time.Time) (until time.Time, 
 	}
 	c := candidate{operation: r.ID, rank: one.rank(r), due: due}
 	next := &one.next
-	waits := next.operation != "" && !now.After(next.comes.Add(b.pause)) // nobody waits for a late candidate: its ticket is in another process, or has ended
+	waits := next.operation != "" && !now.After(next.comes.Add(b.pause)) // no operation waits for a late candidate, whose ticket is in another process or has ended
 	other := waits && next.operation != r.ID
 	c.comes = one.until
 	if early := now.Before(c.comes); !early && one.probing == "" && (!other || !next.before(&c)) {
@@ -99,8 +99,8 @@ func (b *breakers) enter(r *store.Record, due, now time.Time) (until time.Time, 
 	return c.comes, false
 }
 
-// leave records how the try of an operation has ended. A try without an answer counts against the
-// function only if it was the operation's first.
+// leave records how the try of an operation has ended. If a try got no answer, it counts against
+// the function only if it was the operation's first try.
 func (b *breakers) leave(r *store.Record, now time.Time, o TicketOutcome) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

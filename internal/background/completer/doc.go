@@ -15,9 +15,9 @@
 //
 // # Several functions on one table
 //
-// A record names the function and the handler that claimed it. The ticket goes to that function if
-// the completer's [Functions] contain it. A function takes over its own operations only. A ticket
-// whose handler isn't found ends and changes nothing. The operation is listed for an operator, who
-// must find out why ([TicketNotMine]). See docs/operate/background.md for aliases, renamed
-// functions and tenants.
+// A record names the function and the handler that claimed it. If the completer's [Functions]
+// contain the function, the ticket goes there. A function takes over only its own operations. If a
+// ticket's handler isn't found, the ticket ends and changes nothing, and the operation is listed
+// for an operator, who must find out why ([TicketNotMine]). See docs/operate/background.md for
+// aliases, renamed functions and tenants.
 package completer

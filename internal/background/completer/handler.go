@@ -21,19 +21,19 @@ import (
 // Handler takes tickets from their queue. A ticket is one message, which waits in the queue until
 // its operation has ended. A waiting message is made invisible again and reported as failed. It is
 // never sent as a new message, since Lambda would take repeated sends for a loop and stop them. A
-// Handler reads the record of a due ticket, once, and gives the ticket to the [Resumer]. The ticket
-// waits on if the operation is in flight, or if the try failed. After any other outcome the message
-// is deleted. In three cases a message is deleted and the sweep makes another ticket:
+// Handler reads the record of a due ticket, once, and gives the ticket to the [Resumer]. If the
+// operation is in flight, or if the try failed, the ticket keeps waiting. After any other outcome
+// the message is deleted. In three cases a message is deleted and the sweep makes another ticket:
 //   - The handler isn't found ([TicketNotMine]).
 //   - The operation has been due for 3 hours, and an older ticket waits.
 //   - 60,000 messages wait. (SQS stops delivery at 120,000.)
 //
-// While a function gives no answer, one ticket in a process tries the function. The other tickets
-// wait, and the wait doesn't count as a try of their operations. A Handler is safe for concurrent
-// use.
+// While a function gives no answer, one ticket in each process tries the function. The function's
+// other tickets wait, and the wait doesn't count as a try of their operations. A Handler is safe
+// for concurrent use.
 //
-// The function's event source mapping must have ReportBatchItemFailures, and the queue a
-// redrive policy with a maxReceiveCount of 1000: each wait is a receive.
+// The function's event source mapping must have ReportBatchItemFailures, and the queue a redrive
+// policy with a maxReceiveCount of 1000, because each wait counts as a receive.
 type Handler struct {
 	records  store.Store
 	queue    *Queue
@@ -58,22 +58,22 @@ type Options struct {
 	// operation waits for an operator.
 	Resumed func(context.Context, jobs.Ticket, TicketOutcome)
 	// Listed adds an operation to the list of what waits for people ([stream.Refer]). It is called
-	// before a ticket ends without success; after an error the ticket waits on. For an unreadable
-	// message, the ticket has a PK that no record has. nil: nothing is listed.
+	// before a ticket ends without success. If it returns an error, the ticket keeps waiting. If
+	// the message was unreadable, t.PK is a key that no record has. nil: nothing is listed.
 	//
 	// [stream.Refer]: https://pkg.go.dev/github.com/samekey/samekey/internal/background/stream#Refer
 	Listed func(ctx context.Context, t jobs.Ticket, why error) error
-	// Jobs delivers the jobs that a drain has delayed by a ticket ([jobs.Ticket.Jobs]); after an
-	// error the ticket waits on. nil: such a ticket ends with [TicketNotMine].
+	// Jobs delivers the jobs that a drain has delayed by a ticket ([jobs.Ticket.Jobs]). If it
+	// returns an error, the ticket keeps waiting. nil: such a ticket ends with [TicketNotMine].
 	Jobs func(context.Context, jobs.Ticket) error
 	// Now is the clock, for tests. Default: time.Now.
 	Now func() time.Time
 }
 
-const minTime = time.Second // with less time left, no ticket is tried
+const minTime = time.Second // if less time is left, no ticket is tried
 
-// New returns a handler of the tickets in queue, whose operations are in records. It panics if
-// records, queue or resumer is nil or an option is out of range.
+// New returns a handler for the tickets in queue. records is the store with their operations. It
+// panics if records, queue or resumer is nil or an option is out of range.
 func New(records store.Store, queue *Queue, resumer Resumer, optFns ...func(*Options)) *Handler {
 	var opt Options
 	for _, fn := range optFns {
@@ -97,8 +97,8 @@ func New(records store.Store, queue *Queue, resumer Resumer, optFns ...func(*Opt
 	return &Handler{records: records, queue: queue, resumer: resumer, opt: opt, breakers: newBreakers(min(probePause, opt.Grace)), overdue: newOverdue()}
 }
 
-// Handle works on a batch of messages. The report names the messages that wait on in the
-// queue; the error is always nil.
+// Handle works on a batch of messages. The report names the messages that stay in the queue; the
+// error is always nil.
 func (h *Handler) Handle(ctx context.Context, ev events.SQSEvent) (events.SQSEventResponse, error) {
 	return h.handle(ctx, ev), nil
 }
@@ -158,7 +158,7 @@ func (m *received) number(attribute string) int64 {
 	return n
 }
 
-// message handles a message, and reports whether it waits on in the queue.
+// The method message handles m, and reports whether m stays in the queue.
 func (h *Handler) message(ctx context.Context, m *received) (waits bool) {
 	t, err := parse(m.Body)
 	now := h.opt.Now()
@@ -184,8 +184,7 @@ func (h *Handler) message(ctx context.Context, m *received) (waits bool) {
 	return h.operation(ctx, m, t)
 }
 
-// operation reads the record of a ticket, and tries the operation if the record says that it is
-// due.
+// The method operation reads a ticket's record, and tries the operation if it is due.
 func (h *Handler) operation(ctx context.Context, m *received, t jobs.Ticket) (waits bool) {
 	rec, err := h.records.Load(ctx, t.PK)
 	switch {
@@ -222,16 +221,17 @@ func (h *Handler) operation(ctx context.Context, m *received, t jobs.Ticket) (wa
 	case left && h.overdue.spare(m, t.Operation, made, now):
 		return h.leave(ctx, t, o.Error)
 	}
-	return h.after(ctx, m, t, o, state.BackOff(h.opt.Grace, tries)) // if the try was counted, the next read of the record shows it
+	return h.after(ctx, m, t, o, state.BackOff(h.opt.Grace, tries)) // the next read of the record shows whether the try was counted
 }
 
-// leave ends a ticket that a sweep has made: an earlier ticket of the operation still waits.
+// The method leave ends a ticket that a sweep has made, because an earlier ticket of the operation
+// still waits.
 func (h *Handler) leave(ctx context.Context, t jobs.Ticket, why string) (waits bool) {
 	h.opt.Logger.WarnContext(ctx, "ticket ended: another one of its operation waits", "record", t.Record(), "function", t.Function, "error", why)
 	return false
 }
 
-// told calls Options.Resumed with the outcome of a ticket, and returns the outcome.
+// The method told calls Options.Resumed with the outcome of a ticket, and returns the outcome.
 func (h *Handler) told(ctx context.Context, t jobs.Ticket, o TicketOutcome) TicketOutcome {
 	if h.opt.Resumed != nil {
 		h.opt.Resumed(ctx, t, o)
@@ -239,7 +239,7 @@ func (h *Handler) told(ctx context.Context, t jobs.Ticket, o TicketOutcome) Tick
 	return o
 }
 
-// after acts on a ticket's outcome. pause is the back-off after a failed try.
+// The method after acts on a ticket's outcome. pause is the back-off after a failed try.
 func (h *Handler) after(ctx context.Context, m *received, t jobs.Ticket, o TicketOutcome, pause time.Duration) (waits bool) {
 	log := h.opt.Logger.With("record", t.Record(), "outcome", o.Kind)
 	switch o.Kind {
@@ -261,8 +261,8 @@ func (h *Handler) after(ctx context.Context, m *received, t jobs.Ticket, o Ticke
 	return false
 }
 
-// ended lists the operation of a ticket that ends without success. If the listing fails, the
-// message waits on.
+// If a ticket ends without success, ended lists the ticket's operation. If the listing fails, the
+// message stays in the queue.
 func (h *Handler) ended(ctx context.Context, m *received, t jobs.Ticket, why error) (waits bool) {
 	h.opt.Logger.ErrorContext(ctx, "ticket ended: people are asked", "record", t.Record(), "message", m.MessageId, "error", why)
 	if h.opt.Listed == nil {
@@ -289,7 +289,7 @@ func (h *Handler) hide(ctx context.Context, m *received, due time.Time) (waits b
 	return true
 }
 
-// guarded calls try. A panic fails this ticket only.
+// The method guarded calls try. If try panics, only this ticket fails.
 func (h *Handler) guarded(try func() TicketOutcome) (o TicketOutcome) {
 	defer func() {
 		if v := recover(); v != nil {

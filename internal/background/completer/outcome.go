@@ -12,9 +12,10 @@ type TicketOutcome struct {
 	RetryAfter time.Duration // with TicketInFlight: the rest of the lease, 0 if unknown
 	Error      string        // with TicketFailed, TicketNotMine, TicketStuck and TicketUnreadable: a text for logs
 
-	// Unanswered is set with TicketFailed if the function gave no answer: it is throttled or out of
-	// reach, or it timed out or crashed. If this happens to several operations at their first try,
-	// the function's other operations wait. Without Unanswered the failure is the operation's own.
+	// Unanswered is set with TicketFailed if the function gave no answer: the function is throttled
+	// or out of reach, or it timed out or crashed. If this happens to several operations at their
+	// first try, the function's other operations wait. If Unanswered is false, the operation itself
+	// failed.
 	Unanswered bool
 }
 
@@ -24,7 +25,7 @@ type TicketOutcomeKind string
 // The kinds of outcomes.
 const (
 	TicketDone     TicketOutcomeKind = "done"      // the operation has its answer
-	TicketMoved    TicketOutcomeKind = "moved"     // another worker continued the operation: read it again later
+	TicketMoved    TicketOutcomeKind = "moved"     // another worker continued the operation: read the record again later
 	TicketInFlight TicketOutcomeKind = "in_flight" // a worker still holds the operation: try again later
 	TicketStuck    TicketOutcomeKind = "stuck"     // the operation waits for an operator
 	TicketFailed   TicketOutcomeKind = "failed"    // this try failed: try again later

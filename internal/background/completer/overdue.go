@@ -28,8 +28,8 @@ type seen struct {
 
 func newOverdue() *overdue { return &overdue{all: lru.New[string, seen](mostOverdue)} }
 
-// spare reports whether a sweep has made the ticket m while an older ticket of the operation waits.
-// due is the due time in m: only a sweep sends tickets that are due already.
+// The method spare reports whether a sweep has made the ticket m although an older ticket of the
+// operation waits. due is m's due time: only a sweep sends tickets that are due already.
 func (w *overdue) spare(m *received, operation string, due, now time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -34,10 +34,11 @@ var _ QueueAPI = (*sqs.Client)(nil)
 // minutes that SQS allows. If a ticket arrives too early, [Handler] hides it again. The queue must
 // be a standard queue, since FIFO queues don't delay single messages.
 //
-// With [QueueOptions.Schedule] a ticket for a job that is due in more than 15 minutes becomes a
-// schedule of EventBridge Scheduler. The schedule sends the ticket at that time, once, and deletes
-// itself. Its name is made of the operation and the time, so putting a ticket again makes no second
-// schedule. If the schedule can't be made, the ticket goes to the queue.
+// If [QueueOptions.Schedule] is set and a job is due in more than 15 minutes, the job's ticket
+// becomes a schedule of EventBridge Scheduler. When the job is due, the schedule sends the ticket
+// once and deletes itself. The schedule's name is made of the operation and the time, so if a
+// ticket is put again, no second schedule is made. If the schedule can't be made, the ticket goes
+// to the queue.
 type Queue struct {
 	api QueueAPI
 	url string
@@ -51,13 +52,14 @@ type Queue struct {
 	full  bool
 }
 
-// QueueOptions vary [NewQueue].
+// QueueOptions are the options of [NewQueue].
 type QueueOptions struct {
 	// Schedule is the method CreateSchedule of a *scheduler.Client. nil: tickets of jobs that are
 	// due in more than 15 minutes wait in the queue as messages in flight, at most for the queue's
 	// retention. A sweep does the work of tickets that have expired.
 	Schedule func(context.Context, *scheduler.CreateScheduleInput, ...func(*scheduler.Options)) (*scheduler.CreateScheduleOutput, error)
-	// Role is the ARN of the role by which a schedule sends to the queue. Required with Schedule.
+	// Role is the ARN of the role by which a schedule sends to the queue. Required if Schedule is
+	// set.
 	Role string
 	// Logger gets a warning for each schedule that isn't made. Default: slog.Default().
 	Logger *slog.Logger
@@ -101,14 +103,14 @@ type message struct {
 func body(t jobs.Ticket) string {
 	b, err := json.Marshal(message{t.PK, t.Operation, t.Jobs, t.Due.UnixMilli()})
 	if err != nil {
-		panic(err) //nolint:forbidigo // strings and numbers only
+		panic(err) //nolint:forbidigo // can't happen: a ticket has only strings and numbers
 	}
 	return string(b)
 }
 
-// Put implements stream.TicketQueue. It sends ten tickets a call. After a call that fails as a
-// whole the remaining tickets aren't tried ([jobs.ErrHeldBack]): tickets are small and alike, so
-// the fault must be the queue's.
+// Put implements stream.TicketQueue. It sends ten tickets a call. If a call fails as a whole, the
+// remaining tickets aren't tried ([jobs.ErrHeldBack]): tickets are small and alike, so the queue
+// must be at fault.
 func (q *Queue) Put(ctx context.Context, tickets []jobs.Ticket) []error {
 	scheduled := q.schedule(ctx, tickets)
 	left := make([]jobs.Ticket, 0, len(tickets))
@@ -181,7 +183,7 @@ func (q *Queue) send(ctx context.Context, tickets []jobs.Ticket) ([]error, error
 // delay returns for how many seconds to hide a new message.
 func (q *Queue) delay(due time.Time) int32 { return seconds(min(due.Sub(q.now()), maxDelay)) }
 
-// seconds rounds up, since a ticket that arrives too early must wait again.
+// The function seconds rounds up, since a ticket that arrives too early must wait again.
 func seconds(d time.Duration) int32 { return int32((max(d, 0) + time.Second - 1) / time.Second) }
 
 func (q *Queue) hide(ctx context.Context, receipt string, d time.Duration) error {
@@ -191,8 +193,8 @@ func (q *Queue) hide(ctx context.Context, receipt string, d time.Duration) error
 	return err
 }
 
-// crowded reports whether too many messages wait. If the queue doesn't answer, its last answer
-// applies.
+// crowded reports whether too many messages wait. If the queue doesn't answer, crowded uses the
+// last answer.
 func (q *Queue) crowded(ctx context.Context) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

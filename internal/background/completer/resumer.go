@@ -40,7 +40,7 @@ func (resume InProcess) Resume(ctx context.Context, t jobs.Ticket) TicketOutcome
 //	functions["charges"] = functions["payments"]
 type Functions map[string]Resumer
 
-// Resume implements [Resumer]. A ticket for a function that isn't in the map is
+// Resume implements [Resumer]. If the ticket's function isn't in the map, the outcome is
 // [TicketNotMine].
 func (f Functions) Resume(ctx context.Context, t jobs.Ticket) TicketOutcome {
 	if r := f[t.Function]; r != nil {
@@ -56,7 +56,7 @@ type FunctionAPI interface {
 
 var _ FunctionAPI = (*awslambda.Client)(nil)
 
-// Invoke returns a map of functions. Each argument is a name or an ARN. It may have a qualifier,
+// Invoke returns a map of functions. Each argument is a name or an ARN, and may have a qualifier:
 // the alias or version that completes the operations. Records name their function without a
 // qualifier.
 //
@@ -66,7 +66,8 @@ var _ FunctionAPI = (*awslambda.Client)(nil)
 // or [lambda.NewRouter].
 //
 // The HTTP timeout of api must be longer than the timeouts of the functions. Invoke panics if api
-// is nil, if there is no function or a function without a name, or if two have the same name.
+// is nil, if there is no function or a function without a name, or if two functions have the same
+// name.
 func Invoke(api FunctionAPI, functions ...string) Functions {
 	if api == nil || len(functions) == 0 {
 		panic("completer: Invoke: api is nil, or there is no function") //nolint:forbidigo // a mistake in the program

@@ -24,8 +24,8 @@ const scheduling = 8
 // schedulerTime is how long one call of Put may wait for Scheduler.
 const schedulerTime = 10 * time.Second
 
-// schedule makes schedules for the tickets of jobs that the queue can't delay for long enough, and
-// reports which tickets have a schedule.
+// The method schedule makes schedules for tickets of jobs that the queue can't delay for long
+// enough, and reports which tickets have a schedule.
 func (q *Queue) schedule(ctx context.Context, tickets []jobs.Ticket) []bool {
 	made := make([]bool, len(tickets))
 	if q.opt.Schedule == nil {
@@ -57,7 +57,7 @@ func (q *Queue) schedule(ctx context.Context, tickets []jobs.Ticket) []bool {
 	return made
 }
 
-// create makes the schedule of a ticket. A schedule that exists already is of the same ticket,
+// create makes the schedule of a ticket. If the schedule exists already, it is the same ticket's,
 // since the name is made of the ticket's contents.
 func (q *Queue) create(ctx context.Context, t jobs.Ticket) error {
 	arn, err := q.target(ctx)

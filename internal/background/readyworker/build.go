@@ -24,9 +24,9 @@ import (
 	"github.com/samekey/samekey/seal"
 )
 
-// Keys makes the provider of the data keys of sealed records. sdk returns the settings of a client
-// for a service (KMS). getenv returns environment variables: Keys reads those that begin with
-// SAMEKEY_KMS_. The error names the variable that is wrong.
+// Keys makes the key provider for sealed records. sdk returns the client settings for a service
+// (KMS). getenv returns the value of an environment variable: Keys reads only variables whose names
+// begin with SAMEKEY_KMS_. The error names the variable that is wrong.
 type Keys func(sdk func(service string) aws.Config, getenv func(string) string) (seal.Provider, error)
 
 // Settings are the settings of a program with its own main: the fields of lambda/worker.Options.
@@ -40,16 +40,15 @@ type Settings struct {
 	Telemetry     Telemetry
 }
 
-// Telemetry makes traces and counts in addition to the log lines of package metrics.
+// Telemetry makes traces and metrics, in addition to the log lines of package metrics.
 type Telemetry interface {
 	Tracer() trace.Tracer
 	StreamHooks() stream.Hooks
 	StoreHooks() dynamo.Hooks
 }
 
-// Main runs the worker that the environment variables describe. Without keys, or without
-// SAMEKEY_KMS_KEYS, jobs with sealed args wait. optFns are for test programs that set another
-// clock.
+// Main runs the worker that the environment variables describe. If keys is nil, or SAMEKEY_KMS_KEYS
+// is not set, jobs with sealed args wait. optFns are for test programs that set another clock.
 func Main(keys Keys, optFns ...func(*worker.Options)) {
 	w, err := New(os.Environ(), keys, Settings{}, optFns...)
 	if err != nil {
@@ -119,8 +118,8 @@ func build(environ []string, keys Keys, own Settings, optFns ...func(*worker.Opt
 	return counts.Wrap(worker.New(db, store, c.tickets(queue, role, logger), append([]func(*worker.Options){settings}, optFns...)...)), nil
 }
 
-// tickets returns the queue of tickets. With a role, the queue makes schedules for tickets of later
-// jobs.
+// tickets returns the queue of tickets. If role is set, the queue makes schedules for tickets of
+// later jobs.
 func (c clients) tickets(url, role string, logger *slog.Logger) *completer.Queue {
 	return completer.NewQueue(c.sqs(), url, func(o *completer.QueueOptions) {
 		if o.Logger = logger; role != "" {
@@ -129,7 +128,7 @@ func (c clients) tickets(url, role string, logger *slog.Logger) *completer.Queue
 	})
 }
 
-// sealer returns the sealer that opens sealed args, or nil without a key.
+// sealer returns the sealer that opens sealed args, or nil if there is no key.
 func (e *environment) sealer(c clients, keys Keys, own seal.Provider) *seal.Sealer {
 	const name = "SAMEKEY_KMS_KEYS"
 	opens := func(o *seal.Options) { o.OpenOnly = true } // the worker makes no records, so it seals nothing
@@ -153,7 +152,7 @@ func (e *environment) sealer(c clients, keys Keys, own seal.Provider) *seal.Seal
 	return seal.New(provider, opens)
 }
 
-// queue returns the URL of a standard queue.
+// queue returns a setting that must be the URL of a standard queue.
 func (e *environment) queue(name string) string {
 	const example = "the URL of a standard SQS queue, as https://sqs.REGION.amazonaws.com/ACCOUNT/NAME"
 	url := e.required(name, example)

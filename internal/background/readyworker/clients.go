@@ -27,7 +27,7 @@ type clients struct {
 
 const (
 	dialTimeout    = time.Second
-	attemptTimeout = 3 * time.Second // the SDK's default client waits forever for an answer
+	attemptTimeout = 3 * time.Second // the SDK's default client sets no limit
 )
 
 // quick returns a client for calls that take milliseconds.
@@ -63,7 +63,7 @@ func (c clients) sdk(service string) aws.Config {
 	return cfg
 }
 
-// patient returns the settings of sdk without time limits.
+// patient returns the settings of a client without time limits.
 func (c clients) patient(service string) aws.Config {
 	cfg, _ := sdkenv.Config(c.env.text, service) // build reports the error, which is the same for each service
 	return cfg

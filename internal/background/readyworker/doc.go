@@ -1,3 +1,3 @@
-// Package readyworker is the program cmd/samekey-worker: it runs package worker with settings from
-// environment variables. The program of module kms can also open sealed args.
+// Package readyworker holds the program cmd/samekey-worker, which runs package worker with settings
+// from environment variables. The program of module kms can also open sealed args.
 package readyworker

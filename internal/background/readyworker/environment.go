@@ -15,7 +15,8 @@ var variables = []string{
 	"SAMEKEY_NAMESPACES", "SAMEKEY_SCHEDULE_ROLE", "SAMEKEY_SINKS", "SAMEKEY_SWEEP_LATE", "SAMEKEY_SWEEP_PAGES", "SAMEKEY_TICKETS_URL",
 }
 
-// others are variables with the prefix SAMEKEY_ of other programs in the same stack.
+// The variable others lists settings whose names begin with SAMEKEY_, but belong to other programs
+// in the same stack.
 var others = []string{"SAMEKEY_LEASE_MARGIN"}
 
 // environment reads settings, and remembers what is wrong with them.
@@ -36,7 +37,7 @@ func newEnvironment(environ []string) *environment {
 	return env
 }
 
-// wrong notes what is wrong with a variable, and what to write.
+// The method wrong records what is wrong with a variable, and what to write instead.
 func (e *environment) wrong(name, format string, args ...any) {
 	e.errs = append(e.errs, fmt.Errorf("%s %s", name, fmt.Sprintf(format, args...)))
 }
@@ -46,7 +47,7 @@ func (e *environment) err() error { return errors.Join(e.errs...) }
 // text returns a setting that may be missing.
 func (e *environment) text(name string) string { return e.values[name] }
 
-// required returns a setting that must be set. If it is missing, the error says to write example.
+// required returns a setting that must be set. If it is missing, the error suggests example.
 func (e *environment) required(name, example string) string {
 	v := e.values[name]
 	if v == "" {
@@ -55,7 +56,7 @@ func (e *environment) required(name, example string) string {
 	return v
 }
 
-// list returns the entries of a setting, which have commas or blanks between them.
+// list returns the entries of a setting, which are separated by commas or blanks.
 func (e *environment) list(name string) []string {
 	return strings.FieldsFunc(e.values[name], func(c rune) bool { return c == ',' || c == ' ' || c == '\n' || c == '\t' })
 }
@@ -73,7 +74,7 @@ func (e *environment) duration(name string) time.Duration {
 	return d
 }
 
-// whole returns a positive number, or 0 if the setting is missing.
+// The method whole returns a positive whole number, or 0 if the setting is missing.
 func (e *environment) whole(name string) int {
 	v := e.values[name]
 	if v == "" {

@@ -17,8 +17,8 @@ type batcher struct {
 	// group, since the service may refuse the first and accept the second.
 	ordered bool
 	size    func(jobs.Delivery) int
-	// call sends a batch. It returns an error for the whole batch, or else a result
-	// for each entry, nil for accepted entries.
+	// call sends a batch. It returns an error for the whole batch, or else a result for each entry.
+	// The result is nil if the entry was accepted.
 	call func(ctx context.Context, batch []jobs.Delivery) (results, error)
 	past evidence
 }
@@ -60,7 +60,7 @@ func (b *batcher) next(all []jobs.Delivery, left []int) (now, later []int) {
 	return now, later
 }
 
-// free returns the deliveries whose group has not failed. It holds back the others.
+// The method free returns the deliveries whose group has not failed, and holds back the others.
 func (b *batcher) free(all []jobs.Delivery, now []int, failed map[string]bool, errs []error) []int {
 	if !b.ordered {
 		return now
@@ -76,8 +76,8 @@ func (b *batcher) free(all []jobs.Delivery, now []int, failed map[string]bool, e
 	return left
 }
 
-// send makes a call. If a delivery may be at fault for the call's error, each delivery is sent
-// alone to find out which one it is.
+// send makes a call. If a single delivery may have caused the call's error, send sends each
+// delivery alone to find out which.
 func (b *batcher) send(ctx context.Context, all []jobs.Delivery, now []int, r *round) {
 	if len(now) == 0 || r.stops(ctx, now...) {
 		return

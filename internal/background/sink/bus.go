@@ -30,9 +30,9 @@ var _ BusAPI = (*eventbridge.Client)(nil)
 // lambda.JobEvent with the job's id as its key, because the event's own id differs for each
 // delivery.
 //
-// PutEvents answers success for a bus that doesn't exist, so a process checks before its first
+// If the bus doesn't exist, PutEvents still reports success. So a process checks before its first
 // delivery that the bus exists (events:DescribeEventBus). Until the bus exists, the sink is
-// unavailable. Without the permission to check, the sink sends jobs anyway.
+// unavailable. If the process has no permission to check, the sink sends jobs anyway.
 type Bus struct {
 	batcher
 	api  BusAPI
@@ -43,7 +43,7 @@ type Bus struct {
 }
 
 // NewBus returns a sink to the bus with that name or ARN ("default" exists in every account).
-// source is the source of its events. NewBus panics if api is nil or a name is empty.
+// source is the source of the sink's events. NewBus panics if api is nil or a name is empty.
 func NewBus(api BusAPI, bus, source string) *Bus {
 	if api == nil || bus == "" || source == "" {
 		panic("sink: NewBus: api is nil, or bus or source is empty") //nolint:forbidigo // a mistake in the program
@@ -95,7 +95,7 @@ func (b *Bus) exists(ctx context.Context) error {
 	return err
 }
 
-// payload returns a job as a lambda.JobEvent, nil if its Args aren't JSON.
+// payload returns a job as a lambda.JobEvent, or nil if the job's Args aren't JSON.
 func payload(d jobs.Delivery) []byte {
 	b, err := json.Marshal(lambda.JobEvent{
 		Key: d.JobID, Operation: d.Operation, Kind: d.Kind, Args: d.Args, Traceparent: d.Trace.Parent, Tracestate: d.Trace.State,

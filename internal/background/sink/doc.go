@@ -12,23 +12,23 @@
 //
 //   - A job that is too large, or has content that the service refuses, is at fault. The error
 //     counts against the job. After several errors that count, the job is parked.
-//   - No answer, a status of 5xx, throttling, and a lack of access (401, 403, 404) match
-//     jobs.ErrSinkDown and don't count against the job. The rest of the batch isn't tried
-//     (jobs.ErrHeldBack), so that an outage costs one call.
-//   - Another refusal (4xx) can be the fault of the job, or of how the sink is set up. If the sink
-//     accepted another job of the batch, each refusal counts. If the sink accepted none, only the
-//     first refusal counts, and after ten refusals the rest of the batch isn't tried.
+//   - If the service doesn't answer, answers 5xx, throttles or gives no access (401, 403, 404), the
+//     error matches jobs.ErrSinkDown and doesn't count against the job. The rest of the batch isn't
+//     tried (jobs.ErrHeldBack), so that an outage costs one call.
+//   - Any other refusal (4xx) can be caused by the job or by the sink's setup. If the sink accepted
+//     another job of the batch, each refusal counts. If the sink accepted none, only the first
+//     refusal counts, and after ten refusals the rest of the batch isn't tried.
 //
 // A sink remembers the job whose refusal counted last. Refusals of other jobs don't count until the
 // sink has accepted a job, or three minutes have passed without another refusal of the remembered
-// job. So bad jobs are parked one after another, and a sink that refuses everything doesn't park
-// everything, even if each job arrives alone.
+// job. So bad jobs are parked one after another. But if a sink refuses everything, not all jobs are
+// parked, even if each job arrives alone.
 //
 // # Sizes
 //
 // Calls stay within the limits that the services document: ten entries each, and 1 MiB for SQS, 1
 // MB for EventBridge, 256 KiB for SNS (the default limit of a topic). A job over the limit is sent
 // alone, and the service decides. If a service refuses a call, for example because a queue's limit
-// is set lower, each job of the call is sent alone. An asynchronous invocation takes 1 MB, an
-// execution of Step Functions 256 KiB.
+// is set lower, each job of the call is sent alone. An asynchronous invocation takes at most 1 MB,
+// an execution of Step Functions at most 256 KiB.
 package sink

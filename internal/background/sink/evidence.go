@@ -9,7 +9,7 @@ const (
 	// trust is how long an accepted job counts as evidence that the sink is set up.
 	trust = time.Minute
 	// suspicion is how long a job stays the only suspect after a refusal, while the sink accepts
-	// nothing. It is longer than the pause between two tries of a job.
+	// nothing. suspicion is longer than the pause between two tries of a job.
 	suspicion = 3 * time.Minute
 )
 
@@ -20,18 +20,18 @@ type evidence struct {
 	mu       sync.Mutex
 	accepted time.Time // the last accepted job
 	suspect  string    // the job whose refusal counted last
-	refused  time.Time // its last refusal
+	refused  time.Time // the suspect's last refusal
 }
 
-// accepts notes that the sink accepted a job.
+// The method accepts records that the sink accepted a job.
 func (e *evidence) accepts() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.accepted = time.Now()
 }
 
-// suspects reports whether a refusal of unknown cause counts against job, in a round without an
-// accepted job. The refusal doesn't count while another job is the suspect.
+// If a round has no accepted job, suspects reports whether a refusal of unknown cause counts
+// against job. The refusal doesn't count while another job is the suspect.
 func (e *evidence) suspects(job string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -30,8 +30,8 @@ type fault struct {
 	err   error
 }
 
-// judged has the causes of the error codes that the services document for these calls. It leaves
-// out codes that say no more than their HTTP status. SQS codes are without their prefix
+// judged maps the error codes that the services document for these calls to causes. It leaves out
+// codes that say no more than their HTTP status. SQS codes are without their prefix
 // AWS.SimpleQueueService.
 var judged = func() codes {
 	all := make(codes)
@@ -45,7 +45,7 @@ var judged = func() codes {
 
 type codes map[blame][]string
 
-// of returns the cause of an error with a code, or false for an unknown code.
+// The method of returns the cause for an error code, or false if the code is unknown.
 func (c codes) of(code string) (blame, bool) {
 	code = strings.TrimPrefix(code, "AWS.SimpleQueueService.")
 	for b, list := range c {
@@ -57,8 +57,8 @@ func (c codes) of(code string) (blame, bool) {
 	return ofSink, throttled
 }
 
-// callFault finds the cause of the error of a whole call by the error's code, or else by the HTTP
-// status. A refusal of an unknown kind is in doubt; an error without an answer is the sink's fault.
+// If a whole call failed, callFault finds the cause by the error's code, or else by the HTTP
+// status. A refusal of an unknown kind is in doubt. If there was no answer, the sink is at fault.
 func callFault(err error) *fault {
 	if api, ok := errors.AsType[smithy.APIError](err); ok {
 		if b, known := judged.of(api.ErrorCode()); known {
@@ -72,7 +72,7 @@ func callFault(err error) *fault {
 	return &fault{classes(resp.HTTPStatusCode()), err}
 }
 
-// classes returns the cause of an error by its HTTP status.
+// The function classes returns the cause of an error by the HTTP status.
 func classes(status int) blame {
 	switch status {
 	case http.StatusRequestEntityTooLarge:
@@ -87,7 +87,7 @@ func classes(status int) blame {
 	return ofSink
 }
 
-// entryFault finds the cause of an entry's error in a batch. sender is true if the service blames
+// If an entry of a batch failed, entryFault finds the cause. sender is true if the service blames
 // the request.
 func entryFault(code, message string, sender bool) *fault {
 	f := &fault{ofSink, errors.New(code + ": " + message)}

@@ -32,7 +32,7 @@ type Function struct {
 	opt  FunctionOptions
 }
 
-// FunctionOptions vary [NewFunction].
+// FunctionOptions are the options of [NewFunction].
 type FunctionOptions struct {
 	// WithoutTenant sends jobs without their tenant, for a function without tenant isolation. If
 	// the function needs the tenant, the job's Args must name it.

@@ -21,8 +21,8 @@ var unsendable = strings.NewReplacer("\uFFFE", `\ufffe`, "\uFFFF", `\uffff`)
 
 func text(args json.RawMessage) string { return unsendable.Replace(string(args)) }
 
-// messageSize returns an upper bound of a message's size: its body, and the names,
-// types and values of its attributes.
+// messageSize returns an upper bound for a message's size: the body, and the names, types and
+// values of the attributes.
 func messageSize(d jobs.Delivery) int {
 	const types = 2 * len("String")
 	size := len(text(d.Args)) + len(lambda.KeyAttribute) + len(d.JobID) + len(lambda.KindAttribute) + len(d.Kind) + types
@@ -48,9 +48,9 @@ type message struct {
 	trace                    trace.Context
 }
 
-// newMessageBatcher returns the common part of [Queue] and [Topic]: it makes messages of jobs, and
-// send makes one call for some messages. In a FIFO queue or topic the group of a message keeps the
-// order. In a standard queue or topic fairBy sets the group, for fair queues.
+// newMessageBatcher returns the batcher of a [Queue] or [Topic]. The batcher makes messages of
+// jobs, and send sends several messages in one call. In a FIFO queue or topic the group of a
+// message keeps the order. In a standard queue or topic fairBy sets the group, for fair queues.
 func newMessageBatcher(of service, fifo bool, fairBy func(jobs.Delivery) string, send func(context.Context, []message) (results, error)) batcher {
 	return batcher{service: of, ordered: fifo, size: messageSize, call: func(ctx context.Context, batch []jobs.Delivery) (results, error) {
 		all := make([]message, len(batch))
@@ -61,7 +61,7 @@ func newMessageBatcher(of service, fifo bool, fairBy func(jobs.Delivery) string,
 	}}
 }
 
-// messageOf makes the message number entry of a call from the job d.
+// messageOf makes the message for the job d. entry is the message's number in the call.
 func messageOf(entry int, d jobs.Delivery, fifo bool, fairBy func(jobs.Delivery) string) message {
 	m := message{entry: aws.String(strconv.Itoa(entry)), body: aws.String(text(d.Args)), jobID: &d.JobID, kind: &d.Kind, trace: d.Trace}
 	if fifo {
@@ -74,7 +74,7 @@ func messageOf(entry int, d jobs.Delivery, fifo bool, fairBy func(jobs.Delivery)
 	return m
 }
 
-// attributes returns a message's attributes, in the type of its service.
+// The function attributes returns a message's attributes in V, the service's type.
 func attributes[V any](m message, text func(dataType, value *string) V) map[string]V {
 	kind := aws.String("String")
 	all := map[string]V{lambda.KeyAttribute: text(kind, m.jobID), lambda.KindAttribute: text(kind, m.kind)}
@@ -84,7 +84,7 @@ func attributes[V any](m message, text func(dataType, value *string) V) map[stri
 	return all
 }
 
-// group returns a message group id for a job's group: the group itself if the service accepts it,
+// group returns a message group id for the group g of a job: g itself if the service accepts it,
 // otherwise a hash.
 func group(g string) string {
 	const limit = 128

@@ -30,7 +30,7 @@ type Queue struct {
 	url string
 }
 
-// QueueOptions vary [NewQueue].
+// QueueOptions are the options of [NewQueue].
 type QueueOptions struct {
 	// FairBy returns the unit of a job, such as a tenant. If a unit is busy, a standard queue
 	// delivers the messages of other units first (fair queues). "" means no unit. nil: no job has a

@@ -7,7 +7,8 @@ import (
 	"github.com/samekey/samekey/idem/jobs"
 )
 
-// maxDoubts is how many refusals of unknown cause end a round in which the sink accepted no job.
+// If the sink has accepted no job in a round, the round ends after maxDoubts refusals of unknown
+// cause.
 const maxDoubts = 10
 
 // round is a call of Deliver: the results so far, and their evidence about the sink.
@@ -25,7 +26,7 @@ func newRound(of service, past *evidence, batch []jobs.Delivery) *round {
 	return &round{service: of, past: past, batch: batch, errs: make([]error, len(batch))}
 }
 
-// note records the result of delivery i: f is nil if the sink accepted the delivery.
+// The method note records the result of delivery i: f is nil if the sink accepted the delivery.
 func (r *round) note(i int, f *fault) {
 	if f == nil {
 		r.errs[i], r.taken = nil, true
@@ -46,8 +47,8 @@ var (
 	errNoSink   = fmt.Errorf("%w: the sink is unavailable to an earlier one", jobs.ErrHeldBack)
 )
 
-// stops reports whether the round must stop. If so, it records the deliveries in these as not
-// tried. A sink that is down costs one call, not a call for each job.
+// The method stops reports whether the round must end. If so, stops records the deliveries in these
+// as not tried. So a sink that is down costs one call, instead of a call for each job.
 func (r *round) stops(ctx context.Context, these ...int) bool {
 	var err error
 	switch {

@@ -23,7 +23,7 @@ var services = []service{queues, topics, buses, functions, machines}
 // service's SDK client.
 var (
 	// SendMessageBatch: 1 MiB for a message, and for all messages of a call (256 KiB until August
-	// 2025). The size of a message is that of its body and its attributes' names, types and values.
+	// 2025). The size counts a message's body and the names, types and values of its attributes.
 	queues = service{"sqs", limits{entries: 10, bytes: 1 << 20}, codes{
 		ofJob: {"BatchRequestTooLong", "InvalidMessageContents"},
 		ofSink: {
@@ -41,7 +41,7 @@ var (
 		},
 	}}
 	// PutEvents: all entries together must be less than "1MB" (256 KB until January 2026), read
-	// here as 1,000,000 bytes. The size of an entry is that of its source, detail-type and detail.
+	// here as 1,000,000 bytes. The size counts an entry's source, detail-type and detail.
 	buses = service{"eventbridge", limits{entries: 10, bytes: 1_000_000 - 1}, codes{
 		ofJob:  {"MalformedDetail"},
 		ofSink: {"InvalidAccountIdException", "NotAuthorizedForDetailTypeException", "NotAuthorizedForSourceException", "OperationDisabledException"},

@@ -26,10 +26,10 @@ type Topic struct {
 	arn string
 }
 
-// TopicOptions vary [NewTopic].
+// TopicOptions are the options of [NewTopic].
 type TopicOptions struct {
-	// FairBy is as in [QueueOptions]: a standard topic passes it to subscribed
-	// standard queues only.
+	// FairBy returns the unit of a job, as in [QueueOptions]. A standard topic passes the unit only
+	// to subscribed standard queues.
 	FairBy func(jobs.Delivery) string
 }
 

@@ -7,9 +7,9 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// begin notes in the record that the delivery of t's jobs with a time begins. From then on nobody
-// can cancel these jobs. Jobs that were cancelled, or that another drain has delivered, are removed
-// from t. If the write fails, t's jobs with a time are not delivered, and t is retried.
+// The method begin marks t's later jobs in the record as being delivered. From then on nobody can
+// cancel these jobs. If a job was cancelled, or another drain has delivered it, begin removes the
+// job from t. If the write fails, t's later jobs are not delivered, and t is retried.
 func (d *Drain) begin(ctx context.Context, t *todo) {
 	var names []string
 	for _, j := range t.jobs {

@@ -6,12 +6,13 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// Both is a drain and a completer in one function. A stream allows two readers; Both needs one. The
-// batching window that a completer needs then delays jobs too. Drain and Completer are required.
+// Both is a drain and a completer in one function. A stream allows two readers; Both needs only
+// one. The batching window, which a completer needs, then delays jobs too. Drain and Completer are
+// required.
 //
 // Drain and Completer work on each batch concurrently. If Drain or Completer fails to handle a
-// record, both get the batch again from that record on. With [DrainOptions.Delayed] and
-// [CompleterOptions.LeaveToSweep] neither delays the other.
+// record, both get the batch again from that record on. If [DrainOptions.Delayed] and
+// [CompleterOptions.LeaveToSweep] are set, neither delays the other.
 type Both struct {
 	Drain     *Drain
 	Completer *Completer

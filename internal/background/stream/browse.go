@@ -36,8 +36,8 @@ type Browsed struct {
 
 // Browse scans the whole table in parallel, one goroutine for each of [SweepOptions.Segments], and
 // calls see with the records of each page. Calls of see don't overlap. Companions and foreign items
-// are left out. Browse changes nothing and doesn't count as a pass of the sweep. It ends with ctx's
-// error, or with the first error of a read.
+// are left out. Browse changes nothing and doesn't count as a pass of the sweep. If ctx ends or a
+// read fails, Browse ends with that error.
 func (s *Sweep) Browse(ctx context.Context, see func([]Glimpse, Browsed)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

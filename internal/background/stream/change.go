@@ -30,8 +30,8 @@ func (c *change) before() *store.Record {
 	return c.old
 }
 
-// leaseEnded reports whether a person has ended the lease of an attempt. The write of a person adds
-// a decision to the record; an attempt that releases its record adds none.
+// leaseEnded reports whether a person has ended the lease of an attempt. A person's write adds a
+// decision to the record; an attempt that releases its record adds no decision.
 func (c *change) leaseEnded() bool {
 	before := c.before()
 	if before == nil || before.Lease.IsZero() || !c.new.Lease.IsZero() || len(c.new.Settled) == 0 {

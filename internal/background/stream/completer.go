@@ -36,7 +36,7 @@ type TicketQueue interface {
 // A Completer makes one ticket for each operation whose request is stored
 // ([idem.Options.Resumable]): only such an operation can be completed. The ticket waits until the
 // operation has ended, so later attempts need no other ticket. A Completer makes another ticket
-// only after a person ends the lease of an attempt, or has a stuck operation tried again. The sweep
+// only if a person ends an attempt's lease, or orders another try of a stuck operation. The sweep
 // handles the rest.
 //
 // Completer also reports unfinished operations whose records were deleted or replaced
@@ -99,7 +99,7 @@ func (c *Completer) Invoke(ctx context.Context, payload []byte) ([]byte, error) 
 	return invokeStream(ctx, payload, c.handle)
 }
 
-// run works on changes, and returns the first record that must be retried.
+// run handles changes, and returns the first record that must be retried.
 func (c *Completer) run(ctx context.Context, changes []change) (first int) {
 	newest := make(map[string]*change)
 	ticketed := make(map[string]bool) // by record: whether the operation's ticket was made before this batch
@@ -134,7 +134,8 @@ func (c *Completer) run(ctx context.Context, changes []change) (first int) {
 	return c.put(ctx, tickets, at)
 }
 
-// put puts tickets into the queue. at has the index of each ticket's stream record.
+// put puts tickets into the queue. at[i] is the index of the stream record that ticket i comes
+// from.
 func (c *Completer) put(ctx context.Context, tickets []jobs.Ticket, at []int) (first int) {
 	first = none
 	if len(tickets) == 0 {

@@ -19,7 +19,7 @@ import (
 // next run continues from the cursor. The cursor is stored as an item without the attribute st, so
 // no reader takes it for a record.
 type cursor struct {
-	ver    int64     // counts its writes
+	ver    int64     // counts the cursor's writes
 	began  time.Time // start of the pass under way; zero between two passes
 	passed time.Time // end of the last complete pass; zero before the first
 	busy   time.Time // the run at work ends by this time; zero: no run is at work, or unknown
@@ -36,7 +36,7 @@ type place struct {
 	done  bool
 }
 
-// begin starts a pass unless one is under way. If the number of segments has changed, begin starts
+// If no pass is under way, begin starts one. If the number of segments has changed, begin starts
 // the pass again.
 func (c *cursor) begin(segments int, now time.Time) {
 	if c.began.IsZero() {
@@ -69,8 +69,8 @@ func (c *cursor) coverage() float64 {
 	return float64(done) / float64(max(len(c.at), 1))
 }
 
-// found returns what the pass has found so far. While the pass is under way, no count is below the
-// last pass's count.
+// The method found returns what the pass has found so far. While the pass is under way, each count
+// is at least the last pass's count.
 func (c *cursor) found() tally {
 	var sum tally
 	for _, p := range c.at {
@@ -116,7 +116,7 @@ func further(a, b place) place {
 	return b
 }
 
-// overdue reports whether the time since the last complete pass exceeds the limit within.
+// overdue reports whether the last complete pass ended longer ago than within.
 func (c *cursor) overdue(now time.Time, within time.Duration) bool {
 	since := c.passed
 	if since.IsZero() {
@@ -155,7 +155,8 @@ func (p *pass) place(segment int) place {
 	return p.at[segment]
 }
 
-// moved updates the place in a segment. It returns false if another sweep has ended the pass.
+// The method moved updates the place in a segment. It returns false if another sweep has ended the
+// pass.
 func (p *pass) moved(ctx context.Context, segment int, to place) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
