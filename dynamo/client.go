@@ -47,7 +47,7 @@ func NewClient(optFns ...func(*dynamodb.Options)) (*dynamodb.Client, error) {
 	return dynamodb.NewFromConfig(cfg, append([]func(*dynamodb.Options){Tune}, optFns...)...), nil
 }
 
-// Tune changes the SDK's defaults for the engine's calls. Tune's retryer first waits 20 ms instead
+// Tune adapts the SDK's defaults to the engine's calls. Tune's retryer first waits 20 ms instead
 // of 1 s, also retries after torn answers, and sends nothing once the wall clock is past the
 // context's deadline. If the HTTP client is the SDK's own, Tune limits the time for connecting (1
 // s) and for each attempt (2 s). For every HTTP client, Tune prevents a fault of the SDK: on a

@@ -70,7 +70,7 @@ func Delete(table string, key any) *Write {
 	return w
 }
 
-// Check writes nothing, but lets the phase commit only if cond is true of the item with the given
+// Check doesn't write, but lets the phase commit only if cond is true of the item with the given
 // key. If cond is false, the phase fails with [store.ErrCondition]. Items read with [Get] need no
 // Check.
 func Check(table string, key any, cond string, args ...Args) *Write {
