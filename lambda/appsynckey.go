@@ -10,7 +10,7 @@ import (
 // AppSyncKey makes the key of a call that AppSync makes to a direct Lambda resolver. The key
 // consists of the field, the caller, and the client's key. The client sends its key in an
 // argument, as with Shopify's @idempotent(key:). The parameter argument is a JSON Pointer that
-// begins at arguments:
+// begins at the payload's arguments:
 //
 //	lambda.Direct[Charge, Receipt](lambda.AppSyncKey("/input/idempotencyKey"))
 //
@@ -24,10 +24,10 @@ import (
 // adapter of [Direct] refuses the call ([idem.ErrScope]).
 //
 // A Lambda authorizer has no standard field for the caller. A role's session may be a person, or
-// one of many sessions of a program. In both cases name the caller by pointers that begin at
-// identity: AppSyncKey("/key", "/resolverContext/user"), or, if each session is a caller,
-// AppSyncKey("/key", "/userArn"). Without the pointers these calls are errors. BatchInvoke calls
-// are errors too.
+// one of many sessions of a program. In both cases name the caller by pointers that begin at the
+// payload's identity: AppSyncKey("/key", "/resolverContext/user"), or, if each session is a
+// caller, AppSyncKey("/key", "/userArn"). Without the pointers these calls are errors. BatchInvoke
+// calls are errors too.
 //
 // In GraphQL a failure may have the form of an answer: set [idem.Options.Stored] to
 // [GraphQLStored].

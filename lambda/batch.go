@@ -25,9 +25,9 @@ type Batch[Ev, Rec, Re any] struct {
 	// ID returns the source's id of a record. Required.
 	ID func(rec Rec) string
 
-	// Key names the work of a record: records with the same key are done once. An error, or a key
-	// that isn't 1 to 255 visible ASCII characters, fails the record. "" means no key: that also
-	// fails the record, unless the engine has [idem.KeyOptional]. Required.
+	// Key returns the name of a record's work: records with the same key are done once. An error,
+	// or a key that isn't 1 to 255 visible ASCII characters, fails the record. "" means no key:
+	// that also fails the record, unless the engine has [idem.KeyOptional]. Required.
 	Key func(rec Rec) (string, error)
 
 	// Request converts a record to a request without a key. Set Source to the source, so that
@@ -42,8 +42,9 @@ type Batch[Ev, Rec, Re any] struct {
 	// fails, later records of the group are not tried and count as failed. nil, or "": no order.
 	Group func(rec Rec) string
 
-	// Reply reports the failed records by their ids, in the event's order; failed may be empty.
-	// nil: the source takes no report, so each failure fails the whole invocation.
+	// Reply returns the report for the source. failed has the failed records' ids, in the event's
+	// order, and may be empty. nil: the source takes no report, so each failure fails the whole
+	// invocation.
 	Reply func(failed []string) Re
 
 	// Name distinguishes the handlers of one function that take records of one source. The name is

@@ -24,7 +24,7 @@ import (
 // ([idem.ErrKeyInvalid]) in every [idem.KeyMode], so that bodies without a value never share a
 // key. The error names the value's path. The functions must be safe for concurrent use.
 type BodyKey struct {
-	// Key names the work that a body asks for. Required.
+	// Key returns the name of the work that a body asks for. Required.
 	Key func(body []byte) (string, error)
 
 	// Same returns the part of a body that must be the same under one key. If Same returns an
@@ -83,9 +83,9 @@ func (k BodyKey) From(r *idem.Request) (string, error) {
 	return key, nil
 }
 
-// FromOptional is From for bodies that may lack a value of the key. If the value or the body is
-// missing, the key comes from the header. If the header is missing too, [idem.Options.Key]
-// decides. FromOptional refuses any other mistake, as From does.
+// FromOptional acts like [BodyKey.From], but accepts bodies that lack a value of the key. If the
+// value or the body is missing, the key comes from the header. If the header is missing too,
+// [idem.Options.Key] decides. FromOptional refuses any other mistake, as From does.
 func (k BodyKey) FromOptional(r *idem.Request) (string, error) {
 	if _, err := k.Key(r.Body); len(r.Body) == 0 || errors.Is(err, rawjson.ErrAbsent) || errors.Is(err, idem.ErrKeyMissing) {
 		return "", idem.ErrKeyMissing

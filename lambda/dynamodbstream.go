@@ -15,8 +15,8 @@ import (
 const dynamoDBStreamKind = "a DynamoDB stream event"
 
 // DynamoDBStream takes the records of a table's stream in their order. Don't change
-// DynamoDBStream: change a copy, as [Batch] shows. Settings of the event source mapping and
-// effects of failures are as for [Kinesis].
+// DynamoDBStream: change a copy, as [Batch] shows. The event source mapping's settings and the
+// effects of failures are the same as for [Kinesis].
 //
 // The key of a record is the event id, which names one change of one item. The scope is the stream
 // and the function. Records with the same key must have the same kind of change, item keys and

@@ -41,18 +41,18 @@ func Webhook[Ev, Re any](a Adapter[Ev, Re], h Endpoint) *EndpointHandler[Ev, Re]
 	return &EndpointHandler[Ev, Re]{adapter: a, endpoint: h}
 }
 
-// Endpoint answers requests by its own rules, not by an engine's contract. *webhook.Handler of
+// An Endpoint answers requests by its own rules, not by an engine's contract. *webhook.Handler of
 // package idem/webhook is an Endpoint.
 type Endpoint interface {
-	// Serve answers a request. r.Body is the sender's body, byte for byte. If the result has a
-	// Panic, the answer is still sent; then the function's process ends.
+	// Serve returns the answer to a request. r.Body is the sender's body, byte for byte. If the
+	// result has a Panic, the answer is still sent; then the function's process ends.
 	Serve(ctx context.Context, r idem.Request) idem.Result
-	// Refuse answers a request that could not be decoded. r has the parts that could
+	// Refuse returns the answer to a request that could not be decoded. r has the parts that could
 	// be read.
 	Refuse(ctx context.Context, r idem.Request, err error) idem.Response
 }
 
-// EndpointHandler answers events for an [Endpoint]. It is safe for concurrent use.
+// An EndpointHandler answers events for an [Endpoint]. It is safe for concurrent use.
 type EndpointHandler[Ev, Re any] struct {
 	adapter  Adapter[Ev, Re]
 	endpoint Endpoint
@@ -60,11 +60,11 @@ type EndpointHandler[Ev, Re any] struct {
 
 var _ awslambda.Handler = (*EndpointHandler[any, any])(nil)
 
-// Handle answers an event, for tests and for routers that send only some events here. Handle
-// returns an error only if ev is of another kind than the adapter's ([ErrEvent]; the endpoint was
-// not called). If the endpoint's own handler panics, the endpoint still returns an answer. In a
-// Lambda function the panic then continues, so that the process ends; only Invoke sends the answer
-// before the end.
+// Handle returns the answer to an event, for tests and for routers that send only some events
+// here. Handle returns an error only if ev is of another kind than the adapter's ([ErrEvent]; the
+// endpoint was not called). If the endpoint's own handler panics, the endpoint still returns an
+// answer. In a Lambda function the panic then continues, so that the process ends; only Invoke
+// sends the answer before the end.
 func (h *EndpointHandler[Ev, Re]) Handle(ctx context.Context, ev Ev) (Re, error) {
 	req, err := h.adapter.request(ctx, ev, false)
 	switch {

@@ -47,8 +47,8 @@ var _ awslambda.Handler = (*Router[any, any])(nil)
 
 // RouterOptions are the options of [NewRouter].
 type RouterOptions struct {
-	// CORS lists the origins whose pages may read the router's 404 and 405 answers.
-	// [idem.Options.CORS] lists the origins for an engine's answers. Default: none.
+	// CORS contains the origins whose pages may read the router's 404 and 405 answers. For an
+	// engine's answers see [idem.Options.CORS]. Default: none.
 	CORS idem.CORS
 }
 
@@ -110,8 +110,8 @@ func (r *Router[Ev, Re]) Keyed(pattern string, e *idem.Engine, h func(context.Co
 	return route
 }
 
-// Before sets the route's check and returns the route. The check runs before the engine reads the
-// key. If check returns an answer, the client gets the answer and the key is not used up. Use
+// Before stores check in the route and returns the route. The check runs before the engine reads
+// the key. If check returns an answer, the client gets the answer and the key is not used up. Use
 // Before for requests that the handler can't serve, such as malformed requests or requests without
 // a user. If check returns nil, the request continues to the handler or to its stored answer. If a
 // request is run again from its record, check doesn't run: the request has passed it already.
@@ -134,9 +134,9 @@ func (r *Router[Ev, Re]) named(id store.HandlerID) *Route[Ev, Re] {
 	return r.keyed[i]
 }
 
-// Handle answers an event, for tests and for routers around this router. Handle returns the error
-// of the route's [Handler.Handle]. If ev is of another kind than the adapter's, the error matches
-// [ErrEvent].
+// Handle returns the answer to an event, for tests and for routers around this router. Handle
+// returns the error of the route's [Handler.Handle]. If ev is of another kind than the adapter's,
+// the error matches [ErrEvent].
 func (r *Router[Ev, Re]) Handle(ctx context.Context, ev Ev) (Re, error) {
 	var none Re
 	req, err := r.adapter.request(ctx, ev, r.stored)

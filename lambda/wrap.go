@@ -67,13 +67,13 @@ type HandlerOptions struct {
 	// replace it later. Required with [idem.Options.Resumable]. At most 256 bytes. Default: none;
 	// in a [Router] the pattern of the route.
 	Name string
-	// Operation names the owner of the handler's keys, for adapters of [Direct]. The owner is part
-	// of the scope, so that equal keys of two handlers are two operations. If the owner changes,
-	// all earlier keys are new, and their work is done again. So if you change Name, set Operation
-	// to the former name, or to [Unnamed] if there was none. At most 256 bytes. Default: Name.
+	// Operation is the owner of the handler's keys, for adapters of [Direct]. The owner is part of
+	// the scope, so that equal keys of two handlers are two operations. If the owner changes, all
+	// earlier keys are new, and their work is done again. So if you change Name, set Operation to
+	// the former name, or to [Unnamed] if there was none. At most 256 bytes. Default: Name.
 	// Adapters for HTTP don't use Operation: method and path are part of the fingerprint.
 	Operation string
-	// Accepts lists former names and functions of this handler. The handler also completes
+	// Accepts contains former names and functions of this handler. The handler also completes
 	// abandoned requests under these names. It also completes requests of these functions, if the
 	// worker sends the functions' tickets to this function. An empty Function means this function;
 	// an empty Name means a handler without a name.
@@ -162,9 +162,9 @@ type Handler[Ev, Re any] struct {
 
 var _ awslambda.Handler = (*Handler[any, any])(nil)
 
-// Handle answers an event, for tests and for nesting. If a wrapper runs inside another wrapper,
-// the inner wrapper has no effect on the same request with the same key. The inner wrapper refuses
-// another request with that key ([idem.ErrMismatch]).
+// Handle returns the answer to an event, for tests and for nesting. If a wrapper runs inside
+// another wrapper, the inner wrapper has no effect on the same request with the same key. The
+// inner wrapper refuses another request with that key ([idem.ErrMismatch]).
 //
 // If the engine doesn't act on a request (another method, an optional key that is missing), the
 // handler's answer and error are returned unchanged. The adapter converts all other answers: the

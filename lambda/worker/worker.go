@@ -35,13 +35,13 @@ type Options struct {
 	// units first. "" means no unit. FairBy applies to the queues and topics of SAMEKEY_SINKS; a
 	// FIFO queue uses the job's group instead. nil: no job has a unit.
 	FairBy func(jobs.Delivery) string
-	// WithoutTenant lists kinds of jobs whose function in SAMEKEY_SINKS has no tenant isolation:
-	// the worker invokes that function without a tenant. For all other kinds the worker passes
-	// the tenant of the operation that staged the job, if the operation has one.
+	// WithoutTenant contains the kinds of jobs whose function in SAMEKEY_SINKS has no tenant
+	// isolation: the worker invokes that function without a tenant. For all other kinds the worker
+	// passes the tenant of the operation that staged the job, if the operation has one.
 	WithoutTenant []string
 
-	// Former maps the former name of a function to the present name. The worker sends operations
-	// under the former name to the renamed function, which completes them if
+	// Former contains the present name of each renamed function, by the former name. The worker
+	// sends operations under the former name to the renamed function, which completes them if
 	// HandlerOptions.Accepts lists the former name. Present names are those of SAMEKEY_FUNCTIONS,
 	// without a qualifier, and of Resume. nil: no function was renamed.
 	Former map[string]string
