@@ -11,7 +11,7 @@ import (
 // scope names this package as the instrumentation of spans and metrics.
 const scope = "github.com/samekey/samekey/otel"
 
-// Telemetry traces and counts what engines and workers do. The zero Telemetry uses the global
+// Telemetry makes traces and metrics of engines and workers. The zero Telemetry uses the global
 // providers, even if the program sets them later. A Telemetry is safe for concurrent use.
 type Telemetry struct {
 	// TracerProvider makes the spans. Default: the global provider.

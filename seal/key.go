@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Algorithm names the encryption in records: AES-256-GCM, stored as a random nonce of
-// 12 bytes, the ciphertext and a tag of 16 bytes.
+// Algorithm is the name of the encryption in records: AES-256-GCM, stored as a random nonce of 12
+// bytes, the ciphertext and a tag of 16 bytes.
 const Algorithm = "A256GCM"
 
 // overhead is the number of bytes that sealing adds.

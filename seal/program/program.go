@@ -124,9 +124,9 @@ func (w *atMost) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Serve reads a question from in, answers it by a call of provider, and writes the answer to out.
-// An error of the provider is written as the answer; Serve returns only errors of in and out. A
-// program that has no provider calls [Refuse] with the reason.
+// Serve reads a question from in, calls provider, and writes the answer to out. An error of the
+// provider is written as the answer; Serve returns only errors of in and out. A program that has
+// no provider calls [Refuse] with the reason.
 func Serve(ctx context.Context, provider seal.Provider, in io.Reader, out io.Writer) error {
 	var q question
 	if err := json.NewDecoder(io.LimitReader(in, mostAnswer)).Decode(&q); err != nil {
@@ -150,7 +150,7 @@ func Serve(ctx context.Context, provider seal.Provider, in io.Reader, out io.Wri
 	return write(out, a)
 }
 
-// Refuse answers any question with an error that says why there is no provider.
+// Refuse writes an answer with the error why, the reason for having no provider.
 func Refuse(out io.Writer, why error) error { return write(out, answer{Error: why.Error()}) }
 
 func write(out io.Writer, a answer) error {
