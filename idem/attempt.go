@@ -28,7 +28,7 @@ func (e *core) attempt() *attempt {
 	return a
 }
 
-// attemptAt returns an attempt for the request r. r is not copied.
+// attemptAt doesn't copy r.
 func (e *core) attemptAt(r *Request) *attempt {
 	a := e.attempt()
 	a.ask.req = r

@@ -214,7 +214,6 @@ func (c *claiming) judge(found *store.Record) (state.Verdict, error) {
 	return c.ask.judge(found, c.writer.owner)
 }
 
-// isFree reports whether r is a record whose key is free.
 func (c *claiming) isFree(r *store.Record) bool {
 	return r != nil && state.Free(r, c.core.opt.Now())
 }

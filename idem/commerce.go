@@ -50,7 +50,6 @@ func acpJSON(p Problem) Response {
 	return problemResponse(p, "application/json", body)
 }
 
-// ucpJSON answers in the shape of UCP's errors.
 func ucpJSON(p Problem) Response {
 	if p.Status == http.StatusUnprocessableEntity {
 		p.Status = http.StatusConflict

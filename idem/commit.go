@@ -69,7 +69,6 @@ func (r *run) committed(ctx context.Context, phase string, jobs int, calls []str
 	})
 }
 
-// markStuck marks the operation as stuck: a person has to settle it.
 func (r *run) markStuck(ctx context.Context, why string, begun ...store.Phase) error {
 	return r.stick(ctx, why, func(base *store.Record) *store.Record {
 		return state.Advanced(base, r.ask.core.opt.Now(), begun, nil, nil)

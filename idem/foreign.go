@@ -79,7 +79,6 @@ func (p *phaseRun) foreign(ctx context.Context, fn func(context.Context, *Tx) ([
 	return p.commitOutcome(ctx, tx, raw, err)
 }
 
-// call runs the function of a Foreign.
 func (p *phaseRun) call(ctx context.Context, tx *Tx, fn func(context.Context, *Tx) ([]byte, error)) (raw []byte, err error) {
 	ctx, sp := p.run.watch.step(ctx, trace.Call, p.spec.name)
 	ctx, tx.refuse = context.WithCancelCause(ctx)

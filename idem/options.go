@@ -205,7 +205,6 @@ type Options struct {
 	Now func() time.Time
 }
 
-// withDefaults returns o with every zero field set.
 func (o Options) withDefaults() Options {
 	o.Function = cmp.Or(o.Function, os.Getenv("AWS_LAMBDA_FUNCTION_NAME"))
 	o.Retention = cmp.Or(o.Retention, defaults.Retention)
@@ -239,7 +238,6 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// validate reports every setting that can't work.
 func (o *Options) validate() error {
 	var errs []error
 	check := func(ok bool, format string, args ...any) {

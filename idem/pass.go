@@ -58,7 +58,6 @@ func (e *core) pass(ctx context.Context, r *Request, fn func(context.Context) (R
 	return Result{Response: resp, Passed: true}, nil
 }
 
-// off runs the handler of a request in ModeOff.
 func (e *core) off(ctx context.Context, r *Request, fn func(context.Context) (Response, error)) (Result, error) {
 	e.tellsOff(ctx, r)
 	return e.unprotected(ctx, r, fn)

@@ -104,7 +104,6 @@ func (g *gate) between(do func() error) error {
 	return nil
 }
 
-// fail locks g and calls failLocked.
 func (g *gate) fail(err error) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()

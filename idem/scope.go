@@ -13,7 +13,6 @@ import (
 
 // The caller of a key. Every keyed request has a caller, and no caller is guessed.
 
-// scopeFunc is the type of [Options.Scope].
 type scopeFunc = func(ctx context.Context, r *Request) (string, error)
 
 // scoping decides who is the caller of a key.
@@ -24,7 +23,6 @@ type scoping struct {
 	path  bool // method and path are part of the scope, as the client sent them
 }
 
-// errNobody is the error for a request that has no caller.
 var errNobody = fmt.Errorf("%w: nobody names the caller", ErrScope)
 
 // callerless is the error for a request for which [Options.Scope] finds no caller.

@@ -182,7 +182,6 @@ func (c contract) dress(q *Request, r *Result) {
 	}
 }
 
-// echoRequestID adds the request's Request-Id to its answer.
 func echoRequestID(resp *Response, r *Request) {
 	ids := headerValues(r.Header, requestID)
 	if len(ids) != 1 || splits(ids[0]) {

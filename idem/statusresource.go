@@ -131,7 +131,6 @@ func statusSegment(key string) string {
 	return url.PathEscape(key)
 }
 
-// validStatusURL returns an error for an invalid StatusURL.
 func validStatusURL(s string) error {
 	u, err := url.Parse(s)
 	switch {

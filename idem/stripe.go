@@ -6,8 +6,6 @@ import (
 	"strconv"
 )
 
-// Answers in Stripe's form.
-
 // Headers of Stripe's answers. Stripe's clients follow stripeShouldRetry before
 // their own rules.
 const (
@@ -26,7 +24,6 @@ func stripeHeaders(r *Response) {
 	}
 }
 
-// stripeJSON answers in the shape of Stripe's errors.
 func stripeJSON(p Problem) Response {
 	type stripeError struct {
 		Code    string `json:"code,omitempty"`

@@ -20,7 +20,6 @@ type span struct {
 	end func(trace.Outcome)
 }
 
-// done ends the step.
 func (s span) done(err error) {
 	if s.end != nil {
 		s.end(spanOutcome(err))
@@ -138,7 +137,6 @@ func (w *watch) told(o trace.Outcome) trace.Outcome {
 	return o
 }
 
-// claimEnds ends the step of a claim.
 func (w *watch) claimEnds(s span, rec *store.Record, v state.Verdict, err error) {
 	w.met(rec)
 	o := w.told(spanOutcome(err))

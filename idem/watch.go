@@ -67,7 +67,6 @@ func (w *watch) tell(ctx context.Context, name happening, rec *store.Record, err
 	}
 }
 
-// step begins a step of the attempt.
 func (w *watch) step(ctx context.Context, kind trace.Kind, name string) (context.Context, span) {
 	if w.core.opt.Tracer == nil {
 		return ctx, span{}

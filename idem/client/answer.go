@@ -14,10 +14,9 @@ const (
 	drainTime  = time.Second
 )
 
-// readAhead reads up to limit bytes of a response's body, so that a torn body is
-// detected while the request can still be repeated. It returns the bytes read:
-// the whole body, or one byte more than limit of a longer body. A negative limit
-// reads nothing.
+// readAhead reads up to limit bytes of a response's body, so that a torn body is detected
+// while the request can still be repeated. It returns the bytes that it has read: the whole
+// body, or limit+1 bytes of a longer body. If limit is negative, it reads nothing.
 func readAhead(resp *http.Response, limit int64) ([]byte, error) {
 	if resp.StatusCode == http.StatusSwitchingProtocols || isEventStream(resp.Header) {
 		return nil, nil
@@ -46,7 +45,7 @@ func isEventStream(h http.Header) bool {
 	return strings.EqualFold(strings.TrimSpace(mediaType), "text/event-stream")
 }
 
-// releasing makes resp call done when its body is read to the end or closed.
+// releasing calls done when resp's body is read to the end or closed.
 func releasing(resp *http.Response, done func()) {
 	b := &releasingBody{ReadCloser: resp.Body, done: done}
 	if w, ok := resp.Body.(io.Writer); ok { // the protocol was switched

@@ -15,8 +15,8 @@ import (
 
 var errBadTransport = errors.New("the transport returned neither a response nor an error")
 
-// attempt sends the request once. abort ends the attempt; a returned response
-// ends the attempt itself when its body is read or closed.
+// attempt sends the request once. abort ends the attempt. If a response is returned, the
+// attempt also ends when the response's body is read to the end or closed.
 func (o *operation) attempt() (resp *http.Response, abort func(), err error) {
 	ctx, cancel := context.WithCancelCause(o.req.Context())
 	abort = func() { cancel(nil) }
@@ -76,8 +76,8 @@ func (o *operation) header() http.Header {
 	return h
 }
 
-// exchange sends r with the base transport. For a keyed request exchange reads the answer
-// ahead: with the key, a torn answer can be requested again.
+// exchange sends r with the base transport. If the request has a key, exchange reads the
+// answer ahead: a torn answer can then be requested again.
 func (o *operation) exchange(r *http.Request) (*http.Response, error) {
 	resp, err := o.t.base.RoundTrip(r)
 	switch {

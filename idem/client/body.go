@@ -16,8 +16,8 @@ type body struct {
 	length int64
 }
 
-// rewindable prepares the body of req to be sent again, with its GetBody or by
-// keeping a copy. With must, a body that can't be sent again is an error.
+// rewindable prepares the body of req to be sent again: by GetBody, or by a copy. If must
+// is true and the body can't be sent again, rewindable returns an error.
 func rewindable(req *http.Request, limit int64, must bool) (*body, error) {
 	switch {
 	case req.Body == nil || req.Body == http.NoBody:
@@ -71,7 +71,6 @@ func tooLong(limit int64) error {
 		"set Request.GetBody, or make the request from a bytes.Reader or strings.Reader", ErrBody, max(limit, 0))
 }
 
-// attach gives r the body for its attempt.
 func (b *body) attach(r *http.Request, attempt int) error {
 	if attempt == 1 && b.first != nil {
 		r.Body = b.first

@@ -8,9 +8,9 @@ import (
 // savings is the number of quiet seconds after which a budget is full.
 const savings = 10
 
-// budget is a token bucket: each request adds a fraction of a token and each
-// retry takes one. The budget is full while requests succeed. When all requests
-// fail, retries drop to a fraction of the requests instead of multiplying them.
+// budget is a token bucket: each request adds a fraction of a token and each retry takes
+// one. The budget is full while requests succeed. If all requests fail, only a fraction of
+// them is retried.
 type budget struct {
 	ratio, perSecond, most float64
 

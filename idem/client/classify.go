@@ -73,7 +73,7 @@ func running(code string) bool {
 	return aboutKey(code) && (strings.Contains(code, "in_use") || strings.Contains(code, "in_flight") || strings.Contains(code, "in_progress"))
 }
 
-// aboutKey reports whether a code is about the key of a call instead of the call.
+// aboutKey reports whether a code is about a call's key and not about the call.
 func aboutKey(code string) bool { return strings.Contains(strings.ToLower(code), "idempoten") }
 
 // Retry reports whether the same call with the same key may succeed later.

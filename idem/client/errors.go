@@ -35,8 +35,6 @@ var (
 	ErrCorrupt = errors.New("journal is corrupt")
 )
 
-// errAttemptTimeout is the error of an attempt that took longer than
-// Options.AttemptTimeout.
 var errAttemptTimeout = fmt.Errorf("attempt timed out: %w", os.ErrDeadlineExceeded)
 
 // Error describes how a request failed. Use errors.As or errors.AsType[*Error] to get an

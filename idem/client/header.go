@@ -21,14 +21,14 @@ const lifetimeMargin = 2 * time.Second
 
 // retryAfter reads the Retry-After header: seconds or an HTTP date (RFC 9110, 10.2.3). A
 // date is compared with the server's time if the server sends its time. wait is never
-// negative; ok is false without a usable header.
+// negative; ok is false if there is no usable header.
 func retryAfter(h http.Header, now time.Time) (wait time.Duration, ok bool) {
 	value := strings.TrimSpace(h.Get("Retry-After"))
 	if value == "" {
 		return 0, false
 	}
 	if strings.Trim(value, "0123456789") == "" {
-		seconds, _ := strconv.ParseInt(value, 10, 64) // for a value beyond int64, the largest int64
+		seconds, _ := strconv.ParseInt(value, 10, 64) // the largest int64 if the value is larger
 		if seconds > math.MaxInt64/int64(time.Second) {
 			return math.MaxInt64, true
 		}
@@ -66,7 +66,6 @@ func shouldRetry(h http.Header) (yes, no bool) {
 	return said == "true", said == "false"
 }
 
-// isKeyIgnored reports whether the server ignored the key.
 func isKeyIgnored(h http.Header) bool { return strings.EqualFold(h.Get(statusHeader), "ignored") }
 
 // isUnstored reports whether the server could not store its answer.

@@ -72,9 +72,9 @@ func operationOf(req *http.Request) (name string, named bool) {
 	return name, named && !isSafe(req.Method)
 }
 
-// remember enters a named operation in the journal, or continues with the key of its entry.
-// own is the caller's key, moved is the key of the request that was redirected here, if
-// any.
+// remember enters a named operation in the journal, or continues with the key in the
+// journal. own is the caller's key, and moved is the key of the request that was redirected
+// here.
 func (o *operation) remember(own, moved string) error {
 	now := o.t.wall()
 	o.until = now.Add(o.t.opt.KeyLifetime)
@@ -138,9 +138,8 @@ func (o *operation) note(resp *http.Response) {
 	}
 }
 
-// fingerprint distinguishes requests: SHA-256 over method, address and body, with
-// the length in front of method and address. Headers are left out, since
-// credentials change.
+// fingerprint returns the SHA-256 of a request's method, host, URL and body. Each part but
+// the body follows its own length. Headers are left out, since credentials change.
 func fingerprint(req *http.Request, b *body) (string, error) {
 	h := sha256.New()
 	u := *req.URL

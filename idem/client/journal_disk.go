@@ -13,13 +13,12 @@ import (
 	"syscall"
 )
 
-// slack is how many lines a journal's file may have beyond twice its entries before it is
-// rewritten.
+// A journal's file is rewritten when it has more lines than twice its entries plus slack.
 const slack = 1000
 
 // realPath resolves path for later rewrites of the file. The result doesn't depend on the
-// working directory. It isn't a link, so that a rewrite doesn't replace a link instead of
-// its target.
+// working directory. The result isn't a link, since a rewrite would replace the link and
+// not the link's target.
 func realPath(path string) (string, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -75,7 +74,7 @@ func (j *FileJournal) append(l line) error {
 		if err := j.rewrite(); err != nil {
 			j.lines, j.kept = 0, len(j.entries) // the old file is still valid; try again after slack more lines
 		}
-		if j.broken != nil { // a line with the old file's checksum would be appended to the new file
+		if j.broken != nil { // otherwise a line with the old file's checksum would be appended to the new file
 			return j.broken
 		}
 	}
@@ -158,7 +157,7 @@ func (j *FileJournal) rewrite() error {
 	if err := j.reach(); err != nil {
 		return err
 	}
-	return j.lock.Sync() // sync once per rewrite, so that a power failure leaves an old mark, not a torn mark
+	return j.lock.Sync() // sync once per rewrite, so that a power failure can't leave a torn mark, only an old mark
 }
 
 func lockPath(path string) string { return path + ".lock" }

@@ -13,9 +13,9 @@ import (
 )
 
 // keepAnswered is how long an answered operation is remembered after its key's lifetime.
-// Until then it is refused ([ErrExpired]) instead of running again under a new key. Then
-// the operation is dropped. An operation without an answer is never dropped, whatever the
-// clock says: only Done forgets it.
+// During that time the operation is refused ([ErrExpired]), and can't run again under a new
+// key. After that time it is dropped. An operation without an answer is never dropped,
+// whatever the clock says: only Done forgets it.
 const keepAnswered = 7 * 24 * time.Hour
 
 // FileJournal is a [Journal] in a file that only one process at a time can open. Open a
@@ -50,8 +50,8 @@ type FileJournal struct {
 
 var _ Journal = (*FileJournal)(nil)
 
-// journalFile lists the used methods of *os.File, so that tests can make them
-// fail.
+// journalFile lists the methods of *os.File that the journal uses, so that tests can make
+// them fail.
 type journalFile interface {
 	io.WriteCloser
 	Sync() error
@@ -174,8 +174,8 @@ func (j *FileJournal) Close() error {
 	return err
 }
 
-// usable returns an error if nothing can be written. A crash would lose lines in a file
-// that was moved or whose length has changed.
+// usable returns an error if nothing can be written. If the file was moved or its length
+// has changed, a crash would lose the written lines.
 func (j *FileJournal) usable() error {
 	if j.unlock == nil {
 		return fmt.Errorf("journal: %w", os.ErrClosed)
@@ -198,7 +198,7 @@ func (j *FileJournal) over(e Entry, now time.Time) bool {
 	return !e.Answered.IsZero() && now.After(e.Expires.Add(j.keep))
 }
 
-// live returns the entries that may not be forgotten yet.
+// live returns the entries that must not be forgotten yet.
 func (j *FileJournal) live() []Entry {
 	now := time.Now()
 	entries := make([]Entry, 0, len(j.entries))

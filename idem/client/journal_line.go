@@ -9,9 +9,8 @@ import (
 	"time"
 )
 
-// A journal's file begins with magic, its version and its identity. The file is
-// created with this first line, so a file without it is no journal, or was
-// emptied.
+// A journal's file begins with magic, the version and the journal's identity. The file is
+// created with this first line, so a file without this line is no journal, or was emptied.
 //
 //	samekey operations 2 <id> <generation> <checksum>
 //	<checksum> <length> <JSON>
@@ -51,8 +50,8 @@ func (l line) entry() Entry {
 	}
 }
 
-// encode returns the line for the file and its checksum. sum is the checksum of
-// the line before.
+// encode returns the line as the file stores it, and the line's checksum. sum is the
+// checksum of the line before.
 func (l line) encode(sum uint32) ([]byte, uint32, error) {
 	text, err := json.Marshal(l)
 	if err != nil {
@@ -62,8 +61,8 @@ func (l line) encode(sum uint32) ([]byte, uint32, error) {
 	return fmt.Appendf(nil, "%08x %d %s\n", sum, len(text), text), sum, nil
 }
 
-// place is a position in a journal's history: after the first size bytes of a
-// generation, whose checksum is sum.
+// place is a position in a journal's history: the end of the first size bytes of a
+// generation. sum is the checksum at this position.
 type place struct {
 	id   string
 	gen  uint64
@@ -112,10 +111,10 @@ func decodeLine(b []byte, sum uint32) (line, uint32, error) {
 	return l, sum, nil
 }
 
-// decodeFile reads a journal's file and returns the place where it ends. If mark is not
-// nil, the file must contain that place unchanged. decodeFile skips an incomplete line that
-// a crash has left after the mark, since no request was sent for the line. Anything else is
-// damage: silently forgetting a key could run an operation twice.
+// decodeFile reads a journal's file and returns the place where the file ends. If mark is
+// not nil, the file must contain the place mark unchanged. decodeFile skips an incomplete
+// line that a crash has left after the mark, since no request was sent for the line. Any
+// other deviation is damage: silently forgetting a key could run an operation twice.
 func decodeFile(data []byte, mark *place) ([]line, place, error) {
 	n := bytes.IndexByte(data, '\n') + 1
 	at, err := decodeHeader(data[:n])

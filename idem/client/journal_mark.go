@@ -41,6 +41,6 @@ func readMark(f io.Reader) (*place, error) {
 
 // sameFile reports whether the file at path is still the file that was opened.
 func sameFile(path string, opened os.FileInfo) (now os.FileInfo, same bool) {
-	now, _ = os.Lstat(path) // after an error now is nil, which is never the same
+	now, _ = os.Lstat(path) // nil after an error: SameFile then returns false
 	return now, os.SameFile(now, opened)
 }

@@ -21,10 +21,9 @@ func NewKey() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:])
 }
 
-// callersKey finds the key that the caller of RoundTrip set. Maps that were not
-// filled through http.Header keep their spelling, so all names are compared in
-// any case. A header without values means that the caller wants no key: set is
-// true and key is empty.
+// callersKey finds the key that the caller of RoundTrip set. Maps that were not filled
+// through http.Header keep the caller's spelling, so callersKey ignores the case of names.
+// A header without values means that the caller wants no key: set is true and key is empty.
 func callersKey(h http.Header, name string) (key string, set bool, err error) {
 	var values []string
 	for n, v := range h {

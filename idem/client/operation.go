@@ -26,7 +26,7 @@ type operation struct {
 	heard    http.Header   // headers of the last attempt's answer, even of a torn answer; nil without an answer
 	aboutKey bool          // the last attempt's answer is about the key, not about the operation
 	unknown  bool          // an attempt of this or an earlier process may have been carried out
-	maybe    bool          // another request with this key may have been carried out: one in progress (409), one redirected here, or an earlier request of the caller
+	maybe    bool          // another request with this key may have been carried out: a request in progress (409), a redirected request, or an earlier request of the caller
 }
 
 // begin classifies the request and prepares it for repetition. Nothing is sent
@@ -122,7 +122,7 @@ func (o *operation) judge(resp *http.Response, err error) (why string, retry boo
 	return why, retry
 }
 
-// retriable is judge for a server that doesn't ignore keys.
+// retriable decides as judge, but assumes that the server doesn't ignore keys.
 func (o *operation) retriable(resp *http.Response, err error) (why string, retry bool) {
 	switch {
 	case cancelled(o.req) != nil:
@@ -143,7 +143,7 @@ func (o *operation) retriable(resp *http.Response, err error) (why string, retry
 		return reasonAsked, true
 	case no && again:
 		return reasonRefused, false
-	case again && !isReplay(resp): // a replayed answer stays the same
+	case again && !isReplay(resp): // a retry would get the same replay
 		return reasonStatus, true
 	}
 	return "", false
@@ -182,8 +182,8 @@ func (o *operation) mayRetry(resp *http.Response) (wait time.Duration, no string
 func (o *operation) ignored() bool { return isKeyIgnored(o.heard) && !isIdempotent(o.req.Method) }
 
 // inFlight reports whether the server is working on this very request. A wait for the
-// server's answer is not a retry. A holder that died keeps the key until its lease ends,
-// which may take many times Retry-After.
+// server's answer doesn't count as a retry. If the attempt that holds the key has died, the
+// key stays taken until the lease ends, which may take many times Retry-After.
 func (o *operation) inFlight(resp *http.Response) bool {
 	return o.key != "" && resp != nil && resp.StatusCode == http.StatusConflict
 }

@@ -60,8 +60,8 @@ type Options struct {
 	NoBudget  bool
 	perSecond float64 // retries that the budget allows each second
 
-	maxBuffer int64 // bytes of a body without GetBody that are held for retries; negative: none
-	maxAnswer int64 // bytes of the answer to a keyed request that are read ahead; negative: none
+	maxBuffer int64 // how many bytes of a body without GetBody are kept for retries; negative: none
+	maxAnswer int64 // how many bytes of a keyed request's answer are read ahead; negative: none
 
 	// Journal stores the keys of operations that [WithOperation] names, so that the keys
 	// outlive this process. Default: none, and a named operation is refused
@@ -71,7 +71,6 @@ type Options struct {
 	Hooks Hooks
 }
 
-// withDefaults returns o with every zero field set.
 func (o Options) withDefaults() Options {
 	setDefault(&o.KeyHeader, "Idempotency-Key")
 	setDefault(&o.KeyLifetime, 24*time.Hour)
@@ -94,7 +93,6 @@ func setDefault[T comparable](field *T, value T) {
 	}
 }
 
-// validate reports every setting that can't work.
 func (o *Options) validate() error {
 	var errs []error
 	check := func(ok bool, format string, args ...any) {
@@ -114,7 +112,7 @@ func (o *Options) validate() error {
 	return errors.Join(errs...)
 }
 
-// isNilPointer also finds a nil pointer in an interface.
+// isNilPointer reports whether v contains a nil pointer.
 func isNilPointer(v any) bool {
 	r := reflect.ValueOf(v)
 	return r.Kind() == reflect.Pointer && r.IsNil()

@@ -42,7 +42,7 @@ func (o *operation) settles(resp *http.Response) bool {
 		http.StatusTooEarly, http.StatusTooManyRequests, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
 		return false
 	case http.StatusAccepted:
-		return resp.Header.Get("Retry-After") == "" // with Retry-After, package idem reports a running operation
+		return resp.Header.Get("Retry-After") == "" // package idem sends Retry-After with a 202 while the operation runs
 	}
 	return resp.StatusCode < http.StatusInternalServerError
 }

@@ -24,8 +24,8 @@ func retried(status int) bool {
 	return status == http.StatusConflict || status == http.StatusTooManyRequests || status >= http.StatusInternalServerError
 }
 
-// checkRequest returns an error for a request that no transport can send.
-// Otherwise the request would look like a network error and be retried.
+// checkRequest returns an error for a request that no transport can send. Otherwise the
+// transport's error would look like a network error, and the request would be retried.
 func checkRequest(req *http.Request) error {
 	switch {
 	case req.URL == nil:

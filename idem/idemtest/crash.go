@@ -20,7 +20,7 @@ import (
 // patience is how long a request may take, in real time.
 const patience = time.Minute
 
-// maxCalls is more than any request makes.
+// maxCalls is more calls than any request makes.
 const maxCalls = 1000
 
 // CrashOptions are the options of [CrashEverywhere] and [CrashProgram].
@@ -163,7 +163,6 @@ func crashOptions(optFns []func(*CrashOptions)) (opt CrashOptions) {
 	return opt
 }
 
-// crashes holds the runs of one program.
 type crashes[Re any] struct {
 	t     testing.TB
 	opt   CrashOptions
@@ -215,8 +214,7 @@ func toComplete(r *store.Record) bool {
 	return r.State == store.Open && r.Keep == store.KeepOpen && r.Input != nil
 }
 
-// end brings a request to its end, and checks the result. It reports whether there was no
-// failure.
+// end completes a request, checks the result, and reports whether nothing failed.
 func (c *crashes[Re]) end(w *World, label string, completer bool) bool {
 	c.t.Helper()
 	run := &scene{TB: c.t, label: label, said: c.said}
@@ -277,7 +275,7 @@ func (c *crashes[Re]) survive(t *scene, w *World, completer bool) {
 	}
 }
 
-// send sends the request from a new process that stays up.
+// send sends the request from a new process that doesn't crash.
 func (c *crashes[Re]) send(t *scene, w *World) (answer Re, replayed bool) {
 	err := c.patiently(t, w, func(ctx context.Context, w *World) (err error) {
 		answer, replayed, err = c.start(w).Send(ctx)
@@ -289,8 +287,8 @@ func (c *crashes[Re]) send(t *scene, w *World) (answer Re, replayed bool) {
 	return answer, replayed
 }
 
-// patiently calls do in a new process, and repeats do if calls may fail, or after the pause
-// of a look-up.
+// patiently calls do in a new process. If calls may fail, patiently repeats do, and also
+// after the pause of a look-up.
 func (c *crashes[Re]) patiently(t *scene, w *World, do func(context.Context, *World) error) (err error) {
 	tries := 1
 	if c.opt.Begin != nil {
@@ -327,7 +325,7 @@ func (c *crashes[Re]) complete(t *scene, w *World) {
 	}
 }
 
-// stuck reports whether an operation is stuck, and MayStick allows it.
+// stuck reports whether an operation is stuck and MayStick is set.
 func (c *crashes[Re]) stuck(t *scene, w *World) bool {
 	all, err := w.records(t.Context())
 	if err != nil {
@@ -366,7 +364,7 @@ func both(a, b map[string]int) map[string]int {
 	return all
 }
 
-// sum reports how often each failure occurred; a failure is described only once.
+// sum reports how often each failure occurred, since a failure is described only once.
 func (c *crashes[Re]) sum() {
 	c.t.Helper()
 	for _, text := range slices.Sorted(maps.Keys(c.said)) {

@@ -91,7 +91,7 @@ type FaultyStore struct {
 	total   int
 	calls   map[string]int
 	crashed bool
-	down    func() // called at a crash, unless it is nil
+	down    func() // called at a crash if not nil
 	commits []store.Commit
 }
 
@@ -231,7 +231,7 @@ func take(ctx context.Context, s store.Store, t store.Take) (*store.Record, bool
 	return next, true, nil
 }
 
-// through asks the plan about a call, and then makes the call or fails it.
+// through asks the plan about a call, and then makes the call or lets it fail.
 func through[T any](ctx context.Context, f *FaultyStore, c Call, send func() (T, error)) (T, error) {
 	var none T
 	fault, err := f.next(ctx, c)

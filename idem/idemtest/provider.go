@@ -281,7 +281,8 @@ func (p *Provider) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	rw.Header().Set("Content-Type", "application/json")
 	status, answer, err := p.serve(r.Context(), r.Method, r.URL.Path, r.Header.Get("Idempotency-Key"), body)
 	if err != nil {
-		// Without any answer, Go's client would send a request with a key again by itself.
+		// If there were no answer at all, Go's client would repeat a keyed request by
+		// itself.
 		rw.Header().Set("Content-Length", "100")
 		_, _ = rw.Write([]byte("{"))
 		_ = http.NewResponseController(rw).Flush()

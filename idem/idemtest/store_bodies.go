@@ -28,8 +28,8 @@ func storeBodies(s suite) {
 		}
 	}
 
-	// Companions of a body carry their writer's nonce: a companion that a fenced attempt has
-	// written must not reach the winner's answer.
+	// A body's companions carry the nonce of the attempt that wrote them: companions of a
+	// fenced attempt must not reach the winner's answer.
 	s.run("a refused commit does not touch the winner's body", func(t *testing.T, e *env) {
 		old := storetest.MustClaim(t, e.inner, storetest.ClaimAt(e.clock.Now()))
 		taken := storetest.MustCommit(t, e.inner, old, storetest.TakenOver(old))
@@ -83,7 +83,7 @@ func storeBodies(s suite) {
 	}
 }
 
-// sameBody is storetest.SameRecord with a short report for bodies.
+// sameBody does what storetest.SameRecord does, but reports a wrong body briefly.
 func sameBody(t testing.TB, got, want *store.Record) {
 	t.Helper()
 	if got.Response == nil || !bytes.Equal(got.Response.Body, want.Response.Body) {

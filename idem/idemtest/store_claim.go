@@ -64,7 +64,7 @@ func storeClaim(s suite) {
 		claimed := storetest.MustClaim(t, e.inner, mine)
 		storetest.SameRecord(t, storetest.Load(t, e.inner, fenced.PK), fenced)
 
-		both := storetest.Rival(store.Claim{Next: claimed}, now) // of the two records, the one at the claim's own key is returned
+		both := storetest.Rival(store.Claim{Next: claimed}, now) // a claim with two records in its way gets the record at its own key
 		both.Beside = fenced.PK
 		storetest.SameRecord(t, storetest.RefusedClaim(t, e.inner, both), claimed)
 	})

@@ -54,8 +54,7 @@ func storeCommit(s suite) {
 		storetest.SameRecord(t, storetest.RefusedCommit(t, e.inner, prev, r.Clone()), r)
 	})
 
-	// The engine judges the time, a store doesn't: a holder may write a record that has
-	// expired.
+	// Only the engine looks at the time: a store lets a holder write an expired record.
 	s.run("an expired record can be committed by who holds it", func(t *testing.T, e *env) {
 		c := storetest.ClaimAt(e.clock.Now())
 		c.Next.Expires = c.Now.Add(-time.Hour)
@@ -148,22 +147,21 @@ func storeCommit(s suite) {
 	commitDropsJobs(s)
 }
 
-// next returns large with the version that follows first's.
+// next returns large with the version after first's version.
 func next(first, large *store.Record) *store.Record {
 	n := large.Clone()
 	n.Ver = first.Ver + 1
 	return n
 }
 
-// brokenWrite is a write that could not be built.
 type brokenWrite struct{}
 
 func (brokenWrite) Err() error     { return errors.New("it could not be built") }
 func (brokenWrite) String() string { return "broken" }
 
-// commitTouchesWhatDiffers checks that Commit changes only fields that differ, by its
-// contract. Jobs are acknowledged without raising the version, so the holder may have read
-// jobs that have changed since.
+// commitTouchesWhatDiffers checks that Commit changes only the fields in which Next differs
+// from Prev. An acknowledgement of a job doesn't raise the version, so the holder's jobs
+// may be outdated.
 func commitTouchesWhatDiffers(s suite) {
 	a := idem.Job{Kind: "receipt", Args: []byte(`{"n":1}`)}
 	b := idem.Job{Kind: "mail", Args: []byte(`{"n":2}`), Trace: trace.Context{Parent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00", State: "a=1,b=2"}}
@@ -227,8 +225,8 @@ func commitTouchesWhatDiffers(s suite) {
 	}
 }
 
-// commitDropsJobs checks the contract of Commit for a freed record without jobs: Commit
-// refuses to drop jobs that have changed since the record was read.
+// commitDropsJobs checks that Commit refuses to drop a freed record's jobs if the jobs have
+// changed since the record was read.
 func commitDropsJobs(s suite) {
 	a, parked := idem.Job{Kind: "receipt", Args: []byte(`{"n":1}`)}, idem.Job{Kind: "mail", Args: []byte(`{"n":2}`), Failed: "no such address"}
 	for _, tt := range []struct {

@@ -91,7 +91,7 @@ func claimRace(t *testing.T, s store.Store, c store.Claim, now time.Time) {
 }
 
 // race runs n writes at once. Exactly one must succeed. The others must be refused with the
-// winner's record, which must be the stored record afterwards.
+// winner's record. This record must be stored afterwards.
 func race(t *testing.T, s store.Store, pk string, n int, write func(i int) (next, held *store.Record, err error)) {
 	t.Helper()
 	var (

@@ -15,9 +15,9 @@ import (
 	"github.com/samekey/samekey/internal/testkit/storetest"
 )
 
-// A take-over by a ticket makes exactly the change of [store.Take].From, if From accepts.
-// If a store can't take a record over in one write, or has no Take, the scenarios use Load
-// and Commit, as an engine does.
+// If From accepts a record, a take-over by a ticket makes exactly the change that
+// [store.Take].From returns. If a store can't take a record over in one write, or has no
+// Take, the scenarios use Load and Commit, as an engine does.
 func storeTake(s suite) {
 	const ours = "POST /rides/{id}"
 	mine := store.HandlerID{Function: "rides", Name: ours}

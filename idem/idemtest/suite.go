@@ -33,7 +33,6 @@ func TestStore(t *testing.T, open func(t testing.TB) store.Store) { //nolint:tpa
 	}
 }
 
-// suite is a group of scenarios.
 type suite struct {
 	t    *testing.T
 	open func(testing.TB) store.Store

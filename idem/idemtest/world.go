@@ -30,7 +30,7 @@ type World struct {
 	process   *process
 }
 
-// point says where a process crashes: before or after its nth call, to the store or to
+// point says where a process crashes: before or after its nth call to the store or to
 // another system. Call 0 means no crash.
 type point struct {
 	call  int

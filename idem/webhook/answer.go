@@ -19,9 +19,9 @@ type refusal struct {
 	retry  time.Duration // 0 = no Retry-After: providers have their own schedules
 }
 
-// refusals maps each error to its answer. answerOf uses the first match. No status is a
-// 2xx, which would end the retries, or 410, after which some providers disable the
-// endpoint.
+// The table refusals has the answer for each error. answerOf uses the first match. The
+// table has no 2xx, which would end the retries, and no 410, after which some providers
+// disable the endpoint.
 var refusals = []struct {
 	err error
 	refusal
@@ -43,7 +43,7 @@ var refusals = []struct {
 	{idem.ErrUnavailable, refusal{http.StatusServiceUnavailable, "store_unavailable", "The record of the event could not be read. Send it again.", time.Second}},
 }
 
-// failed answers all other errors, including all errors of the handler.
+// failed is the answer for all other errors, and for all errors of the handler.
 var failed = refusal{http.StatusInternalServerError, "internal_error", "The event could not be handled. Send it again.", 0}
 
 func answerOf(err error) refusal {
@@ -85,7 +85,7 @@ func answer(err error) idem.Response {
 	return idem.Response{Status: r.status, Header: h, Body: body}
 }
 
-// handled answers an event that is recorded as handled.
+// handled returns the answer for an event that is recorded as handled.
 func handled(replayed bool) idem.Response {
 	h := http.Header{"Cache-Control": {"no-store"}}
 	if replayed {

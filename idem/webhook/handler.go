@@ -61,9 +61,9 @@ func New(store store.Store, endpoint string, v Verifier, fn func(context.Context
 	for _, set := range optFns {
 		set(&opt)
 	}
-	// Providers identify an event by its id. Bodies of one event may differ
-	// (Stripe's count the outstanding deliveries), and refusing a retry because of a
-	// difference would lose the event.
+	// Providers identify an event by its id. The bodies of an event's deliveries may differ
+	// (Stripe's bodies count the outstanding deliveries). If a retry were refused because
+	// of a difference, the event would be lost.
 	opt.Fingerprint = idem.Fingerprint{FuncName: "event", Func: func(*idem.Request) ([]byte, error) { return nil, nil }}
 	opt.Stored = func(idem.Response) bool { return true }
 	opt.Key, opt.KeyFrom = idem.KeyRequired, nil
@@ -85,7 +85,6 @@ func New(store store.Store, endpoint string, v Verifier, fn func(context.Context
 	}
 }
 
-// errMethod is the error for a request that isn't a delivery.
 var errMethod = errors.New("webhooks are sent by POST")
 
 // errNotRecorded is the error for a handler that returned nil although the store or a phase
@@ -129,7 +128,6 @@ func (h *Handler) Serve(ctx context.Context, r idem.Request) (res idem.Result) {
 	return res
 }
 
-// errPanic is the error for a panic of the handler or the verifier.
 var errPanic = errors.New("panic")
 
 // Refuse returns the answer to a delivery that could not be read or must be refused because
@@ -146,7 +144,6 @@ func (h *Handler) Refuse(ctx context.Context, r idem.Request, err error) idem.Re
 	return answer(err)
 }
 
-// verify returns the event of r.
 func (h *Handler) verify(r *idem.Request) (Event, error) {
 	switch {
 	case r.Method != http.MethodPost:
@@ -193,8 +190,8 @@ func (h *Handler) handle(ctx context.Context, r *idem.Request, ev Event) (replay
 	return res.Replayed, nil
 }
 
-// done reports whether err says that an operation was finished and its answer isn't stored.
-// If the event's handler didn't run, this operation is the event's.
+// done reports whether err says that an operation has finished without a stored answer. If
+// the event's handler didn't run, this is the event's operation.
 func done(err error) bool {
 	return errors.Is(err, idem.ErrNotKept)
 }

@@ -116,8 +116,8 @@ func parseStripe(value string) (t string, signatures []signature, err error) {
 	return t, signatures, nil
 }
 
-// stripeID finds the id of a verified event. Member names are compared exactly,
-// unlike encoding/json's comparison for structs.
+// stripeID finds the id of a verified event. stripeID compares member names exactly; for
+// structs, encoding/json would ignore their case.
 func stripeID(body []byte) (string, error) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(body, &members); err != nil {

@@ -73,8 +73,8 @@ type VerifierOptions struct {
 }
 
 // tolerance is the largest difference between a signature's time and now, in either
-// direction. It limits how long a recorded delivery can be sent again; while the event is
-// on record, such a delivery is answered as a duplicate.
+// direction. It limits how long an attacker can repeat a captured delivery. While the event
+// is on record, such a delivery is answered as a duplicate.
 const tolerance = 5 * time.Minute
 
 // verifier holds the common parts of the schemes.
@@ -84,7 +84,8 @@ type verifier struct {
 }
 
 // key checks signatures with a secret. The secret is inside of a func, so that a printed
-// verifier doesn't show the secret. of hashes message once for any number of signatures.
+// verifier doesn't show the secret. The function in the field of hashes message once for
+// any number of signatures.
 type key struct {
 	scheme string
 	of     func(message []byte) (matches func(sum []byte) bool)
@@ -120,8 +121,8 @@ func newVerifier(name, secret string, parse func(string) (key, error), optFns []
 	return v, nil
 }
 
-// check checks a message and its signatures. The time is checked last, since a request
-// without a valid signature isn't a delivery.
+// check verifies a message by its signatures, and then the time: a request without a valid
+// signature isn't a delivery.
 func (v *verifier) check(message []byte, signatures []signature, sent time.Time) error {
 	if !v.signed(message, signatures) {
 		return ErrNoValidSignature
@@ -147,9 +148,9 @@ func (v *verifier) signed(message []byte, signatures []signature) bool {
 	return false
 }
 
-// header finds a header in any case: maps that were not filled through http.Header keep the
-// sender's spelling. value is "" if the header is missing or empty; two headers are an
-// error.
+// header ignores the case of header names: maps that were not filled through http.Header
+// keep the sender's spelling. value is "" if the header is missing or empty; two headers
+// are an error.
 func header(h http.Header, name string) (value string, err error) {
 	found := false
 	for n, values := range h {
@@ -177,7 +178,7 @@ func parseTime(s string) (time.Time, error) {
 	return time.Unix(int64(n), 0), nil
 }
 
-// checkID applies the rules for keys of package idem to an id.
+// checkID checks an id by package idem's rules for keys.
 func checkID(id string) error {
 	if id == "" || len(id) > 255 || strings.ContainsFunc(id, func(c rune) bool { return c <= ' ' || c > '~' }) {
 		return fmt.Errorf("%w: the event's id is not 1 to 255 visible ASCII characters", ErrMalformed)
