@@ -25,14 +25,14 @@ import (
 //
 // The zero CORS adds nothing.
 type CORS struct {
-	// Origins lists the origins whose pages may read the answers. Write an origin as
-	// browsers send it, such as "https://shop.example" or "http://localhost:3000". The only
-	// pattern is a single "*", which means all origins.
+	// Origins are the origins whose pages may read the answers. Write an origin as
+	// browsers send it, such as "https://shop.example" or "http://localhost:3000". The
+	// only pattern is a single "*", which means all origins.
 	Origins []string
 	// Credentials lets pages read answers to requests with cookies or with the browser's
 	// HTTP authentication. New refuses Credentials with the origin "*".
 	Credentials bool
-	// Expose lists more response headers that pages may read, such as headers that
+	// Expose is a list of more response headers that pages may read, such as headers that
 	// Options.Problem adds. Pages can read the engine's own headers without Expose.
 	Expose []string
 }

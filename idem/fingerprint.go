@@ -24,7 +24,7 @@ import (
 // since a caller may repeat a request with a fresh token. The scope, not the fingerprint,
 // tells callers apart ([Options.Scope]).
 type Fingerprint struct {
-	// Headers lists additional request headers to cover, such as a header that selects an
+	// Headers are additional request headers to cover, such as a header that selects an
 	// account. New refuses headers with credentials, traces, counts of retries or the key.
 	Headers []string
 
@@ -34,9 +34,9 @@ type Fingerprint struct {
 	// differently (repeated members, invalid UTF-8), and bodies of more than 1 MiB.
 	CanonicalJSON bool
 
-	// Secrets are keys for HMAC-SHA-256 fingerprints. From a stored hash that isn't keyed,
-	// an attacker can guess a body with little entropy. New records use the first secret.
-	// The other secrets only serve to compare requests with existing records.
+	// Secrets are keys for HMAC-SHA-256 fingerprints. If stored hashes aren't keyed, an
+	// attacker can guess bodies with little entropy. New records use the first secret. The
+	// other secrets only serve to compare requests with existing records.
 	//
 	// All functions must know a secret before one of them uses it. Add a new secret at the
 	// end, deploy, then move the secret to the front. To add the very first secret, put the
@@ -61,11 +61,11 @@ type Fingerprint struct {
 	// visible ASCII characters.
 	FuncName string
 
-	// Known lists former and coming fingerprints, for comparing requests with existing
+	// Known holds former and coming fingerprints, for comparing requests with existing
 	// records. New records never use Known. A record stores the name of its fingerprint's
 	// scheme. The name identifies all fields of a Fingerprint except Secrets. A retry is
-	// compared by the scheme of its record. If that scheme is neither this Fingerprint's nor
-	// in Known, the retry is refused (ErrIncomparable).
+	// compared by the scheme of its record. If that scheme is neither this Fingerprint's
+	// nor in Known, the retry is refused (ErrIncomparable).
 	//
 	// So change a fingerprint in two releases. The first release adds the coming
 	// fingerprint to Known. The second release uses the new fingerprint, and moves the

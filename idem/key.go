@@ -16,8 +16,8 @@ import (
 	"github.com/samekey/samekey/internal/base/scope"
 )
 
-// KeyHeader is the request header that carries the key, unless [Options.KeyHeader]
-// names another.
+// KeyHeader is the request header that carries the key, unless [Options.KeyHeader] names
+// another header.
 const KeyHeader = "Idempotency-Key"
 
 // parseKey returns the key in the values of the key header. The common bare form

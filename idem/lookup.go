@@ -65,9 +65,10 @@ type Call struct {
 // hosts' clocks may differ. Zero means 15 minutes. If within is too short, the call may be
 // made twice.
 //
-// A phase with a look-up makes one call, declared by one [Sends]; [Tx.Key] for another call
-// fails the phase ([ErrKeyReused]). T must be the phase's result type, or the phase fails
-// ([ErrLookUp]). ask must have no effect; it may run many times.
+// A phase with a look-up makes one call, declared by one [Sends]. If the phase asks
+// [Tx.Key] for another call's key, the phase fails ([ErrKeyReused]). T must be the phase's
+// result type, or the phase fails ([ErrLookUp]). ask must have no effect; it may run many
+// times.
 func LookUp[T any](ask func(ctx context.Context, c Call) (T, Found, error), within time.Duration) PhaseOption {
 	l := &lookUp{result: reflect.TypeFor[T](), within: cmp.Or(max(within, 0), defaults.Within)}
 	if ask != nil {

@@ -14,10 +14,10 @@ import (
 	"github.com/samekey/samekey/internal/base/recorder"
 )
 
-// Middleware makes next safe to retry under net/http, by the same contract as
-// [Engine.Serve]. Requests on which the engine doesn't act reach next unchanged. If such a
-// request carries a key, the header Idempotency-Status of its answer says that the key was
-// ignored.
+// Middleware makes the handler next safe to retry under net/http, by the same contract as
+// [Engine.Serve]. If the engine doesn't act on a request, next gets the request unchanged.
+// If the request carries a key, the answer's header Idempotency-Status says that the key
+// was ignored.
 //
 // For all other requests, the engine buffers request and answer: next reads the whole body
 // from memory, and the answer is sent after it is stored. So next can't flush, hijack or

@@ -19,8 +19,9 @@ import (
 // refuses more than one.
 type Settlement struct {
 	// Answer ends a stuck operation, or an open operation that no attempt holds. Later
-	// requests get Answer as a replay for the retention stored in the record: the retention
-	// of the program that last took the operation. Staged jobs are still delivered.
+	// requests get Answer as a replay. The replay lasts for the retention in the record,
+	// which is the retention of the program that last took the operation. Staged jobs are
+	// still delivered.
 	Answer *Response
 
 	// Result is the result, as JSON, of a call with an unknown outcome: the call of a
@@ -51,9 +52,9 @@ type Settlement struct {
 // Settle carries out an operator's decision about the stuck operation pk. Settle returns
 // [jobs.ErrMoved] if the operation is not stuck; an Answer may also end an abandoned
 // operation. Settle returns [ErrResult] if the decision doesn't fit or contradicts itself,
-// [store.ErrUnknown] in the same case as [Engine.EndLease], and otherwise the store's
-// errors. The record stores the decision, its author and its time. After Settle, the client
-// and the completer may continue as if an attempt had released the operation.
+// and [store.ErrUnknown] if it isn't known whether the decision was stored. Other errors
+// are the store's. The record stores the decision, its author and its time. After Settle,
+// the client and the completer may continue as if an attempt had released the operation.
 func (e *Engine) Settle(ctx context.Context, pk string, s Settlement) error {
 	decision := state.Settlement{Answer: s.Answer, Result: s.Result, NotMade: s.NotMade, RiskTwice: s.RiskTwice, Ask: s.Ask, By: s.By}
 	var seen *jobs.Ticket

@@ -122,11 +122,11 @@ type Options struct {
 	// Fingerprint defines which requests count as the same.
 	Fingerprint Fingerprint
 
-	// Quota limits the new operations of each caller. The engine asks Quota before it claims
-	// a key. A caller over the limit gets a 429 with Retry-After ([ErrQuota]), and may use
-	// the key again. Requests with a known key and operations of a completer are never
-	// refused. Each request of a caller over the limit costs one read. Package idem/quota
-	// has an implementation. Default: none.
+	// Quota limits the new operations of each caller. The engine asks Quota before it
+	// claims a key. A caller over the limit gets a 429 with Retry-After ([ErrQuota]), and
+	// may use the key again. A request with a known key is never refused, nor an operation
+	// of a completer. Each request of a caller over the limit costs one read. Package
+	// idem/quota has an implementation. Default: none.
 	Quota Quota
 
 	// Stored decides whether an answer of the handler is stored and replayed. Stored gets
@@ -137,7 +137,7 @@ type Options struct {
 	// are always stored. Adapters whose answers have no status pass the status 200 to
 	// Stored. Default: DefaultStored.
 	Stored func(Response) bool
-	// StoreHeaders lists response headers to store besides Content-Type, Location and
+	// StoreHeaders are response headers to store besides Content-Type, Location and
 	// similar headers. New refuses headers that carry secrets.
 	StoreHeaders []string
 	// MaxBody is the largest response body to store, in bytes. If an answer's body is
@@ -169,7 +169,7 @@ type Options struct {
 	// kinds of handlers: those that may answer without a call, and those whose first call
 	// is never repeated ([NotIdempotent], or [Remembers] of zero).
 	CallsOut bool
-	// InputHeaders lists request headers to store with a Resumable request, besides
+	// InputHeaders are request headers to store with a Resumable request, besides
 	// Content-Type. New refuses headers that carry secrets.
 	InputHeaders []string
 	// MaxTries is how many tries a completer makes before the operation is stuck and waits
@@ -181,7 +181,7 @@ type Options struct {
 	Problem func(Problem) Response
 	// CORS lists the other origins whose pages may read the answers that the engine gives
 	// in place of the handler. Default: none. Leave CORS empty if a middleware or gateway
-	// before the engine adds the headers.
+	// in front of the engine adds the headers.
 	CORS  CORS
 	rules rules // of a preset
 
@@ -190,7 +190,7 @@ type Options struct {
 	Logger *slog.Logger
 	// Hooks are called as the engine works, for metrics.
 	Hooks Hooks
-	// Tracer makes a span of each step of an operation, and passes the trace on with the
+	// Tracer makes a span for each step of an operation, and passes the trace on with the
 	// operation's jobs. Use Telemetry.Tracer of module github.com/samekey/samekey/otel. If
 	// Tracer is set, a record stores the trace context of its claim, and each job stores
 	// the trace context of its phase: about 60 bytes each. Default: none, and nothing is

@@ -19,7 +19,7 @@ import (
 
 // ResumeOptions are options of [Engine.Resume].
 type ResumeOptions struct {
-	// Handlers lists the present and former names of the handlers that fn can run. If a
+	// Handlers are the present and former names of the handlers that fn can run. If a
 	// HandlerID has no Function, [Options.Function] is used. Default: the handler of
 	// Options.Function that has no name.
 	Handlers []store.HandlerID

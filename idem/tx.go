@@ -102,7 +102,7 @@ func (tx *Tx) Stage(jobs ...Job) {
 // loop that repeats a call never makes the call twice.
 //
 // Key panics after the phase's function has returned, as in a goroutine that outlives the
-// function: the call could not be recorded.
+// function, since the call could not be recorded.
 func (tx *Tx) Key(service string, step ...string) string {
 	tx.mu.Lock()
 	defer tx.mu.Unlock()

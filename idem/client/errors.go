@@ -38,9 +38,9 @@ var (
 var errAttemptTimeout = fmt.Errorf("attempt timed out: %w", os.ErrDeadlineExceeded)
 
 // Error describes how a request failed. Use errors.As or errors.AsType[*Error] to get an
-// Error. [http.Client] wraps an Error in a *url.Error. But after Client.Timeout,
-// http.Client returns its own error without the Error. To keep the Error, set a deadline in
-// the request's context instead of Client.Timeout.
+// Error. [http.Client] wraps an Error in a *url.Error. But if Client.Timeout ends the
+// request, http.Client returns its own error without the Error. To keep the Error, set a
+// deadline in the request's context instead of Client.Timeout.
 type Error struct {
 	// Key is the request's key, as sent in the header; "" if the request has no key. A
 	// later request with this key is the same operation. The error's message doesn't

@@ -37,7 +37,7 @@ type Event struct {
 	Wait      time.Duration // wait before the next attempt
 	// Reason is why the request is sent again: "network" (no answer, or an answer that was
 	// cut off), "timeout" (Options.AttemptTimeout), "status", or "asked" (the server's
-	// should-retry header). For the hook GaveUp, Reason is the reason in [Error.GaveUp].
+	// should-retry header). In the hook GaveUp, Reason is the reason in [Error.GaveUp].
 	Reason string
 	Err    error
 }

@@ -62,7 +62,7 @@ type journalFile interface {
 // When the key's lifetime is over, an answered operation is refused for a week
 // ([ErrExpired]) and then dropped. An operation without an answer stays until
 // [FileJournal.Done]. OpenJournal removes the incomplete line that a crash can leave.
-// OpenJournal fails after any other damage ([ErrCorrupt]): a file that was emptied, cut,
+// OpenJournal fails on any other damage ([ErrCorrupt]): a file that was emptied, cut,
 // changed by a single bit, deleted, or replaced by an earlier copy. If such a file were
 // used, operations in progress would get new keys. To begin with an empty journal, remove
 // the file and the lock file.

@@ -41,9 +41,9 @@ type Options struct {
 	// answers 409, a keyed request is retried beyond MaxRetries, for up to a minute in
 	// total. A negative value means no retries. Default: 2.
 	MaxRetries int
-	// InitialDelay and MaxDelay determine the wait before retry n: a random time
-	// between half and all of min(InitialDelay * 2^(n-1), MaxDelay), but at least
-	// InitialDelay. Defaults: 0.5 seconds and 5 seconds.
+	// InitialDelay and MaxDelay determine the wait before retry n: a random time from d/2
+	// to d, where d = min(InitialDelay * 2^(n-1), MaxDelay), but at least InitialDelay.
+	// Defaults: 0.5 seconds and 5 seconds.
 	InitialDelay, MaxDelay time.Duration
 	// AttemptTimeout is the time limit of an attempt. The time includes sending the
 	// request's body and receiving the answer's headers. For a keyed request, the time

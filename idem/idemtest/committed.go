@@ -11,7 +11,7 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// Log lists what a store has committed. [FaultyStore] and [World] are Logs.
+// A Log lists what a store has committed. [FaultyStore] and [World] are Logs.
 type Log interface {
 	// Commits returns all claims and commits that were applied, oldest first. For a claim,
 	// Prev has only the PK.

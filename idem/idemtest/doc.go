@@ -13,8 +13,8 @@
 //
 //   - [Replays] sends a request twice, and checks that the second answer equals the first
 //     and that the handler ran once.
-//   - [Watch] records what a store commits. [Committed], [Finished] and [Staged] return the
-//     recorded phases, answer and jobs, decoded into Go types.
+//   - [Watch] remembers what a store commits. [Committed], [Finished] and [Staged] return
+//     the committed phases, answer and jobs, decoded into Go types.
 //   - [Provider] is a fake payment provider that loses answers, delays, refuses and
 //     forgets.
 //   - [Faulty] makes a store fail, hang, lose answers or crash its process at the calls

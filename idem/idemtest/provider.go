@@ -135,9 +135,9 @@ func (p *Provider) NextLooks(looks ...Look) {
 	p.looks = append(p.looks, looks...)
 }
 
-// LookUp returns the effects with a key, for the look-up of a phase ([idem.LookUp]). If no
-// call had the key, LookUp returns no effects. LookUp also finds keys that the Provider
-// has forgotten, or never remembered because Memory is negative. LookUp's error matches
+// LookUp returns the effects of calls with key, for a phase's [idem.LookUp]. If no call
+// had the key, LookUp returns no effects. LookUp also finds keys that the Provider has
+// forgotten, or never remembered because Memory is negative. An error of LookUp matches
 // [ErrNoAnswer].
 func (p *Provider) LookUp(ctx context.Context, key string) ([]Effect, error) {
 	found, look := p.look(key)

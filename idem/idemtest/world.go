@@ -148,8 +148,8 @@ type transport func(*http.Request) (*http.Response, error)
 
 func (t transport) RoundTrip(req *http.Request) (*http.Response, error) { return t(req) }
 
-// Call calls [Provider.Call]. The process can crash at this call. Use Call in fakes of a Go
-// interface.
+// Call passes a call to [Provider.Call]. The process can crash at this call. Use Call in
+// fakes of a Go interface.
 func (w *World) Call(ctx context.Context, name, key string, args any) (e Effect, err error) {
 	err = w.process.call(name, func() error {
 		e, err = w.Provider.Call(ctx, name, key, args)

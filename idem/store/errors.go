@@ -51,7 +51,7 @@ var (
 	ErrNotKept = errors.New("the answer was not kept")
 )
 
-// Passing reports whether a write that failed with err may be sent again as it is: the
+// Passing reports whether a write that failed with err may be sent again unchanged: the
 // write was refused for now, or its outcome is unknown. Passing is false for nil.
 func Passing(err error) bool {
 	return errors.Is(err, ErrUnknown) || errors.Is(err, ErrConflict) && !errors.Is(err, ErrChanged)

@@ -72,22 +72,22 @@ type Record struct {
 	Jobs   map[string]Job // staged, undelivered jobs by "phase.index", which is a part of jobs.Delivery.JobID
 	Input  *Input         // the request, if a completer may finish it without its client
 
-	// Calls counts the calls of committed phases: by service for calls without a step, by
-	// service and step for others (idem.Tx.Key). Derived keys are made from Calls. A
-	// finished record keeps Calls, so that people can find the operation by a key that a
-	// provider received.
+	// Calls has the number of calls in committed phases: by service for calls without a
+	// step, by service and step for others (idem.Tx.Key). Derived keys are made from
+	// Calls. A finished record keeps Calls, so that people can find the operation by a key
+	// that a provider received.
 	Calls map[string]int
 	// Mark says which call is in doubt if the holder vanishes. "" means that no call can
 	// have begun. "?" is set before a call (with idem.Options.CallsOut, by the claim) and
 	// stays until the call's phase commits. "?phase" is set for a call that is never
 	// repeated.
 	Mark string
-	// Doubts names calls that may have been made but are recorded in no phase. "?" means
-	// any call of the next phase that makes calls, and "?phase" any call of that phase.
-	// DoubtSince is the earliest time at which one of these calls may have been made.
-	// DoubtUntil is the last moment at which a copy of one of these calls may have been
-	// sent: the end of the last lease of the call's attempts; zero if unknown. Without a
-	// call in doubt, all three fields are zero.
+	// Doubts holds the names of calls that may have been made but are recorded in no
+	// phase. "?" means any call of the next phase that makes calls, and "?phase" any call
+	// of that phase. DoubtSince is the earliest time at which one of these calls may have
+	// been made. DoubtUntil is the last moment at which a copy of one of these calls may
+	// have been sent: the end of the last lease of the call's attempts; zero if unknown.
+	// Without a call in doubt, all three fields are zero.
 	Doubts     []string
 	DoubtSince time.Time
 	DoubtUntil time.Time
@@ -115,7 +115,7 @@ type Record struct {
 	Scope       string     // the key's scope: idem.Request.Operation, tenant, and the caller's kind and subject
 
 	// Handler names the code that claimed the operation, or that took the operation over
-	// for a retry of the client. A completer runs the operation only in this handler.
+	// for a client's retry. A completer runs the operation only in this handler.
 	Handler HandlerID
 	// Tenant is the tenant of the invocation, if the function isolates tenants.
 	Tenant string

@@ -45,13 +45,13 @@ type Store interface {
 	// won.
 	Claim(ctx context.Context, c Claim) (held *Record, err error)
 
-	// Commit turns c.Prev into c.Next, which has the same PK, if the stored record has the
-	// Owner and Ver of Prev. Commit compares nothing else and changes only fields that
-	// differ between Prev and Next. Commit only adds jobs: a job that was delivered since
-	// Prev was read doesn't reappear. There is one exception: if Next is freed (KeepFreed)
-	// and has no jobs, Commit removes all jobs. In this case, Commit returns ErrConflict if
-	// the stored record doesn't have the same jobs as Prev, or if other jobs than in Prev
-	// are parked.
+	// Commit replaces c.Prev by c.Next if the stored record has the Owner and Ver of Prev.
+	// Next has the same PK as Prev. Commit compares nothing else and changes only fields
+	// that differ between Prev and Next. Commit only adds jobs: a job that was delivered
+	// since Prev was read doesn't reappear. There is one exception: if Next is freed
+	// (KeepFreed) and has no jobs, Commit removes all jobs. In this case, Commit returns
+	// ErrConflict if the stored record doesn't have the same jobs as Prev, or if other
+	// jobs than in Prev are parked.
 	//
 	// A store that keeps bodies outside of the record sets Next.Overflow before it writes a
 	// body, so that a repeated commit doesn't write the body twice. If Prev.Input has no

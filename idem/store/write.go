@@ -1,8 +1,8 @@
 package store
 
-// Write is a write of the user's own, or a check of an item that the user has read. A Write
-// commits together with the record. A store's package has functions that make Writes, such
-// as dynamo.Put. A [Store] refuses Writes of another package.
+// Write is one of the user's own writes, or a check of an item that the user has read. A
+// Write commits together with the record. A store's package has functions that make
+// Writes, such as dynamo.Put. A [Store] refuses Writes of another package.
 type Write interface {
 	// Err returns the reason why the write could not be built, or nil. A phase with
 	// such a write fails before anything is sent.

@@ -47,10 +47,10 @@ type Handler struct {
 // default of Retention is 31 days, since a user of Stripe can resend an event for up to 30
 // days. New logs a warning if Retention is below 80 hours, since providers repeat a
 // delivery by themselves for that long. The default of MaxRequest is 1 MiB, for every
-// source. Options about the Idempotency-Key, scope, fingerprint and answers have no effect:
-// the key is the event's id, and docs/use/webhooks.md lists the answers. Resumable has no
-// effect either, since the provider's retries finish unfinished events. Logger and
-// Hooks.Refused also report refused deliveries. Event.Route in the hook is endpoint.
+// source. Options about the Idempotency-Key, scope, fingerprint and answers have no
+// effect: the key is the event's id, and docs/use/webhooks.md lists the answers. Resumable
+// has no effect either, since the provider's retries finish unfinished events. Logger and
+// Hooks.Refused also report refused deliveries, with endpoint as the event's Route.
 //
 // New panics if store, v or fn is nil, if endpoint is empty, or if an option is invalid.
 func New(store store.Store, endpoint string, v Verifier, fn func(context.Context, Event) error, optFns ...func(*idem.Options)) *Handler {
