@@ -32,8 +32,8 @@
 // # Separate databases
 //
 // Clients share one database, whatever their credentials and regions. DynamoDB Local gets slower
-// with each table that has a stream: a write waits for the records of all earlier streams. With
-// DYNAMOTEST_SEPARATE=1 each test has a separate database in the same process. The client
+// with each table that has a stream: a write waits for the records of all earlier streams. If
+// DYNAMOTEST_SEPARATE is 1, each test has a separate database in the same process. The client
 // ([DB.Client] of [Start]) signs with an access key of the test, and DynamoDB Local keeps separate
 // tables for each access key. A program that a test starts needs the client's credentials
 // ([DB.Env]). [MainSeparate] in TestMain sets DYNAMOTEST_SEPARATE.

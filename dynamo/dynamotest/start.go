@@ -26,9 +26,9 @@ var shared = sharedDB{skips: &servers.Missed}
 // instead: set REQUIRE_DYNAMODB in CI, so that a green run never means that the tests were
 // skipped. Every other error fails the test.
 //
-// The database is in memory and shared: give each test its own table names. With
-// DYNAMOTEST_SEPARATE=1 each test with its subtests has a separate database in the shared
-// process. [Main] closes the database; tests must not.
+// The database is in memory and shared: give each test its own table names. If DYNAMOTEST_SEPARATE
+// is 1, each test with its subtests has a separate database in the shared process. [Main] closes
+// the database; tests must not.
 func Start(tb testing.TB) *DB {
 	tb.Helper()
 	return shared.start(tb, Find)
