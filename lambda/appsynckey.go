@@ -26,8 +26,8 @@ import (
 // A Lambda authorizer has no standard field for the caller. A role's session may be a person, or
 // one of many sessions of a program. In both cases name the caller by pointers that begin at the
 // payload's identity: AppSyncKey("/key", "/resolverContext/user"), or, if each session is a
-// caller, AppSyncKey("/key", "/userArn"). Without the pointers these calls are errors. BatchInvoke
-// calls are errors too.
+// caller, AppSyncKey("/key", "/userArn"). If you give no pointers, these calls are errors.
+// BatchInvoke calls are errors too.
 //
 // In GraphQL a failure may have the form of an answer: set [idem.Options.Stored] to
 // [GraphQLStored].

@@ -104,9 +104,8 @@ func (k BodyKey) compare(r *idem.Request) {
 	}
 }
 
-// JSONKey finds the key at a JSON Pointer (RFC 6901): JSONKey("/order/id"). With
-// several pointers the key is made of all values, in their order; each value must
-// exist.
+// JSONKey finds the key at a JSON Pointer (RFC 6901): JSONKey("/order/id"). If there are several
+// pointers, the key is made of all values, in order; each value must exist.
 //
 // A text value is the key. An integer value of any size becomes the key as written. So 7 and "7"
 // are the same key: a second body with the other spelling is refused ([idem.ErrMismatch]), and its

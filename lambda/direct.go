@@ -123,7 +123,7 @@ type DirectOptions[In any] struct {
 	// owner from verified facts only. If Scope returns an error, the event is refused. By default
 	// the function is the owner. If you set Scope, give the handler a name
 	// ([HandlerOptions.Name]), which separates its keys from other functions' keys on the table:
-	// [Wrap] panics without a name. With [idem.Options.Resumable] the engine needs
+	// [Wrap] panics without a name. If [idem.Options.Resumable] is set, the engine needs
 	// [idem.Options.CallerFromOp].
 	Scope func(ctx context.Context, in In) (string, error)
 

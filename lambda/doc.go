@@ -9,10 +9,10 @@
 //   - For keys in bodies, use [JSONKey], [JSONRPCKey], [MCPToolKey], [AppSyncKey] or
 //     [StateKey] with any of these.
 //
-// [Wrap] takes an engine, the adapter for the function's event source, and an ordinary
-// handler. This is a complete function behind an HTTP API with an authorizer, which
-// identifies the caller. Without an authorizer a keyed request is refused with 500,
-// unless all callers share their keys: idem.New(store, idem.OneScope).
+// [Wrap] takes an engine, the adapter for the function's event source, and an ordinary handler.
+// This is a complete function behind an HTTP API with an authorizer, which identifies the caller.
+// If the API has no authorizer, keyed requests get 500, unless all callers share their keys:
+// idem.New(store, idem.OneScope).
 //
 //	package main
 //
@@ -60,9 +60,9 @@
 //     400. The handler doesn't run for any of these requests.
 //   - The key is freed if the handler fails, panics, or returns an answer that isn't kept (by
 //     default 5xx, and the 4xx that ask for a corrected request). The next retry runs the handler
-//     again. With [idem.Options.Resumable] a completer may complete the operation instead. After a
-//     panic the client gets the same 500 as after an error; then the process ends, as it does
-//     without a wrapper.
+//     again. If [idem.Options.Resumable] is set, a completer may complete the operation instead.
+//     After a panic the client gets the same 500 as after an error; then the process ends, as it
+//     does without a wrapper.
 //   - If too little time is left before the function's deadline, the answer is 503 and the
 //     handler isn't run. The handler's context ends shortly before the deadline, so that the
 //     answer can still be stored.
@@ -107,7 +107,7 @@
 //
 // Callers don't share keys. The scope of a key is the identity that the event source has verified
 // (each adapter says which), and the tenant if Lambda isolates tenants. No other part of an event
-// is trusted, least of all a header. Without a verified identity a keyed request is refused
+// is trusted, least of all a header. A keyed request without a verified identity is refused
 // ([idem.ErrScope]). The engine then logs what can help: an authorizer, [idem.Options.Scope] (or
 // [idem.Request.Scope] in your own adapter), or [idem.OneScope] for public routes.
 //

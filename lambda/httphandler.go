@@ -24,7 +24,7 @@ import (
 //
 // The engine sees the whole request before h reads it, and the answer before it is sent. The path
 // is the client's path, without a stage. The request's context has the invocation's deadline;
-// [EventOf] returns the event. With [idem.Options.Resumable] the handler needs a
+// [EventOf] returns the event. If [idem.Options.Resumable] is set, the handler needs a
 // [HandlerOptions.Name], so that the completer can run h without the client.
 //
 // Answers are buffered: h can't flush, hijack or send trailers. The engine learns of h's failure

@@ -15,14 +15,14 @@ const kinesisKind = "a Kinesis event"
 // as [Batch] shows.
 //
 // The event source mapping must have ReportBatchItemFailures among its FunctionResponseTypes.
-// Without this setting Lambda ignores the report and continues after the failed record. If you
-// can't use the setting, use a copy with a nil Reply.
+// Otherwise Lambda ignores the report and continues after the failed record. If you can't use the
+// setting, use a copy with a nil Reply.
 //
 // Work stops at the first failure. Lambda then delivers that record and all later ones again,
 // within the mapping's MaximumRetryAttempts and MaximumRecordAgeInSeconds. By default Lambda tries
 // for as long as the stream keeps the record, and the shard waits all that time. Set both limits.
 // Also set BisectBatchOnFunctionError and a failure destination. The records of an event run one
-// after the other; with ParallelizationFactor a shard has several events at a time.
+// after the other; if ParallelizationFactor is set, a shard has several events at a time.
 //
 // The key of a record is the event id: shard and sequence number. If a producer sends again, the
 // result is another record with another key; see [Batch.WithKey]. The scope is the stream and the

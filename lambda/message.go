@@ -14,9 +14,9 @@ import (
 // KeyAttribute is the name of the message attribute that carries the idempotency key of an SQS or
 // SNS message, as text. The name may be in upper or lower case. A second attribute of this name is
 // an error. A drain sets the attribute to the id of the job. Your own producers may set the
-// attribute to a key that names the work, such as an order's id. Without the attribute the key is
-// the message id. The message id is the same for every delivery of a message, but new if the
-// producer sends the message again.
+// attribute to a key that names the work, such as an order's id. If a message lacks the attribute,
+// the key is the message id. The message id is the same for every delivery of a message, but new
+// if the producer sends the message again.
 const KeyAttribute = "idempotency-key"
 
 // KindAttribute is the name of the message attribute that carries the kind of a job that a drain

@@ -30,7 +30,7 @@ const restKind = "a REST API event (payload format 1.0)"
 // role's session ([RoleScope], [SessionScope]), an API key ([APIKeyScope]) and a client
 // certificate ([CertificateScope]) are callers only if you choose so.
 //
-// A response may use Headers and MultiValueHeaders. For a name in both, the values in
+// A response may use Headers and MultiValueHeaders. If a name is in both, the values in
 // MultiValueHeaders are used, as in API Gateway. API Gateway merges both. So that no header is
 // doubled, a reply puts a header with one value into Headers, and other headers into
 // MultiValueHeaders.

@@ -78,8 +78,8 @@ func rpcRequest(body []byte) (method, id string, err error) {
 //
 // If the stored answer held the request's id, each replay would have the id of the first call. So
 // wrap the function that does the tool's work, inside the JSON-RPC layer. An adapter of [Direct]
-// needs a [DirectOptions.Scope] that returns the user for whom the agent acts. With
-// [idem.OneScope] all users get each other's answers.
+// needs a [DirectOptions.Scope] that returns the user for whom the agent acts. If [idem.OneScope]
+// is set, all users get each other's answers.
 //
 // MCP reports a tool's failure in an answer with status 200: set [idem.Options.Stored] to
 // [MCPToolStored].

@@ -17,9 +17,9 @@ const sqsKind = "an SQS event"
 // SQS takes the messages of a queue. Don't change SQS: change a copy, as [Batch] shows.
 //
 // The event source mapping must have ReportBatchItemFailures among its FunctionResponseTypes.
-// Without this setting Lambda ignores the report and deletes failed messages. If you can't use
-// the setting, use a copy with a nil Reply: then a failure fails the invocation, Lambda delivers
-// all messages again, and the handler runs only for those that aren't done.
+// Otherwise Lambda ignores the report and deletes failed messages. If you can't use the setting,
+// use a copy with a nil Reply: then a failure fails the invocation, Lambda delivers all messages
+// again, and the handler runs only for those that aren't done.
 //
 // The key of a message is the first of these that exists:
 //

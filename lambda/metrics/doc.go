@@ -17,14 +17,14 @@
 // since Lambda may freeze the process afterwards. Besides metrics the line has properties to
 // search the logs by: the record's short name, the operation's id, the route, the events, and the
 // durations of phases by name. An invocation of a handler in [Metrics.Wrap] has one line for
-// everything else. Without Wrap, each event of a stream and each call of the stream's store has a
-// separate line.
+// everything else. If you don't use Wrap, each event of a stream and each call of the stream's
+// store has a separate line.
 //
 // No line has a key, a body, an answer, an error's text or the arguments of a job.
 //
 // # Dimensions
 //
-// The metrics are in the namespace Samekey under the dimension App. With [Options.Routes] they
-// are also under App and Route. docs/operate/signals.md#metrics lists the metrics with their
+// The metrics are in the namespace Samekey under the dimension App. If [Options.Routes] is set,
+// they are also under App and Route. docs/operate/signals.md#metrics lists the metrics with their
 // units.
 package metrics
