@@ -64,7 +64,7 @@ var (
 	ErrIncomparable = errors.New("the record's fingerprint can't be compared")
 
 	// ErrPhaseOrder matches errors from a handler that repeats, nests or overlaps phases,
-	// or whose phases differ from the recorded phases. Such a handler has a mistake.
+	// or whose phases differ from the recorded phases.
 	ErrPhaseOrder = errors.New("phases out of order")
 	// ErrPhaseFailed matches errors from a phase that begins after another phase has
 	// failed.
@@ -81,8 +81,8 @@ var (
 	// ErrKeyReused matches errors from a phase that requested the same derived key
 	// twice.
 	ErrKeyReused = errors.New("derived key is used twice: name the step")
-	// ErrLookUp matches errors from a phase whose look-up doesn't fit the phase ([LookUp]).
-	// This is a mistake in the program; the phase fails before the call.
+	// ErrLookUp matches errors from a phase whose look-up doesn't fit the phase
+	// ([LookUp]). The phase fails before the call.
 	ErrLookUp = errors.New("the look-up doesn't fit its phase")
 	// ErrContradiction reports that the provider recorded something other than what was
 	// sent: another amount, or two charges for one key. Return ErrContradiction from a

@@ -50,12 +50,11 @@ func (e *Engine) AddHandler(name string) error {
 
 // AddOperation registers a handler by kind (such as the type of the handled records) and
 // by name. Adapters call AddOperation at cold start, for kinds whose handlers may get
-// equal keys: only the handler's name then separates the keys ([Request.Operation]). Two
-// handlers of the same kind and name would take each other's work for done. So
-// AddOperation returns an error in two cases: this engine already has a handler of this
-// kind and name; or the name is empty, and the store knows another engine with the same
-// Namespace that has an unnamed handler of this kind. In [ModeOff] AddOperation accepts
-// any name.
+// equal keys, which only the handler's name separates ([Request.Operation]). Two handlers
+// of the same kind and name would take each other's work for done. So AddOperation returns
+// an error in two cases: this engine already has a handler of this kind and name; or the
+// name is empty, and the store knows another engine with the same Namespace that has an
+// unnamed handler of this kind. In [ModeOff] AddOperation accepts any name.
 func (e *Engine) AddOperation(kind, name string) error {
 	if e.core.opt.Mode == ModeOff {
 		return nil

@@ -26,9 +26,9 @@ type Event struct {
 	Err      error         // cause of a failure; else nil
 }
 
-// Hooks are functions that an engine calls as it works. Nil hooks are skipped, and cost
-// nothing. Hooks run on the request's goroutine, possibly for many requests at once, and
-// must neither block nor panic. Hooks get copies of events. [Join] combines several Hooks.
+// Hooks are functions that an engine calls as it works. Nil hooks are skipped. Hooks run
+// on the request's goroutine, possibly for many requests at once, and must neither block
+// nor panic. Hooks get copies of events. [Join] combines several Hooks.
 type Hooks struct {
 	Claimed     func(context.Context, Event) // a new operation begins
 	TakenOver   func(context.Context, Event) // an attempt takes over an abandoned operation

@@ -102,10 +102,10 @@ func (e *Engine) EndLease(ctx context.Context, seen jobs.Ticket, by string) erro
 type Loss = state.Loss
 
 // Forget frees the key of an operation. seen is a ticket for the operation. The record
-// expires, and the next request with the key is another operation with other derived keys.
-// Forget refuses an operation that is held by an attempt, has finished, or has committed
-// phases, calls in doubt or undelivered jobs, unless accepted allows all these losses.
-// Forget returns the same errors as EndLease.
+// expires, and the next request with the key begins another operation with other derived
+// keys. Forget refuses an operation that is held by an attempt, has finished, or has
+// committed phases, calls in doubt or undelivered jobs, unless accepted allows all these
+// losses. Forget returns the same errors as EndLease.
 //
 // Forget also returns the ids of the undelivered jobs that it has removed from the record.
 // No ticket, sweep, redrive or later claim finds these jobs in the record. A delivery that

@@ -130,12 +130,12 @@ type Options struct {
 	Quota Quota
 
 	// Stored decides whether an answer of the handler is stored and replayed. Stored gets
-	// the answer with all its headers, under canonical names; it must not change the
+	// the answer with all its headers, under canonical names. Stored must not change the
 	// answer, and must be safe for concurrent use. If Stored returns false and nothing was
 	// done under the key, the answer is given once and the key becomes free. If something
-	// was done, the answer is withheld ([ErrUnfinished]). Answers of [Respond] and [Finish]
-	// are always stored. Adapters whose answers have no status pass the status 200 to
-	// Stored. Default: DefaultStored.
+	// was done, the answer is withheld ([ErrUnfinished]). Answers of [Respond] and
+	// [Finish] are always stored. Adapters whose answers have no status pass the status
+	// 200 to Stored. Default: DefaultStored.
 	Stored func(Response) bool
 	// StoreHeaders are response headers to store besides Content-Type, Location and
 	// similar headers. New refuses headers that carry secrets.

@@ -44,12 +44,12 @@ func Atomic[T any](ctx context.Context, name string, fn func(context.Context, *T
 	return phase(ctx, phaseSpec{kind: atomically, name: name}, fn)
 }
 
-// Foreign is a phase whose fn may call other systems, with the derived key of [Tx.Key].
-// Before fn runs, all earlier results are committed, and one write records that a call
-// follows (see [Options.CallsOut]). After that write the record is kept until the
-// operation ends. If the context has ended after the write, fn doesn't run ([ErrNoTime]).
-// fn runs once in each attempt: after a temporary conflict, the engine repeats only the
-// commit. fn's context ends when fn returns, or as soon as the [Tx] refuses something.
+// Foreign is a phase whose fn may call other systems, with derived keys ([Tx.Key]). Before
+// fn runs, all earlier results are committed, and one write records that a call follows
+// (see [Options.CallsOut]). After that write the record is kept until the operation ends.
+// If the context has ended after the write, fn doesn't run ([ErrNoTime]). fn runs once in
+// each attempt: after a temporary conflict, the engine repeats only the commit. fn's
+// context ends when fn returns, or as soon as the [Tx] refuses something.
 //
 // If the process dies before the commit, the next attempt calls again with the same key,
 // as long as the provider remembers the key ([Remembers]). Until the phase commits, no

@@ -44,9 +44,8 @@ type Fault struct {
 // concurrent use if the store is used concurrently.
 type Plan func(ctx context.Context, c Call) Fault
 
-// At returns a plan that applies f to the n-th call of a verb (Call.Verb), or to every call
-// of the verb if n is 0. All other calls pass. At panics if there is no such verb: a
-// mistake in the test.
+// At returns a plan that applies f to the n-th call of a verb (Call.Verb), or to every
+// call of the verb if n is 0. All other calls pass. At panics if there is no such verb.
 func At(verb string, n int, f Fault) Plan {
 	if !slices.Contains(verbs, verb) {
 		panic(fmt.Sprintf("idemtest: At: no call has the verb %q: write one of %q", verb, verbs)) //nolint:forbidigo // a mistake in the test

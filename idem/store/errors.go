@@ -22,9 +22,9 @@ var (
 	// ErrUnknown means that the write may or may not have been applied.
 	ErrUnknown = errors.New("outcome is unknown")
 	// ErrRefused means that the medium answered, and refused the call: the program's
-	// rights, its credentials, the table or the table's key are missing or wrong. Nothing
-	// was written or read, and another try helps only after people have corrected the
-	// cause.
+	// rights, its credentials, the table or its encryption key are missing or wrong.
+	// Nothing was written or read, and another try helps only after people have corrected
+	// the cause.
 	ErrRefused = errors.New("the store refuses the call")
 	// ErrConflict means that the write was not applied: another write was in
 	// progress, or an item that was read has changed ([ErrChanged]).

@@ -53,8 +53,8 @@ var (
 	// ahead. Providers sign their own retries anew.
 	ErrTooOld = errors.New("webhook was signed too long ago")
 
-	// ErrTooNew matches errors from a delivery whose valid signature is further in
-	// the future than 5 minutes. Check this machine's clock.
+	// ErrTooNew matches errors from a delivery whose valid signature is more than 5
+	// minutes in the future. Check this machine's clock.
 	ErrTooNew = errors.New("webhook was signed in the future")
 
 	// ErrMalformed matches errors from headers or a body that violate the scheme,
