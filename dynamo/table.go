@@ -14,9 +14,9 @@ import (
 	"github.com/samekey/samekey/internal/item"
 )
 
-// CreateTableInput returns the table's definition, with the layout that samekey.yaml has (a test
-// compares the two). Only samekey.yaml adds deletion protection, point-in-time recovery and
-// encryption. TTL on exp_s needs another call, which [CreateTable] makes.
+// CreateTableInput returns the table's definition, with the layout that samekey.yaml has. Only
+// samekey.yaml adds deletion protection, point-in-time recovery and encryption. TTL on exp_s needs
+// another call, which [CreateTable] makes.
 func CreateTableInput(table string) *dynamodb.CreateTableInput {
 	return &dynamodb.CreateTableInput{
 		TableName: &table,

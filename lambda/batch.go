@@ -63,8 +63,8 @@ type Batch[Ev, Rec, Re any] struct {
 	// Keeps is how long the source may deliver a record. If an engine forgets keys earlier
 	// ([idem.Options.Retention]), the handler runs again for a late delivery; WrapEach warns of
 	// this at cold start. The batches of this package have the longest time that AWS allows;
-	// [Kafka] has Kafka's default. Set a shorter time if your source keeps records for less. Set
-	// a longer time if a topic, a dead-letter queue or an archive keeps records for longer. 0:
+	// [Kafka] has Kafka's default. Set a shorter time if your source keeps records for less, or a
+	// longer time if a topic, a dead-letter queue or an archive keeps records for longer. 0:
 	// unknown.
 	Keeps time.Duration
 
@@ -76,10 +76,9 @@ type Batch[Ev, Rec, Re any] struct {
 	CallsAgainAfterRedrive bool
 
 	// Concurrency is how many records, of different keys and groups, run at once. The handler must
-	// be safe for concurrent use unless Concurrency is 1. Each run takes the memory of one call of
-	// the handler. A handler that is overdue (RecordTimeout) doesn't count against Concurrency:
-	// the next record begins, and the overdue handler may run until the event's end. 0: 10. 1: one
-	// after the other.
+	// be safe for concurrent use unless Concurrency is 1. A handler that is overdue
+	// (RecordTimeout) doesn't count against Concurrency: the next record begins, and the overdue
+	// handler may run until the event's end. 0: 10. 1: one after the other.
 	Concurrency int
 
 	// RecordTimeout is the longest time that a record's handler gets, from its start until its

@@ -53,8 +53,8 @@
 // and PATCH):
 //
 //   - The handler runs for the first request. Later requests with the same key get the first
-//     answer's status, body bytes and allow-listed headers, and Idempotent-Replayed: true. Later
-//     requests may arrive through another kind of event.
+//     answer's status, body bytes and allow-listed headers, and Idempotent-Replayed: true, even
+//     through another kind of event.
 //   - A request that arrives while the handler runs gets 409 with Retry-After. A request with the
 //     same key but another method, path, query or body gets 422. A missing or malformed key gets
 //     400. The handler doesn't run for any of these requests.
@@ -93,7 +93,7 @@
 //     done, the invocation fails.
 //   - A record counts as failed, and is delivered again, if another invocation works on
 //     it, if too little time is left to begin it, or if the store doesn't answer.
-//   - A panic fails only the record of the handler that panicked.
+//   - A panic fails only the record that was being handled.
 //   - Ten records run at once, unless [Batch.Concurrency] says otherwise. Waiting records get a
 //     share of the time. Invoke doesn't wait for a handler that ignores the end of its context:
 //     that handler delays neither the other records nor the report.

@@ -63,8 +63,8 @@ var _ awslambda.Handler = (*EndpointHandler[any, any])(nil)
 // Handle returns the answer to an event, for tests and for routers that send only some events
 // here. Handle returns an error only if ev is of another kind than the adapter's ([ErrEvent]; the
 // endpoint was not called). If the endpoint's own handler panics, the endpoint still returns an
-// answer. In a Lambda function the panic then continues, so that the process ends; only Invoke
-// sends the answer before the end.
+// answer. In a Lambda function the panic then continues, so that the process ends. Only Invoke
+// sends the answer first.
 func (h *EndpointHandler[Ev, Re]) Handle(ctx context.Context, ev Ev) (Re, error) {
 	req, err := h.adapter.request(ctx, ev, false)
 	switch {

@@ -15,9 +15,9 @@ import (
 
 var (
 	// ErrNotRun matches errors of records whose handler was not run although the record is sound.
-	// Either an earlier record of the same group or key failed, or no time was left. In the second
-	// case the error also matches [idem.ErrNoTime]. The source delivers the record again. A queue
-	// counts the delivery as a receive.
+	// Either an earlier record of the same group or key failed, or no time was left (then the
+	// error also matches [idem.ErrNoTime]). The source delivers the record again. A queue counts
+	// the delivery as a receive.
 	ErrNotRun = errors.New("not tried")
 
 	// ErrOverdue matches the error of a record whose handler had not returned when the report was

@@ -15,9 +15,9 @@ const s3Kind = "an S3 event"
 
 // S3 takes the notifications of a bucket. Don't change S3: change a copy, as [Batch] shows.
 //
-// S3 invokes asynchronously and takes no report of single records: a failure fails the
-// invocation. Lambda runs a failed invocation again, by default twice, and then hands the
-// event to the function's failure destination. Give the function a failure destination.
+// S3 invokes asynchronously and takes no report of single records: a failure fails the invocation.
+// Lambda runs a failed invocation again, by default twice, and then hands the event to the
+// function's failure destination: configure one.
 //
 // The key of a notification is made of the bucket, object, version, event name and sequencer. If
 // S3 gives no sequencer (restores, lifecycle), the key has the id of the request that caused the

@@ -15,8 +15,8 @@ const snsKind = "an SNS event"
 // without raw message delivery.
 //
 // SNS invokes asynchronously and takes no report of single messages: a failure fails the
-// invocation. Lambda runs a failed invocation again, by default twice, and then hands the
-// event to the function's failure destination. Give the function a failure destination.
+// invocation. Lambda runs a failed invocation again, by default twice, and then hands the event to
+// the function's failure destination: configure one.
 //
 // The key of a message is the first of these that exists:
 //

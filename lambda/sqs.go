@@ -44,8 +44,7 @@ const sqsKind = "an SQS event"
 // In a FIFO queue a message group stops at its first failure: that message and all later messages
 // of the group are reported as failed, and other groups continue. A message that can never be
 // done, such as a message whose key was used for other work ([idem.ErrMismatch]), fails at each
-// delivery until the redrive policy moves it to the dead-letter queue. Give the queue a redrive
-// policy.
+// delivery until the queue's redrive policy moves it to the dead-letter queue: configure one.
 var SQS = Batch[events.SQSEvent, events.SQSMessage, events.SQSEventResponse]{
 	Records: sqsRecords,
 	ID:      func(m events.SQSMessage) string { return m.MessageId },

@@ -12,6 +12,6 @@
 // part of a record can't be opened in another record, in another operation, or as another part.
 //
 // Data by which records are found, and data in conditions, is not encrypted. Encryption can't
-// detect that somebody replaced a whole record by an earlier version of the record.
-// docs/operate/encryption.md has the details.
+// detect that somebody replaced a whole record by an earlier version. docs/operate/encryption.md
+// has the details.
 package seal

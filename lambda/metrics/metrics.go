@@ -86,8 +86,8 @@ type Handler interface {
 
 // Wrap returns a handler that runs h and writes one line for each invocation. The line counts the
 // events of streams and tickets, and the calls of a store. Each request still has a separate line.
-// The invocation's line is written before the result is returned. If h panics, the line is written
-// too, and the panic continues.
+// The invocation's line is written before the result is returned, and before a panic of h
+// continues.
 func (m *Metrics) Wrap(h Handler) Handler { return &wrapped{m, h} }
 
 type wrapped struct {
