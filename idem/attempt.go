@@ -11,7 +11,7 @@ import (
 )
 
 // attempt is one try at one operation. An attempt gets all its data at the start, so nested
-// and concurrent attempts can't mix. It has three steps: a claim (claim.go) returns a
+// and concurrent attempts can't mix. It has three steps: a claim (enter.go) returns a
 // record that this attempt holds; a run of the handler (run.go) returns an outcome; and the
 // end (end.go) returns the answer.
 type attempt struct {
@@ -103,7 +103,7 @@ func (a *attempt) unclaimed(ctx context.Context, c *claiming, err error, fn func
 	case c.barred != nil && errors.Is(err, c.barred):
 		a.watch.tell(ctx, evRefused, nil, err)
 	default:
-		a.core.log.ErrorContext(ctx, "claim failed", "record", a.watch.record(), "error", err)
+		a.core.log.ErrorContext(ctx, "claim failed", "record", a.watch.recordName(), "error", err)
 		a.watch.tell(ctx, evFailed, nil, err)
 	}
 	return Result{}, err

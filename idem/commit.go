@@ -14,9 +14,9 @@ import (
 // The commits of a run: a phase, the outcome of an intent, the answer, the
 // mark of a stuck operation. All of them go through run.write.
 
-// mark records that a call follows. sent contains hashes of the call's data. After mark,
+// markCall records that a call follows. sent contains hashes of the call's data. After mark,
 // the record is kept, and shows the call even if the process dies.
-func (r *run) mark(ctx context.Context, mark string, sent map[string]string) error {
+func (r *run) markCall(ctx context.Context, mark string, sent map[string]string) error {
 	_, err := r.write(ctx, trace.Commit, func(base *store.Record) *store.Record {
 		return state.Calling(base, mark, sent)
 	}, nil)
@@ -76,7 +76,7 @@ func (r *run) markStuck(ctx context.Context, why string, begun ...store.Phase) e
 }
 
 // stick gets a record from the function before, marks it as stuck, and writes it. stick
-// returns an *ended, or an error if the operation has not ended.
+// returns an *attemptOver, or an error if the operation has not ended.
 func (r *run) stick(ctx context.Context, why string, before func(*store.Record) *store.Record) error {
 	rec, err := r.write(ctx, trace.Commit, func(base *store.Record) *store.Record {
 		return state.MadeStuck(before(base), r.ask.core.opt.Now(), why)
@@ -88,15 +88,15 @@ func (r *run) stick(ctx context.Context, why string, before func(*store.Record) 
 }
 
 // stuck reports to the hooks that rec is marked as stuck.
-func (r *run) stuck(ctx context.Context, rec *store.Record) *ended {
+func (r *run) stuck(ctx context.Context, rec *store.Record) *attemptOver {
 	r.ask.core.log.ErrorContext(ctx, "operation is stuck and waits for an operator", "record", redact.Record(rec.PK), "operation", rec.ID)
 	stuckErr := phaseError("phase", r.pk(), ErrStuck)
 	r.watch.tell(ctx, evStuck, rec, stuckErr)
-	return &ended{err: stuckErr, toPhase: stuckErr}
+	return &attemptOver{err: stuckErr, toPhase: stuckErr}
 }
 
 // write writes the record that build returns. The result becomes the run's record, and is
-// returned. The error is an *ended if another attempt has taken over. kind names the write
+// returned. The error is an *attemptOver if another attempt has taken over. kind names the write
 // in traces.
 func (r *run) write(ctx context.Context, kind trace.Kind, build func(*store.Record) *store.Record, writes []Write) (rec *store.Record, err error) {
 	ctx, sp := r.watch.step(ctx, kind, "")
@@ -141,7 +141,7 @@ func (r *run) write(ctx context.Context, kind trace.Kind, build func(*store.Reco
 	}
 	r.lease.loses()
 	res, err := r.answers().overtaken(ctx, r.pk(), held)
-	return nil, &ended{res, err, phaseError("phase", r.pk(), ErrLeaseLost)}
+	return nil, &attemptOver{res, err, phaseError("phase", r.pk(), ErrLeaseLost)}
 }
 
 // commitFailed wraps the error of a commit, except errors that the phase itself

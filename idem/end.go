@@ -15,6 +15,17 @@ import (
 
 // The end of a run: decide chooses what to do after an outcome, and run.end does it.
 
+// outcome says how a handler has ended.
+type outcome struct {
+	end        *attemptOver // how a phase has ended the operation; nil if none has
+	resp       Response     // the handler's answer, if err is nil
+	err        error        // the handler's own error
+	definitive bool         // resp was made by Respond
+	stored     bool         // Options.Stored accepts resp
+	failed     error        // error of the first failed phase; nil if none failed
+	outlived   bool         // a phase is still running: its call may contradict any answer
+}
+
 // unresolved describes what earlier attempts left open and this run hasn't cleared up.
 type unresolved struct {
 	leftOut error // names recorded work, or an earlier attempt's call, that the handler left out; nil if it left out nothing
@@ -78,7 +89,7 @@ func (r *run) end(ctx context.Context, o outcome) (Result, error) {
 	e := decide(o, r.unresolved())
 	switch {
 	case e.store:
-		return r.conclude(ctx, o.resp)
+		return r.endStored(ctx, o.resp)
 	case e.breaks:
 		e.err = r.gate.fail(e.err)
 		e.cause = e.err
@@ -95,31 +106,31 @@ func (r *run) unresolved() unresolved {
 
 // endInPhase ends the operation while the handler runs. It stores a definitive answer
 // together with writes and jobs. The error says why the operation has not ended.
-func (r *run) endInPhase(ctx context.Context, resp Response, writes []Write, jobs []Job) (*ended, error) {
+func (r *run) endInPhase(ctx context.Context, resp Response, writes []Write, jobs []Job) (*attemptOver, error) {
 	switch e := decide(outcome{resp: resp, definitive: true}, r.unresolved()); {
 	case e.breaks:
 		return nil, r.gate.fail(e.err)
 	case !e.store:
 		r.lease.unkeep()
 		res, err := r.endUnstored(ctx, resp, e)
-		return &ended{res, err, ErrAnswered}, nil
+		return &attemptOver{res, err, ErrAnswered}, nil
 	}
 	res, err := r.finish(ctx, resp, false, writes, jobs)
 	if err == nil {
-		return &ended{res: res}, nil
+		return &attemptOver{res: res}, nil
 	}
-	if end, ok := errors.AsType[*ended](err); ok {
+	if end, ok := errors.AsType[*attemptOver](err); ok {
 		return end, nil
 	}
 	return nil, err
 }
 
-// conclude stores the handler's answer and returns it. If the write fails, the handler has
+// endStored stores the handler's answer and returns it. If the write fails, the handler has
 // still had its effect. If the handler has no phases, conclude then returns the answer
 // unstored. It returns an error in three cases: the commit has jobs; there were phases
 // (also a failed phase, whose commit may have been applied); or the request is stored. In
 // these cases another attempt may give another answer.
-func (r *run) conclude(ctx context.Context, resp Response) (Result, error) {
+func (r *run) endStored(ctx context.Context, resp Response) (Result, error) {
 	var err error
 	for try := range 3 {
 		statusOnly := try == 2
@@ -134,7 +145,7 @@ func (r *run) conclude(ctx context.Context, resp Response) (Result, error) {
 		if res, err = r.finish(ctx, resp, statusOnly, nil, nil); err == nil {
 			return res, nil
 		}
-		if end, ok := errors.AsType[*ended](err); ok {
+		if end, ok := errors.AsType[*attemptOver](err); ok {
 			return end.res, end.err
 		}
 		if rec := r.record(); rec != nil && rec.State == store.Done { // an answer whose write was reported as failed is stored after all
@@ -181,7 +192,7 @@ func (r *run) endUnstored(ctx context.Context, resp Response, e ending) (Result,
 		err := r.stick(ctx, fmt.Sprintf("not completed in %d tries: %s", opt.MaxTries, b.Why), func(base *store.Record) *store.Record {
 			return state.Released(base, opt.Now(), b)
 		})
-		if end, ok := errors.AsType[*ended](err); ok {
+		if end, ok := errors.AsType[*attemptOver](err); ok {
 			return end.res, end.err
 		}
 		return Result{}, err

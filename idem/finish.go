@@ -10,7 +10,7 @@ import (
 )
 
 // finish stores resp, or only its status, together with writes and jobs, and returns the
-// stored answer. resp must be clean (see [clean]). An error other than an *ended says why no answer is stored.
+// stored answer. resp must be clean (see [clean]). An error other than an *attemptOver says why no answer is stored.
 func (r *run) finish(ctx context.Context, resp Response, statusOnly bool, writes []Write, jobs []Job) (Result, error) {
 	staged, err := r.progress.jobsOfCommit(ctx, jobs, r.ask.core.checkTime, r.writer.countJobs)
 	if err != nil {
@@ -42,7 +42,7 @@ func (r *run) finish(ctx context.Context, resp Response, statusOnly bool, writes
 	}
 	res, err := r.answers().finished(ctx, rec, made, resp, len(staged))
 	if err != nil {
-		return Result{}, &ended{err: err}
+		return Result{}, &attemptOver{err: err}
 	}
 	return res, nil
 }

@@ -54,7 +54,7 @@ func (p *phaseRun) foreign(ctx context.Context, fn func(context.Context, *Tx) ([
 		if err := p.alive(ctx); err != nil {
 			return nil, err
 		}
-		if err := p.run.mark(ctx, mark, sent); err != nil {
+		if err := p.run.markCall(ctx, mark, sent); err != nil {
 			return nil, commitFailed(p.run.pk(), p.spec.name, err)
 		}
 	}

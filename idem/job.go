@@ -128,7 +128,7 @@ func (r *run) prepareJobs(ctx context.Context, jobs []Job) ([]Job, error) {
 		}
 	}
 	traced := slices.Clone(jobs)
-	r.watch.traced(ctx, traced)
+	r.watch.giveTrace(ctx, traced)
 	return traced, nil
 }
 

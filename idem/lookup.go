@@ -258,7 +258,7 @@ func (p *phaseRun) asksLater(ctx context.Context, d state.Doubtful, l *state.Loo
 	rec := r.record()
 	cause := errors.New(why)
 	held, landed, err := r.release(ctx, b, cause)
-	end := &ended{toPhase: ErrAnswered}
+	end := &attemptOver{toPhase: ErrAnswered}
 	switch {
 	case landed == state.Overtaken:
 		end.res, end.err = r.answers().overtaken(ctx, rec.PK, held)

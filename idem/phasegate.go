@@ -19,20 +19,20 @@ type gate struct {
 	over     bool            // the handler has returned
 	outlived bool            // the handler returned while a phase was running
 
-	end *ended // how a phase has ended the operation; nil if none has
-	err error  // error of the first failed phase
+	end *attemptOver // how a phase has ended the operation; nil if none has
+	err error        // error of the first failed phase
 }
 
 // ended is the error of a phase that has ended the operation: the handler can no longer
 // change the answer. The phase's caller gets toPhase, and [run.end] gets the answer.
-type ended struct {
+type attemptOver struct {
 	res     Result
 	err     error // returned in place of res
 	toPhase error // error for the phase's caller; nil if the answer is the phase's own
 }
 
 // Error implements error.
-func (e *ended) Error() string {
+func (e *attemptOver) Error() string {
 	if e.toPhase == nil {
 		return ErrAnswered.Error()
 	}
@@ -40,7 +40,7 @@ func (e *ended) Error() string {
 }
 
 // Unwrap returns the error for the phase's caller.
-func (e *ended) Unwrap() error { return e.toPhase }
+func (e *attemptOver) Unwrap() error { return e.toPhase }
 
 // enter allows a phase to run. If recall finds a recorded result of the phase, enter
 // returns that result instead.
@@ -76,7 +76,7 @@ func (g *gate) enter(s phaseSpec, recall func(phaseSpec) ([]byte, bool, error)) 
 
 // done records that the phase has ended, and err if the phase has failed. If end isn't
 // nil, the phase has also ended the operation.
-func (g *gate) done(end *ended, err error) {
+func (g *gate) done(end *attemptOver, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.busy, g.end = false, end
@@ -144,7 +144,7 @@ func (g *gate) mayCommit() error {
 // close records that the handler has returned. It returns how a phase has ended the
 // operation (nil if none has), and the results of [gate.firstFailure]. If a phase is still
 // running, the handler didn't wait for the phase's result, and the phase counts as failed.
-func (g *gate) close() (end *ended, left bool, first error) {
+func (g *gate) close() (end *attemptOver, left bool, first error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.over = true

@@ -30,7 +30,7 @@ func (r *run) runPhase(ctx context.Context, s phaseSpec, fn func(context.Context
 		if !back {
 			err = errPanic
 		}
-		end, over := errors.AsType[*ended](err)
+		end, over := errors.AsType[*attemptOver](err)
 		if over {
 			err = end.toPhase
 		}
@@ -80,7 +80,7 @@ func (p *phaseRun) tx(ctx context.Context) *Tx {
 // commitOutcome commits the result of a run of a phase.
 func (p *phaseRun) commitOutcome(ctx context.Context, tx *Tx, raw []byte, err error) ([]byte, error) {
 	got, txErr := tx.close()
-	p.run.watch.traced(ctx, got.jobs)
+	p.run.watch.giveTrace(ctx, got.jobs)
 	answer, responds := errors.AsType[*answered](err)
 	switch {
 	case errors.Is(err, ErrResult):
@@ -116,7 +116,7 @@ func (p *phaseRun) commitOutcome(ctx context.Context, tx *Tx, raw []byte, err er
 }
 
 // respond ends the operation with the phase's answer, which is stored together with writes
-// and jobs. It returns an *ended, or an error if the operation has not ended.
+// and jobs. It returns an *attemptOver, or an error if the operation has not ended.
 func (p *phaseRun) respond(ctx context.Context, resp Response, writes []Write, jobs []Job, answer error) error {
 	p.run.ask.core.cleaned(ctx, p.run.pk(), &resp)
 	end, err := p.run.endInPhase(ctx, resp, writes, jobs)

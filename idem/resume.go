@@ -242,7 +242,7 @@ func (a *attempt) endTries(ctx context.Context, r *run, why string) error {
 		return recordError("resume", a.ask.home.pk, fmt.Errorf("%w: the key was freed", jobs.ErrMoved))
 	}
 	err := r.markStuck(ctx, why)
-	if end, ok := errors.AsType[*ended](err); ok {
+	if end, ok := errors.AsType[*attemptOver](err); ok {
 		return end.toPhase
 	}
 	return err

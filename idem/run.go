@@ -41,17 +41,6 @@ func (r *run) handleAndEnd(ctx context.Context, takenOver bool, fn func(context.
 	return r.end(ctx, r.handle(ctx, takenOver, fn))
 }
 
-// outcome says how a handler has ended.
-type outcome struct {
-	end        *ended   // how a phase has ended the operation; nil if none has
-	resp       Response // the handler's answer, if err is nil
-	err        error    // the handler's own error
-	definitive bool     // resp was made by Respond
-	stored     bool     // Options.Stored accepts resp
-	failed     error    // error of the first failed phase; nil if none failed
-	outlived   bool     // a phase is still running: its call may contradict any answer
-}
-
 // handle calls fn, and releases the lease if fn doesn't return. handle doesn't
 // recover a panic (or runtime.Goexit), so that the caller sees it.
 func (r *run) handle(ctx context.Context, takenOver bool, fn func(context.Context) (Response, error)) (o outcome) {

@@ -29,7 +29,7 @@ func (s span) done(err error) {
 // spanOutcome describes the end of a step with err, which may be nil. A definitive answer
 // is not an error.
 func spanOutcome(err error) trace.Outcome {
-	if end, ok := errors.AsType[*ended](err); ok {
+	if end, ok := errors.AsType[*attemptOver](err); ok {
 		err = end.toPhase
 	}
 	if _, answer := errors.AsType[*answered](err); err == nil || answer || errors.Is(err, ErrAnswered) {
@@ -52,7 +52,7 @@ func codeOf(err error) string {
 // The method steps begins the attempt's step s. It needs a tracer; the method step works
 // without a tracer.
 func (w *watch) steps(ctx context.Context, s trace.Step) (context.Context, span) {
-	s.Record, s.Operation, s.Route = w.record(), w.told(trace.Outcome{}).Operation, w.ask.req.Route
+	s.Record, s.Operation, s.Route = w.recordName(), w.told(trace.Outcome{}).Operation, w.ask.req.Route
 	ctx, end := w.core.opt.Tracer.Start(ctx, s)
 	return ctx, span{end}
 }
@@ -160,9 +160,9 @@ func contextOf(ctx context.Context, t trace.Tracer) trace.Context {
 	return t.Context(ctx).Sound()
 }
 
-// traced gives each job without a trace context the context of the span in ctx. It changes
+// giveTrace gives each job without a trace context the context of the span in ctx. It changes
 // jobs, so jobs must be the caller's own copy.
-func (w *watch) traced(ctx context.Context, jobs []Job) {
+func (w *watch) giveTrace(ctx context.Context, jobs []Job) {
 	own := contextOf(ctx, w.core.opt.Tracer)
 	for i := range jobs {
 		if jobs[i].Trace = jobs[i].Trace.Sound(); jobs[i].Trace == (trace.Context{}) {

@@ -95,7 +95,7 @@ func (w *watch) summary(res Result, err error) Summary {
 		err = h.err
 	}
 	s := Summary{
-		Record: w.record(), Route: w.ask.req.Route, Resumed: w.ask.unattended, Begun: t.begun, Duration: time.Since(t.begun), Err: err,
+		Record: w.recordName(), Route: w.ask.req.Route, Resumed: w.ask.unattended, Begun: t.begun, Duration: time.Since(t.begun), Err: err,
 		Happened: slices.Clip(t.happened), Cost: t.meter.Cost(),
 	}
 	if err == nil {
@@ -109,8 +109,8 @@ func (w *watch) summary(res Result, err error) Summary {
 	return s
 }
 
-// record returns the record's name for logs.
-func (w *watch) record() string {
+// recordName returns the record's name for logs.
+func (w *watch) recordName() string {
 	if w.name != "" {
 		return w.name
 	}
@@ -131,7 +131,7 @@ func (w *watch) finds(rec *store.Record) {
 
 // event describes what has happened to the record rec, which may be nil.
 func (w *watch) event(rec *store.Record, err error) Event {
-	ev := Event{Record: w.record(), Route: w.ask.req.Route, Err: err}
+	ev := Event{Record: w.recordName(), Route: w.ask.req.Route, Err: err}
 	if rec == nil || rec.State == store.None {
 		return ev
 	}

@@ -14,7 +14,7 @@ func (m *Model) companion(w *world, p packet) bool {
 
 // losesBody is a store of companions that fails by itself, for good or for lack of time.
 //
-// Code: idem.run.conclude, idem.mayDrop
+// Code: idem.run.endStored, idem.mayDrop
 func (m *Model) losesBody(w world, i int, emit emit) {
 	a := &w.Attempts[i]
 	if w.Left.Body == 0 || a.Unsure {
@@ -84,7 +84,7 @@ func (m *Model) done(w *world, answer, companion uint8, jobs Jobs) {
 
 // finished is the answer to a finish.
 //
-// Code: idem.answers.finished, idem.run.conclude
+// Code: idem.answers.finished, idem.run.endStored
 func (m *Model) finished(w *world, i int, p packet, ok bool) {
 	a, r := &w.Attempts[i], &w.Record
 	if !ok && !m.landed(r, p) {

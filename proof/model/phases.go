@@ -134,7 +134,7 @@ func (m *Model) advance(w *world, p packet) {
 
 // mark writes that a call follows. From then on the record is kept.
 //
-// Code: state.Calling, idem.run.mark
+// Code: state.Calling, idem.run.markCall
 // Condition: #owner = :owner AND ver = :ver
 func (m *Model) mark(w *world, p packet) bool {
 	if !m.fence(w, p) {

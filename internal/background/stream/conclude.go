@@ -45,9 +45,9 @@ func (d *Drain) conclude(ctx context.Context, t *todo, outcomes map[string]error
 		}
 		return first, len(names)
 	}
-	if t.noJobsLeft {
+	if t.letGo {
 		if err := d.writer.letGo(ctx, t.image); d.mustRetry(ctx, t, "let go", err) {
-			again(t.noJobsLeftAt)
+			again(t.letGoAt)
 		}
 	}
 	if len(failures) == 0 {

@@ -46,7 +46,7 @@ func (d *Drain) deliver(ctx context.Context, all []delivery) map[*todo]map[strin
 	if len(batch) == 0 {
 		return outcomes
 	}
-	ends := d.traced(ctx, fresh)
+	ends := d.beginSpans(ctx, fresh)
 	for i, err := range errlist.Pad(d.sink.Deliver(ctx, batch), len(batch)) {
 		j := fresh[i]
 		ends(i, err)
@@ -63,9 +63,9 @@ func (d *Drain) deliver(ctx context.Context, all []delivery) map[*todo]map[strin
 	return outcomes
 }
 
-// traced begins a span for each delivery. The returned function ends the span of delivery i. The
+// beginSpans begins a span for each delivery. The returned function ends the span of delivery i. The
 // sink gets the batch's context, not a span's, since one call delivers many jobs.
-func (d *Drain) traced(ctx context.Context, all []delivery) (ends func(i int, err error)) {
+func (d *Drain) beginSpans(ctx context.Context, all []delivery) (ends func(i int, err error)) {
 	if d.opt.Tracer == nil {
 		return func(int, error) {}
 	}

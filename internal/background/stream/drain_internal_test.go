@@ -97,8 +97,8 @@ func inShort(todos []*todo) (all []netTodo) {
 	}
 	for _, t := range todos {
 		short := netTodo{ID: t.image.ID, Gone: t.gone, Jobs: places(t.jobs), Lost: places(t.lost), LetGo: -1}
-		if t.noJobsLeft {
-			short.LetGo = t.noJobsLeftAt
+		if t.letGo {
+			short.LetGo = t.letGoAt
 		}
 		all = append(all, short)
 	}
@@ -200,7 +200,7 @@ func TestOutcomesOfDeliveries(t *testing.T) {
 					Skipped:   func(context.Context, Skipped) { told += "skipped " },
 				}
 			})
-			td := &todo{image: rec, gone: tt.gone, noJobsLeft: tt.letGo, noJobsLeftAt: 9}
+			td := &todo{image: rec, gone: tt.gone, letGo: tt.letGo, letGoAt: 9}
 			for i, name := range slices.Sorted(maps.Keys(tt.jobs)) {
 				td.jobs = append(td.jobs, jobRef{name, 3 + i})
 			}
@@ -279,8 +279,8 @@ func TestOldImages(t *testing.T) {
 					}
 					return all
 				}
-				if db.reads != tt.reads || !slices.Equal(names(td.jobs), tt.jobs) || !slices.Equal(names(td.later), tt.later) || td.noJobsLeft != tt.letGo || td.image.ID != rec.ID {
-					t.Errorf("after %d reads %v wait, and %v for later; let go %v, of %s", db.reads, td.jobs, td.later, td.noJobsLeft, td.image.ID)
+				if db.reads != tt.reads || !slices.Equal(names(td.jobs), tt.jobs) || !slices.Equal(names(td.later), tt.later) || td.letGo != tt.letGo || td.image.ID != rec.ID {
+					t.Errorf("after %d reads %v wait, and %v for later; let go %v, of %s", db.reads, td.jobs, td.later, td.letGo, td.image.ID)
 				}
 			})
 		})

@@ -17,14 +17,14 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// fail adds failed deliveries to the counts in image's record. failures maps the jobs' names to
+// countFailures adds failed deliveries to the counts in image's record. failures maps the jobs' names to
 // errors. A job that has failed maxTries times is parked with its last error: the record is kept
 // for the job, and only [Redrive] delivers the job again.
 //
 // countFailures returns the current record, in which another drain may have delivered or parked some of the
 // jobs. countFailures returns a zero Record if the operation is gone.
 //
-// If no answer comes, fail sends the write again. A failure may then be counted twice, and its job
+// If no answer comes, countFailures sends the write again. A failure may then be counted twice, and its job
 // be parked a try early. The job isn't lost, since a parked job is listed.
 func (w jobWriter) countFailures(ctx context.Context, image *store.Record, failures map[string]error, maxTries int) (*store.Record, error) {
 	names := slices.SortedFunc(maps.Keys(failures), byPosition)

@@ -30,7 +30,7 @@ func (d *Drain) recheck(ctx context.Context, todos []*todo) {
 		if now == nil || now.ID != t.image.ID {
 			now = &store.Record{PK: t.image.PK, ID: t.image.ID}
 		}
-		t.image, t.noJobsLeft = now, state.NoJobsLeft(now)
+		t.image, t.letGo = now, state.NoJobsLeft(now)
 		over := func(j jobRef) bool { return !state.Pending(now, j.name) }
 		t.jobs, t.later = slices.DeleteFunc(t.jobs, over), slices.DeleteFunc(t.later, over)
 	})

@@ -27,7 +27,7 @@ func (d *Drain) Retry(ctx context.Context, t jobs.Ticket) error {
 	case r == nil || r.ID != t.Operation:
 		return nil
 	}
-	td := &todo{image: r, noJobsLeft: state.NoJobsLeft(r)}
+	td := &todo{image: r, letGo: state.NoJobsLeft(r)}
 	for _, name := range slices.SortedFunc(maps.Keys(r.Jobs), byPosition) {
 		if state.Pending(r, name) {
 			td.jobs = append(td.jobs, jobRef{name: name})

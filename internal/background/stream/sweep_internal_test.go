@@ -92,7 +92,7 @@ func TestFindingsOfARecord(t *testing.T) {
 				got.Entries = append(got.Entries, e.Reason)
 			}
 			for _, td := range f.todos {
-				if got.Jobs += len(td.jobs); td.noJobsLeft {
+				if got.Jobs += len(td.jobs); td.letGo {
 					got.LetGo++
 				}
 			}

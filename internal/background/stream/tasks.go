@@ -109,7 +109,7 @@ func (s *Sweep) examine(f *tasks, r *store.Record, now time.Time) {
 
 func (s *Sweep) examineJobs(f *tasks, r *store.Record, now time.Time) {
 	late := func(since time.Time) bool { return now.Sub(since) > s.opt.Late }
-	t := &todo{image: r, noJobsLeft: late(r.Run) && state.NoJobsLeft(r)}
+	t := &todo{image: r, letGo: late(r.Run) && state.NoJobsLeft(r)}
 	for _, name := range slices.SortedFunc(maps.Keys(r.Jobs), byPosition) {
 		switch {
 		case !state.Pending(r, name):
@@ -121,10 +121,10 @@ func (s *Sweep) examineJobs(f *tasks, r *store.Record, now time.Time) {
 			f.leave(later(r.Run, r.Jobs[name].At).Add(s.opt.Late))
 		}
 	}
-	if t.noJobsLeft {
+	if t.letGo {
 		f.entries = append(f.entries, entry(state.ReasonKept, r))
 	}
-	if t.noJobsLeft || len(t.jobs) > 0 {
+	if t.letGo || len(t.jobs) > 0 {
 		f.todos = append(f.todos, t)
 	}
 }
@@ -142,7 +142,7 @@ func (s *Sweep) act(ctx context.Context, f tasks, rep *Report) (failed []string,
 	var jobs []*todo
 	for _, t := range f.todos {
 		switch {
-		case t.noJobsLeft:
+		case t.letGo:
 			err := s.jobs.letGo(ctx, t.image)
 			if err == nil {
 				rep.LetGo++

@@ -14,18 +14,18 @@ import (
 
 // todo is the drain's work on one operation of a batch.
 type todo struct {
-	image        *store.Record    // the newest image in the batch
-	time         time.Time        // the time of the image, or of the record's removal
-	gone         bool             // the record is no longer in the table
-	jobs         []jobRef         // to be delivered
-	lost         []jobRef         // jobs that waited for people or for their time when their record was deleted
-	noJobsLeft   bool             // the record is kept for jobs that were delivered before its finish
-	noJobsLeftAt int              // index in the batch of the change that set noJobsLeft
-	later        []jobRef         // jobs with a time: their tickets deliver them
-	heldBack     []jobRef         // jobs that wait for an earlier job of their group
-	retry        bool             // a result: whether a stream record must be retried
-	retryFrom    int              // a result: the first such stream record, or none
-	down         map[string]error // by kind, why the sink accepts no job now
+	image     *store.Record    // the newest image in the batch
+	time      time.Time        // the time of the image, or of the record's removal
+	gone      bool             // the record is no longer in the table
+	jobs      []jobRef         // to be delivered
+	lost      []jobRef         // jobs that waited for people or for their time when their record was deleted
+	letGo     bool             // the image is done and kept for jobs, but has none: the drain lets the record go
+	letGoAt   int              // index in the batch of the change that set letGo
+	later     []jobRef         // jobs with a time: their tickets deliver them
+	heldBack  []jobRef         // jobs that wait for an earlier job of their group
+	retry     bool             // a result: whether a stream record must be retried
+	retryFrom int              // a result: the first such stream record, or none
+	down      map[string]error // by kind, why the sink accepts no job now
 }
 
 // heldBackFrom returns the first stream record with a job that is held back.
@@ -70,9 +70,9 @@ func netted(changes []change) []*todo {
 	}
 	for _, t := range all {
 		t.jobs = slices.DeleteFunc(t.jobs, func(j jobRef) bool { return !state.Pending(t.image, j.name) })
-		t.noJobsLeft = t.noJobsLeft && !t.gone && state.NoJobsLeft(t.image)
+		t.letGo = t.letGo && !t.gone && state.NoJobsLeft(t.image)
 	}
-	return slices.DeleteFunc(all, func(t *todo) bool { return len(t.jobs)+len(t.lost) == 0 && !t.noJobsLeft })
+	return slices.DeleteFunc(all, func(t *todo) bool { return len(t.jobs)+len(t.lost) == 0 && !t.letGo })
 }
 
 func (t *todo) add(c *change) {
@@ -84,7 +84,7 @@ func (t *todo) add(c *change) {
 	}
 	// If ver is the same, the change is an acknowledgement, and its drain lets the record go.
 	if state.NoJobsLeft(c.new) && (before == nil || before.Ver != c.new.Ver) {
-		t.noJobsLeft, t.noJobsLeftAt = true, c.at
+		t.letGo, t.letGoAt = true, c.at
 	}
 	t.image, t.time, t.gone = c.new, c.time, false
 }
