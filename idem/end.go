@@ -17,7 +17,7 @@ import (
 
 // outcome says how a handler has ended.
 type outcome struct {
-	end        *attemptOver // how a phase has ended the operation; nil if none has
+	end        *attemptOver // how a phase has ended the attempt; nil if none has
 	resp       Response     // the handler's answer, if err is nil
 	err        error        // the handler's own error
 	definitive bool         // resp was made by Respond
@@ -126,7 +126,7 @@ func (r *run) endInPhase(ctx context.Context, resp Response, writes []Write, job
 }
 
 // endStored stores the handler's answer and returns it. If the write fails, the handler has
-// still had its effect. If the handler has no phases, conclude then returns the answer
+// still had its effect. If the handler has no phases, endStored then returns the answer
 // unstored. It returns an error in three cases: the commit has jobs; there were phases
 // (also a failed phase, whose commit may have been applied); or the request is stored. In
 // these cases another attempt may give another answer.

@@ -19,12 +19,13 @@ type gate struct {
 	over     bool            // the handler has returned
 	outlived bool            // the handler returned while a phase was running
 
-	end *attemptOver // how a phase has ended the operation; nil if none has
+	end *attemptOver // how a phase has ended the attempt; nil if none has
 	err error        // error of the first failed phase
 }
 
-// ended is the error of a phase that has ended the operation: the handler can no longer
-// change the answer. The phase's caller gets toPhase, and [run.end] gets the answer.
+// attemptOver is the error of a phase in which the attempt is over: the answer is stored, the
+// operation is stuck, or the attempt has lost or released the record. The handler can no
+// longer change the answer. The phase's caller gets toPhase, and [run.end] gets the answer.
 type attemptOver struct {
 	res     Result
 	err     error // returned in place of res
