@@ -23,7 +23,7 @@ const (
 // encodeBody makes the resp attribute of r; r must have a Response. If the body is over the inline
 // limit, encodeBody first writes the body to companions, and notes in r.Overflow where they are. If
 // the write of the record then fails, the caller passes the same r again, and encodeBody doesn't
-// repeat the companions.
+// write the companions again.
 func (s *Store) encodeBody(ctx context.Context, v *item.Values, r *store.Record) (item.Value, error) {
 	if n := len(r.Response.Body); n > item.MaxStored {
 		return nil, tooLarge("body", n)
@@ -46,7 +46,6 @@ func (s *Store) encodeBody(ctx context.Context, v *item.Values, r *store.Record)
 	return v.Response(r.Response, r.Overflow, body, zipped), nil
 }
 
-// tooLarge is the error for a body that is larger than readers accept.
 func tooLarge(what string, n int) error {
 	return fmt.Errorf("dynamo: write %s: %w: %d bytes, at most %d", what, store.ErrTooLarge, n, item.MaxStored)
 }
@@ -130,8 +129,8 @@ const (
 )
 
 // pack returns the stored form of body, for the attribute of r's item that is called name. pack
-// compresses the body only if that saves a write unit, since each answer and each replay takes
-// longer with compression. head returns the attribute without the body.
+// compresses the body only if that saves a write unit, since compression makes each answer and each
+// replay slower. head returns the attribute without the body.
 func (s *Store) pack(body []byte, r *store.Record, box *item.Box, name string, head func(*item.Values) item.Value) (packed []byte, zipped bool) {
 	if len(body) < packFrom {
 		return body, false

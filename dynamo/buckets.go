@@ -171,7 +171,7 @@ func costOf(l quota.Lot, n int64) int64 {
 	return cost
 }
 
-// tokensIn returns how many tokens the bucket gains in a time; room is the time in microseconds.
+// tokensIn returns how many tokens the bucket gains within room, a time in microseconds.
 func tokensIn(l quota.Lot, room int64) int64 {
 	fill := l.Fill.Microseconds()
 	switch {

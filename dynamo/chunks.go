@@ -65,8 +65,8 @@ func (s *Store) putChunks(ctx context.Context, pk string, over *store.Overflow, 
 
 var errThrottled = errors.New("a part of a batch was left out: throttled")
 
-// write sends a batch of items, and returns the items that the service didn't write. write sends a
-// single item by PutItem, because the role may lack the right to batches.
+// write sends a batch of items, and returns the items that the service left out. A single item is
+// sent by PutItem, because the role may lack the right to batches.
 func (s *Store) write(ctx context.Context, todo []types.WriteRequest) (left []types.WriteRequest, err error) {
 	if len(todo) > 1 && !s.noBatches.writes.Load() {
 		out, err := s.api.BatchWriteItem(ctx, &dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{s.table: todo}})
@@ -97,7 +97,7 @@ func (s *Store) batch() int {
 	return atOnce
 }
 
-// denied reports whether err means that the role doesn't allow batches. If so, denied sets
+// denied reports whether err means that the role doesn't allow batches. If so, it sets the flag
 // remembers, and the store then sends companions item by item.
 func denied(err error, remembers *atomic.Bool) bool {
 	if item.AccessDenied(err) {
@@ -187,7 +187,6 @@ func (s *Store) dropChunks(ctx context.Context, pk string, o *store.Overflow) er
 	return nil
 }
 
-// companionKey returns the key of companion i of o.
 func companionKey(pk string, o *store.Overflow, i int) string {
 	return pk + "#" + o.Owner + "#" + strconv.FormatInt(o.First+int64(i), 10)
 }

@@ -45,8 +45,8 @@ func (s *Store) Commit(ctx context.Context, c store.Commit) (*store.Record, erro
 	return held, err
 }
 
-// waitRounds is how often a commit is tried while drains park, and people redrive, jobs of the
-// record. This is rare.
+// waitRounds is how often a commit is tried if meanwhile jobs of the record are parked or redriven,
+// which is rare.
 const waitRounds = 5
 
 // withJobs returns c with the jobs and decisions of held, the stored record after c was refused. If

@@ -22,7 +22,7 @@ const (
 	absentCondition = "attribute_not_exists(pk)"
 
 	// seenCondition lets a claim replace a freed record that the claimer has read, if the record is
-	// unchanged. While the scope of keys changes, the claim's transaction also sets this condition
+	// unchanged. While the scope of keys changes, the claim's transaction has this condition also
 	// on the key's other record, which the claimer has fenced. The condition has two parts:
 	//   - attribute_not_exists: only one of two concurrent claims wins, even if they have different
 	//     scopes;
@@ -32,7 +32,7 @@ const (
 
 	// holderCondition is part of every write after the claim. It refuses a write by an attempt that
 	// lost its lease, and a late copy of a write that was applied. Every write of a holder raises
-	// ver. So if ver is equal, the lease is unchanged.
+	// ver: if ver is the same, the lease is unchanged.
 	holderCondition = "#owner = :owner AND ver = :ver"
 
 	// droppedCondition is added to the write that removes all jobs of a record and reports them as

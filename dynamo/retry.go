@@ -17,8 +17,8 @@ import (
 
 const maxAttempts = 6
 
-// retryer repeats failed attempts soon, and also attempts whose answer was cut off. (The SDK's
-// retryer starts at 1 s, and doesn't repeat the latter.)
+// retryer repeats failed attempts soon, even if an answer was cut off. (The SDK's retryer starts at
+// 1 s, and doesn't retry after a cut-off answer.)
 type retryer struct{ *retry.Standard }
 
 func newRetryer() aws.RetryerV2 {

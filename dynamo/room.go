@@ -9,7 +9,7 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// The variable nothing holds an empty record: what exists before a claim.
+// An empty record, which stands for no record before a claim.
 var nothing store.Record
 
 // headers is how many bytes are kept free for the headers of an answer.
@@ -23,7 +23,7 @@ func (s *Store) Fits(prev, next *store.Record) error {
 }
 
 // leavesRoom returns an error if a write of phases or jobs leaves less than state.Room bytes free.
-// A later take-over needs this room, or the reason why a job is parked. answer is the encoded
+// The room is for a later take-over, or for the reason of a parked job. answer is the encoded
 // answer of next.
 func leavesRoom(prev, next *store.Record, box *item.Box, answer item.Value) error {
 	return leaves(prev, next, box, answer, state.Room)

@@ -73,8 +73,7 @@ const (
 )
 
 // tableName reports whether s follows the service's rule for names. The ARN of a table is valid
-// too. tableName has no regular expression, because compiling one would take most of a cold start's
-// time.
+// too. To compile a regular expression for this would take most of a cold start's time.
 func tableName(s string) bool {
 	name, arn := strings.CutPrefix(s, "arn:")
 	odd := strings.ContainsFunc(name, func(c rune) bool {

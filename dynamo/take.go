@@ -100,7 +100,6 @@ func (s *Store) untake(ctx context.Context, rec *store.Record, why error) {
 	})
 }
 
-// untakeTime is the most time that untake may take.
 const untakeTime = 2 * time.Second
 
 // lasts returns the part of a take-over's update expression that sets the taker's retention.

@@ -16,8 +16,8 @@ import (
 	"github.com/samekey/samekey/internal/item"
 )
 
-// These are the limits of a transaction. The store checks the limits before it sends anything,
-// because the service's errors say less.
+// The store checks a transaction's limits before it sends anything, because the service's errors
+// say less.
 const (
 	maxItems       = 100 // including the record
 	maxTransaction = 4 << 20
@@ -36,7 +36,7 @@ func (s *Store) transact(ctx context.Context, record []types.TransactWriteItem, 
 		items = append(items, w.transactItem())
 	}
 	// The SDK sets an idempotency token: a new one for each call, and the same one when the SDK
-	// repeats a call. Samekey doesn't rely on the token: it compares owner and version.
+	// repeats a call. Samekey doesn't rely on the token: conditions compare owner and version.
 	_, err := s.api.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: items})
 	if err == nil {
 		return nil, nil
@@ -140,8 +140,8 @@ func (w *Write) transactItem() types.TransactWriteItem {
 	}
 }
 
-// checkSize checks a transaction against the service's limits. checkSize can't know how large an
-// item becomes by an update, and counts the update's expression.
+// checkSize checks a transaction against the service's limits. Of an update it counts key and
+// values, although the item may be larger.
 func checkSize(record item.Map, writes []*Write) error {
 	if n := len(writes) + 1; n > maxItems {
 		return fmt.Errorf("dynamo: %w: %d items in one commit, with the record: at most %d; divide the phase", store.ErrWrite, n, maxItems)

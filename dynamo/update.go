@@ -139,8 +139,8 @@ func (u *update) dropJobs(prev, next *store.Record) {
 	u.args[":jobs"] = u.Num(int64(len(prev.Jobs)))
 }
 
-// If a commit begins, changes or ends a wait for people, wait sets or removes the attributes that
-// put the record into the index of waiting records. An ordinary request makes no such commit.
+// update.wait keeps the index of records that wait for people: if a commit begins, changes or ends
+// a wait, it sets or removes the index's attributes. An ordinary request makes no such commit.
 //
 // A parked job keeps a record in the index too. So if the jobs decide whether the record waits
 // after the commit, the commit has a condition on the jobs ([item.HoldJobs]).
@@ -163,8 +163,8 @@ func (u *update) wait(prev, next *store.Record) {
 	}
 }
 
-// If the stored request moves to another handler, request seals it anew. When the answer is
-// written, request removes the stored request, so that no input remains at rest.
+// If the stored request moves to another handler, Store.request seals the stored request anew. When
+// the answer is written, request removes the stored request, so that no input remains at rest.
 func (s *Store) request(u *update, prev, next *store.Record, moved bool) {
 	switch {
 	case moved && next.Input != nil:
@@ -198,7 +198,6 @@ func (u *update) expression() *string {
 	return &u.expr
 }
 
-// writesContents reports whether a commit writes contents.
 func writesContents(prev, next *store.Record) bool {
 	for name := range next.Jobs {
 		if _, known := prev.Jobs[name]; !known {

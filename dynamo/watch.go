@@ -44,7 +44,6 @@ type watched struct {
 	units bool
 }
 
-// call is a call in progress.
 type call struct {
 	store.Call
 	meter *meter.Meter
@@ -76,7 +75,6 @@ func watch[O any](
 	return out, err
 }
 
-// failed notes the error of a call.
 func (w *watched) failed(c *call, err error) {
 	c.Err, c.Fault = err, item.FaultOf(err)
 	if strings.HasPrefix(c.Op, "Batch") && item.AccessDenied(err) {
@@ -86,8 +84,7 @@ func (w *watched) failed(c *call, err error) {
 		c.Retries = last.Attempt - 1
 	}
 	if refused, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok && w.units {
-		// The service's error doesn't say how many units the refused write cost: it costs those of
-		// the whole item.
+		// The error has no units, although the refused write costs the units of the whole item.
 		c.WriteUnits = float64(max((itemsize.Of(refused.Item)+1023)/1024, 1))
 	}
 }

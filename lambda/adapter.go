@@ -62,8 +62,8 @@ type Adapter[Ev, Re any] struct {
 	shared func(body []byte) bool
 }
 
-// The method request calls Request, and adds the invocation's tenant to the result, so that users'
-// adapters needn't add it. Only a request that the engine may store needs a snapshot.
+// Adapter.request calls Request, and adds the invocation's tenant, so that users' adapters needn't
+// add it. Only a request that the engine may store needs a snapshot.
 func (a *Adapter[Ev, Re]) request(ctx context.Context, ev Ev, stored bool) (idem.Request, error) {
 	if !stored {
 		ctx = context.WithValue(ctx, unstoredKey{}, struct{}{})
@@ -154,7 +154,7 @@ type validity struct {
 	NotBefore string `json:"notBefore,omitempty"`
 }
 
-// The function unlike returns s, or "" if s equals the neutral request's value.
+// unlike(s, neutral) returns s, or "" if the two are equal.
 func unlike(s, neutral string) string {
 	if s == neutral {
 		return ""

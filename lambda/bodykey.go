@@ -33,12 +33,12 @@ type BodyKey struct {
 	Same func(body []byte) ([]byte, error)
 
 	// shared reports whether the client chooses the key of a body, and nothing in the body names
-	// the client. If body is nil, shared reports whether this is true of all bodies. If the
-	// function shared is nil, it is false for every body.
+	// the client. If body is nil, shared reports whether this is true of all bodies. nil: true of
+	// no body.
 	shared func(body []byte) bool
 }
 
-// The function always is used as shared for bodies that never name the client.
+// always serves as BodyKey.shared if bodies never name the client.
 func always([]byte) bool { return true }
 
 // Comparing returns a copy of k for bodies with parts that differ in each delivery, such as the
@@ -126,8 +126,7 @@ func JSONKey(pointer string, more ...string) BodyKey {
 	}}
 }
 
-// parsePointers panics if a pointer is malformed. The parameter who names the exported function in
-// the message.
+// parsePointers panics if a pointer is malformed. The message names the exported function, who.
 func parsePointers(who string, texts []string) []rawjson.Pointer {
 	paths := make([]rawjson.Pointer, len(texts))
 	for i, text := range texts {

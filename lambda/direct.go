@@ -247,8 +247,8 @@ func (h *Handler[Ev, Re]) invokeTyped(ctx context.Context, payload []byte, ev Ev
 	return res.Body, nil
 }
 
-// The method do carries out a request. own is the handler's result if the handler ran. An error of
-// the handler is an *ownError.
+// Handler.do carries out a request. own is the handler's result if the handler ran. An error of the
+// handler is an *ownError.
 func (h *Handler[Ev, Re]) do(ctx context.Context, ev Ev, req idem.Request, reqErr error) (res idem.Result, own Re, err error) {
 	if errors.Is(reqErr, ErrEvent) {
 		return res, own, reqErr

@@ -132,8 +132,8 @@ func (h *EachHandler[Ev, Rec, Re]) Invoke(ctx context.Context, payload []byte) (
 	return out, err
 }
 
-// The method each handles the records of an event. overdue is the number of handlers that are still
-// running.
+// EachHandler.each handles the records of an event. overdue is the number of handlers that are
+// still running.
 func (h *EachHandler[Ev, Rec, Re]) each(ctx context.Context, ev Ev) (re Re, overdue int, err error) {
 	recs, err := h.batch.Records(ev)
 	if err != nil {

@@ -171,9 +171,9 @@ func withCookies(h http.Header, cookies []string) http.Header {
 }
 
 // response converts a handler's answer to a neutral Response. In payload format 2.0 the parameter
-// cookies has the cookies, and h has none. The default status is 200. If a body is declared as
-// base64 but isn't base64, it is taken unchanged: the effect has happened, so an error would only
-// make the client repeat the request.
+// cookies has the cookies, and h has none. The default status is 200. A body that is wrongly
+// declared as base64 is taken unchanged: the effect has happened, so an error would only make the
+// client repeat the request.
 func response(status int, h http.Header, cookies []string, body string, isBase64 bool) (idem.Response, error) {
 	if len(cookies) > 0 {
 		h[setCookie] = append(h[setCookie], cookies...)
@@ -226,8 +226,7 @@ func inflates(b []byte) bool {
 	return n > len(b)/15 // JSON adds 5·n bytes, base64 adds a third
 }
 
-// eventBody is the inverse of decoded. The parameter was is true if the original body came in
-// base64.
+// eventBody is the inverse of decoded. If was is true, the original body came in base64.
 func eventBody(b []byte, was bool) (body string, isBase64 bool) {
 	if !was && utf8.Valid(b) {
 		return string(b), false

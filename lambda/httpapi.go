@@ -79,7 +79,6 @@ func httpAPIRoute(key, method string) string {
 	return key
 }
 
-// httpAPIIdentity returns the authorized caller.
 func httpAPIIdentity(rc *events.APIGatewayV2HTTPRequestContext) (caller idem.Identity, facts idem.Facts) {
 	switch a := rc.Authorizer; {
 	case a == nil:
@@ -163,7 +162,6 @@ func httpAPIEvent(req idem.Request) (ev events.APIGatewayV2HTTPRequest, err erro
 	return ev, nil
 }
 
-// v2Snapshot is the snapshot of a payload in format 2.0.
 type v2Snapshot struct {
 	RouteKey        string            `json:"routeKey,omitempty"`
 	RawPath         string            `json:"rawPath,omitempty"`

@@ -42,7 +42,7 @@ type inner struct {
 	trace trace.Context // the producer's; not compared
 }
 
-// The method traces stores an attribute that is part of the trace context.
+// inner.traces stores an attribute of the trace context.
 func (in *inner) traces(name, value string) {
 	switch name {
 	case trace.ParentHeader:
@@ -52,10 +52,10 @@ func (in *inner) traces(name, value string) {
 	}
 }
 
-// content opens a message's envelopes, if there are any, and returns what they hold. Otherwise it
-// returns the body, and the message id as the key. keyed says that the producer has named the work
-// in [KeyAttribute]: then content opens no envelope. If an envelope can't be read, content returns
-// the message unchanged, and an error.
+// content returns what a message's envelopes hold. If there is no envelope, content returns the
+// body, and the message id as the key. keyed says that the producer has named the work in
+// [KeyAttribute]: then content opens no envelope. If an envelope can't be read, content returns the
+// message unchanged, and an error.
 func content(keyed bool, id, body string) (in inner, opened bool, err error) {
 	if !keyed {
 		if in, opened, err = openBody(body); opened {
@@ -260,8 +260,8 @@ var (
 	recordMembers = []string{"EventSource", "EventSubscriptionArn", "EventVersion", "Sns"}
 )
 
-// The function others adds an envelope's unknown members to said: the producer may have added such
-// members to identify the work.
+// others(said, …) adds an envelope's unknown members to said, since the producer may have added
+// them to identify the work.
 func others(said url.Values, m map[string]json.RawMessage, known []string) {
 	for name, v := range m {
 		if !slices.Contains(known, name) {

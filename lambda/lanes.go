@@ -25,7 +25,7 @@ type course[Ev, Rec, Re any] struct {
 	longest []int   // for each waiting lane, the number of records in the longest of these lanes
 }
 
-// The method all tries every record of an event. It returns the records' errors, and how many
+// EachHandler.all tries every record of an event. It returns the records' errors, and how many
 // handlers are still running.
 func (h *EachHandler[Ev, Rec, Re]) all(ctx context.Context, recs []Rec) (errs []error, overdue int) {
 	c := &course[Ev, Rec, Re]{h: h, recs: recs, tasks: make([]*task, len(recs)), errs: make([]error, len(recs))}

@@ -32,7 +32,7 @@ type crash struct{ value any }
 
 type crashKey struct{}
 
-// The method ends posts the answer, and then panics with a [*PanicError].
+// crash.ends posts the answer, and then panics with a [*PanicError].
 func (c *crash) ends(ctx context.Context, out []byte, err error) {
 	if err == nil {
 		err = post(ctx, "response", out)
@@ -44,7 +44,7 @@ func (c *crash) ends(ctx context.Context, out []byte, err error) {
 }
 
 // crashed hands a panic to invoke, which posts the answer before the panic continues. If invoke
-// isn't running, the panic continues at once in Lambda, and ends here elsewhere.
+// isn't running, in Lambda the panic continues at once; outside of Lambda it ends here.
 func crashed(ctx context.Context, value any) {
 	c, ok := ctx.Value(crashKey{}).(*crash)
 	switch {

@@ -67,9 +67,8 @@ func restRequest(ctx context.Context, ev events.APIGatewayProxyRequest) (idem.Re
 	return req, err
 }
 
-// restIdentity returns the authorized caller. API Gateway refuses an authorizer's answer without
-// principalId, so an authorizer that ran always names the caller. On public routes API Gateway
-// sends empty objects and null members.
+// API Gateway refuses an authorizer's answer without principalId, so an authorizer that ran always
+// names the caller. On public routes API Gateway sends empty objects and null members.
 func restIdentity(rc *events.APIGatewayProxyRequestContext) (caller idem.Identity, facts idem.Facts) {
 	id := &rc.Identity
 	claims, _ := rc.Authorizer["claims"].(map[string]any)
@@ -184,7 +183,6 @@ func stagePath(stage, path string) string {
 	return "/" + stage + path
 }
 
-// restSnapshot is the snapshot of a payload in format 1.0.
 type restSnapshot struct {
 	Resource        string            `json:"resource,omitempty"`
 	Path            string            `json:"path,omitempty"`

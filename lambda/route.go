@@ -38,7 +38,6 @@ func (t *target) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// matched is a ServeMux's result for a request.
 type matched struct {
 	target  *target       // nil: no route
 	request *http.Request // with path values
@@ -52,7 +51,6 @@ func (m *matched) Write(b []byte) (int, error) { return len(b), nil }
 
 func (m *matched) WriteHeader(status int) { m.status = status }
 
-// match finds the route of req in mux.
 func match(mux *http.ServeMux, req *idem.Request) *matched {
 	m := &matched{header: make(http.Header)}
 	u := &url.URL{Path: req.Path, RawPath: req.Path}
@@ -82,7 +80,6 @@ func (m *matched) refusal() idem.Response {
 	return resp
 }
 
-// pattern is a ServeMux pattern.
 type pattern struct {
 	method string // "": any
 	host   string // "": any
@@ -110,8 +107,8 @@ func (p *pattern) route(method string) string {
 	return method + " " + p.host + p.path
 }
 
-// The method values adds the path values of a stored request to ctx. The host and the routes may
-// have changed since the request was stored.
+// pattern.values adds the path values of a stored request to ctx. The host and the routes may have
+// changed since the request was stored.
 func (p *pattern) values(ctx context.Context, req *idem.Request) (context.Context, error) {
 	m := match(p.mux, req)
 	switch {

@@ -205,7 +205,6 @@ func (r *Router[Ev, Re]) resume(ctx context.Context, t jobs.Ticket) error {
 	return result
 }
 
-// names returns the names of an engine's routes.
 func (r *Router[Ev, Re]) names(e *idem.Engine) (all []store.HandlerID) {
 	for _, route := range r.keyed {
 		if route.handler.engine == e {

@@ -180,7 +180,7 @@ func CertificateScope(_ context.Context, r *idem.Request) (string, error) {
 	return "certificate:" + join(r.Facts.Issuer, r.Facts.Certificate), nil
 }
 
-// The function nobody makes a scope's error for a request that has no caller of the scope's kind.
+// nobody(why) is a scope's error for a request without a caller of the scope's kind.
 func nobody(why string) error { return fmt.Errorf("%w: lambda: %s", idem.ErrScope, why) }
 
 // consumerScope returns the scope of records that several functions may get, such as those of a
@@ -192,7 +192,7 @@ func consumerScope(ctx context.Context, source string) string {
 	return join(source, functionScope(ctx))
 }
 
-// functionScope returns the scope that stands for this function.
+// functionScope returns this function's scope.
 func functionScope(ctx context.Context) string {
 	if arn := functionARN(ctx); arn != "" {
 		return arn

@@ -6,8 +6,8 @@ import (
 	"github.com/samekey/samekey/internal/base/defaults"
 )
 
-// The lanes of an event share the event's time, so that a record that hangs doesn't use up the time
-// of other lanes. If no lane waits, a lane gets all the remaining time. Within a lane, a record may
+// The lanes of an event share the event's time, so that a hanging record doesn't use up the time of
+// other lanes. If no lane waits, a lane gets all the remaining time. Within a lane, a record may
 // use up all the lane's time, since the record's failure would hold back the lane's later records
 // anyway.
 //

@@ -102,7 +102,6 @@ func logFailure(ctx context.Context, id string, err error) {
 	slog.ErrorContext(ctx, "record failed", args...)
 }
 
-// task is a record in progress.
 type task struct {
 	req   idem.Request
 	group string
@@ -126,7 +125,7 @@ const (
 	overdue // still running when the report was made
 )
 
-// enter notes that the handler begins, and returns a context that ends when the handler must
+// task.enter records that the handler begins, and returns a context that ends when the handler must
 // return. enter returns false if the time is over, if the handler has begun already, or if the
 // report was made without the task.
 func (t *task) enter(ctx context.Context) (context.Context, context.CancelFunc, bool) {
@@ -175,7 +174,7 @@ func (t *task) await(grace time.Duration) (ended bool) {
 	}
 }
 
-// The function after returns a channel that delivers at the time t + d, or never if t is zero.
+// after(t, d) returns a channel that delivers at the time t + d, or never if t is zero.
 func after(t time.Time, d time.Duration) <-chan time.Time {
 	if t.IsZero() {
 		return nil
@@ -183,7 +182,7 @@ func after(t time.Time, d time.Duration) <-chan time.Time {
 	return time.After(time.Until(t) + d)
 }
 
-// The method leave records that the handler has returned.
+// task.leave records that the handler has returned.
 func (t *task) leave() { t.handler.CompareAndSwap(running, returned) }
 
 // giveUp stops waiting for a running handler, and reports whether it was running. After giveUp a

@@ -135,7 +135,6 @@ func wrap[Ev, Re any](e *idem.Engine, a Adapter[Ev, Re], h func(context.Context,
 // distinguish the clients.
 const whoseKeys = "set DirectOptions.Scope, or use idem.OneScope if all clients may get each other's answers"
 
-// checkName returns an error if a name is too long for a record.
 func checkName(name string) error {
 	const maxName = 256
 	if len(name) > maxName {
@@ -238,8 +237,7 @@ func invoke[Ev, Re any](ctx context.Context, payload []byte, handle func(context
 	return out, err
 }
 
-// serve answers the request req, which was read from ev. reqErr is the error if ev couldn't be
-// read.
+// reqErr is the error if the request couldn't be read from ev.
 func (h *Handler[Ev, Re]) serve(ctx context.Context, ev Ev, req idem.Request, reqErr error) (Re, error) {
 	var own Re
 	serve := h.engine.Serve

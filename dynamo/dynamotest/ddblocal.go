@@ -13,7 +13,6 @@ import (
 	"github.com/samekey/samekey/internal/servers"
 )
 
-// product names the database in errors.
 const product = "DynamoDB Local"
 
 // readyTimeout bounds the first request.

@@ -96,8 +96,7 @@ func (db *DB) http() *http.Client {
 	return &shared
 }
 
-// credentials returns test credentials. DynamoDB Local checks no signature, but accepts only
-// letters and digits in a key id.
+// DynamoDB Local checks no signature, but accepts only letters and digits in a key id.
 func (db *DB) credentials(context.Context) (aws.Credentials, error) {
 	return aws.Credentials{AccessKeyID: cmp.Or(db.key, "dynamotest"), SecretAccessKey: "dynamotest", Source: "dynamotest"}, nil
 }

@@ -74,7 +74,6 @@ func (s *sharedDB) start(tb testing.TB, find func(context.Context) (*DB, error))
 	return db
 }
 
-// separates reports whether each test gets a separate database.
 func separates() bool { return servers.Required(envSeparate) }
 
 func (s *sharedDB) get(find func(context.Context) (*DB, error)) (*DB, error) {

@@ -20,7 +20,6 @@ type answer struct {
 	raw      []byte
 }
 
-// read reads the response to an event of any kind.
 func read(re any) (a answer, err error) {
 	if a.raw, err = json.Marshal(re); err != nil {
 		return a, err

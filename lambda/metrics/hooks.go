@@ -191,9 +191,9 @@ func (m *Metrics) swept(ctx context.Context, r *stream.Report, err error) {
 	}, "pass_began", r.PassBegan, "last_pass", r.LastPass, "scanned", r.Scanned)
 }
 
-// The hook counted writes gauges: how many records wait for people. Each count writes every gauge,
-// even if the value is 0. So an alarm on a gauge stays on while a record waits, and ends
-// afterwards.
+// Metrics.counted writes the gauges of records that wait for people. Each count of a worker writes
+// every gauge, even if the value is 0. So an alarm on a gauge stays on while a record waits, and
+// ends afterwards.
 func (m *Metrics) counted(ctx context.Context, c *stream.Counted) {
 	m.add(ctx, "", func(l *line) {
 		l.measure("Waiting", float64(c.Count))

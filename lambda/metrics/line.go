@@ -29,7 +29,7 @@ type line struct {
 	extra  map[string]any
 }
 
-// The method count adds n to the sum of a metric.
+// line.count adds n to the sum of a metric.
 func (l *line) count(name string, n float64) {
 	if l.values == nil {
 		l.values = make(map[string][]float64)
@@ -41,7 +41,6 @@ func (l *line) count(name string, n float64) {
 	l.values[name] = []float64{n}
 }
 
-// measure adds a value to the values of a metric.
 func (l *line) measure(name string, v float64) {
 	if l.values == nil {
 		l.values = make(map[string][]float64)
@@ -79,7 +78,7 @@ func (l *line) encode(namespace, app string, at time.Time) []byte {
 	return out
 }
 
-// The method one appends one line with the named metrics.
+// line.one appends one line with the named metrics.
 func (l *line) one(b []byte, namespace, app string, at time.Time, names []string, values map[string][]float64) []byte {
 	b = append(b, `{"_aws":{"Timestamp":`...)
 	b = strconv.AppendInt(b, at.UnixMilli(), 10)
@@ -140,7 +139,6 @@ func appendValues(b []byte, values []float64) []byte {
 	return append(b, ']')
 }
 
-// quote appends s as a JSON string.
 func quote(b []byte, s string) []byte {
 	plain := func(c rune) bool { return c >= ' ' && c < 0x7f && c != '"' && c != '\\' }
 	if !strings.ContainsFunc(s, func(c rune) bool { return !plain(c) }) {

@@ -51,7 +51,6 @@ func (m *Metrics) Count(name string, n int, properties map[string]any) {
 	m.write(l)
 }
 
-// write writes l if it has metrics.
 func (m *Metrics) write(l *line) {
 	b := l.encode(metrictable.Namespace, m.app, time.Now())
 	if len(b) == 0 {

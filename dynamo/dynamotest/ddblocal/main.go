@@ -81,7 +81,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	return code
 }
 
-// find finds or starts the database. A signal ends the search, which may include a download.
+// find stops at a signal, because the database may have to be downloaded.
 func find(signals <-chan os.Signal, stderr io.Writer) (*dynamotest.DB, int) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

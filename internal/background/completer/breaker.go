@@ -55,7 +55,6 @@ type candidate struct {
 	comes     time.Time // when the operation's ticket is visible again
 }
 
-// before reports whether c probes before other.
 func (c *candidate) before(other *candidate) bool {
 	return cmp.Or(cmp.Compare(c.rank, other.rank), c.due.Compare(other.due)) < 0
 }
@@ -99,8 +98,8 @@ func (b *breakers) enter(r *store.Record, due, now time.Time) (until time.Time, 
 	return c.comes, false
 }
 
-// leave records how the try of an operation has ended. If a try got no answer, it counts against
-// the function only if it was the operation's first try.
+// breakers.leave records how the try of an operation has ended. If a try got no answer, it counts
+// against the function only if it was the operation's first try.
 func (b *breakers) leave(r *store.Record, now time.Time, o TicketOutcome) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

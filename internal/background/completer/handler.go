@@ -158,7 +158,7 @@ func (m *received) number(attribute string) int64 {
 	return n
 }
 
-// The method message handles m, and reports whether m stays in the queue.
+// Handler.message handles a message, and reports whether the message stays in the queue.
 func (h *Handler) message(ctx context.Context, m *received) (waits bool) {
 	t, err := parse(m.Body)
 	now := h.opt.Now()
@@ -184,7 +184,7 @@ func (h *Handler) message(ctx context.Context, m *received) (waits bool) {
 	return h.operation(ctx, m, t)
 }
 
-// The method operation reads a ticket's record, and tries the operation if it is due.
+// Handler.operation reads a ticket's record, and tries the operation if it is due.
 func (h *Handler) operation(ctx context.Context, m *received, t jobs.Ticket) (waits bool) {
 	rec, err := h.records.Load(ctx, t.PK)
 	switch {
@@ -224,14 +224,13 @@ func (h *Handler) operation(ctx context.Context, m *received, t jobs.Ticket) (wa
 	return h.after(ctx, m, t, o, state.BackOff(h.opt.Grace, tries)) // the next read of the record shows whether the try was counted
 }
 
-// The method leave ends a ticket that a sweep has made, because an earlier ticket of the operation
+// Handler.leave ends a ticket that a sweep has made, because an earlier ticket of the operation
 // still waits.
 func (h *Handler) leave(ctx context.Context, t jobs.Ticket, why string) (waits bool) {
 	h.opt.Logger.WarnContext(ctx, "ticket ended: another one of its operation waits", "record", t.Record(), "function", t.Function, "error", why)
 	return false
 }
 
-// The method told calls Options.Resumed with the outcome of a ticket, and returns the outcome.
 func (h *Handler) told(ctx context.Context, t jobs.Ticket, o TicketOutcome) TicketOutcome {
 	if h.opt.Resumed != nil {
 		h.opt.Resumed(ctx, t, o)
@@ -239,7 +238,7 @@ func (h *Handler) told(ctx context.Context, t jobs.Ticket, o TicketOutcome) Tick
 	return o
 }
 
-// The method after acts on a ticket's outcome. pause is the back-off after a failed try.
+// Handler.after acts on a ticket's outcome. pause is the back-off after a failed try.
 func (h *Handler) after(ctx context.Context, m *received, t jobs.Ticket, o TicketOutcome, pause time.Duration) (waits bool) {
 	log := h.opt.Logger.With("record", t.Record(), "outcome", o.Kind)
 	switch o.Kind {
@@ -261,8 +260,8 @@ func (h *Handler) after(ctx context.Context, m *received, t jobs.Ticket, o Ticke
 	return false
 }
 
-// If a ticket ends without success, ended lists the ticket's operation. If the listing fails, the
-// message stays in the queue.
+// Handler.ended lists the operation of a ticket that ends without success. If the listing fails,
+// the message stays in the queue.
 func (h *Handler) ended(ctx context.Context, m *received, t jobs.Ticket, why error) (waits bool) {
 	h.opt.Logger.ErrorContext(ctx, "ticket ended: people are asked", "record", t.Record(), "message", m.MessageId, "error", why)
 	if h.opt.Listed == nil {
@@ -289,7 +288,7 @@ func (h *Handler) hide(ctx context.Context, m *received, due time.Time) (waits b
 	return true
 }
 
-// The method guarded calls try. If try panics, only this ticket fails.
+// Handler.guarded calls try. If try panics, only this ticket fails.
 func (h *Handler) guarded(try func() TicketOutcome) (o TicketOutcome) {
 	defer func() {
 		if v := recover(); v != nil {

@@ -19,7 +19,6 @@ type overdue struct {
 	all *lru.Map[string, seen] // by operation
 }
 
-// seen is a ticket that waits.
 type seen struct {
 	message string
 	sent    int64
@@ -28,7 +27,7 @@ type seen struct {
 
 func newOverdue() *overdue { return &overdue{all: lru.New[string, seen](mostOverdue)} }
 
-// The method spare reports whether a sweep has made the ticket m although an older ticket of the
+// overdue.spare reports whether a sweep has made the ticket m although an older ticket of the
 // operation waits. due is m's due time: only a sweep sends tickets that are due already.
 func (w *overdue) spare(m *received, operation string, due, now time.Time) bool {
 	w.mu.Lock()

@@ -183,7 +183,7 @@ func (q *Queue) send(ctx context.Context, tickets []jobs.Ticket) ([]error, error
 // delay returns for how many seconds to hide a new message.
 func (q *Queue) delay(due time.Time) int32 { return seconds(min(due.Sub(q.now()), maxDelay)) }
 
-// The function seconds rounds up, since a ticket that arrives too early must wait again.
+// seconds(d) rounds up, since a ticket that arrives too early must wait again.
 func seconds(d time.Duration) int32 { return int32((max(d, 0) + time.Second - 1) / time.Second) }
 
 func (q *Queue) hide(ctx context.Context, receipt string, d time.Duration) error {

@@ -24,8 +24,8 @@ const scheduling = 8
 // schedulerTime is how long one call of Put may wait for Scheduler.
 const schedulerTime = 10 * time.Second
 
-// The method schedule makes schedules for tickets of jobs that the queue can't delay for long
-// enough, and reports which tickets have a schedule.
+// Queue.schedule makes schedules for tickets of jobs that the queue can't delay for long enough,
+// and reports which tickets have a schedule.
 func (q *Queue) schedule(ctx context.Context, tickets []jobs.Ticket) []bool {
 	made := make([]bool, len(tickets))
 	if q.opt.Schedule == nil {

@@ -56,7 +56,6 @@ func (c clients) scheduler() *scheduler.Client { return scheduler.NewFromConfig(
 // resume returns a client that waits for a function's answer until the context of the call ends.
 func (c clients) resume() *lambda.Client { return lambda.NewFromConfig(c.patient("LAMBDA")) }
 
-// sdk returns the settings of a client for a service.
 func (c clients) sdk(service string) aws.Config {
 	cfg := c.patient(service)
 	cfg.HTTPClient = quick()

@@ -15,8 +15,7 @@ var variables = []string{
 	"SAMEKEY_NAMESPACES", "SAMEKEY_SCHEDULE_ROLE", "SAMEKEY_SINKS", "SAMEKEY_SWEEP_LATE", "SAMEKEY_SWEEP_PAGES", "SAMEKEY_TICKETS_URL",
 }
 
-// The variable others lists settings whose names begin with SAMEKEY_, but belong to other programs
-// in the same stack.
+// These settings begin with SAMEKEY_, but belong to other programs in the same stack.
 var others = []string{"SAMEKEY_LEASE_MARGIN"}
 
 // environment reads settings, and remembers what is wrong with them.
@@ -37,7 +36,7 @@ func newEnvironment(environ []string) *environment {
 	return env
 }
 
-// The method wrong records what is wrong with a variable, and what to write instead.
+// environment.wrong records what is wrong with a variable, and what to write instead.
 func (e *environment) wrong(name, format string, args ...any) {
 	e.errs = append(e.errs, fmt.Errorf("%s %s", name, fmt.Sprintf(format, args...)))
 }
@@ -74,7 +73,7 @@ func (e *environment) duration(name string) time.Duration {
 	return d
 }
 
-// The method whole returns a positive whole number, or 0 if the setting is missing.
+// environment.whole returns a positive whole number, or 0 if the setting is missing.
 func (e *environment) whole(name string) int {
 	v := e.values[name]
 	if v == "" {

@@ -149,7 +149,6 @@ func (e *environment) sink(c clients, name, of, address string, o choice) jobs.S
 	return nil
 }
 
-// functions returns the functions that may complete operations.
 func (e *environment) functions(c clients) completer.Resumer {
 	const name = "SAMEKEY_FUNCTIONS"
 	all := e.list(name)

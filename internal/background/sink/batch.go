@@ -60,7 +60,7 @@ func (b *batcher) next(all []jobs.Delivery, left []int) (now, later []int) {
 	return now, later
 }
 
-// The method free returns the deliveries whose group has not failed, and holds back the others.
+// batcher.free returns the deliveries whose group has not failed, and holds back the others.
 func (b *batcher) free(all []jobs.Delivery, now []int, failed map[string]bool, errs []error) []int {
 	if !b.ordered {
 		return now

@@ -23,15 +23,15 @@ type evidence struct {
 	refused  time.Time // the suspect's last refusal
 }
 
-// The method accepts records that the sink accepted a job.
+// evidence.accepts notes that the sink accepted a job.
 func (e *evidence) accepts() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.accepted = time.Now()
 }
 
-// If a round has no accepted job, suspects reports whether a refusal of unknown cause counts
-// against job. The refusal doesn't count while another job is the suspect.
+// evidence.suspects reports whether a refusal of unknown cause counts against job. It is called if
+// the round has no accepted job. The refusal doesn't count while another job is the suspect.
 func (e *evidence) suspects(job string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

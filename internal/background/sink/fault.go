@@ -30,8 +30,8 @@ type fault struct {
 	err   error
 }
 
-// judged maps the error codes that the services document for these calls to causes. It leaves out
-// codes that say no more than their HTTP status. SQS codes are without their prefix
+// judged has the cause for each error code that the services document for these calls. It leaves
+// out codes that say no more than their HTTP status. SQS codes are without their prefix
 // AWS.SimpleQueueService.
 var judged = func() codes {
 	all := make(codes)
@@ -45,7 +45,7 @@ var judged = func() codes {
 
 type codes map[blame][]string
 
-// The method of returns the cause for an error code, or false if the code is unknown.
+// codes.of returns the cause for an error code, or false if the code is unknown.
 func (c codes) of(code string) (blame, bool) {
 	code = strings.TrimPrefix(code, "AWS.SimpleQueueService.")
 	for b, list := range c {
@@ -72,7 +72,7 @@ func callFault(err error) *fault {
 	return &fault{classes(resp.HTTPStatusCode()), err}
 }
 
-// The function classes returns the cause of an error by the HTTP status.
+// classes(status) returns the cause of an error with this HTTP status.
 func classes(status int) blame {
 	switch status {
 	case http.StatusRequestEntityTooLarge:

@@ -49,7 +49,7 @@ type message struct {
 }
 
 // newMessageBatcher returns the batcher of a [Queue] or [Topic]. The batcher makes messages of
-// jobs, and send sends several messages in one call. In a FIFO queue or topic the group of a
+// jobs, and calls send with several messages at a time. In a FIFO queue or topic the group of a
 // message keeps the order. In a standard queue or topic fairBy sets the group, for fair queues.
 func newMessageBatcher(of service, fifo bool, fairBy func(jobs.Delivery) string, send func(context.Context, []message) (results, error)) batcher {
 	return batcher{service: of, ordered: fifo, size: messageSize, call: func(ctx context.Context, batch []jobs.Delivery) (results, error) {
@@ -74,7 +74,7 @@ func messageOf(entry int, d jobs.Delivery, fifo bool, fairBy func(jobs.Delivery)
 	return m
 }
 
-// The function attributes returns a message's attributes in V, the service's type.
+// attributes returns a message's attributes in the service's type V.
 func attributes[V any](m message, text func(dataType, value *string) V) map[string]V {
 	kind := aws.String("String")
 	all := map[string]V{lambda.KeyAttribute: text(kind, m.jobID), lambda.KindAttribute: text(kind, m.kind)}

@@ -26,7 +26,7 @@ func newRound(of service, past *evidence, batch []jobs.Delivery) *round {
 	return &round{service: of, past: past, batch: batch, errs: make([]error, len(batch))}
 }
 
-// The method note records the result of delivery i: f is nil if the sink accepted the delivery.
+// round.note records the result of delivery i: f is nil if the sink accepted the delivery.
 func (r *round) note(i int, f *fault) {
 	if f == nil {
 		r.errs[i], r.taken = nil, true
@@ -47,8 +47,8 @@ var (
 	errNoSink   = fmt.Errorf("%w: the sink is unavailable to an earlier one", jobs.ErrHeldBack)
 )
 
-// The method stops reports whether the round must end. If so, stops records the deliveries in these
-// as not tried. So a sink that is down costs one call, instead of a call for each job.
+// round.stops reports whether the round must end. If so, it records the deliveries in these as not
+// tried. So a sink that is down costs one call, not a call for each job.
 func (r *round) stops(ctx context.Context, these ...int) bool {
 	var err error
 	switch {

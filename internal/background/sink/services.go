@@ -1,6 +1,5 @@
 package sink
 
-// service is an AWS service that accepts jobs.
 type service struct {
 	name string // in errors
 	limits
@@ -16,7 +15,6 @@ type limits struct {
 	bytes int
 }
 
-// services lists all services.
 var services = []service{queues, topics, buses, functions, machines}
 
 // The limits are from the API reference that comes with this module's version of the

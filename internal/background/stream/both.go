@@ -7,7 +7,7 @@ import (
 )
 
 // Both is a drain and a completer in one function. A stream allows two readers; Both needs only
-// one. The batching window, which a completer needs, then delays jobs too. Drain and Completer are
+// one. The completer needs a batching window, which then delays jobs too. Drain and Completer are
 // required.
 //
 // Drain and Completer work on each batch concurrently. If Drain or Completer fails to handle a

@@ -134,8 +134,7 @@ func (c *Completer) run(ctx context.Context, changes []change) (first int) {
 	return c.put(ctx, tickets, at)
 }
 
-// put puts tickets into the queue. at[i] is the index of the stream record that ticket i comes
-// from.
+// put puts tickets into the queue. at has the index of each ticket's stream record.
 func (c *Completer) put(ctx context.Context, tickets []jobs.Ticket, at []int) (first int) {
 	first = none
 	if len(tickets) == 0 {

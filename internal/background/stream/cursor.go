@@ -69,8 +69,8 @@ func (c *cursor) coverage() float64 {
 	return float64(done) / float64(max(len(c.at), 1))
 }
 
-// The method found returns what the pass has found so far. While the pass is under way, each count
-// is at least the last pass's count.
+// cursor.found returns what the pass has found so far. While the pass is under way, each count is
+// at least the last pass's count.
 func (c *cursor) found() tally {
 	var sum tally
 	for _, p := range c.at {
@@ -155,8 +155,7 @@ func (p *pass) place(segment int) place {
 	return p.at[segment]
 }
 
-// The method moved updates the place in a segment. It returns false if another sweep has ended the
-// pass.
+// pass.moved updates the place in a segment. It returns false if another sweep has ended the pass.
 func (p *pass) moved(ctx context.Context, segment int, to place) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
