@@ -48,13 +48,13 @@ func (e *examination) preflight(ctx context.Context) (*answer, error) {
 	}})
 }
 
-// allows reports whether a page may read an answer.
+// allows tells whether a page may read an answer.
 func (e *examination) allows(a *answer) bool {
 	got := a.header.Get("Access-Control-Allow-Origin")
 	return got == "*" || got == e.template.Origin
 }
 
-// listed reports whether the list in a CORS header contains a name or "*".
+// listed tells whether the list in a CORS header contains a name or "*".
 func listed(list, name string) bool {
 	return slices.ContainsFunc(strings.Split(list, ","), func(s string) bool {
 		s = strings.TrimSpace(s)

@@ -29,7 +29,6 @@ func (e *examination) keyless(ctx context.Context, c call) error {
 	return nil
 }
 
-// malformed sends malformed keys.
 func (e *examination) malformed(ctx context.Context) error {
 	long := e.key("long-")
 	long += strings.Repeat("x", 256-len(long))

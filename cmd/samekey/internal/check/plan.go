@@ -10,8 +10,8 @@ type Plan struct {
 	URL    string // without its query
 	Method string
 	Keys   string // prefix of all keys
-	// Requests is the maximum number of requests. An API that keeps the default contract
-	// carries out Effects of them, a faulty API at most Most.
+	// Requests is the maximum number of requests. Effects is how many an API carries out if
+	// it keeps the default contract. Most is how many a faulty API may carry out.
 	Requests, Effects, Most int
 
 	template Template
@@ -20,7 +20,6 @@ type Plan struct {
 	checks   []examined
 }
 
-// examined is a check of a plan.
 type examined struct {
 	name, title string
 	// lacks names the fields that the check needs and the template lacks; "" if none.

@@ -42,7 +42,6 @@ type Finding struct {
 	Breaks map[string]string `json:"breaks"`
 }
 
-// outcome returns the outcome of a check with these findings.
 func outcome(contract, check, why string, found []Finding) Outcome {
 	o := Outcome{Check: check, Why: why, Under: make(map[string]string), Faults: found}
 	for _, c := range columns(contract) {
@@ -70,7 +69,6 @@ func outcome(contract, check, why string, found []Finding) Outcome {
 	return o
 }
 
-// faults counts the broken rules of a contract.
 func (r *Report) faults(contract string) (n int) {
 	for _, o := range r.Checks {
 		for _, f := range o.Faults {

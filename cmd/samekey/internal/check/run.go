@@ -26,7 +26,7 @@ type examination struct {
 	quotes      bool            // the API takes quoted keys only
 	refusedBare int             // the status that refused a new key without quotes; 0 if it was accepted
 	first       *answer         // the answer to the key "first"
-	again       *answer         // the answer to the first request, sent again; nil until then
+	again       *answer         // the answer when the first request was sent again; nil before
 	exact       bool            // again and first have the same bytes
 	firm        bool            // again equals first, or is marked as a replay
 	steady      map[string]bool // operations whose first answer was replayed

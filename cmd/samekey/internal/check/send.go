@@ -55,7 +55,7 @@ func (a *answer) is(b *answer) bool { return a.status == b.status && bytes.Equal
 // the same key.
 func (a *answer) ran(first *answer) bool { return a.ok() && !bytes.Equal(a.body, first.body) }
 
-// replays reports whether a equals first, or is marked as a replay.
+// replays tells whether a equals first, or is marked as a replay.
 func (a *answer) replays(first *answer) bool {
 	return a.ok() && (a.header.Get(replayedHeader) == "true" || len(first.body) > 0 && bytes.Equal(a.body, first.body))
 }
@@ -190,7 +190,6 @@ func (e *examination) spelled(key string) string {
 	return key
 }
 
-// keyed returns the template's request with a key.
 func (e *examination) keyed(key string) call { return call{keys: []string{e.spelled(key)}} }
 
 // shown prepares a text from the API or the network for a report: it removes secrets and

@@ -83,7 +83,7 @@ func retentionClients(f *Facts) ([]wrong, string) {
 	return all, ""
 }
 
-// consumes reports whether a function's requests come from a queue.
+// consumes tells whether a function's requests come from a queue.
 func (f *Facts) consumes(fn string) bool {
 	return slices.ContainsFunc(f.consumers(), func(r reader) bool { return r.fn.Name == fn })
 }

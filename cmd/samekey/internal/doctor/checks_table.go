@@ -259,7 +259,7 @@ func ttlUnit(f *Facts) ([]wrong, string) {
 	return found(f.atTable("exp_s of %d of %d records is not a time in seconds, such as %s", n, len(f.Sample), example))
 }
 
-// mistaken reports whether a record's exp_s can't be a time in seconds.
+// mistaken tells whether a record's exp_s can't be a time in seconds.
 func mistaken(r *store.Record, now time.Time) bool { return r.Expires.After(now.AddDate(20, 0, 0)) }
 
 func layout(f *Facts) ([]wrong, string) {

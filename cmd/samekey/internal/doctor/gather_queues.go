@@ -73,7 +73,6 @@ func (f *Facts) noQueue(arn, url string, err error) {
 	f.miss(Queues, fmt.Sprintf("%s: %s", name, reason(err)))
 }
 
-// redrive is a queue's redrive policy.
 type redrive struct {
 	Target   string      `json:"deadLetterTargetArn"`
 	Receives json.Number `json:"maxReceiveCount"` // a number, or a string with a number

@@ -69,8 +69,8 @@ const (
 	Twice   Danger = "twice"   // a call that may have been made is made again, under another key
 )
 
-// Judge tries all handlers, because r, an open operation, doesn't name its handler's Go
-// function. If every handler lacks a phase or call of r, Judge returns such a phase or
+// Judge tries all handlers, because an open operation's record doesn't name the handler's
+// Go function. If every handler lacks a phase or call of r, Judge returns such a phase or
 // call, and the danger.
 func (p *Program) Judge(r *store.Record) (d Danger, unknown string) {
 	if r.State == store.Done {

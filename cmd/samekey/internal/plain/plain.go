@@ -15,8 +15,8 @@ import (
 	"unicode/utf8"
 )
 
-// hidden reports whether a character ends a line, controls a terminal, changes the
-// direction of a text or is invisible.
+// hidden tells whether a character ends a line, controls a terminal, changes the direction
+// of a text or is invisible.
 func hidden(c rune) bool {
 	if c < 0x7f {
 		return c < ' '
@@ -195,7 +195,7 @@ func Quote(s string) string {
 	return s
 }
 
-// special reports whether a shell may interpret a character. A # within a word is not
+// special tells whether a shell may interpret a character. A # within a word is not
 // special.
 func special(c rune) bool {
 	return !unicode.IsLetter(c) && !unicode.IsDigit(c) && !strings.ContainsRune("@%+=:,./-_#", c)

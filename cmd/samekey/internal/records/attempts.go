@@ -51,14 +51,14 @@ func attempts(r *store.Record, o StoryOptions) []Attempt {
 	return ended(r, all, o.Now)
 }
 
-// dropped reports whether the record may have lost its oldest handovers.
+// dropped tells whether the record may have lost its oldest handovers.
 func dropped(r *store.Record) bool { return len(r.Handovers) >= 10 }
 
 // ended derives the end of the last attempt from the record's state.
 func ended(r *store.Record, all []Attempt, now time.Time) []Attempt {
 	last := &all[len(all)-1]
 	if last.End != "" && r.State == store.Open && !r.Lease.IsZero() || len(r.Handovers) == 0 && taken(r) {
-		// an earlier version, which wrote no handovers, took over
+		// an earlier version took over, and wrote no handovers
 		if last.End == "" {
 			last.End, last.Note = endUnknown, "the record lacks the attempts between this attempt and the last"
 		}
@@ -99,8 +99,8 @@ func settledBetween(r *store.Record, from, to time.Time) bool {
 	})
 }
 
-// taken reports whether a record without handovers was taken over: the last attempt
-// began after the claim, or the completer has counted tries.
+// taken tells whether a record without handovers was taken over: the last attempt began
+// after the claim, or the completer has counted tries.
 func taken(r *store.Record) bool {
 	return r.Tries > 0 || r.State == store.Open && !r.Lease.IsZero() && r.Run.After(r.Created)
 }

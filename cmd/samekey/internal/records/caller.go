@@ -8,8 +8,8 @@ import (
 	"github.com/samekey/samekey/internal/base/scope"
 )
 
-// Means reports whether a text that a person typed means the caller in a record's scope.
-// The text may omit the operation, the tenant, the kind, and the issuer or API before a
+// Means tells whether a text that a person typed means the caller in a record's scope. The
+// text may omit the operation, the tenant, the kind, and the issuer or API before a
 // subject: it then means every caller with the remaining parts. The empty text means all
 // callers.
 func Means(text, of string) bool {

@@ -29,7 +29,7 @@ type Call struct {
 	Since time.Time `json:"since"`
 }
 
-// calls lists the calls of r. The note says which calls may be missing.
+// calls returns r's calls. note says which calls may be missing.
 func calls(r *store.Record) (all []Call, note string) {
 	all = []Call{}
 	skipped := r.Calls[state.Skipped]
@@ -99,9 +99,9 @@ func unescaped(s string) string {
 	return s
 }
 
-// derives reports whether key is a derived key of r's operation, for a call that r names,
-// or for one of the first calls to services. known is false if the record may lack calls of
-// an abandoned attempt.
+// derives tells whether key is a derived key of r's operation, for a call that r names, or
+// for one of the first calls to services. known is false if the record may lack calls of an
+// abandoned attempt.
 func derives(r *store.Record, key string, services ...string) (is, known bool) {
 	all, _ := calls(r)
 	if slices.ContainsFunc(all, func(c Call) bool { return c.Key == key }) {

@@ -51,7 +51,6 @@ func (c Customer) PK(ctx context.Context) (string, error) {
 	return newComparer(c).pk(ctx, c.Namespace, c.Key, c.Scope, c.Route)
 }
 
-// comparer compares records with a customer.
 type comparer struct {
 	Customer
 	engines map[place]*idem.Engine

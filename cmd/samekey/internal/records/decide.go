@@ -272,8 +272,8 @@ func Losses(rec *store.Record, now time.Time) (names []string) {
 	return names
 }
 
-// redrive chooses the parked jobs to deliver again. A job that is parked after the plan is
-// made is not delivered, because the person has not seen the job's failures.
+// redrive chooses the parked jobs to deliver again. Jobs that are parked later stay parked,
+// because the person has not seen their failures.
 func (p *Plan) redrive() error {
 	named, err := p.named()
 	if err != nil {

@@ -40,7 +40,6 @@ func asked(r *store.Record) string {
 	return says
 }
 
-// factsOf returns the facts that r has.
 func factsOf(r *store.Record) (all []Fact) {
 	for _, f := range facts {
 		if value := f.of(r); value != "" {

@@ -171,7 +171,6 @@ func only(found []*store.Record) (string, error) {
 	return "", Unclear(strings.Join(says, "\n"))
 }
 
-// scan searches the whole table.
 func (f *Finder) scan(ctx context.Context, w wanted, c Customer) (string, error) {
 	if f.NoScan {
 		return "", errors.New("not found in the index of waiting operations, and --no-scan prevents a search of the whole table")
@@ -212,7 +211,6 @@ func (f *Finder) scan(ctx context.Context, w wanted, c Customer) (string, error)
 	return "", NotFound("no record matches: " + compared)
 }
 
-// load reads one record.
 func (f *Finder) load(ctx context.Context, pk, otherwise string) (*store.Record, error) {
 	rec, err := f.Store.Load(ctx, pk)
 	switch {

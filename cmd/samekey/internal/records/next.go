@@ -210,7 +210,6 @@ func jobsNext(r *store.Record, now time.Time) (all []Next) {
 	return all
 }
 
-// count returns n with the singular or the plural.
 func count(n int, singular, plural string) string {
 	if n == 1 {
 		plural = singular

@@ -23,7 +23,7 @@ type Parked struct {
 	Kind      string        // kind of the job
 	Cause     string        // part of the job's last error
 	Older     time.Duration // how long the record must have waited
-	Namespace string        // namespace of the record; ignored without Only
+	Namespace string        // namespace of the record; ignored if Only is false
 	Only      bool
 }
 

@@ -86,7 +86,7 @@ func find(ctx context.Context, api stream.ScanAPI, opt ScanOptions, w wanted) (*
 		case it.Err != nil:
 			f.Seen++
 			f.Unreadable++
-			return nil //nolint:nilerr // it is counted, and told
+			return nil //nolint:nilerr // the error is counted and reported
 		case it.Record == nil:
 			return nil
 		}

@@ -35,7 +35,7 @@ type Result struct {
 	Created, LeftAlone, Unchanged []string
 	// Required says that go.mod and go.sum were changed.
 	Required bool
-	// Old lists required modules of AWS services that are too old for today's
+	// Old contains the required AWS service modules that are too old for today's
 	// aws-sdk-go-v2: they compile, but each call fails.
 	Old []string
 }

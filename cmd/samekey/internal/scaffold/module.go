@@ -22,7 +22,6 @@ const samekey = "github.com/samekey/samekey"
 // runs the command at the library's version.
 const worker = samekey + "/cmd/samekey-worker"
 
-// module is the module of a folder.
 type module struct {
 	path  string   // "" if the folder has no module
 	uses  bool     // go.mod requires samekey, perhaps indirectly
@@ -33,7 +32,6 @@ type module struct {
 // is enough, because the worker requires every other module that Init's files import.
 func (m module) complete() bool { return m.uses && slices.Contains(m.tools, worker) }
 
-// goCommand runs the go command in a folder and returns its output.
 func goCommand(ctx context.Context, dir string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir

@@ -87,7 +87,7 @@ type Need struct {
 	// Open is the number of open records: they need secret and scheme until they are done
 	// and have expired.
 	Open  int       `json:"open"`
-	Until time.Time `json:"until,omitzero"` // when the last of the other records expires
+	Until time.Time `json:"until,omitzero"` // when the last record that isn't open expires
 }
 
 // New returns an empty report. grace is the completer's grace.
@@ -256,8 +256,8 @@ func (rep *Report) need(r *store.Record) {
 	}
 }
 
-// End finishes a report of all items, or of a sample. If the items were a sample, End
-// scales the monthly figures to the whole table.
+// End finishes the report. If the items were a sample, End scales the monthly figures to
+// the whole table.
 func (rep *Report) End(seen int64, whole bool) {
 	rep.Seen, rep.Whole = seen, whole
 	most := func(a, b *Count) int {

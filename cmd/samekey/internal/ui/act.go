@@ -18,7 +18,6 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// offersOf returns the actions that fit a record.
 func offersOf(r *store.Record, now time.Time) (offers []Offer) {
 	may := func(w records.Wish) bool {
 		w.By = "anybody"
@@ -97,7 +96,7 @@ func lookBy(r *store.Record, now time.Time) string {
 	return "The record has no derived key of the call: search by the call's data."
 }
 
-// inDoubt names the calls in doubt.
+// inDoubt returns the names of the calls in doubt.
 func inDoubt(r *store.Record) string {
 	names := make([]string, len(r.Doubts))
 	for i, name := range r.Doubts {
@@ -153,7 +152,7 @@ func (t *Table) plan(ctx context.Context, a Action) (*records.Plan, error) {
 		return nil, t.said(err)
 	case rec == nil:
 		return nil, ErrGone
-	case plain.Text(seenOf(rec)) != a.Seen: // compare the form that the page got
+	case plain.Text(seenOf(rec)) != a.Seen: // the page got this form
 		return nil, fmt.Errorf("%w: nothing was changed. Look at the record again", ErrMoved)
 	}
 	plan, err := records.May(rec, time.Now(), wishOf(rec, a))

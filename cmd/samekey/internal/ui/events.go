@@ -21,7 +21,6 @@ type hub struct {
 	pages map[*page]struct{}
 }
 
-// page is a connected page.
 type page struct {
 	wake chan struct{}
 	pks  map[string]struct{} // records that changed since the last event
@@ -45,7 +44,7 @@ func (h *hub) leave(p *page) {
 	delete(h.pages, p)
 }
 
-// watched reports whether a page is connected.
+// watched tells whether a page is connected.
 func (h *hub) watched() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -73,8 +73,9 @@ func (l *loader) run(ctx context.Context) {
 	l.repeat(ctx, local)
 }
 
-// While a page is connected, repeat reads again: all of a local table, with pauses ten
-// times as long as a scan, or the waiting operations of another table, four times a minute.
+// While a page is connected, the method repeat reads again: all of a local table, with
+// pauses ten times as long as a scan, or the waiting operations of another table, four
+// times a minute.
 func (l *loader) repeat(ctx context.Context, local bool) {
 	pause := 15 * time.Second
 	if local {
@@ -131,7 +132,7 @@ func (l *loader) changed(ctx context.Context, pks []string) {
 	l.hub.tell(pks...)
 }
 
-// start begins a scan if none is running. The scan ends early if ctx ends or stop is
+// start begins a scan if no scan is running. The scan ends early if ctx ends or stop is
 // called.
 func (l *loader) start(ctx context.Context) {
 	l.wg.Go(func() { l.scan(ctx) })

@@ -289,7 +289,7 @@ func answer(w http.ResponseWriter, status int, v any) {
 	_, _ = w.Write(encode(v)) //nolint:gosec // JSON; if it fails, the page has gone
 }
 
-// encode encodes every value from a table for the page, because anyone may have written the
+// encode returns v as JSON without hidden characters, because anyone may have written the
 // texts in a table.
 func encode(v any) []byte {
 	raw, err := json.Marshal(v)

@@ -19,7 +19,7 @@ type Source interface {
 	// Waiting returns the rows of records that wait for people. If there are more than
 	// most, it returns the oldest. If no query can find them, it returns ErrNoQuery.
 	Waiting(ctx context.Context, most int) ([]Row, error)
-	// Row reads a record. ok is false if there is none.
+	// Row reads a record. If there is no record, ok is false.
 	Row(ctx context.Context, pk string) (row Row, ok bool, err error)
 	// Follow first calls the function started. Then, until ctx ends, it calls the function
 	// changed with the keys of written records. It returns ErrNoStream at once if changes
@@ -109,7 +109,7 @@ type Search struct {
 	Namespace string `json:"namespace,omitempty"`
 	Caller    bool   `json:"caller,omitempty"` // all requests of Scope
 	Scan      bool   `json:"scan,omitempty"`   // read the whole table
-	// Any is a record's key, its short name, an operation's id or a job's id.
+	// Any is a record's partition key or short name, an operation's id, or a job's id.
 	Any string `json:"any,omitempty"`
 }
 

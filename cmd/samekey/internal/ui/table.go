@@ -136,7 +136,6 @@ func (t *Table) Follow(ctx context.Context, started func(), changed func(pks []s
 	return t.opt.Changes(ctx, started, changed)
 }
 
-// rowOf returns the row of a record.
 func rowOf(g stream.Glimpse) Row {
 	row := Row{PK: g.PK, Name: g.Name}
 	for _, e := range g.Entries {

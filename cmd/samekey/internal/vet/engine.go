@@ -61,8 +61,8 @@ func (c *code) engines() (all []lock.Engine) {
 	return all
 }
 
-// text returns a value's source as one line for the lock file. A hash replaces the source
-// of a known function, and a long source.
+// text returns a value's source as one line for the lock file. A hash replaces a long
+// source, and the source of a known function.
 func (c *code) text(value ast.Expr) string {
 	const long = 80
 	if value == nil {
@@ -89,10 +89,9 @@ func (c *code) text(value ast.Expr) string {
 	return "source " + hex.EncodeToString(sum[:4])
 }
 
-// options calls visit for each option that a call of idem.New sets in the package's source.
-// The name of an option is the name of a field, such as "Fingerprint.Headers". OneScope,
-// ACP and UCP are not fields and have no value; ACP and UCP also set a scope and a
-// fingerprint.
+// visit is called for each option that a call of idem.New sets in the package's source. The
+// name of an option is the name of a field, such as "Fingerprint.Headers". OneScope, ACP
+// and UCP are not fields and have no value; ACP and UCP also set a scope and a fingerprint.
 func (c *code) options(call *ast.CallExpr, visit func(name string, value ast.Expr)) {
 	for _, opt := range call.Args[1:] {
 		c.option(opt, visit, 0)

@@ -319,7 +319,6 @@ func calleeOf(info *types.Info, call *ast.CallExpr) types.Object {
 	return obj
 }
 
-// constantString returns the value of a constant expression.
 func (c *code) constantString(e ast.Expr) (string, bool) {
 	v := c.info.Types[e].Value
 	if v == nil || v.Kind() != constant.String {

@@ -45,7 +45,7 @@ type way struct {
 	stops []stop
 }
 
-// before reports whether stop i may come before stop j.
+// before tells whether stop i may come before stop j.
 func (w *way) before(i, j int) bool {
 	a, b := w.stops[i], w.stops[j]
 	if a.site != b.site {

@@ -31,7 +31,7 @@ func checkEffects(c *code) (all []finding) {
 }
 
 // effectOfEvent returns the effect of a call, or of the called function of this package. If
-// it is the function's effect, via names the function. A function with phases is judged
+// the effect is the function's, via names the function. A function with phases is judged
 // separately.
 func (c *code) effectOfEvent(e event) (eff *effect, via string) {
 	switch {

@@ -95,7 +95,6 @@ func (c *code) foundBy(fn ast.Expr) types.Type {
 	return sig.Results().At(0).Type()
 }
 
-// firstEffect finds the first call that has an effect.
 func (c *code) firstEffect(body *ast.BlockStmt, seen map[*types.Func]bool) (at *ast.CallExpr, what string) {
 	ast.Inspect(body, func(n ast.Node) bool {
 		call, ok := n.(*ast.CallExpr)

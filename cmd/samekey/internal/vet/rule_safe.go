@@ -33,9 +33,8 @@ func checkSafe(c *code) (all []finding) {
 	return all
 }
 
-// unquestioned names the call with an effect whose error is marked, if the only test of
-// the error is err != nil. It returns "" if there is another test, or if the error has
-// another source.
+// If the marked error comes from a call with an effect, and the only test of the error is
+// err != nil, unquestioned returns the call's name, and otherwise "".
 func (c *code) unquestioned(body *ast.BlockStmt, mark *ast.CallExpr) string {
 	arg := ast.Unparen(mark.Args[0])
 	if call, ok := arg.(*ast.CallExpr); ok {
@@ -83,7 +82,7 @@ func (c *code) effectBy(call *ast.CallExpr) string {
 	return eff.what
 }
 
-// asked reports whether code between an assignment and the mark reads the assigned values,
+// asked tells whether code between an assignment and the mark reads the assigned values,
 // apart from comparisons with nil.
 func (c *code) asked(body *ast.BlockStmt, from *ast.AssignStmt, mark *ast.CallExpr) (yes bool) {
 	ast.Inspect(body, func(n ast.Node) bool {

@@ -12,7 +12,6 @@ func Analyzers() []*analysis.Analyzer {
 	return []*analysis.Analyzer{effects, assigns, goroutines, keys, lookups, names, results, answers, safe, callers, ignores}
 }
 
-// newRule makes the analyzer of a rule.
 func newRule(name, doc string, check func(*code) []finding) *analysis.Analyzer {
 	return &analysis.Analyzer{
 		Name: name, Doc: doc, URL: page + name,

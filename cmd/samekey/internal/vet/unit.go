@@ -150,7 +150,6 @@ func (c *code) runsPhases(fn *types.Func, seen map[*types.Func]bool) bool {
 	return false
 }
 
-// runsPhase reports whether a call runs phases.
 func (c *code) runsPhase(e event) bool {
 	return e.phase != nil || c.hasPhases(e.callee)
 }

@@ -73,7 +73,6 @@ func Zip(name string, content []byte) ([]byte, error) {
 	return file.Bytes(), nil
 }
 
-// codeHost is the host of the functions' code.
 const codeHost = "code.example.com"
 
 // code serves a function's zip file.

@@ -18,7 +18,7 @@ const (
 	// Refused means that operations are blocked or stuck until a person acts.
 	Refused Danger = iota
 	// Twice means that operations may make a call again under another key, so that the
-	// provider carries it out twice.
+	// provider carries out the call twice.
 	Twice
 	// Incomparable means that all operations, even if finished, are refused until the
 	// program knows their fingerprint.

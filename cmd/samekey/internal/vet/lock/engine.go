@@ -16,11 +16,11 @@ type Engine struct {
 	Meaning       Meaning
 }
 
-// Meaning maps the name of an option that decides what a key means to the option's source,
-// if known. Functions are hashed.
+// Meaning holds the options that decide what a key means. Each name has its source, if
+// known. Functions are hashed.
 type Meaning map[string]string
 
-// Options that add meanings that the engine knows.
+// Options that add to the meanings that the engine knows.
 const (
 	knownSchemes = "Fingerprint.Known"
 	former       = "Former" // "true" if its fields, such as "Former.Scope", are known

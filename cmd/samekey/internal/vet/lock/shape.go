@@ -124,8 +124,8 @@ func (s shapes) addFields(all map[string]any, u *types.Struct) {
 	}
 }
 
-// lost names a part of a stored value that the new shape lacks, and the reason; "" if
-// none. It compares as the engine does when it reads a stored result.
+// lost returns a part of a stored value that the new shape lacks, and the reason; "" if
+// there is none. It compares as the engine does when it reads a stored result.
 func lost(was, is Shape, at string) string {
 	switch {
 	case reflect.DeepEqual(was, is), is == "any", was == "int" && is == "float":
