@@ -34,7 +34,8 @@ func (a *attempt) answers(owner string) answers {
 
 func (r *run) answers() answers { return answers{r.ask.core, r.ask, r.times, r.watch, r.writer.owner} }
 
-// answer returns the answer for the verdict v about found, the record that the claim found.
+// answer turns a verdict into an answer. v is the verdict about found, the record that the
+// claim met.
 func (a answers) answer(ctx context.Context, found *store.Record, v state.Verdict) (Result, error) {
 	a.watch.met(found)
 	pk := a.ask.home.pk
@@ -82,7 +83,7 @@ func (a answers) answer(ctx context.Context, found *store.Record, v state.Verdic
 	}
 }
 
-// accepted answers 202: the operation is in progress.
+// The method accepted returns a 202: the operation is in progress.
 func (a answers) accepted(rec *store.Record) Result {
 	body := struct {
 		Status        string `json:"status"`
@@ -103,8 +104,8 @@ func (a answers) accepted(rec *store.Record) Result {
 	return Result{Response: resp, Expires: state.Lifetime(rec)}
 }
 
-// unfinished returns the answer to a request if its operation is open but nobody works on
-// the operation. why is the reason.
+// The method unfinished returns the answer to a request if its operation is open but nobody
+// works on the operation. why is the reason.
 func (a answers) unfinished(rec *store.Record, why error) (Result, error) {
 	if a.ask.served && a.core.opt.InFlight == InFlightAccept && state.Completable(rec) {
 		return a.accepted(rec), nil
@@ -160,9 +161,9 @@ func (a answers) body(ctx context.Context, held *store.Record) *Error {
 	return nil
 }
 
-// overtaken returns the answer of an attempt that has lost the lease of the record pk. held
-// is the current record. The attempt has written nothing since the loss, so its handler's
-// answer is dropped.
+// The method overtaken returns the answer of an attempt that has lost the lease of the
+// record pk. held is the current record. The attempt has written nothing since the loss, so
+// its handler's answer is dropped.
 func (a answers) overtaken(ctx context.Context, pk string, held *store.Record) (Result, error) {
 	a.core.log.WarnContext(ctx, "lease lost: another attempt has taken over", "record", redact.Record(pk))
 	a.watch.tell(ctx, evLeaseLost, held, ErrLeaseLost)
@@ -176,9 +177,9 @@ func (a answers) overtaken(ctx context.Context, pk string, held *store.Record) (
 	return Result{}, recordError("finish", pk, ErrLeaseLost)
 }
 
-// finished returns the answer of an operation that has just ended. made is the record that
-// this attempt tried to store, rec is the record in the store. If both contain the same
-// answer, finished returns resp; otherwise it returns rec's answer.
+// The method finished returns the answer of an operation that has just ended. made is the
+// record that this attempt tried to store, rec is the record in the store. If both contain
+// the same answer, finished returns resp; otherwise it returns rec's answer.
 func (a answers) finished(ctx context.Context, rec, made *store.Record, resp Response, jobs int) (Result, error) {
 	a.watch.tell(ctx, evFinished, rec, nil, func(ev *Event) { ev.Jobs = jobs })
 	if rec == made || samePayload(rec, made) {

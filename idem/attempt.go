@@ -11,9 +11,8 @@ import (
 )
 
 // attempt is one try at one operation. An attempt gets all its data at the start, so nested
-// and concurrent attempts can't mix. It has three steps: a claim (enter.go) returns a
-// record that this attempt holds; a run of the handler (run.go) returns an outcome; and the
-// end (end.go) returns the answer.
+// and concurrent attempts can't mix. It claims a record (enter.go), runs the handler
+// (run.go), and ends with an answer (end.go).
 type attempt struct {
 	core  *core
 	ask   ask

@@ -24,9 +24,9 @@ func (c *calls) enter(phase string) {
 	c.marks = state.Marks(phase)
 }
 
-// missed reports whether doubts contain the mark of a call that this run has not repeated.
-// The marks of the running Foreign phase don't count. The marks of committed phases are no
-// longer in doubts.
+// The method missed reports whether doubts contain the mark of a call that this run has not
+// repeated. The marks of the running Foreign phase don't count. The marks of committed
+// phases are no longer in doubts.
 func (c *calls) missed(doubts []string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -81,7 +81,7 @@ type canonical struct {
 	dec     *json.Decoder
 	exact   bool     // numbers are compared by value
 	out     []byte   // without white space, members in their original order
-	members []member // of the open objects, the innermost last
+	members []member // members of open objects; the innermost object's members come last
 	moved   []object // objects with unsorted members, in the order in which they begin in out
 }
 

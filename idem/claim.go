@@ -117,7 +117,7 @@ func (c *claiming) claimDeadline() time.Time {
 	return earlier(c.times.handlerEnd, time.Now().Add(maxClaim))
 }
 
-// fresh returns the unwritten record of a new operation.
+// The method fresh returns the unwritten record of a new operation.
 func (c *claiming) fresh(now time.Time) *store.Record {
 	q, opt := c.ask, &c.core.opt
 	r := store.Record{
@@ -146,7 +146,7 @@ func (c *claiming) load(ctx context.Context, cause error) (*store.Record, error)
 	return rec, nil
 }
 
-// resolve judges found, the record that the claim found, or takes it over. If found is at
+// resolve judges found, the record that the claim met, or takes found over. If found is at
 // home and belongs to another request, resolve also looks at the key's other place, if
 // there is one. away reports whether the verdict is about the other place.
 func (c *claiming) resolve(ctx context.Context, found *store.Record, until time.Time) (rec *store.Record, v state.Verdict, away bool, err error) {

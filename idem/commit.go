@@ -14,8 +14,8 @@ import (
 // The commits of a run: a phase, the outcome of an intent, the answer, the
 // mark of a stuck operation. All of them go through run.write.
 
-// markCall records that a call follows. sent contains hashes of the call's data. After mark,
-// the record is kept, and shows the call even if the process dies.
+// markCall records that a call follows. sent contains hashes of the call's data. After
+// markCall, the record is kept, and shows the call even if the process dies.
 func (r *run) markCall(ctx context.Context, mark string, sent map[string]string) error {
 	_, err := r.write(ctx, trace.Commit, func(base *store.Record) *store.Record {
 		return state.Calling(base, mark, sent)
@@ -87,7 +87,7 @@ func (r *run) stick(ctx context.Context, why string, before func(*store.Record) 
 	return r.stuck(ctx, rec)
 }
 
-// stuck reports to the hooks that rec is marked as stuck.
+// The method stuck tells the hooks that rec is marked as stuck.
 func (r *run) stuck(ctx context.Context, rec *store.Record) *attemptOver {
 	r.ask.core.log.ErrorContext(ctx, "operation is stuck and waits for an operator", "record", redact.Record(rec.PK), "operation", rec.ID)
 	stuckErr := phaseError("phase", r.pk(), ErrStuck)
@@ -95,9 +95,9 @@ func (r *run) stuck(ctx context.Context, rec *store.Record) *attemptOver {
 	return &attemptOver{err: stuckErr, toPhase: stuckErr}
 }
 
-// write writes the record that build returns. The result becomes the run's record, and is
-// returned. The error is an *attemptOver if another attempt has taken over. kind names the write
-// in traces.
+// write stores the record that build returns. The result becomes the run's record, and is
+// returned. The error is an *attemptOver if another attempt has taken over. kind names the
+// write in traces.
 func (r *run) write(ctx context.Context, kind trace.Kind, build func(*store.Record) *store.Record, writes []Write) (rec *store.Record, err error) {
 	ctx, sp := r.watch.step(ctx, kind, "")
 	defer func() {

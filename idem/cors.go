@@ -47,7 +47,7 @@ const (
 	anyOrigin        = "*"
 )
 
-// exposed are headers of the engine that a browser would hide from pages.
+// exposed lists those headers of the engine that a browser would hide from pages.
 var exposed = []string{expiresHeader, KeyHeader, statusHeader, ReplayedHeader, "Location", "Retry-After"}
 
 // Allow adds CORS headers to resp, so that a page can read resp. request is the header of
@@ -82,7 +82,7 @@ func (c *CORS) Allow(resp *Response, request http.Header) {
 	h[exposeHeaders] = []string{strings.Join(slices.Concat(exposed, c.Expose), ", ")}
 }
 
-// varies adds more to the values of Vary, each name once.
+// The function varies adds more to the values of Vary, each name once.
 func varies(values []string, more ...string) []string {
 	var listed []string
 	for value := range strings.SplitSeq(strings.Join(values, ","), ",") {

@@ -8,8 +8,7 @@ import (
 
 // checkEncoding returns an error if the replay res has a content coding that r doesn't
 // accept: the first request may have accepted another coding. If r has no Accept-Encoding,
-// r accepts no coding: servers treat requests in this way, although RFC 9110 allows any
-// coding.
+// r accepts no coding. RFC 9110 would allow any coding, but servers usually send none.
 func checkEncoding(r *Request, res *Result) error {
 	for coding := range strings.SplitSeq(strings.ToLower(strings.Join(res.Header["Content-Encoding"], ",")), ",") {
 		coding = strings.TrimPrefix(strings.TrimSpace(coding), "x-") // x-gzip is gzip
@@ -20,7 +19,7 @@ func checkEncoding(r *Request, res *Result) error {
 	return nil
 }
 
-// accepts reports whether the values of Accept-Encoding accept a coding.
+// The function accepts reports whether the values of Accept-Encoding allow a coding.
 func accepts(values []string, coding string) bool {
 	all := false
 	for item := range strings.SplitSeq(strings.ToLower(strings.Join(values, ",")), ",") {

@@ -152,8 +152,9 @@ func (h *handlerError) Error() string { return h.err.Error() }
 
 func (h *handlerError) Unwrap() error { return h.err }
 
-// panicked is the error of a handler's panic. It has no Unwrap, since the value of a panic
-// is not the handler's answer. The error's text goes to the log and into the record.
+// panicked is the error of a handler's panic. It has no Unwrap, so an error in the panic's
+// value can't count as the handler's answer. The error's text goes to the log and into the
+// record.
 type panicked struct{ value any }
 
 func (p *panicked) Error() string { return "handler " + redact.Panic(p.value) }

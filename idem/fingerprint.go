@@ -88,9 +88,9 @@ var neverFingerprinted = []string{
 	"Authorization", "Cookie", "Idempotency-Key", "Traceparent", "Tracestate", "X-Amzn-Trace-Id", "X-Request-Id",
 }
 
-// scheme names the parts of a request that are compared, and how; "" for the default.
-// Records store the name, so equal fields always have the same name. If Func is set, the
-// name contains only FuncName.
+// scheme returns a name for the compared parts of a request and the kind of comparison; ""
+// for the default. Records store the name, so equal fields always have the same name. If
+// Func is set, the name contains only FuncName.
 func (f *Fingerprint) scheme() string {
 	if f.Func != nil {
 		return "func " + f.FuncName
@@ -105,7 +105,8 @@ func (f *Fingerprint) scheme() string {
 	return strings.Join(parts, " ")
 }
 
-// known returns the Fingerprint with this scheme: f, an element of f.Known, or nil.
+// The method known returns the Fingerprint with this scheme: f, an element of f.Known, or
+// nil.
 func (f *Fingerprint) known(scheme string) *Fingerprint {
 	if f.scheme() == scheme {
 		return f
@@ -252,8 +253,8 @@ func (f *Fingerprint) sign(digest [sha256.Size]byte) (fp [sha256.Size]byte, secr
 	return keyed(f.Secrets[0].Key, digest), f.Secrets[0].ID
 }
 
-// matches reports whether found was made from r, by the scheme and the secret that found
-// names. If the scheme or the secret isn't configured, the error is ErrIncomparable. In
+// The method matches reports whether found's request was r, compared by found's scheme and
+// secret. If the scheme or the secret isn't configured, the error is ErrIncomparable. In
 // that case, a replay could give another request's answer, and a mismatch would make the
 // client use a new key.
 func (f *Fingerprint) matches(found *store.Record, r *Request) (bool, error) {
@@ -285,7 +286,7 @@ func canonicalQuery(raw string) string {
 		return ""
 	}
 	values := make(url.Values)
-	var odd []string // undecodable pairs must not equal pairs that decode to the same text
+	var odd []string // undecodable pairs must differ from pairs that decode to the same text
 	for pair := range strings.SplitSeq(raw, "&") {
 		if pair == "" {
 			continue

@@ -96,7 +96,7 @@ func (p *phaseRun) call(ctx context.Context, tx *Tx, fn func(context.Context, *T
 	return raw, err
 }
 
-// sends returns the hash of each call's data, by the call's name.
+// The method sends returns the hash of each call's data, by the call's name.
 func (p *phaseRun) sends() (map[string]string, error) {
 	tx := p.run.progress.tx()
 	sent := make(map[string]string, len(p.spec.sends))
@@ -117,7 +117,8 @@ func sentHash(operation string, raw []byte) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// unsent reports whether an earlier attempt's mark lacks one of the hashes in sent.
+// The method unsent reports whether an earlier attempt's mark lacks one of the hashes in
+// sent.
 func (p *phaseRun) unsent(sent map[string]string) bool {
 	rec := p.run.record()
 	if state.LookedUpInVain(rec) {
@@ -131,8 +132,9 @@ func (p *phaseRun) unsent(sent map[string]string) bool {
 	return false
 }
 
-// forgotten returns the time since which a call of the phase may have been made, if the
-// provider may have forgotten the key meanwhile. Otherwise forgotten returns the zero time.
+// The method forgotten returns the time since which a call of the phase may have been made,
+// if the provider may have forgotten the key meanwhile. Otherwise forgotten returns the
+// zero time.
 func (p *phaseRun) forgotten() (since time.Time) {
 	rec, d := p.run.record(), p.spec.doubtful("")
 	d.Keyless = d.Keyless && slices.ContainsFunc(rec.Doubts, state.IsMark) // if a named call is in doubt, intend returns an error
@@ -156,7 +158,7 @@ func (p *phaseRun) intend(ctx context.Context) error {
 	return nil
 }
 
-// differs returns a call that may have been made with different data, or "".
+// The method differs returns a call that may have been made with different data, or "".
 func (p *phaseRun) differs(sent map[string]string) string {
 	rec := p.run.record()
 	for call, hash := range sent {
@@ -182,8 +184,8 @@ func (p *phaseRun) alive(ctx context.Context) error {
 	return p.run.gate.fail(fmt.Errorf("%w: phase %q is not begun: %w", ErrNoTime, p.spec.name, why))
 }
 
-// madeByAnother refuses a call that is never repeated, if a phase of another name may have
-// made it: the call would be made twice under one key.
+// madeByAnother returns an error if another phase, whose calls are never repeated, may have
+// made this call: the call would be made twice under one key.
 func (p *phaseRun) madeByAnother(call string) error {
 	if other := state.SentByAnother(p.run.record(), p.spec.name, call); other != "" {
 		return fmt.Errorf("%w: phase %q may have made the call %s: people decide", ErrKeyReused, other, call)

@@ -56,7 +56,7 @@ func FormKey(field string) func(*Request) (string, error) {
 }
 
 // formParts returns the content of a multipart form: the header and the body of each part,
-// each after its length. formParts leaves out the boundary, which differs in each
+// each preceded by its length. formParts leaves out the boundary, which differs in each
 // submission. ok is false for a body that is no multipart form.
 func formParts(contentType string, body []byte) (form []byte, ok bool) {
 	_, params, err := mime.ParseMediaType(contentType)

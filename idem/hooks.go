@@ -106,7 +106,7 @@ type (
 	}
 )
 
-// named returns all hooks but Ended, with their names.
+// The method named returns all hooks except Ended, with their names.
 func (h *Hooks) named() []hookOf {
 	return []hookOf{
 		{evClaimed, &h.Claimed},

@@ -49,8 +49,8 @@ func withoutTokens(query string) string {
 	return strings.Join(left, "&")
 }
 
-// inText returns an equal query that is valid UTF-8: it escapes the other bytes that a
-// client may send.
+// inText returns an equal query in valid UTF-8: if needed, it escapes all bytes beyond
+// ASCII.
 func inText(query string) string {
 	if utf8.ValidString(query) {
 		return query

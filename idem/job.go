@@ -21,7 +21,7 @@ type Job = store.Job
 // acknowledgement grows with the record's size.
 const maxJobs = 50
 
-// maxKind is the length of the longest kind: the limit of EventBridge for a detail type.
+// maxKind limits the length of a kind: it is EventBridge's limit for detail types.
 const maxKind = 128
 
 // maxArgs is the largest size of Args, in bytes, that every sink accepts. SNS and Step
@@ -89,7 +89,7 @@ func checkJob(j Job) error {
 	return nil
 }
 
-// stage keeps jobs for the next commit.
+// stage holds jobs until the next commit.
 func (r *run) stage(ctx context.Context, jobs []Job) error {
 	return r.gate.between(func() error {
 		traced, err := r.prepareJobs(ctx, jobs)

@@ -25,7 +25,7 @@ type lease struct {
 	quit, done chan struct{} // nil before the first renewal
 }
 
-// If another attempt has taken over, call loses: it ends the handler's context.
+// [lease.loses] ends the handler's context, since another attempt has taken over.
 func (l *lease) loses() {
 	if l.lost != nil {
 		l.lost(ErrLeaseLost)
@@ -62,8 +62,8 @@ func (l *lease) begin() bool {
 	return true
 }
 
-// The method renews is the loop of the renewals: it calls renew, waits for the time due,
-// and calls renew again. The loop ends when more is false or the handler ends.
+// [lease.renews] is the loop of the renewals: it calls renew, waits for the time due, and
+// calls renew again. The loop ends when more is false or the handler ends.
 func (l *lease) renews(renew func() (due time.Duration, more bool)) {
 	if !l.begin() {
 		return

@@ -170,9 +170,9 @@ func (p *phaseRun) lookUp(ctx context.Context, sent map[string]string) (raw []by
 	return nil, true, p.asksLater(ctx, d, &state.LookedUp{Asked: note, Counts: counts}, text)
 }
 
-// paced reports whether a look-up may count as a try. A completer's look-up always counts.
-// A client's look-up counts if the request isn't stored and this is the first look-up in a
-// pause of the back-off. So a client that polls can't use up the tries.
+// The method paced reports whether a look-up may count as a try. A completer's look-up
+// always counts. A client's look-up counts if the request isn't stored and this is the
+// first look-up in a pause of the back-off. So a client that polls can't use up the tries.
 func (p *phaseRun) paced(rec *store.Record, now time.Time) bool {
 	if p.run.ask.unattended || rec.Input != nil {
 		return p.run.ask.unattended
@@ -188,7 +188,7 @@ func firstOf(rec *store.Record) time.Time {
 	return rec.Created
 }
 
-// The method asks runs the look-up, and stores the finding in a.Found. why is the look-up's
+// [phaseRun.asks] runs the look-up, and stores the finding in a.Found. why is the look-up's
 // error.
 func (p *phaseRun) asks(ctx context.Context, a *state.Asking, c Call) (raw []byte, why error) {
 	ctx, sp := p.run.watch.step(ctx, trace.Call, p.spec.name)
@@ -210,7 +210,7 @@ func (p *phaseRun) asks(ctx context.Context, a *state.Asking, c Call) (raw []byt
 	return raw, err
 }
 
-// The method found commits the result of a look-up.
+// [phaseRun.found] commits the result of a look-up.
 func (p *phaseRun) found(ctx context.Context, d state.Doubtful, note *store.Asked, raw []byte) ([]byte, error) {
 	calls, phases := d.Calls(), []store.Phase{{Name: d.Phase, Result: raw}}
 	_, err := p.run.write(ctx, trace.Commit, func(base *store.Record) *store.Record {
@@ -232,7 +232,7 @@ func (p *phaseRun) markLookUpStuck(ctx context.Context, d state.Doubtful, note *
 	return p.run.stick(ctx, why, func(base *store.Record) *store.Record { return p.leaves(base, d, note) })
 }
 
-// The method leaves returns base as people need it to settle the operation: with the phase
+// [phaseRun.leaves] returns base as people need it to settle the operation: with the phase
 // as a call that has begun, and with the note of the last look-up.
 func (p *phaseRun) leaves(base *store.Record, d state.Doubtful, note *store.Asked) *store.Record {
 	if note != nil {

@@ -84,7 +84,7 @@ func (a *attempt) observe(ctx context.Context, keyErr error, fn func(context.Con
 // answered from its record.
 var ErrReplay = errors.New("would have been replayed")
 
-// outcomes maps each verdict to the error that the request would have got in ModeEnforce.
+// For each verdict, outcomes has the error that the request would have got in ModeEnforce.
 var outcomes = [...]error{
 	state.Mismatch: ErrMismatch, state.Replay: ErrReplay, state.Stuck: ErrStuck, state.InFlight: ErrInFlight, state.TooSoon: ErrUnfinished,
 	state.Claimable: ErrInFlight,

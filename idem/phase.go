@@ -260,13 +260,13 @@ func (s *phaseSpec) doubtful(call string) state.Doubtful {
 	return state.Doubtful{Phase: s.name, Call: call, Keyless: s.intent, Memory: s.memory}
 }
 
-// The method begins returns the stored form of the phase whose call has begun. This form
+// [phaseSpec.begins] returns the stored form of the phase whose call has begun. This form
 // includes the shape of the result, since a person may have to supply the result.
 func (s *phaseSpec) begins() store.Phase {
 	return store.Phase{Name: s.name, Intent: true, Shape: shape.Of(s.result)}
 }
 
-// A phase with a look-up makes one call; the method named only returns the call's name.
+// A phase with a look-up makes one call: [phaseSpec.only] returns the call's name.
 func (s *phaseSpec) only(made map[string]int) string {
 	if len(s.sends) != 1 {
 		return ""

@@ -36,8 +36,8 @@ func encodeResult[T any](v T) ([]byte, error) {
 	return raw, nil
 }
 
-// missing names a part of stored that was lost when stored was read into v; "" if nothing
-// was lost. The stored value may be of another type than v.
+// The function missing returns the name of a part of stored that was lost when stored was
+// read into v; "" if nothing was lost. The stored value may be of another type than v.
 func missing[T any](stored []byte, v T) string {
 	again, err := json.Marshal(v)
 	if err == nil && bytes.Equal(stored, again) {
@@ -58,8 +58,8 @@ func parsed(raw []byte) (v any, err error) {
 	return v, err
 }
 
-// lost compares two JSON values, and names a part of the first that is missing in the
-// second. Empty values may be missing; names are compared as in encoding/json.
+// The function lost names a part of the first JSON value that the second value lacks. Empty
+// values may be missing; names are compared as in encoding/json.
 func lost(was, is any, at string) string {
 	switch was := was.(type) {
 	case map[string]any:
@@ -100,8 +100,8 @@ func lost(was, is any, at string) string {
 // out, or a string that isn't UTF-8.
 //
 // A type with its own JSON methods is trusted, except for UTF-8 ([encodeResult]). Empty and
-// nil are equal, since omitempty turns one into the other. In an interface, back has the
-// types of JSON, so altered reports only data that JSON leaves out.
+// nil are equal, since omitempty turns one into the other. Inside an interface, back has
+// the types of JSON, so altered reports only data that JSON leaves out.
 func altered(v, back reflect.Value, at string) string {
 	if !v.IsValid() || ownJSON(v) {
 		return ""
@@ -203,7 +203,7 @@ func unseen(v reflect.Value, at string) string {
 	return ""
 }
 
-// hidden reports whether JSON leaves a field out regardless of its value.
+// The function hidden reports whether JSON leaves a field out regardless of its value.
 func hidden(f reflect.StructField) bool {
 	if f.Tag.Get("json") == "-" {
 		return true

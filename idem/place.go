@@ -62,13 +62,14 @@ func (n *naming) partitionKey(b, text []byte, r *Request, by *scoping) []byte {
 	return base64.RawURLEncoding.AppendEncode(append(b, n.prefix...), sum[:])
 }
 
-// place returns the place of this caller's key in r under the scoping by.
+// place returns the place of r's key for this caller. by is the scoping.
 func (n *naming) place(r *Request, by *scoping, caller store.Identity) place {
 	text := scope.Append(nil, r.Operation, r.Tenant, caller)
 	return place{pk: string(n.partitionKey(nil, text, r, by)), scope: string(text), whose: caller}
 }
 
-// other returns the place of r's key besides home; nil if there is no other.
+// The method other returns the place of r's key that isn't home; nil if home is the only
+// place.
 func (n *naming) other(ctx context.Context, r *Request, home string) (*place, error) {
 	if n.alsoBy == nil {
 		return nil, nil

@@ -28,8 +28,8 @@ func DefaultStored(r Response) bool {
 	return r.Status < http.StatusInternalServerError && !asksAgain(&r)
 }
 
-// storedBy returns a policy that stores answers below 500. It doesn't store the statuses in
-// except, or answers that ask for the same request in another way. serverErrors says
+// storedBy returns a policy that stores answers below 500. It stores neither the statuses
+// in except nor answers that ask for the same request in another way. serverErrors says
 // whether 5xx are stored.
 func storedBy(serverErrors bool, except ...int) func(Response) bool {
 	not := make(map[int]bool, len(except))

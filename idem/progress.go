@@ -105,9 +105,9 @@ func (p *progress) keep(jobs []Job) (news bool) {
 
 // jobsOfCommit returns all jobs of the next commit. In the record a job is named by its
 // phase's position and its index in the phase, so the same run of a handler gives the same
-// names. rounded checks and rounds the time of each job. The record may still list jobs of
-// earlier commits. If the listed and the new jobs could be too many, jobsOfCommit calls
-// count, which returns how many jobs the stored record still has.
+// names. The function rounded checks and rounds each job's time. The record may still list
+// jobs of earlier commits. If the listed and the new jobs could be too many, jobsOfCommit
+// calls the function count, which returns how many jobs the stored record still has.
 func (p *progress) jobsOfCommit(ctx context.Context, jobs []Job, rounded func(Job) (Job, error), count func(context.Context, *store.Record) int) (map[string]Job, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

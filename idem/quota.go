@@ -96,7 +96,7 @@ func (s *seat) settle(v state.Verdict, err error) {
 	}
 }
 
-// holds notes the size of rec, the operation's record. rec may be nil.
+// [seat.holds] stores the size of rec, the operation's record. rec may be nil.
 func (s *seat) holds(rec *store.Record) {
 	if rec != nil {
 		s.mu.Lock()

@@ -46,7 +46,7 @@ const (
 	// time is a new request.
 	expiresHeader = "Idempotency-Expires"
 	// statusHeader is "ignored" if the request has a key header and the engine did nothing
-	// with the key: because of another method, ModeOff, ModeObserve, or ModeOpen with an
+	// with the key. The reason is another method, ModeOff, ModeObserve, or ModeOpen with an
 	// unreachable store. statusHeader is "unstored" on a handler's answer that could not be
 	// stored ([Result.Unstored]). In both cases a retry may have the same effect again.
 	statusHeader = "Idempotency-Status"

@@ -151,7 +151,6 @@ func (a *attempt) takeOnce(ctx context.Context, t store.Take) (rec *store.Record
 	return rec, ours(rec), nil
 }
 
-// The method reads loads the record; nil if there is none.
 func (a *attempt) reads(ctx context.Context, until time.Time) (*store.Record, error) {
 	rec, err := a.writer().read(ctx, a.ask.home.pk, until)
 	if err != nil {

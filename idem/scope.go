@@ -31,10 +31,10 @@ type callerless struct{ error }
 func (c callerless) Unwrap() error { return c.error }
 
 // callerOf returns the caller of r: the caller whom the program names, else the identity
-// that was verified in front of the handler, else the one scope of all callers. callerOf
-// refuses two kinds of names, since two callers could become one: a name that isn't UTF-8,
-// which a later attempt would read as another name; and a name with U+FFFD, by which an
-// event's decoder replaces half of a surrogate pair.
+// that was verified in front of the handler, else the scope that all callers share.
+// callerOf refuses two kinds of names, since two callers could become one: a name that
+// isn't UTF-8, which a later attempt would read as another name; and a name with U+FFFD, by
+// which an event's decoder replaces half of a surrogate pair.
 func (by *scoping) callerOf(ctx context.Context, r *Request) (store.Identity, error) {
 	id, err := by.namedCaller(ctx, r)
 	if err == nil && (!utf8.ValidString(id.Subject) || strings.ContainsRune(id.Subject, utf8.RuneError)) {

@@ -75,9 +75,9 @@ func (e *Engine) Serve(ctx context.Context, r Request, fn func(context.Context) 
 // and headers the request gets.
 type contract struct{ core *core }
 
-// completing reports whether r has no key, and ctx belongs to an operation of this engine
-// that a completer is finishing. In an operation of another engine, this engine runs a
-// separate operation, which must not run without protection.
+// The method completing reports whether r has no key, and ctx belongs to an operation of
+// this engine that a completer is finishing. In an operation of another engine, this engine
+// runs a separate operation, which must not run without protection.
 func (e *core) completing(ctx context.Context, r *Request) bool {
 	op, ok := FromContext(ctx)
 	return ok && !op.over.Load() && op.run.ask.unattended && op.run.ask.core == e &&

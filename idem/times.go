@@ -48,8 +48,8 @@ func (t *times) arrives(ctx context.Context) {
 	t.deadline, t.handlerEnd, t.lastCall = deadline, deadline.Add(-defaults.Reserve), deadline.Add(-defaults.Reserve/answerShare)
 }
 
-// short returns an error if too little time is left to begin: interrupted work is worse
-// than work that never began.
+// The method short returns an error if too little time is left to begin: interrupted work
+// is worse than work that never began.
 func (t *times) short() error {
 	if left := time.Until(t.deadline); left <= defaults.Reserve {
 		return fmt.Errorf("%w: %v, more than %v is required", ErrNoTime, left.Round(time.Millisecond), defaults.Reserve)
@@ -57,7 +57,8 @@ func (t *times) short() error {
 	return nil
 }
 
-// enough returns an error if too little time is left to continue with the record pk.
+// The method enough returns an error if too little time is left to continue with the record
+// pk.
 func (t *times) enough(pk string) error {
 	if err := t.short(); err != nil {
 		return recordError("start", pk, err)
@@ -104,8 +105,8 @@ func (t *times) ranOut(ctx context.Context) {
 	}
 }
 
-// half returns the time for one of several tries before until: a packet that hangs must not
-// use up the time of the next try.
+// The function half returns the time for one of several tries before until: a packet that
+// hangs must not use up the time of the next try.
 func half(until time.Time) time.Duration {
 	return min(maxClaim, max(time.Until(until)/2, 100*time.Millisecond))
 }

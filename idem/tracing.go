@@ -26,8 +26,8 @@ func (s span) done(err error) {
 	}
 }
 
-// spanOutcome describes the end of a step with err, which may be nil. A definitive answer
-// is not an error.
+// spanOutcome describes how a step ended. err may be nil. A definitive answer is not an
+// error.
 func spanOutcome(err error) trace.Outcome {
 	if end, ok := errors.AsType[*attemptOver](err); ok {
 		err = end.toPhase
@@ -49,15 +49,15 @@ func codeOf(err error) string {
 	return problemOf(err).Code
 }
 
-// The method steps begins the attempt's step s. It needs a tracer; the method step works
-// without a tracer.
+// [watch.steps] begins the attempt's step s. It needs a tracer; [watch.step] works without
+// a tracer.
 func (w *watch) steps(ctx context.Context, s trace.Step) (context.Context, span) {
 	s.Record, s.Operation, s.Route = w.recordName(), w.told(trace.Outcome{}).Operation, w.ask.req.Route
 	ctx, end := w.core.opt.Tracer.Start(ctx, s)
 	return ctx, span{end}
 }
 
-// met notes the operation's record for the following spans.
+// The method met stores data of the operation's record for the following spans.
 func (w *watch) met(rec *store.Record) {
 	if rec == nil || rec.State == store.None {
 		return
@@ -160,8 +160,8 @@ func contextOf(ctx context.Context, t trace.Tracer) trace.Context {
 	return t.Context(ctx).Sound()
 }
 
-// giveTrace gives each job without a trace context the context of the span in ctx. It changes
-// jobs, so jobs must be the caller's own copy.
+// If a job has no trace context, giveTrace gives the job the context of the span in ctx. It
+// changes jobs, so jobs must be the caller's own copy.
 func (w *watch) giveTrace(ctx context.Context, jobs []Job) {
 	own := contextOf(ctx, w.core.opt.Tracer)
 	for i := range jobs {

@@ -32,8 +32,8 @@ const (
 // so that many waiting attempts don't read at once.
 //
 // The holder's clock may differ from this clock. If the age is wrong, the wait is at most
-// longest. If the lease is wrong, it costs one read, and then the lease is treated as
-// ended.
+// longest. If the lease is wrong, one read is made too early, and then the lease is treated
+// as ended.
 func nextRead(waited, age, lease, longest time.Duration) (least, most time.Duration) {
 	most = min(firstRead+max(waited, age/10), longest)
 	if lease > 0 && lease < most {

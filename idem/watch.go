@@ -117,8 +117,8 @@ func (w *watch) recordName() string {
 	return redact.Record(w.ask.home.pk)
 }
 
-// The method finds stores the name of the record that a claim has found; rec is nil if
-// there is none.
+// [watch.finds] stores the name of the record that a claim has found; rec is nil if there
+// is none.
 func (w *watch) finds(rec *store.Record) {
 	switch {
 	case rec == nil:

@@ -60,8 +60,9 @@ func (o *operation) attempt() (resp *http.Response, abort func(), err error) {
 	return resp, abort, nil
 }
 
-// header returns the caller's headers and the key. For a retry under a key, header adds the
-// number of earlier attempts: a server then looks for the answer before it claims the key.
+// header returns the caller's headers and the key. If a keyed request is retried, header
+// adds the number of earlier attempts: a server then looks for the answer before it claims
+// the key.
 func (o *operation) header() http.Header {
 	h := o.req.Header.Clone()
 	if h == nil {
@@ -107,8 +108,8 @@ func (o *operation) exchange(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// limit cancels the attempt after AttemptTimeout. inTime stops the timer and
-// reports whether the timeout had not yet passed.
+// limit cancels the attempt after AttemptTimeout. inTime stops the timer and reports
+// whether the attempt was in time.
 func (o *operation) limit(cancel context.CancelCauseFunc) (inTime func() bool) {
 	if o.t.opt.AttemptTimeout == 0 {
 		return func() bool { return true }

@@ -116,7 +116,7 @@ func (o *operation) remember(own, moved string) error {
 	return nil
 }
 
-// note records in the journal that the key's lifetime has changed, or that there is a final
+// The method note updates the journal if the key's lifetime has changed or there is a final
 // answer. resp is nil if the attempt failed.
 func (o *operation) note(resp *http.Response) {
 	news := o.until.Sub(o.entry.Expires).Abs() > lifetimeMargin // smaller differences come from the server's dates, which are in whole seconds
@@ -138,8 +138,9 @@ func (o *operation) note(resp *http.Response) {
 	}
 }
 
-// fingerprint returns the SHA-256 of a request's method, host, URL and body. Each part but
-// the body follows its own length. Headers are left out, since credentials change.
+// fingerprint returns the SHA-256 of a request's method, host, URL and body. Each part
+// except the body is preceded by its length. Headers are left out, since credentials
+// change.
 func fingerprint(req *http.Request, b *body) (string, error) {
 	h := sha256.New()
 	u := *req.URL

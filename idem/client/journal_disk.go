@@ -13,7 +13,7 @@ import (
 	"syscall"
 )
 
-// A journal's file is rewritten when it has more lines than twice its entries plus slack.
+// A journal's file is rewritten when it has more than 2 × entries + slack lines.
 const slack = 1000
 
 // realPath resolves path for later rewrites of the file. The result doesn't depend on the

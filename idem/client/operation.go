@@ -122,7 +122,7 @@ func (o *operation) judge(resp *http.Response, err error) (why string, retry boo
 	return why, retry
 }
 
-// retriable decides as judge, but assumes that the server doesn't ignore keys.
+// The method retriable decides like judge, but assumes that the server doesn't ignore keys.
 func (o *operation) retriable(resp *http.Response, err error) (why string, retry bool) {
 	switch {
 	case cancelled(o.req) != nil:
@@ -176,9 +176,9 @@ func (o *operation) mayRetry(resp *http.Response) (wait time.Duration, no string
 	return wait, ""
 }
 
-// ignored reports whether a repeated request would run again because the server has said
-// that it ignored the key. A method that is idempotent by definition may run again. The
-// header is valid even if the rest of the answer was lost.
+// The method ignored reports whether the server has said that it ignored the key: a
+// repeated request would run again. For a method that is idempotent by definition, ignored
+// returns false. The header is valid even if the rest of the answer was lost.
 func (o *operation) ignored() bool { return isKeyIgnored(o.heard) && !isIdempotent(o.req.Method) }
 
 // inFlight reports whether the server is working on this very request. A wait for the
@@ -229,7 +229,6 @@ func (o *operation) gaveUp(err error, why string) error {
 	return e
 }
 
-// failed returns this operation's error with cause err.
 func (o *operation) failed(err error) *Error {
 	return &Error{Key: o.key, Attempts: o.attempts, Unknown: o.unknown || o.maybe, Err: err}
 }

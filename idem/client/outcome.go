@@ -47,10 +47,10 @@ func (o *operation) settles(resp *http.Response) bool {
 	return resp.StatusCode < http.StatusInternalServerError
 }
 
-// isAboutKey reports whether a refusal is about the request's key: the server already knows
-// the key, so an earlier attempt arrived, and the refusal doesn't tell that attempt's
-// outcome. isAboutKey is false for a refusal of an invalid or missing key. It is also false
-// for 410, by which package idem reports that the operation was carried out.
+// isAboutKey reports whether a refusal is about the request's key. Such a refusal shows
+// that an earlier attempt arrived, but not that attempt's outcome. isAboutKey is false for
+// a refusal of an invalid or missing key. It is also false for 410, by which package idem
+// reports that the operation was carried out.
 func isAboutKey(resp *http.Response, body []byte) bool {
 	if isReplay(resp) || resp.StatusCode < http.StatusBadRequest || resp.StatusCode == http.StatusGone {
 		return false

@@ -19,7 +19,6 @@ const maxRetryAfter = time.Minute
 // budgetRatio is how many retries each request adds to the budget.
 const budgetRatio = 0.1
 
-// retried reports whether an answer with the status is retried.
 func retried(status int) bool {
 	return status == http.StatusConflict || status == http.StatusTooManyRequests || status >= http.StatusInternalServerError
 }
@@ -50,9 +49,9 @@ func checkRequest(req *http.Request) error {
 
 func isHTTP(req *http.Request) bool { return req.URL.Scheme == "http" || req.URL.Scheme == "https" }
 
-// permanent reports whether a retry will certainly fail with err again: the transport
-// refused the request, the check of a certificate failed, or the request was cancelled. All
-// other errors are treated as network errors.
+// The function permanent reports whether a retry will certainly fail with err again: the
+// transport refused the request, the check of a certificate failed, or the request was
+// cancelled. All other errors are treated as network errors.
 func permanent(req *http.Request, err error) bool {
 	if errors.Is(err, context.Canceled) || errors.Is(err, errBadTransport) || isTLS(err) {
 		return true

@@ -191,7 +191,8 @@ func (c *crashes[Re]) begin(at point, plan Plan) (w *World, calls []string, down
 	return w, mine.process.called(), mine.process.store.Crashed()
 }
 
-// guarded runs fn and returns a panic as an error: for a client, the process has ended.
+// The function guarded runs fn and returns a panic as an error: for a client, the process
+// has ended.
 func guarded(fn func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -325,7 +326,7 @@ func (c *crashes[Re]) complete(t *scene, w *World) {
 	}
 }
 
-// stuck reports whether an operation is stuck and MayStick is set.
+// The method stuck reports whether an operation is stuck and MayStick is set.
 func (c *crashes[Re]) stuck(t *scene, w *World) bool {
 	all, err := w.records(t.Context())
 	if err != nil {
@@ -388,8 +389,8 @@ type scene struct {
 	notes  []string // failures that the kit has found, reported after the run
 }
 
-// news counts a failure. It returns the failure's text with the name of the crash, and
-// whether to report the failure.
+// The method news counts a failure, and returns the failure's text with the name of the
+// crash, and whether to report the failure.
 func (s *scene) news(text string) (string, bool) {
 	s.failed = true
 	text = strings.TrimSuffix(text, "\n")
@@ -397,7 +398,7 @@ func (s *scene) news(text string) (string, bool) {
 	return s.label + ": " + text, s.said[text] == 1
 }
 
-// note records a failure. give records a failure and ends the run.
+// The methods note and give count a failure; give also ends the run.
 func (s *scene) note(format string, args ...any) {
 	if text, first := s.news(fmt.Sprintf(format, args...)); first {
 		s.notes = append(s.notes, text)

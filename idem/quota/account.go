@@ -69,8 +69,8 @@ func (a *account) price(n int64) int64 {
 	return 1
 }
 
-// has reports whether there are n tokens, and if not, how long to wait. If ok is false and
-// wait is zero, a lease of tokens may help.
+// [account.has] reports whether there are n tokens, and if not, how long to wait. If ok is
+// false and wait is zero, a lease of tokens may help.
 func (a *account) has(now time.Time, n int64) (ok bool, wait time.Duration) {
 	switch s := &a.shared; {
 	case a.kind == ofOpen:

@@ -31,9 +31,9 @@ type Limits struct {
 const (
 	// patience limits a call to Options.Shared.
 	patience = time.Second
-	// mostCallers is how many callers are remembered, and as many again for each route with
-	// limits. The least recent caller is forgotten first, and then begins again with full
-	// buckets. A caller takes about 1 KB.
+	// mostCallers limits the callers that are remembered. For each route with limits, as
+	// many more are remembered. The least recent caller is forgotten first, and then begins
+	// again with full buckets. A caller takes about 1 KB.
 	mostCallers = 10_000
 )
 
@@ -67,8 +67,8 @@ type Buckets struct {
 
 var _ idem.Quota = (*Buckets)(nil)
 
-// name names the buckets of a caller, on a route with limits or on all routes. A caller's
-// own name may be as long as a token, so only the hash of the name is kept.
+// name identifies the buckets of a caller, on a route with limits or on all routes. A
+// caller's own name may be as long as a token, so only the hash of the name is kept.
 type name struct {
 	caller [sha256.Size]byte
 	route  string

@@ -84,8 +84,8 @@ type verifier struct {
 }
 
 // key checks signatures with a secret. The secret is inside of a func, so that a printed
-// verifier doesn't show the secret. The function in the field of hashes message once for
-// any number of signatures.
+// verifier doesn't show the secret. [key.of] hashes message once for any number of
+// signatures.
 type key struct {
 	scheme string
 	of     func(message []byte) (matches func(sum []byte) bool)
