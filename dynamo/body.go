@@ -51,8 +51,8 @@ func tooLarge(what string, n int) error {
 }
 
 // putCompanions writes body in chunks. The chunks' keys contain the owner's nonce: an attempt that
-// lost its lease can't change the winner's body. Each key also contains a number that this process
-// uses only once: a late write of an earlier try can't change the body either.
+// lost its lease can't change the new owner's body. Each key also contains a number that this
+// process uses only once: a late write of an earlier try can't change the body either.
 func (s *Store) putCompanions(ctx context.Context, r *store.Record, body []byte, box *item.Box) error {
 	if err := s.putChunks(ctx, r.PK, r.Overflow, body, state.Lifetime(r).Add(companionsOutlive), box); err != nil {
 		// The record is unchanged, even if some chunks were written.
@@ -153,7 +153,7 @@ func (s *Store) pack(body []byte, r *store.Record, box *item.Box, name string, h
 
 func units(size int) int { return (size + unit - 1) / unit }
 
-// around returns the size of r's item before encryption, without the body.
+// Store.around returns the size of r's item without the body, before encryption.
 func (s *Store) around(r *store.Record, name string, head func(*item.Values) item.Value) int {
 	var v item.Values // no box: encryption would cost too much just to learn the size
 	it := v.Encode(r, nil)

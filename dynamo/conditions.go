@@ -48,7 +48,7 @@ const (
 	//   - st: a late ticket must not reopen an ended or stuck operation;
 	//   - req: an operation without its request can't be completed;
 	//   - no exp_s: a key that will expire must not be held beyond its expiry;
-	//   - no req.o: a request in other items may be missing, so it must be read before the
+	//   - no req.o: a request in companions may be missing, so it must be read before the
 	//     take-over;
 	//   - fn, hn, tn: if a wrong handler took over, its answer would be stored for good.
 	takeCondition = holderCondition + " AND v = :v AND st = :open AND attribute_exists(req) AND attribute_not_exists(req.o) AND attribute_not_exists(exp_s)"

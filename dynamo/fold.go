@@ -13,8 +13,7 @@ import (
 )
 
 // fold combines the user's writes on the same item into one write, as DynamoDB requires. If a Get
-// has read an item that is also written, the check of the Get becomes part of the write's
-// condition.
+// has read an item that is also written, the write's condition also checks what the Get has read.
 func (s *Store) fold(writes []store.Write) ([]*Write, error) {
 	for _, one := range writes {
 		if w, ok := one.(*Write); ok && plainName(w.table) == plainName(s.table) {
@@ -95,7 +94,7 @@ func contains(it, key item.Map) bool {
 	return true
 }
 
-// merge combines two writes on the same item. At least one of the two is the check of a Get.
+// merge combines two writes on the same item. At least one of the two comes from a Get.
 func merge(a, b *Write) (*Write, error) {
 	if a.read != nil && a.verb == "check" {
 		a, b = b, a // b is the check

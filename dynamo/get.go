@@ -146,7 +146,7 @@ func fields(t reflect.Type) []string {
 }
 
 // tagged reports whether a field is promoted from an embedded struct whose tag has a name. Such a
-// field is no attribute of the item.
+// field isn't an attribute of the item.
 func tagged(t reflect.Type, index []int) bool {
 	for _, i := range index[:len(index)-1] {
 		f := t.Field(i)
@@ -160,7 +160,7 @@ func tagged(t reflect.Type, index []int) bool {
 	return false
 }
 
-// still reports whether the attributes that Get read are unchanged in now.
+// Write.still reports whether now has the attributes that Get read, unchanged.
 func (w *Write) still(now item.Map) bool {
 	for name, v := range w.read {
 		if !sameValue(now[name], v) {

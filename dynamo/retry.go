@@ -32,9 +32,9 @@ func newRetryer() aws.RetryerV2 {
 	})}
 }
 
-// told decides by the kind of an error whether the call is repeated: yes if it was throttled, no if
-// it was refused for good. told is the first check, since the SDK's own checks cost a tenth of a
-// replay's processor time.
+// told(err) decides whether the call is repeated: yes if it was throttled, no if it was refused for
+// good. told is the first check, since the SDK's own checks cost a tenth of a replay's processor
+// time.
 func told(err error) aws.Ternary {
 	switch item.FaultOf(err) {
 	case "", store.Denied, store.Invalid:
@@ -46,7 +46,8 @@ func told(err error) aws.Ternary {
 	return aws.UnknownTernary
 }
 
-// torn repeats a call whose answer was cut off, although the service may have applied the write.
+// torn(err) tells the SDK to repeat a call whose answer was cut off, although the service may have
+// applied the write.
 func torn(err error) aws.Ternary {
 	if _, ok := errors.AsType[*smithy.DeserializationError](err); ok {
 		return aws.TrueTernary

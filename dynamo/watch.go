@@ -49,8 +49,8 @@ type call struct {
 	meter *meter.Meter
 }
 
-// watch makes a call, and reports the call if there are hooks or a Meter. asks is the field of
-// the call's input that requests the capacity units. cost reads the units from the output.
+// watch makes a call, and reports the call if there are hooks or a Meter. asks is the input's field
+// that requests the capacity units, and cost reads the units from the output.
 func watch[O any](
 	ctx context.Context, w *watched, op string, asks *types.ReturnConsumedCapacity, send func() (*O, error), cost func(*call, *O),
 ) (*O, error) {
@@ -89,8 +89,8 @@ func (w *watched) failed(c *call, err error) {
 	}
 }
 
-// sent notes how many retries the client made before a call succeeded, and returns the call's
-// units.
+// call.sent notes how many retries the client made before the call succeeded, and returns the
+// call's units.
 func (c *call) sent(meta middleware.Metadata, used ...types.ConsumedCapacity) (units float64) {
 	if attempts, ok := retry.GetAttemptResults(meta); ok {
 		c.Retries = max(len(attempts.Results)-1, 0)

@@ -54,7 +54,7 @@ type Adapter[Ev, Re any] struct {
 	// Reply converts an answer, first or replayed, to the source's response.
 	Reply func(r idem.Response) Re
 
-	// typed marks answers that are values and errors instead of HTTP; see Direct.
+	// typed says that answers are values and errors instead of HTTP; see Direct.
 	typed bool
 	// ownScope says that the scope of a typed adapter's keys doesn't contain the function.
 	ownScope bool

@@ -32,9 +32,8 @@ type BodyKey struct {
 	// with [idem.ErrRequest]. nil: the whole body. See [BodyKey.Comparing].
 	Same func(body []byte) ([]byte, error)
 
-	// shared reports whether the client chooses the key of a body, and nothing in the body names
-	// the client. If body is nil, shared reports whether this is true of all bodies. nil: true of
-	// no body.
+	// shared reports whether the client chooses the key, and nothing in the body names the client.
+	// If body is nil, shared reports whether this is true of all bodies. nil: true of no body.
 	shared func(body []byte) bool
 }
 

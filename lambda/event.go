@@ -69,7 +69,7 @@ func kind(payload []byte) string {
 	var p struct {
 		HTTPMethod  string `json:"httpMethod"`
 		DetailType  string `json:"detail-type"`
-		EventSource string `json:"eventSource"` // only Kafka has this member here, since Kafka's records are in a map
+		EventSource string `json:"eventSource"` // only Kafka has this member in the event itself, since Kafka's records are in a map
 		Records     []struct {
 			EventSource string `json:"eventSource"` // also matches SNS's spelling, EventSource
 		} `json:"Records"`

@@ -110,7 +110,7 @@ func lastOf[M url.Values | http.Header](m M) map[string]string {
 	return single
 }
 
-// firstLabel returns the part before the first dot of a domain name.
+// firstLabel returns the part of a domain name before the first dot.
 func firstLabel(domain string) string {
 	label, _, _ := strings.Cut(domain, ".")
 	return label

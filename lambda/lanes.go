@@ -100,7 +100,7 @@ func (c *course[Ev, Rec, Re]) next() ([]int, turn) {
 	return lane, c.turnOf(lane)
 }
 
-// turn returns the turn of a lane that began without waiting.
+// course.turn returns the turn of a lane that began without waiting.
 func (c *course[Ev, Rec, Re]) turn(lane []int) turn {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -153,8 +153,8 @@ func (c *course[Ev, Rec, Re]) begin(ctx context.Context, i int) {
 	}()
 }
 
-// came is called when a handler returns: it reports a record's failure, or logs that an overdue
-// handler has returned.
+// course.came is called when a handler returns. It reports a record's failure, or logs that an
+// overdue handler has returned.
 func (c *course[Ev, Rec, Re]) came(ctx context.Context, i int) {
 	switch t := c.tasks[i]; {
 	case t.givenUp():

@@ -85,7 +85,7 @@ func jobKey(m map[string]json.RawMessage) (string, error) {
 	return key, err
 }
 
-// jobTrace returns the context of a [JobEvent]; zero if it has none.
+// jobTrace returns the trace context of a [JobEvent]; zero if there is none.
 func jobTrace(body []byte) trace.Context {
 	if !bytes.Contains(body, []byte(`"traceparent"`)) || !bytes.Contains(body, []byte(`"idempotency_key"`)) {
 		return trace.Context{}

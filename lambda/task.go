@@ -11,7 +11,8 @@ import (
 	"github.com/samekey/samekey/idem"
 )
 
-// read converts a record to a task. An unreadable record gets a key that the engine refuses.
+// EachHandler.read converts a record to a task. An unreadable record gets a key that the engine
+// refuses.
 func (h *EachHandler[Ev, Rec, Re]) read(ctx context.Context, rec Rec) (t *task) {
 	t = &task{}
 	defer func() {

@@ -68,7 +68,8 @@ func (c compose) start(ctx context.Context) (*servers.Found, error) {
 	return found, nil
 }
 
-// down removes the container and its network. It must work even if the caller's context has ended.
+// compose.down removes the container and its network. It must work even if the caller's context has
+// ended.
 func (c compose) down() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

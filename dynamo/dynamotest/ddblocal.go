@@ -15,7 +15,7 @@ import (
 
 const product = "DynamoDB Local"
 
-// readyTimeout bounds the first request.
+// readyTimeout limits the first request.
 const readyTimeout = 5 * time.Minute
 
 // startLocal starts DynamoDB Local from the install in dir and waits until the database answers.

@@ -13,7 +13,7 @@ import (
 	"github.com/samekey/samekey/internal/servers"
 )
 
-// startTimeout bounds the search of [Start]: a first call may download 74 MB.
+// startTimeout limits how long [Start] searches: a first call may download 74 MB.
 const startTimeout = 10 * time.Minute
 
 // shared is the one database of this test process.

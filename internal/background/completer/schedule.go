@@ -57,8 +57,8 @@ func (q *Queue) schedule(ctx context.Context, tickets []jobs.Ticket) []bool {
 	return made
 }
 
-// create makes the schedule of a ticket. If the schedule exists already, it is the same ticket's,
-// since the name is made of the ticket's contents.
+// Queue.create makes the schedule of a ticket. If the schedule exists already, it is the same
+// ticket's, since the name is made of the ticket's contents.
 func (q *Queue) create(ctx context.Context, t jobs.Ticket) error {
 	arn, err := q.target(ctx)
 	if err != nil {

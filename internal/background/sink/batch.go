@@ -41,7 +41,8 @@ func (b *batcher) deliver(ctx context.Context, all []jobs.Delivery) []error {
 	return r.verdicts()
 }
 
-// next splits left into the deliveries of the next call and the deliveries of later calls.
+// batcher.next splits left, the remaining deliveries, into those of the next call and those of
+// later calls.
 func (b *batcher) next(all []jobs.Delivery, left []int) (now, later []int) {
 	bytes := 0
 	groups := make(map[string]bool)
@@ -128,7 +129,7 @@ func unanswered(n int) results {
 	return all
 }
 
-// down reports whether the sink is at fault for all entries.
+// results.down reports whether the sink is at fault for all entries.
 func (r results) down() bool {
 	for _, f := range r {
 		if f == nil || f.blame != ofSink {

@@ -118,8 +118,8 @@ func (m *StateMachine) start(ctx context.Context, d jobs.Delivery) *fault {
 }
 
 // compare finds out whether the existing execution is the job's own. Step Functions returns the
-// same error for an ended execution with the same input and for an execution with another input.
-// input is the encoded job, since the encoding changes the text of the args.
+// same error in two cases: an execution with the same input has ended, or there is an execution
+// with another input. input is the encoded job, since the encoding changes the text of the args.
 func (m *StateMachine) compare(ctx context.Context, input []byte, name string) *fault {
 	out, err := m.api.DescribeExecution(ctx, &sfn.DescribeExecutionInput{ExecutionArn: aws.String(m.arn.execution(name))})
 	if err != nil {

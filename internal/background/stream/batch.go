@@ -25,7 +25,7 @@ func batchOf(ev events.DynamoDBEvent) batch {
 // a whole, its images would take 100 MB.
 const mostAtOnce = 1 << 20
 
-// part returns the index after the last record of a part. The part begins with record from, and is
+// batch.part returns the index after the last record of a part that begins at index from. A part is
 // decoded as a whole.
 func (b batch) part(from int) (to int) {
 	size := b.size(from)

@@ -22,7 +22,7 @@ type change struct {
 // replaced reports whether old is gone: deleted, or replaced by a new claim.
 func (c *change) replaced() bool { return c.old != nil && (c.new == nil || c.new.ID != c.old.ID) }
 
-// before returns the operation's record before the change; nil if the operation is new.
+// change.before returns the operation's record before the change; nil if the operation is new.
 func (c *change) before() *store.Record {
 	if c.replaced() {
 		return nil

@@ -94,7 +94,7 @@ func (c *cursor) next(now time.Time) cursor {
 	return n
 }
 
-// join merges theirs, another sweep's stored progress, into c. If the other sweep has ended c's
+// join merges another sweep's stored progress, theirs, into c. If the other sweep has ended c's
 // pass, join replaces c with theirs and returns false.
 func (c *cursor) join(theirs cursor) bool {
 	if !theirs.began.Equal(c.began) || len(theirs.at) != len(c.at) {
@@ -108,7 +108,7 @@ func (c *cursor) join(theirs cursor) bool {
 	return true
 }
 
-// further returns the later of two places in a segment.
+// further(a, b) returns the later of two places in a segment.
 func further(a, b place) place {
 	if a.done || !b.done && a.seen > b.seen {
 		return a
