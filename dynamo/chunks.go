@@ -86,7 +86,7 @@ func (s *Store) write(ctx context.Context, todo []types.WriteRequest) (left []ty
 }
 
 // batches notes whether the role may not send batched reads, and whether it may not send batched
-// writes. Many roles lack only the right to BatchWriteItem, because it also allows deleting.
+// writes. A role may lack only the right to BatchWriteItem, because it also allows deleting.
 type batches struct{ reads, writes atomic.Bool }
 
 // batch returns how many companions are sent in one call.
