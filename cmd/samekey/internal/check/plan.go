@@ -22,7 +22,7 @@ type Plan struct {
 
 type examined struct {
 	name, title string
-	// lacks names the fields that the check needs and the template lacks; "" if none.
+	// lacks contains the names of fields that the check needs and the template lacks.
 	lacks                   string
 	requests, effects, most int
 	run                     func(*examination, context.Context) error

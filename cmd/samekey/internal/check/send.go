@@ -179,7 +179,7 @@ func toldWait(a *answer) (time.Duration, bool) {
 	return 0, false
 }
 
-// key returns this run's key for a purpose, which tells an operator what the key was for.
+// key returns a key of this run. purpose tells an operator what the key was for.
 func (e *examination) key(purpose string) string { return e.opt.Prefix + e.opt.Name + "-" + purpose }
 
 // spelled returns key in the form that the API accepts, with or without quotes.

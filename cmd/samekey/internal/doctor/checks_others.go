@@ -125,7 +125,8 @@ func ofHooks() (all []string) {
 	return all
 }
 
-// CloudWatch lists the metrics of a request whose age is between listedFrom and listedTo.
+// If a request's age is between listedFrom and listedTo, CloudWatch lists the request's
+// metrics.
 const (
 	listedFrom = time.Hour
 	listedTo   = 13 * 24 * time.Hour

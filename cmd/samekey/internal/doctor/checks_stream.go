@@ -102,7 +102,7 @@ func streamView(f *Facts) ([]wrong, string) {
 const noStream = "the table has no stream"
 
 func enabled(m lambdatypes.EventSourceMappingConfiguration) bool {
-	return !strings.HasPrefix(aws.ToString(m.State), "Disabl") // Enabled, Enabling, Creating, Updating
+	return !strings.HasPrefix(aws.ToString(m.State), "Disabl") // active states: Enabled, Enabling, Creating, Updating
 }
 
 func streamReader(f *Facts) ([]wrong, string) {

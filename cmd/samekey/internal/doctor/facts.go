@@ -49,12 +49,12 @@ const (
 // Options select what to examine. Table is required.
 type Options struct {
 	Table string
-	// Stack names the CloudFormation stack with the functions; "" finds functions by
-	// their variable IDEM_TABLE.
+	// Stack names the CloudFormation stack with the functions. If Stack is "", the
+	// functions are found by their variable IDEM_TABLE.
 	Stack string
 	// Functions are more functions to examine.
 	Functions []string
-	// As is a role: "function", "worker" or "operator". If it is set, the caller must
+	// As names a role: "function", "worker" or "operator". If As is set, the caller must
 	// have the permissions of this role on the table; a missing permission is a finding.
 	As string
 	// ClientRetries is the longest time over which a client retries; 0 = unknown.

@@ -11,8 +11,9 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// Gather asks AWS about the table of opt and the resources that use it. The facts say which
-// questions had no answer. Gather fails only if ctx ends or there is no table to examine.
+// Gather asks AWS about opt's table and the resources that use the table. The facts say
+// which questions had no answer. Gather fails only if ctx ends or there is no table to
+// examine.
 func Gather(ctx context.Context, c Clients, opt Options) (*Facts, error) {
 	opt.ProviderRemembers = cmp.Or(opt.ProviderRemembers, 24*time.Hour)
 	opt.Sample = cmp.Or(opt.Sample, 200)

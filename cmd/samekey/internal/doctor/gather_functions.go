@@ -102,7 +102,7 @@ func (f *Facts) function(name string) *Function {
 }
 
 // listFunctions adds the deployed functions whose IDEM_TABLE has the table's name. The
-// check envTable reports functions whose table is in another Region or account.
+// envTable check reports functions whose table is in another Region or account.
 func (f *Facts) listFunctions(ctx context.Context, api Lambda) {
 	pages := lambda.NewListFunctionsPaginator(api, &lambda.ListFunctionsInput{})
 	for pages.HasMorePages() {

@@ -21,8 +21,8 @@ type Call struct {
 	Step    string `json:"step,omitempty"`   // names joined by "/"
 	Number  int    `json:"number,omitempty"` // if the call has no step: its number, from 1
 	Key     string `json:"key"`              // sent as the call's idempotency key
-	// State is recorded (a committed phase made the call) or in doubt (the call may
-	// have been made, and no phase records it).
+	// State is "recorded" if a committed phase made the call, and "in doubt" if the call
+	// may have been made, but no phase records it.
 	State string `json:"state"`
 	// Since is the earliest time at which the call may have been sent. From the first
 	// send on, the provider remembers the key.

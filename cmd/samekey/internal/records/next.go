@@ -179,7 +179,7 @@ func kept(r *store.Record, now time.Time) (string, []Next) {
 	return summary + ".", all
 }
 
-// jobsNext returns what happens next to the jobs.
+// jobsNext returns the next events of the jobs.
 func jobsNext(r *store.Record, now time.Time) (all []Next) {
 	waiting, parked := 0, []string(nil)
 	for name, j := range r.Jobs {

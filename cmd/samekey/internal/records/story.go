@@ -48,8 +48,8 @@ type Story struct {
 	Region    string `json:"region,omitempty"` // Region of the claim
 	Facts     []Fact `json:"-"`                // fields of the record, for people
 
-	// State is held, abandoned, released, stuck, kept, replayable or free,
-	// as in docs/inside/architecture.md.
+	// State is one of held, abandoned, released, stuck, kept, replayable, free, as in
+	// docs/inside/architecture.md.
 	State   string    `json:"state"`
 	Summary string    `json:"summary"` // one sentence
 	Claimed time.Time `json:"claimed"`
@@ -80,8 +80,8 @@ type Attempt struct {
 	By       string    `json:"by"`             // client, retry, completer
 	Began    time.Time `json:"began,omitzero"` // zero: unknown
 	Function string    `json:"function,omitempty"`
-	// End is answered, released, died (the lease ended without a result), stuck, working,
-	// or unknown. Ended is zero if the time is unknown.
+	// End is one of answered, released, died (the lease ended without a result), stuck,
+	// working, unknown. Ended is zero if the time is unknown.
 	End   string    `json:"end"`
 	Ended time.Time `json:"ended,omitzero"`
 	Error string    `json:"error,omitempty"`

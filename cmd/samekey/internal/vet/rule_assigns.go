@@ -122,8 +122,7 @@ func (c *code) assigns(call *ast.CallExpr, v *types.Var) (yes bool) {
 	return yes
 }
 
-// usedAfter reports whether a variable, or the field, is read after the phase, or is a
-// named result.
+// usedAfter reports whether v, or v's field, is read after the phase or is a named result.
 func (c *code) usedAfter(p *phase, v *types.Var, field string) (yes bool) {
 	fn := c.enclosing(p.call.Pos())
 	if fn == nil {

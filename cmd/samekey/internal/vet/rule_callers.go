@@ -4,8 +4,8 @@ import "go/ast"
 
 var callers = newRule("callers", "find engines whose completer can't know the caller", checkCallers)
 
-// checkCallers finds engines that store requests for a completer, take the caller from
-// the request, and lack CallerFromOp.
+// checkCallers finds engines that set Resumable and Scope, but not CallerFromOp: in a
+// completer, no client's request tells Scope the caller.
 func checkCallers(c *code) (all []finding) {
 	c.inspect(func(n ast.Node) {
 		call := c.newEngine(n)

@@ -75,7 +75,7 @@ func (c *code) rangedMap(body *ast.BlockStmt, p *phase) (loop *ast.RangeStmt) {
 
 var (
 	chance = regexp.MustCompile(`(^|/)(math/rand(/v2)?|crypto/rand|(go-?)?uuid|ulid|xid|ksuid)(/v\d+)?$`)
-	// fields of events and contexts that differ in each invocation
+	// fields of events and contexts; they differ in each invocation
 	perInvocation = map[string]bool{"RequestID": true, "AwsRequestID": true, "ReceiptHandle": true, "TimeEpoch": true, "RequestTime": true, "RequestTimeEpoch": true}
 )
 
