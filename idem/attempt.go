@@ -86,8 +86,8 @@ func (a *attempt) prepare(ctx context.Context) {
 	q.bar("start", a.times.short())
 }
 
-// unclaimed ends an attempt whose claim returned the error err. If the store can't be
-// reached, unclaimed runs fn in ModeOpen.
+// The method unclaimed ends an attempt whose claim returned the error err. If the store
+// can't be reached, unclaimed runs fn in ModeOpen.
 func (a *attempt) unclaimed(ctx context.Context, c *claiming, err error, fn func(context.Context) (Response, error)) (Result, error) {
 	if e, ok := errors.AsType[*Error](err); ok {
 		a.watch.name = e.Record
@@ -128,7 +128,6 @@ func (a *attempt) execute(ctx context.Context, c *claiming, held *store.Record, 
 	return res, err
 }
 
-// writer returns a writer with the owner of a's first claim.
 func (a *attempt) writer() writer { return writer{&a.times, a.ask.owner} }
 
 func (a *attempt) claiming() claiming {

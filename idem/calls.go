@@ -17,7 +17,8 @@ type calls struct {
 	marks []string          // marks of the Foreign phase that runs or has failed; nil without such a phase
 }
 
-// enter records that a Foreign phase runs. The phase may make calls without a key.
+// The method enter records that a Foreign phase runs. The phase may make calls without a
+// key.
 func (c *calls) enter(phase string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -33,7 +34,7 @@ func (c *calls) missed(doubts []string) bool {
 	return slices.ContainsFunc(doubts, func(call string) bool { return state.IsMark(call) && !slices.Contains(c.marks, call) })
 }
 
-// keyGiven records that the key of call was handed out.
+// keyGiven notes that the key of call was handed out.
 func (c *calls) keyGiven(call string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -50,7 +51,7 @@ func (c *calls) send(hashes map[string]string) {
 	c.sent = state.Sending(hashes, c.sent)
 }
 
-// recorded ends the doubt about calls, since their outcomes are stored.
+// The method recorded ends the doubt about calls, since their outcomes are stored.
 func (c *calls) recorded(calls []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -62,8 +63,8 @@ func (c *calls) recorded(calls []string) {
 	}
 }
 
-// out returns the calls that the run may have made and whose outcome isn't recorded. left
-// reports that a phase still runs and may make more calls.
+// The method out returns the calls that the run may have made and whose outcome isn't
+// recorded. left reports that a phase still runs and may make more calls.
 func (c *calls) out(left bool) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -85,7 +85,6 @@ type canonical struct {
 	moved   []object // objects with unsorted members, in the order in which they begin in out
 }
 
-// object is an object in out.
 type object struct {
 	start, end int
 	members    []member // sorted

@@ -45,7 +45,7 @@ func (c *claiming) enter(ctx context.Context) (rec *store.Record, v state.Verdic
 }
 
 // begin begins a new operation if the request and the quota allow it. If the key has a
-// record, the record decides instead: the operation is not new.
+// record, the record decides, since the operation is not new.
 func (c *claiming) begin(ctx context.Context) (*store.Record, state.Verdict, error) {
 	if rec, v, err := c.admit(ctx); err != nil || v != state.Claimable {
 		return rec, v, err

@@ -236,7 +236,7 @@ func digestOf(small, body []byte) (sum [sha256.Size]byte) {
 	return sum
 }
 
-// keyed hashes a digest once more, with a secret key.
+// The function keyed returns a digest's HMAC.
 func keyed(key []byte, digest [sha256.Size]byte) (sum [sha256.Size]byte) {
 	mac := hmac.New(sha256.New, key)
 	mac.Write(digest[:])

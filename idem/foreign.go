@@ -18,7 +18,8 @@ import (
 
 // The run of a Foreign phase, except for the commit (phaserun.go).
 
-// foreign marks the record as kept until the operation ends, calls fn once, and commits.
+// The method foreign marks the record as kept until the operation ends, calls fn once, and
+// commits.
 func (p *phaseRun) foreign(ctx context.Context, fn func(context.Context, *Tx) ([]byte, error)) ([]byte, error) {
 	if p.spec.lookUp == nil && p.run.progress.begun() {
 		return nil, p.run.markStuck(ctx, fmt.Sprintf("the outcome of phase %q is unknown: an attempt began the call, and never came back", p.spec.name))
@@ -185,7 +186,7 @@ func (p *phaseRun) alive(ctx context.Context) error {
 }
 
 // madeByAnother returns an error if another phase, whose calls are never repeated, may have
-// made this call: the call would be made twice under one key.
+// made this call. Otherwise the call could be made twice under one key.
 func (p *phaseRun) madeByAnother(call string) error {
 	if other := state.SentByAnother(p.run.record(), p.spec.name, call); other != "" {
 		return fmt.Errorf("%w: phase %q may have made the call %s: people decide", ErrKeyReused, other, call)

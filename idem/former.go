@@ -78,7 +78,8 @@ func (f *Former) validate(o *Options) error {
 	return nil
 }
 
-// preset returns the options of the former preset, without defaults; nil without a preset.
+// The method preset returns the options of the former preset, without defaults; nil without
+// a preset.
 func (f *Former) preset() *Options {
 	if f == nil || f.Preset == nil {
 		return nil

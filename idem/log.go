@@ -66,7 +66,6 @@ func logSummary(ctx context.Context, logger *slog.Logger, s *Summary) {
 		"calls", s.Cost.Calls, "read_units", s.Cost.ReadUnits, "write_units", s.Cost.WriteUnits, "error", errorText(s.Err))
 }
 
-// happened reports whether one of the named events happened.
 func (s *Summary) happened(names []happening) bool {
 	return slices.ContainsFunc(s.Happened, func(ev Event) bool { return slices.Contains(names, happening(ev.Name)) })
 }

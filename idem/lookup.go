@@ -91,7 +91,8 @@ type lookUp struct {
 	result reflect.Type
 }
 
-// fits returns an error if the look-up doesn't fit its phase, even if no call is in doubt.
+// The method fits returns an error if the look-up doesn't fit its phase, even if no call is
+// in doubt.
 func (p *phaseRun) fits() error {
 	l := p.spec.lookUp
 	switch {

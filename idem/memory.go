@@ -180,9 +180,9 @@ func unchanged(r, seen *store.Record) bool {
 	return seen != nil && r.Owner == seen.Owner && r.Ver == seen.Ver
 }
 
-// fits returns an error if r is too large, by an estimate of the item's size. A write of
-// phases, jobs or an answer must leave room for a take-over, and for the reason why a job
-// is parked.
+// The function fits returns an error if r is too large, by an estimate of the item's size.
+// A write of phases, jobs or an answer must leave room for a take-over, and for the reason
+// why a job is parked.
 func fits(old, r *store.Record) error {
 	limit := maxRecord
 	more := len(r.Phases)+len(r.Jobs) > len(old.Phases)+len(old.Jobs) || r.Response != nil && old.Response == nil
@@ -196,8 +196,8 @@ func fits(old, r *store.Record) error {
 	return nil
 }
 
-// patched sets in r the fields in which next differs from prev. Other fields of r stay as
-// stored: they may have changed since prev was read.
+// The function patched sets in r the fields in which next differs from prev. Other fields
+// of r stay as stored: they may have changed since prev was read.
 func patched(r, prev, next *store.Record) *store.Record {
 	r.Owner, r.Ver = next.Owner, next.Ver
 	patch(&r.State, prev.State, next.State)

@@ -12,7 +12,7 @@ import (
 // the handler's time.
 const observing = time.Second
 
-// observed reports the outcome that r would have had.
+// The method observed reports the outcome that r would have had.
 func (e *core) observed(ctx context.Context, r *Request, err error) {
 	e.log.InfoContext(ctx, "observed", "route", r.Route, "would", err)
 	e.attemptAt(r).watch.tell(ctx, evObserved, nil, err)

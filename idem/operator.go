@@ -139,8 +139,8 @@ func (e *Engine) Erase(ctx context.Context, seen jobs.Ticket, by string) error {
 	})
 }
 
-// fitting returns next. If err says that the operator's decision doesn't fit the record,
-// fitting wraps err with [jobs.ErrMoved].
+// The function fitting returns next. If err says that the operator's decision doesn't fit
+// the record, fitting wraps err with [jobs.ErrMoved].
 func fitting(next *store.Record, err error) (*store.Record, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", jobs.ErrMoved, err)

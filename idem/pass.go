@@ -34,7 +34,7 @@ func (e *Engine) Pass(ctx context.Context, r Request, fn func(context.Context) (
 	return res, err
 }
 
-// passed returns res and fn's own error, without the handlerError around it.
+// The function passed returns res and fn's own error, without the handlerError around it.
 func passed(res Result, err error) (Result, error) {
 	if h, ok := errors.AsType[*handlerError](err); ok {
 		err = h.err
@@ -42,7 +42,6 @@ func passed(res Result, err error) (Result, error) {
 	return res, err
 }
 
-// pass runs fn without the engine.
 func (e *core) pass(ctx context.Context, r *Request, fn func(context.Context) (Response, error)) (Result, error) {
 	inner := ctx
 	if r.hasSender() {

@@ -44,7 +44,7 @@ func (e *attemptOver) Error() string {
 func (e *attemptOver) Unwrap() error { return e.toPhase }
 
 // enter allows a phase to run. If recall finds a recorded result of the phase, enter
-// returns that result instead.
+// returns that result, and the phase doesn't run.
 func (g *gate) enter(s phaseSpec, recall func(phaseSpec) ([]byte, bool, error)) (raw []byte, recorded bool, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -86,8 +86,8 @@ func (g *gate) done(end *attemptOver, err error) {
 	}
 }
 
-// between calls do between two phases. If a phase is running, or the handler or the
-// operation has ended, between returns an error and doesn't call do.
+// The method between calls do between two phases. If a phase is running, or the handler or
+// the operation has ended, between returns an error and doesn't call do.
 func (g *gate) between(do func() error) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()

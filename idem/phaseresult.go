@@ -183,7 +183,8 @@ func alteredEntry(v, back reflect.Value, at string) string {
 	return ""
 }
 
-// unseen finds data of v that JSON leaves out. There is no value to compare v with.
+// The function unseen finds data of v that JSON leaves out. There is no value to compare v
+// with.
 func unseen(v reflect.Value, at string) string {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:

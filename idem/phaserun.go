@@ -13,7 +13,6 @@ import (
 
 // The functions of a phase's run, in call order: runPhase, then atomic or foreign, then commitOutcome.
 
-// phaseRun is one run of a phase.
 type phaseRun struct {
 	run  *run
 	spec phaseSpec

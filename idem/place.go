@@ -18,7 +18,7 @@ import (
 // layout version are never mistaken for ours.
 const layout = "v1"
 
-// naming makes the partition keys of records.
+// The type naming makes the partition keys of records.
 type naming struct {
 	prefix   string   // prefix of every partition key
 	claimsBy scoping  // the scoping under which keys are claimed
@@ -107,8 +107,8 @@ func (q *ask) placeOf(rec *store.Record) *place {
 	return &q.home
 }
 
-// meets reports whether q has the same key as other, whose record is at pk. In the larger
-// of two scopes, two operations may share a place.
+// The method meets reports whether q has the same key as other, whose record is at pk. In
+// the larger of two scopes, two operations may share a place.
 func (q *ask) meets(other *ask, pk string) bool {
 	return q.home.pk == other.home.pk || pk == q.home.pk || q.away(pk)
 }

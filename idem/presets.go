@@ -94,7 +94,7 @@ func commerce(o *Options, body func(*Request) ([]byte, error), scheme string) {
 	o.rules = rules{path: true, failClosed: true, retention: 24 * time.Hour}
 }
 
-// rules holds those rules of a preset that no option sets.
+// The type rules holds those rules of a preset that no option sets.
 type rules struct {
 	path       bool          // method and path, as the client sent them, are part of the scope
 	requestID  bool          // answers echo the request's Request-Id

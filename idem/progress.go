@@ -11,8 +11,7 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// progress records how far an attempt has come: its record, and the jobs for the next
-// commit.
+// progress holds an attempt's record, and the jobs for the next commit.
 type progress struct {
 	mu        sync.Mutex
 	rec       *store.Record // the record as this attempt last wrote or read it
@@ -57,9 +56,9 @@ func (p *progress) recall(s phaseSpec) (raw []byte, recorded bool, err error) {
 	return slices.Clone(was.Result), true, nil
 }
 
-// leftover returns an error if the handler left out a recorded phase, or an earlier
-// attempt's call whose outcome is unknown. An answer must not hide such a phase or call.
-// made holds the calls of this run.
+// The method leftover returns an error if the handler left out a recorded phase, or an
+// earlier attempt's call whose outcome is unknown. An answer must not hide such a phase or
+// call. made holds the calls of this run.
 func (p *progress) leftover(made *calls) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -79,7 +78,6 @@ func (p *progress) begun() bool {
 	return p.completed < len(p.rec.Phases)
 }
 
-// tx returns an empty Tx for a run of a phase.
 func (p *progress) tx() *Tx {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -87,7 +85,7 @@ func (p *progress) tx() *Tx {
 }
 
 // lastResult returns the result of the last committed phase: the stored result, even if
-// this run made a different one.
+// this run made a different result.
 func (p *progress) lastResult() []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -104,10 +102,11 @@ func (p *progress) keep(jobs []Job) (news bool) {
 }
 
 // jobsOfCommit returns all jobs of the next commit. In the record a job is named by its
-// phase's position and its index in the phase, so the same run of a handler gives the same
-// names. The function rounded checks and rounds each job's time. The record may still list
-// jobs of earlier commits. If the listed and the new jobs could be too many, jobsOfCommit
-// calls the function count, which returns how many jobs the stored record still has.
+// phase's position and by its own index in the phase, so the same run of a handler gives
+// the same names. The function rounded checks and rounds each job's time. The record may
+// still list jobs of earlier commits. If the listed and the new jobs could be too many,
+// jobsOfCommit calls the function count, which returns how many jobs the stored record
+// still has.
 func (p *progress) jobsOfCommit(ctx context.Context, jobs []Job, rounded func(Job) (Job, error), count func(context.Context, *store.Record) int) (map[string]Job, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -132,7 +131,6 @@ func (p *progress) jobsOfCommit(ctx context.Context, jobs []Job, rounded func(Jo
 	return all, nil
 }
 
-// hasLoose reports whether jobs were staged since the last phase.
 func (p *progress) hasLoose() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

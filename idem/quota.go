@@ -122,7 +122,7 @@ func (s *seat) leave() {
 	}
 }
 
-// stored estimates the size of a record's item, in bytes.
+// The function stored estimates the size of a record's item, in bytes.
 func stored(r *store.Record) int64 {
 	const numbers = 250 // for numbers, times and attribute names
 	n := numbers + len(r.PK) + len(r.Owner) + len(r.ID) + len(r.Fingerprint) + len(r.Secret) + len(r.Scheme) + len(r.Scope) + len(r.Route) + len(r.LastErr)

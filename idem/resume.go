@@ -228,7 +228,7 @@ func (a *attempt) goOn(ctx context.Context, rec *store.Record, missing error, fn
 }
 
 // endTries marks an operation that can't be completed as stuck. If nothing was done under
-// the key, endTries frees the key instead and returns [jobs.ErrMoved]: a person would have
+// the key, endTries only frees the key, and returns [jobs.ErrMoved]: a person would have
 // nothing to decide, and one client could make any number of such operations.
 func (a *attempt) endTries(ctx context.Context, r *run, why string) error {
 	b := state.Release{Refused: true, Why: why}

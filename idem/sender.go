@@ -7,7 +7,8 @@ import (
 	"github.com/samekey/samekey/internal/base/scope"
 )
 
-// verified holds what an adapter has verified about the request that a handler serves.
+// The type verified holds what an adapter has verified about the request that a handler
+// serves.
 type verified struct {
 	identity Identity
 	facts    Facts

@@ -20,8 +20,8 @@ const (
 	answerShare = 5
 )
 
-// times holds the time limits of an attempt: when its work ends, and how long it may wait
-// for the store.
+// The type times holds the time limits of an attempt: when its work ends, and how long it
+// may wait for the store.
 type times struct {
 	core *core
 
@@ -89,7 +89,7 @@ func (t *times) writeDeadline(rec *store.Record) time.Time {
 	return now.Add(left)
 }
 
-// within returns a context for calls to the store. The context ends at until and
+// The method within returns a context for calls to the store. The context ends at until and
 // survives a client that goes away, since an incomplete write is useless.
 func (t *times) within(ctx context.Context, until time.Time) (context.Context, context.CancelFunc) {
 	if t.callLimit > 0 {
@@ -139,7 +139,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// rerun pauses before the next run of an Atomic, and returns false if the time is over.
+// rerun pauses before the next run of an Atomic, and returns false if no time is left.
 func (t *times) rerun(ctx context.Context, round int, until time.Time) bool {
 	return pause(ctx, round) && time.Now().Before(until) && time.Until(t.deadline) > defaults.Reserve
 }

@@ -109,7 +109,8 @@ func (w *watch) resume(ctx context.Context, rec *store.Record, began time.Time, 
 	return w.outermost(ctx, trace.Step{Kind: trace.Resume, Origin: rec.Trace, Began: began}, fn)
 }
 
-// outermost runs fn as a step. outermost ends the step also if fn doesn't return.
+// The method outermost runs fn as a step. outermost ends the step also if fn doesn't
+// return.
 func (w *watch) outermost(ctx context.Context, s trace.Step, fn func(context.Context) (Result, error)) (res Result, err error) {
 	ctx, sp := w.steps(ctx, s)
 	back := false

@@ -174,7 +174,7 @@ func (tx *Tx) close() (collected, error) {
 	return collected{writes: slices.Clone(tx.writes), jobs: slices.Clone(tx.jobs), calls: tx.calls}, tx.err
 }
 
-// collected holds the writes, jobs and calls of one run of a phase.
+// The type collected holds the writes, jobs and calls of one run of a phase.
 type collected struct {
 	writes []Write
 	jobs   []Job

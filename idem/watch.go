@@ -74,8 +74,8 @@ func (w *watch) step(ctx context.Context, kind trace.Kind, name string) (context
 	return w.steps(ctx, trace.Step{Kind: kind, Name: name})
 }
 
-// watched runs the course of a request, and calls Hooks.Ended afterwards. If that hook
-// isn't set, watched only calls course.
+// The method watched runs the course of a request, and calls Hooks.Ended afterwards. If
+// that hook isn't set, watched only calls course.
 func (w *watch) watched(ctx context.Context, course func(context.Context) (Result, error)) (res Result, err error) {
 	if w.core.opt.Hooks.Ended == nil {
 		return course(ctx)

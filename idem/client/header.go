@@ -78,7 +78,6 @@ func isToken(s string) bool {
 	})
 }
 
-// isValue reports whether s is a valid header value.
 func isValue(s string) bool {
 	return !strings.ContainsFunc(s, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f })
 }

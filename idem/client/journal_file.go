@@ -174,8 +174,8 @@ func (j *FileJournal) Close() error {
 	return err
 }
 
-// usable returns an error if nothing can be written. If the file was moved or its length
-// has changed, a crash would lose the written lines.
+// The method usable returns an error if nothing can be written. If the file was moved or
+// its length has changed, a crash would lose the written lines.
 func (j *FileJournal) usable() error {
 	if j.unlock == nil {
 		return fmt.Errorf("journal: %w", os.ErrClosed)
@@ -191,9 +191,9 @@ func (j *FileJournal) usable() error {
 	return j.broken
 }
 
-// over reports whether an entry may be forgotten. An operation without an answer is never
-// over: it may have been carried out, and a clock that is wrong while the journal is opened
-// must not give the operation a new key.
+// The method over reports whether an entry may be forgotten. An operation without an answer
+// is never over: it may have been carried out, and a clock that is wrong while the journal
+// is opened must not give the operation a new key.
 func (j *FileJournal) over(e Entry, now time.Time) bool {
 	return !e.Answered.IsZero() && now.After(e.Expires.Add(j.keep))
 }

@@ -35,7 +35,6 @@ type line struct {
 	Status      int       `json:"status,omitempty"`
 }
 
-// lineOf returns the line that stores e.
 func lineOf(e Entry) line {
 	return line{
 		Operation: e.Operation, Key: e.Key, Fingerprint: e.Fingerprint,

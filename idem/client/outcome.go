@@ -26,10 +26,9 @@ const (
 	OutcomeUnknown = "outcome-unknown"
 )
 
-// settles reports whether an answer is the operation's final answer: the same
-// request can't get a better answer. An answer doesn't settle the operation if
-// the client has to wait, to sign in or to go elsewhere, or if the answer is
-// about the key.
+// The method settles reports whether an answer is the operation's final answer: the same
+// request can't get a better answer. An answer doesn't settle the operation if the client
+// has to wait, to sign in or to go elsewhere, or if the answer is about the key.
 func (o *operation) settles(resp *http.Response) bool {
 	if isReplay(resp) {
 		return true

@@ -87,5 +87,5 @@ func isIdempotent(method string) bool {
 // monotonic clock stands still while a laptop sleeps or a sandbox is frozen.
 func (t *Transport) wall() time.Time { return t.now().Round(0) }
 
-// keyed reports whether method gets a key.
+// The method keyed reports whether method gets a key.
 func (t *Transport) keyed(method string) bool { return slices.Contains(t.opt.Methods, method) }

@@ -35,7 +35,7 @@ func (f *FaultyStore) Commits() []store.Commit {
 	return slices.Clone(f.commits)
 }
 
-// applied notes a write that the wrapped store has made.
+// If the wrapped store has made the write c, the method applied adds c to f.commits.
 func (f *FaultyStore) applied(c store.Commit, held *store.Record, err error) {
 	if held != nil || err != nil {
 		return

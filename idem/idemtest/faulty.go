@@ -259,8 +259,8 @@ func through[T any](ctx context.Context, f *FaultyStore, c Call, send func() (T,
 	return v, err
 }
 
-// next counts a call, and asks the plan about the call outside of the lock: a plan may
-// block, and may use the store.
+// The method next counts a call, and asks the plan about the call outside of the lock: a
+// plan may block, and may use the store.
 func (f *FaultyStore) next(ctx context.Context, c Call) (Fault, error) {
 	f.mu.Lock()
 	if f.crashed {

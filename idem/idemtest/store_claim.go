@@ -171,7 +171,6 @@ func storeClaim(s suite) {
 	})
 }
 
-// cancelled returns a context that is over.
 func cancelled(t testing.TB) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

@@ -147,7 +147,7 @@ func storeCommit(s suite) {
 	commitDropsJobs(s)
 }
 
-// next returns large with the version after first's version.
+// The function next returns large with the version after first's version.
 func next(first, large *store.Record) *store.Record {
 	n := large.Clone()
 	n.Ver = first.Ver + 1

@@ -45,7 +45,6 @@ type env struct {
 	clock *Clock
 }
 
-// run adds a scenario.
 func (s suite) run(name string, scenario func(t *testing.T, e *env)) {
 	s.t.Run(name, func(t *testing.T) {
 		t.Parallel()

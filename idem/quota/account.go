@@ -6,7 +6,6 @@ import (
 	"github.com/samekey/samekey/idem"
 )
 
-// caller holds the accounts of a caller.
 type caller struct {
 	limit             Limits
 	open, keys, bytes account

@@ -32,8 +32,8 @@ const (
 	// patience limits a call to Options.Shared.
 	patience = time.Second
 	// mostCallers limits the callers that are remembered. For each route with limits, as
-	// many more are remembered. The least recent caller is forgotten first, and then begins
-	// again with full buckets. A caller takes about 1 KB.
+	// many more are remembered. The caller who was away longest is forgotten first, and
+	// would begin again with full buckets. A caller takes about 1 KB.
 	mostCallers = 10_000
 )
 

@@ -48,7 +48,7 @@ type supply struct {
 	ahead  time.Duration // by how much the shared bucket's time is ahead of this process's clock
 	closed time.Time     // the shared bucket is empty until then
 	alone  time.Time     // until then this process uses its own buckets, since the shared buckets can't be reached
-	busy   chan struct{} // closed when the lease under way has ended; nil without one
+	busy   chan struct{} // closed when the running lease has ended; nil if no lease runs
 }
 
 const (

@@ -85,7 +85,7 @@ func answer(err error) idem.Response {
 	return idem.Response{Status: r.status, Header: h, Body: body}
 }
 
-// handled returns the answer for an event that is recorded as handled.
+// The function handled returns the answer for an event that is recorded as handled.
 func handled(replayed bool) idem.Response {
 	h := http.Header{"Cache-Control": {"no-store"}}
 	if replayed {

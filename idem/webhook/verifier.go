@@ -91,7 +91,6 @@ type key struct {
 	of     func(message []byte) (matches func(sum []byte) bool)
 }
 
-// signature is a decoded signature of a request.
 type signature struct {
 	scheme string
 	sum    []byte
