@@ -34,8 +34,8 @@ func JWT(claims map[string]string, scopes ...string) *Identity {
 	return &Identity{JWT: &events.APIGatewayV2HTTPRequestContextAuthorizerJWTDescription{Claims: claims, Scopes: scopes}}
 }
 
-// ErrForbidden, if an authorizer returns it, makes the answer 403 instead of 401: the
-// caller is known but not allowed.
+// ErrForbidden is an authorizer's error for a known caller who isn't allowed: the answer is
+// 403 instead of 401.
 var ErrForbidden = errors.New("forbidden")
 
 // HTTPAPIOptions are the options of [HTTPAPI].

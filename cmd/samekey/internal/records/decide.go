@@ -181,12 +181,12 @@ func (p *Plan) settle(now time.Time) error {
 		p.Says = append(p.Says, "The program reads "+cmp.Or(reads, "JSON of a type that the record doesn't store")+".",
 			"The call is not made again. A wrong result can be corrected until an attempt has used it.")
 	case s.NotMade:
-		p.Says = []string{fmt.Sprintf("%s had no effect. The call is made once more.", call)}
+		p.Says = []string{call + " had no effect. The call is made once more."}
 	case s.RiskTwice:
-		p.Says = []string{fmt.Sprintf("%s may have been made. The call is made once more, and may have its effect twice.", call)}
+		p.Says = []string{call + " may have been made. The call is made once more, and may have its effect twice."}
 	case s.Ask:
 		p.done = "open: the completer runs the operation"
-		p.Says = []string{fmt.Sprintf("%s is looked up at the provider when the completer runs the operation. If the phase has no look-up, the operation is stuck again.", call)}
+		p.Says = []string{call + " is looked up at the provider when the completer runs the operation. If the phase has no look-up, the operation is stuck again."}
 	default:
 		return errors.New("no decision: give an answer or the outcome of the call")
 	}
