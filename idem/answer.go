@@ -83,7 +83,7 @@ func (a answers) answer(ctx context.Context, found *store.Record, v state.Verdic
 	}
 }
 
-// The method accepted returns a 202: the operation is in progress.
+// answers.accepted returns a 202: the operation is in progress.
 func (a answers) accepted(rec *store.Record) Result {
 	body := struct {
 		Status        string `json:"status"`
@@ -104,8 +104,8 @@ func (a answers) accepted(rec *store.Record) Result {
 	return Result{Response: resp, Expires: state.Lifetime(rec)}
 }
 
-// The method unfinished returns the answer to a request if its operation is open but nobody
-// works on the operation. why is the reason.
+// answers.unfinished returns the answer to a request whose operation is open while nobody
+// works on it. why is the reason.
 func (a answers) unfinished(rec *store.Record, why error) (Result, error) {
 	if a.ask.served && a.core.opt.InFlight == InFlightAccept && state.Completable(rec) {
 		return a.accepted(rec), nil
@@ -161,9 +161,9 @@ func (a answers) body(ctx context.Context, held *store.Record) *Error {
 	return nil
 }
 
-// The method overtaken returns the answer of an attempt that has lost the lease of the
-// record pk. held is the current record. The attempt has written nothing since the loss, so
-// its handler's answer is dropped.
+// answers.overtaken returns the answer of an attempt that has lost the lease of the
+// record pk. held is the current record. The attempt has written nothing since the loss,
+// so its handler's answer is dropped.
 func (a answers) overtaken(ctx context.Context, pk string, held *store.Record) (Result, error) {
 	a.core.log.WarnContext(ctx, "lease lost: another attempt has taken over", "record", redact.Record(pk))
 	a.watch.tell(ctx, evLeaseLost, held, ErrLeaseLost)
@@ -177,9 +177,9 @@ func (a answers) overtaken(ctx context.Context, pk string, held *store.Record) (
 	return Result{}, recordError("finish", pk, ErrLeaseLost)
 }
 
-// The method finished returns the answer of an operation that has just ended. made is the
-// record that this attempt tried to store, rec is the record in the store. If both contain
-// the same answer, finished returns resp; otherwise it returns rec's answer.
+// answers.finished returns the answer of an operation that has just ended. made is the
+// record that this attempt tried to store, and rec is the record in the store. If both
+// contain the same answer, finished returns resp; otherwise it returns rec's answer.
 func (a answers) finished(ctx context.Context, rec, made *store.Record, resp Response, jobs int) (Result, error) {
 	a.watch.tell(ctx, evFinished, rec, nil, func(ev *Event) { ev.Jobs = jobs })
 	if rec == made || samePayload(rec, made) {

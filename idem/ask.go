@@ -131,9 +131,9 @@ func drawNonces(b []byte) {
 	}
 }
 
-// The method inside reports whether ctx belongs to the key's operation, at any depth.
-// Otherwise a nested wrapper would refuse its own request as in flight. A different request
-// under the same key is an error here, too.
+// ask.inside reports whether ctx belongs to the key's operation, at any depth. If
+// ask.inside missed this, a nested wrapper would refuse its own request as in flight. If
+// ctx belongs to the operation, but the request differs, the error is ErrMismatch.
 func (q *ask) inside(ctx context.Context) (bool, error) {
 	for op, _ := FromContext(ctx); op != nil; op = op.outer {
 		if op.over.Load() || !q.meets(op.run.ask, op.run.pk()) || !sameStore(op.run.ask.core.store, q.core.store) {

@@ -25,7 +25,7 @@ func (c *calls) enter(phase string) {
 	c.marks = state.Marks(phase)
 }
 
-// The method missed reports whether doubts contain the mark of a call that this run has not
+// calls.missed reports whether doubts contain the mark of a call that this run has not
 // repeated. The marks of the running Foreign phase don't count. The marks of committed
 // phases are no longer in doubts.
 func (c *calls) missed(doubts []string) bool {

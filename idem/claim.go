@@ -117,7 +117,7 @@ func (c *claiming) claimDeadline() time.Time {
 	return earlier(c.times.handlerEnd, time.Now().Add(maxClaim))
 }
 
-// The method fresh returns the unwritten record of a new operation.
+// claiming.fresh returns the unwritten record of a new operation.
 func (c *claiming) fresh(now time.Time) *store.Record {
 	q, opt := c.ask, &c.core.opt
 	r := store.Record{

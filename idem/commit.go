@@ -87,7 +87,7 @@ func (r *run) stick(ctx context.Context, why string, before func(*store.Record) 
 	return r.stuck(ctx, rec)
 }
 
-// The method stuck tells the hooks that rec is marked as stuck.
+// run.stuck tells the hooks that rec is marked as stuck.
 func (r *run) stuck(ctx context.Context, rec *store.Record) *attemptOver {
 	r.ask.core.log.ErrorContext(ctx, "operation is stuck and waits for an operator", "record", redact.Record(rec.PK), "operation", rec.ID)
 	stuckErr := phaseError("phase", r.pk(), ErrStuck)

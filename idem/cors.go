@@ -82,7 +82,7 @@ func (c *CORS) Allow(resp *Response, request http.Header) {
 	h[exposeHeaders] = []string{strings.Join(slices.Concat(exposed, c.Expose), ", ")}
 }
 
-// The function varies adds more to the values of Vary, each name once.
+// varies(values, more) adds the names in more to the values of Vary, each name once.
 func varies(values []string, more ...string) []string {
 	var listed []string
 	for value := range strings.SplitSeq(strings.Join(values, ","), ",") {

@@ -19,7 +19,7 @@ func checkEncoding(r *Request, res *Result) error {
 	return nil
 }
 
-// The function accepts reports whether the values of Accept-Encoding allow a coding.
+// accepts(values, coding) reports whether the values of Accept-Encoding allow a coding.
 func accepts(values []string, coding string) bool {
 	all := false
 	for item := range strings.SplitSeq(strings.ToLower(strings.Join(values, ",")), ",") {

@@ -72,7 +72,7 @@ func decide(o outcome, d unresolved) ending {
 	}
 }
 
-// The method end completes a run whose handler has returned.
+// run.end completes a run whose handler has returned.
 func (r *run) end(ctx context.Context, o outcome) (Result, error) {
 	if o.end != nil {
 		return o.end.res, o.end.err
@@ -222,8 +222,9 @@ func (r *run) endUnstored(ctx context.Context, resp Response, e ending) (Result,
 	}
 }
 
-// The method releasing describes the release after a run whose answer isn't stored. If the
-// program refuses to continue, Why is the phase's error, which the handler may have hidden.
+// run.releasing describes the release after a run whose answer isn't stored. If the
+// program refuses to continue, Why is the phase's error, which the handler may have
+// hidden.
 func (r *run) releasing() state.Release {
 	left, err := r.gate.firstFailure()
 	b := state.Release{Calls: r.calls.out(left), Sent: r.calls.sentOut()}
@@ -271,7 +272,7 @@ func (r *run) release(ctx context.Context, b state.Release, cause error) (_ *sto
 	return nil, 0, recordError("release", rec.PK, ErrConflict)
 }
 
-// The function final reports whether a client takes an answer with this status as the
+// final(status) reports whether a client takes an answer with this status as the
 // operation's outcome. After a 5xx the client doesn't know the outcome, and retries.
 func final(status int) bool { return status < http.StatusInternalServerError }
 
@@ -285,7 +286,7 @@ func notStored(status int) string {
 	return fmt.Sprintf("the handler answered %d, which is not stored", status)
 }
 
-// The function permanent reports whether err is a mistake that the same program will always
+// permanent(err) reports whether err is a mistake that the same program will always
 // repeat with this record. A retry doesn't help: people have to change the program or the
 // record.
 func permanent(err error) bool {

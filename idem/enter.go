@@ -80,7 +80,7 @@ func (c *claiming) admit(ctx context.Context) (*store.Record, state.Verdict, err
 	return c.known(ctx, refusal)
 }
 
-// The method known returns the record of a request that may begin nothing new, and the
+// claiming.known returns the record of a request that may begin nothing new, and the
 // verdict about the record. If there is no record, known returns refusal.
 func (c *claiming) known(ctx context.Context, refusal *Error) (*store.Record, state.Verdict, error) {
 	home := c.ask.home.pk

@@ -105,8 +105,8 @@ func (f *Fingerprint) scheme() string {
 	return strings.Join(parts, " ")
 }
 
-// The method known returns the Fingerprint with this scheme: f, an element of f.Known, or
-// nil.
+// Fingerprint.known returns the Fingerprint with this scheme: f, an element of f.Known,
+// or nil.
 func (f *Fingerprint) known(scheme string) *Fingerprint {
 	if f.scheme() == scheme {
 		return f
@@ -253,10 +253,10 @@ func (f *Fingerprint) sign(digest [sha256.Size]byte) (fp [sha256.Size]byte, secr
 	return keyed(f.Secrets[0].Key, digest), f.Secrets[0].ID
 }
 
-// The method matches reports whether found's request was r, compared by found's scheme and
-// secret. If the scheme or the secret isn't configured, the error is ErrIncomparable. In
-// that case, a replay could give another request's answer, and a mismatch would make the
-// client use a new key.
+// Fingerprint.matches reports whether found's request was r, compared by found's scheme
+// and secret. If the scheme or the secret isn't configured, the error is ErrIncomparable.
+// In that case, a replay could give another request's answer, and a mismatch would make
+// the client use a new key.
 func (f *Fingerprint) matches(found *store.Record, r *Request) (bool, error) {
 	scheme, secret := found.Scheme, found.Secret
 	by := f.known(scheme)

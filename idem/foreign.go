@@ -97,7 +97,7 @@ func (p *phaseRun) call(ctx context.Context, tx *Tx, fn func(context.Context, *T
 	return raw, err
 }
 
-// The method sends returns the hash of each call's data, by the call's name.
+// phaseRun.sends returns the hash of each call's data, by the call's name.
 func (p *phaseRun) sends() (map[string]string, error) {
 	tx := p.run.progress.tx()
 	sent := make(map[string]string, len(p.spec.sends))
@@ -118,7 +118,7 @@ func sentHash(operation string, raw []byte) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// The method unsent reports whether an earlier attempt's mark lacks one of the hashes in
+// phaseRun.unsent reports whether an earlier attempt's mark lacks one of the hashes in
 // sent.
 func (p *phaseRun) unsent(sent map[string]string) bool {
 	rec := p.run.record()
@@ -133,9 +133,8 @@ func (p *phaseRun) unsent(sent map[string]string) bool {
 	return false
 }
 
-// The method forgotten returns the time since which a call of the phase may have been made,
-// if the provider may have forgotten the key meanwhile. Otherwise forgotten returns the
-// zero time.
+// If the provider may have forgotten the key of a call, phaseRun.forgotten returns the
+// time since which the call may have been made, and otherwise the zero time.
 func (p *phaseRun) forgotten() (since time.Time) {
 	rec, d := p.run.record(), p.spec.doubtful("")
 	d.Keyless = d.Keyless && slices.ContainsFunc(rec.Doubts, state.IsMark) // if a named call is in doubt, intend returns an error
@@ -159,7 +158,7 @@ func (p *phaseRun) intend(ctx context.Context) error {
 	return nil
 }
 
-// The method differs returns a call that may have been made with different data, or "".
+// phaseRun.differs returns a call that may have been made with different data, or "".
 func (p *phaseRun) differs(sent map[string]string) string {
 	rec := p.run.record()
 	for call, hash := range sent {

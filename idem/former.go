@@ -129,7 +129,7 @@ func (c *claiming) elsewhere(ctx context.Context, op string, own *store.Record, 
 	return there, found, err
 }
 
-// The method either returns the record at home, else the record at the other place, else
+// claiming.either returns the record at home, else the record at the other place, else
 // nil.
 func (c *claiming) either(ctx context.Context) (*store.Record, error) {
 	rec, err := c.core.store.Load(ctx, c.ask.home.pk)

@@ -106,7 +106,7 @@ type (
 	}
 )
 
-// The method named returns all hooks except Ended, with their names.
+// Hooks.named returns all hooks except Ended, with their names.
 func (h *Hooks) named() []hookOf {
 	return []hookOf{
 		{evClaimed, &h.Claimed},

@@ -171,9 +171,10 @@ func (p *phaseRun) lookUp(ctx context.Context, sent map[string]string) (raw []by
 	return nil, true, p.asksLater(ctx, d, &state.LookedUp{Asked: note, Counts: counts}, text)
 }
 
-// The method paced reports whether a look-up may count as a try. A completer's look-up
+// phaseRun.paced reports whether a look-up may count as a try. A completer's look-up
 // always counts. A client's look-up counts if the request isn't stored and this is the
-// first look-up in a pause of the back-off. So a client that polls can't use up the tries.
+// first look-up in a pause of the back-off. So a client that polls can't use up the
+// tries.
 func (p *phaseRun) paced(rec *store.Record, now time.Time) bool {
 	if p.run.ask.unattended || rec.Input != nil {
 		return p.run.ask.unattended

@@ -175,7 +175,7 @@ const maxRecord = 400 << 10
 // Fits implements [store.Sizer].
 func (m *MemoryStore) Fits(prev, next *store.Record) error { return fits(prev, next) }
 
-// The function unchanged reports whether r is still as it was when seen was read.
+// unchanged(r, seen) reports whether r is still as it was when seen was read.
 func unchanged(r, seen *store.Record) bool {
 	return seen != nil && r.Owner == seen.Owner && r.Ver == seen.Ver
 }

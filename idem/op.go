@@ -75,8 +75,8 @@ func runOf(ctx context.Context) (*run, error) {
 	return op.run, nil
 }
 
-// The function nested reports whether ctx belongs to any operation. If so, the outer
-// wrapper makes an answer from Respond's value.
+// nested(ctx) reports whether ctx belongs to any operation. If so, the outer wrapper
+// makes an answer from Respond's value.
 func nested(ctx context.Context) bool {
 	op, ok := FromContext(ctx)
 	return ok && !op.over.Load()

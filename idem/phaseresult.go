@@ -36,7 +36,7 @@ func encodeResult[T any](v T) ([]byte, error) {
 	return raw, nil
 }
 
-// The function missing returns the name of a part of stored that was lost when stored was
+// missing(stored, v) returns the name of a part of stored that was lost when stored was
 // read into v; "" if nothing was lost. The stored value may be of another type than v.
 func missing[T any](stored []byte, v T) string {
 	again, err := json.Marshal(v)
@@ -58,8 +58,8 @@ func parsed(raw []byte) (v any, err error) {
 	return v, err
 }
 
-// The function lost names a part of the first JSON value that the second value lacks. Empty
-// values may be missing; names are compared as in encoding/json.
+// lost(was, is, at) names a part of the first JSON value that the second value lacks.
+// Empty values may be missing; names are compared as in encoding/json.
 func lost(was, is any, at string) string {
 	switch was := was.(type) {
 	case map[string]any:
@@ -204,7 +204,7 @@ func unseen(v reflect.Value, at string) string {
 	return ""
 }
 
-// The function hidden reports whether JSON leaves a field out regardless of its value.
+// hidden(f) reports whether JSON leaves a field out regardless of its value.
 func hidden(f reflect.StructField) bool {
 	if f.Tag.Get("json") == "-" {
 		return true

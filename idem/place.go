@@ -68,8 +68,7 @@ func (n *naming) place(r *Request, by *scoping, caller store.Identity) place {
 	return place{pk: string(n.partitionKey(nil, text, r, by)), scope: string(text), whose: caller}
 }
 
-// The method other returns the place of r's key that isn't home; nil if home is the only
-// place.
+// naming.other returns the other place of r's key; nil if home is the only place.
 func (n *naming) other(ctx context.Context, r *Request, home string) (*place, error) {
 	if n.alsoBy == nil {
 		return nil, nil

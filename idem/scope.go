@@ -70,8 +70,8 @@ func (by *scoping) namedCaller(ctx context.Context, r *Request) (store.Identity,
 	return store.Identity{}, errNobody
 }
 
-// The function nobody returns the reason why r's verified identity isn't a caller, and what
-// to do about it.
+// nobody(r) returns the reason why r's verified identity isn't a caller, and what to do
+// about it.
 func nobody(r *Request) string {
 	switch id := r.Identity; {
 	case r.Facts.Session != "" && id.Subject == "":

@@ -75,8 +75,8 @@ func (e *Engine) Serve(ctx context.Context, r Request, fn func(context.Context) 
 // and headers the request gets.
 type contract struct{ core *core }
 
-// The method completing reports whether r has no key, and ctx belongs to an operation of
-// this engine that a completer is finishing. In an operation of another engine, this engine
+// core.completing reports whether r has no key, and ctx belongs to an operation of this
+// engine that a completer is finishing. In an operation of another engine, this engine
 // runs a separate operation, which must not run without protection.
 func (e *core) completing(ctx context.Context, r *Request) bool {
 	op, ok := FromContext(ctx)

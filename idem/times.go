@@ -48,8 +48,8 @@ func (t *times) arrives(ctx context.Context) {
 	t.deadline, t.handlerEnd, t.lastCall = deadline, deadline.Add(-defaults.Reserve), deadline.Add(-defaults.Reserve/answerShare)
 }
 
-// The method short returns an error if too little time is left to begin: interrupted work
-// is worse than work that never began.
+// times.short returns an error if too little time is left to begin: interrupted work is
+// worse than work that never began.
 func (t *times) short() error {
 	if left := time.Until(t.deadline); left <= defaults.Reserve {
 		return fmt.Errorf("%w: %v, more than %v is required", ErrNoTime, left.Round(time.Millisecond), defaults.Reserve)
@@ -57,7 +57,7 @@ func (t *times) short() error {
 	return nil
 }
 
-// The method enough returns an error if too little time is left to continue with the record
+// times.enough returns an error if too little time is left to continue with the record
 // pk.
 func (t *times) enough(pk string) error {
 	if err := t.short(); err != nil {
@@ -105,8 +105,8 @@ func (t *times) ranOut(ctx context.Context) {
 	}
 }
 
-// The function half returns the time for one of several tries before until: a packet that
-// hangs must not use up the time of the next try.
+// half(until) returns how long one of several tries may take: a packet that hangs must
+// not use up the time of the next try.
 func half(until time.Time) time.Duration {
 	return min(maxClaim, max(time.Until(until)/2, 100*time.Millisecond))
 }

@@ -57,7 +57,7 @@ func (w *watch) steps(ctx context.Context, s trace.Step) (context.Context, span)
 	return ctx, span{end}
 }
 
-// The method met stores data of the operation's record for the following spans.
+// watch.met stores data of the operation's record for the following spans.
 func (w *watch) met(rec *store.Record) {
 	if rec == nil || rec.State == store.None {
 		return

@@ -33,7 +33,7 @@ type decider struct {
 	rec *store.Record // the record as the person saw it
 }
 
-// decision holds the parts of a decider that differ between commands.
+// decision holds the parts in which deciders differ.
 type decision struct {
 	check func() error
 	wish  func() records.Wish
@@ -133,7 +133,7 @@ func (p *decider) dismiss(ctx context.Context, pk string) error {
 	return p.env.say("dismissed")
 }
 
-// changed is the output of a decider with --json.
+// changed is the JSON output of a decider.
 type changed struct {
 	Record    string `json:"record"`
 	Operation string `json:"operation"`

@@ -129,7 +129,7 @@ func (e *eraser) run(ctx context.Context, env environment) error {
 	return e.print(env, rep)
 }
 
-// search finds the caller's records. Sealed callers are opened if the program of
+// eraser.search finds the caller's records. Sealed callers are opened if the program of
 // --keys-from has the data keys.
 func (e *eraser) search(ctx context.Context) (err error) {
 	about := e.op.tellScan(e.s.opt.PagesPerSecond)

@@ -35,7 +35,7 @@ var examples = map[string][]string{
 	"samekey doctor":  {"samekey doctor --stack orders"},
 }
 
-// meant maps a wrong name to the command that the person means.
+// Each key of meant is a wrong name; the value is the command that the person means.
 var meant = map[string]string{
 	"answer": "settle", "decide": "settle", "delete": "forget", "dev": "local", "find": "get", "inspect": "get", "ls": "list", "new": "init", "page": "ui", "ps": "list",
 	"remove": "forget", "run": "local", "search": "get", "show": "get", "start": "local", "status": "list", "unlock": "release", "version": "--version", "web": "ui",

@@ -82,7 +82,7 @@ func exitCodes(cmd *cobra.Command, own map[int]string) *cobra.Command {
 	return cmd
 }
 
-// takes returns a check that a command has from least to most arguments.
+// takes(least, most) checks that a command has from least to most arguments.
 func takes(least, most int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		switch {

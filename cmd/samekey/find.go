@@ -55,7 +55,7 @@ func newFinder(op *operator, fs *pflag.FlagSet) *finder {
 	return f
 }
 
-// check returns usage errors before any request is sent.
+// finder.check returns usage errors before any request is sent.
 func (f *finder) check(args []string) error {
 	switch {
 	case f.key == "" && f.scope != "":
@@ -73,8 +73,8 @@ func (f *finder) check(args []string) error {
 // notFound returns an error with exit code 3: all records were compared, and no record matches.
 func notFound(what string) error { return exitWith(exitFound, errors.New(what)) }
 
-// find returns the record that the arguments and flags name. The exit code is 3 if no
-// record matches, and 1 if some records could not be compared.
+// finder.find returns the record that the arguments and flags name. The exit code is 3 if
+// no record matches, and 1 if some records could not be compared.
 func (f *finder) find(ctx context.Context, args []string) (*store.Record, error) {
 	by := &records.Finder{
 		Client: f.op.client, Store: f.op.store, Services: f.services, NoScan: f.noScan, Nothing: f.op.ours,
@@ -111,8 +111,8 @@ func (f *finder) by(ctx context.Context, by *records.Finder, args []string) (*st
 	return by.Key(ctx, c)
 }
 
-// scanning prints the cost of a scan of the whole table. If the search is by key, scanning also
-// asks whether to scan.
+// finder.scanning prints the cost of a scan of the whole table. If the search is by key, it
+// also asks whether to scan.
 func (f *finder) scanning(of records.Customer) (items int64, _ error) {
 	if of.Key != "" {
 		f.op.env.note("no record found for this key under any known caller; searching the table")

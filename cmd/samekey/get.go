@@ -64,7 +64,7 @@ func readLine(r io.Reader) (string, error) {
 	return "", err
 }
 
-// at formats a time for a table.
+// at(t) formats a time for a table.
 func at(t time.Time) string {
 	if t.IsZero() {
 		return "unknown"

@@ -94,7 +94,7 @@ func checkInit(ctx context.Context, env environment) error {
 	return nil
 }
 
-// released returns version if this is a release, and "latest" for a build from a checkout.
+// released(version) returns the version of a release, and "latest" for a build from a checkout.
 func released(version string) string {
 	if !strings.HasPrefix(version, "v") || strings.Contains(version, "+") {
 		return "latest"

@@ -40,8 +40,8 @@ func (op *operator) openKeys() error {
 	return nil
 }
 
-// readable returns a loaded record. If the contents can't be decrypted, the record has no contents,
-// and op.sealed is the reason.
+// operator.readable returns a loaded record. If the contents can't be decrypted, the record has no
+// contents, and op.sealed is the reason.
 func (op *operator) readable(rec *store.Record, err error) (*store.Record, error) {
 	op.sealed = ""
 	if rec == nil || !errors.Is(err, store.ErrSealed) {

@@ -234,7 +234,7 @@ func (l *lister) ofCaller(ctx context.Context) error {
 	return notFound(fmt.Sprintf("no operation of %s: %d records were compared", plain.Line(l.caller), found.Seen))
 }
 
-// add adds an entry if it matches the flags.
+// lister.add adds an entry if it matches the flags.
 func (l *lister) add(rep *listed, e stream.Entry) {
 	age := l.age(e)
 	if l.route != "" && e.Route != l.route || age < l.older || len(l.reasons) > 0 && !slices.Contains(l.reasons, string(e.Reason)) {
@@ -313,13 +313,13 @@ type place struct {
 	err                string // the last error; only for an entry without an operation, which has no route, phase or kind
 }
 
-// outage groups the entries of one place: usually they have one cause.
+// An outage has the entries of one place, which usually have one cause.
 type outage struct {
 	oldest stream.Entry
 	count  int
 }
 
-// fold adds an entry to its outage.
+// lister.fold adds an entry to its outage.
 func (l *lister) fold(e stream.Entry) {
 	p := place{why: e.Reason, route: e.Route, phase: e.Phase, kind: e.Kind}
 	if e.ID == "" {
@@ -339,7 +339,7 @@ func (l *lister) fold(e stream.Entry) {
 	}
 }
 
-// counted counts the items of a scan.
+// counted is a stream.ScanAPI that counts the items of a scan.
 type counted struct {
 	stream.ScanAPI
 	mu   sync.Mutex

@@ -164,7 +164,7 @@ func (f *localFlags) register(fs *pflag.FlagSet) {
 	fs.Func("process-url", "URL of a --process, `NAME=URL`; the URL replaces {NAME} in --parameter and --env", add(&f.urls))
 }
 
-// options returns the options from flags and environment. Flags win.
+// localFlags.options returns the options from flags and environment. Flags win.
 func (f *localFlags) options() (stack.Options, error) {
 	if f.bad != nil {
 		return f.opts, f.bad
@@ -197,7 +197,7 @@ func splitPair(s string) (named, error) {
 	return named{name, value}, nil
 }
 
-// pair returns a flag's setter: each value becomes an entry of the map.
+// pair(into) returns a flag's setter: each value becomes an entry of the map.
 func pair(into map[string]string) func(string) error {
 	return func(s string) error {
 		p, err := splitPair(s)
@@ -208,7 +208,7 @@ func pair(into map[string]string) func(string) error {
 	}
 }
 
-// add returns a flag's setter: each value becomes an element of the list.
+// add(into) returns a flag's setter: each value becomes an element of the list.
 func add(into *[]named) func(string) error {
 	return func(s string) error {
 		p, err := splitPair(s)

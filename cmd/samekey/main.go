@@ -1,5 +1,5 @@
-// Command samekey runs, inspects and repairs Samekey applications. samekey help lists
-// the commands; docs/use/cli.md has their flags and exit codes.
+// Command samekey runs, inspects and repairs Samekey applications. docs/use/cli.md lists
+// the commands with their flags and exit codes.
 package main
 
 import (
@@ -20,8 +20,8 @@ import (
 // environment holds a command's connections to the outside.
 type environment struct {
 	stdin          io.Reader
-	stdout, stderr io.Writer // run wraps them: see safe
-	screen         io.Writer // stderr as it was before safe: for control characters of progress, and for logs of functions
+	stdout, stderr io.Writer // wrapped by safe
+	screen         io.Writer // the unwrapped stderr: for control characters of progress, and for logs of functions
 	getenv         func(string) string
 	terminal       bool             // stderr is a terminal
 	now            func() time.Time // nil is time.Now
@@ -47,7 +47,7 @@ func isTerminal(f *os.File) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// run runs one command and returns its exit code. The command ends when ctx ends.
+// run executes one command and returns its exit code. The command ends when ctx ends.
 func run(ctx context.Context, env environment, args []string) int {
 	if env.now == nil {
 		env.now = time.Now
@@ -122,8 +122,8 @@ func libraryVersion() string {
 	return libraryIn(info)
 }
 
-// libraryIn returns the version of the library, the root module, in a program. In a build
-// from a checkout, go.mod replaces the module by a folder.
+// libraryIn returns the version of the library (the root module) in a program; "(devel)"
+// if go.mod replaces the module by a folder.
 func libraryIn(info *debug.BuildInfo) string {
 	if info != nil {
 		for _, m := range info.Deps {

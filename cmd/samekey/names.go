@@ -44,7 +44,7 @@ func vetOpen(ctx context.Context, env environment, op *operator, s *scan, file s
 		return nil
 	})
 	if err != nil {
-		return err // an incomplete list would look complete
+		return err // print no list: an incomplete list would look complete
 	}
 	if rep.Open == 0 {
 		if err := op.ours(ctx); err != nil {

@@ -39,9 +39,9 @@ func (a *account) registerPlace(fs *pflag.FlagSet) {
 	fs.StringVar(&a.profile, "profile", "", "`PROFILE` of the AWS config files (default: AWS_PROFILE)")
 }
 
-// open finds Region and credentials in the environment, in profiles (with SSO, roles or
-// credential_process), or by the machine's role. If they are missing, open returns a usage error
-// that says what to set.
+// account.open finds Region and credentials in the environment, in profiles (with SSO, roles or
+// credential_process), or by the machine's role. If Region or credentials are missing, open
+// returns a usage error that says what to set.
 func (a *account) open(ctx context.Context) error {
 	// empty values and nil have no effect
 	cfg, err := config.LoadDefaultConfig(ctx, config.WithRegion(a.region), config.WithSharedConfigProfile(a.profile), config.WithHTTPClient(a.env.http))
@@ -89,7 +89,7 @@ type operator struct {
 	client *dynamodb.Client
 	store  *dynamo.Store
 	about  *types.TableDescription // nil: no permission to describe the table
-	place  string                  // the table's name, Region and account, or endpoint
+	place  string                  // the table's name, with Region and account or with the endpoint
 	unfit  string                  // the reason why the table can't have records; "" if it can
 }
 
@@ -105,10 +105,11 @@ func newOperator(env environment, fs *pflag.FlagSet) *operator {
 	return op
 }
 
-// limited reports whether the command is limited to a namespace: --namespace was given as a flag.
+// operator.limited reports whether --namespace was given as a flag, and so limits the command
+// to a namespace.
 func (op *operator) limited() bool { return op.flags != nil && op.flags.Changed("namespace") }
 
-// open connects to the table, and prints the name and place of the table.
+// operator.open connects to the table, and prints the table's name and place.
 func (op *operator) open(ctx context.Context) error {
 	if err := op.connect(ctx); err != nil {
 		return err
@@ -119,7 +120,7 @@ func (op *operator) open(ctx context.Context) error {
 	return errors.New(op.unfit)
 }
 
-// connect makes the clients. It sends no request.
+// operator.connect makes the clients, and sends no request.
 func (op *operator) connect(ctx context.Context) error {
 	if op.table == "" {
 		return wrongCallf("no table: set --table or IDEM_TABLE")
@@ -155,8 +156,8 @@ func newChange(env environment, fs *pflag.FlagSet) *change {
 
 var errUnconfirmed = errors.New("not confirmed: nothing was changed (--yes skips the question)")
 
-// agreed shows a change, and asks whether to make the change. It returns true after a yes or for
-// --yes, false for --dry-run, and otherwise an error.
+// change.agreed shows a change, and asks whether to make the change. It returns true after a yes
+// or for --yes, false for --dry-run, and otherwise an error.
 func (c *change) agreed(env environment, place string, what ...string) (bool, error) {
 	for _, line := range append(what, "The change is in "+place+".") {
 		env.note("%s", line)

@@ -10,8 +10,9 @@ import (
 const parentPoll = 100 * time.Millisecond
 
 // withParent returns a context that ends with ctx, or when the parent process has ended or is about
-// to end. withParent serves make: after a SIGINT, make waits for the recipes to end, but doesn't
-// pass the signal on, because a terminal sends SIGINT to the recipes as well.
+// to end. withParent is for commands in makefiles: if a process sends make a SIGINT, make waits for
+// its recipes to end but doesn't pass the signal on. (A terminal sends SIGINT to the recipes as
+// well.)
 func withParent(ctx context.Context) (context.Context, context.CancelFunc) {
 	parent := os.Getppid()
 	ctx, cancel := context.WithCancel(ctx)

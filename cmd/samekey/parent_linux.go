@@ -10,21 +10,21 @@ import (
 	"syscall"
 )
 
-// interrupted reports whether a process is dying of a signal. A dying make has restored the
-// signal's default action, and waits with the signal blocked. A process that blocks signals for
-// another reason still has its signal handlers.
+// interrupted(pid) reports whether a process is dying of a signal. A dying make has restored
+// the signal's default action, and waits with the signal blocked. A process that blocks signals
+// for another reason still has its signal handlers.
 func interrupted(pid int) bool {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	return err == nil && dying(status)
 }
 
-// dying reports whether a termination signal is blocked and has the default action.
+// dying(status) reports whether a termination signal is blocked and has the default action.
 func dying(status []byte) bool {
 	masks := make(map[string]uint64)
 	for lines := bufio.NewScanner(bytes.NewReader(status)); lines.Scan(); {
 		name, value, _ := strings.Cut(lines.Text(), ":")
 		if strings.HasPrefix(name, "Sig") {
-			masks[name], _ = strconv.ParseUint(strings.TrimSpace(value), 16, 64) // SigQ is no mask
+			masks[name], _ = strconv.ParseUint(strings.TrimSpace(value), 16, 64) // the value of SigQ is not a mask: ignore the error
 		}
 	}
 	const ends = 1<<(syscall.SIGHUP-1) | 1<<(syscall.SIGINT-1) | 1<<(syscall.SIGTERM-1)

@@ -12,7 +12,7 @@ import (
 // Output may contain texts that anyone has written to the table, so hidden characters are replaced.
 // Commands print with say, note, printTable and printJSON.
 
-// safe returns e with outputs that replace hidden characters.
+// environment.safe returns e with outputs that replace hidden characters.
 func (e environment) safe() environment {
 	e.screen = e.stderr
 	e.stdout, e.stderr = &plain.Writer{W: e.stdout}, &plain.Writer{W: e.stderr}
@@ -30,7 +30,7 @@ func (e environment) note(format string, args ...any) {
 	fmt.Fprintf(e.stderr, format+"\n", plain.Args(args)...)
 }
 
-// printJSON prints v, indented, without escapes for <, > and &.
+// printJSON prints v indented, without escapes for <, > and &.
 func (e environment) printJSON(v any) error { return e.jsonTo(v, "  ") }
 
 func (e environment) jsonTo(v any, indent string) error {

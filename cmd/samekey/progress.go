@@ -11,8 +11,8 @@ import (
 // progressEvery is the least time between two lines of progress.
 const progressEvery = time.Second
 
-// progress shows on standard error how far a long command is. By default it is on if standard error
-// is a terminal; --progress turns it on. The zero value shows nothing.
+// progress shows on standard error how far a long command has come. By default it is on if standard
+// error is a terminal; --progress turns it on. The zero value shows nothing.
 type progress struct {
 	wanted bool
 	w      io.Writer
@@ -31,14 +31,14 @@ func newProgress(env environment, fs *pflag.FlagSet) *progress {
 	return p
 }
 
-// start begins to count things, such as "items seen".
+// progress.start begins to count. what names the counted things, such as "items seen".
 func (p *progress) start(what string) {
 	p.what, p.began = what, time.Now()
 	p.last = p.began
 }
 
-// at shows the number n of finished things and the rate, about once a second. total is
-// the approximate number of things; 0 if unknown.
+// progress.at shows the number n of finished things, and the rate, about once a second.
+// total is the approximate number of things; 0 if unknown.
 func (p *progress) at(n, total int64) {
 	now := time.Now()
 	if !p.wanted || now.Sub(p.last) < progressEvery {
@@ -58,7 +58,7 @@ func (p *progress) at(n, total int64) {
 	fmt.Fprintf(p.w, "\r%s\x1b[K", text)
 }
 
-// end removes the progress line.
+// progress.end removes the progress line.
 func (p *progress) end() {
 	if p.shown {
 		fmt.Fprint(p.w, "\r\x1b[K")

@@ -23,7 +23,7 @@ type redriver struct {
 	jobs     records.Parked // the jobs that the filters select
 }
 
-// redriven is the output of redrive with --json.
+// redriven is the JSON output of redrive.
 type redriven struct {
 	Records int            `json:"records"`
 	Jobs    int            `json:"jobs"` // redriven jobs; in a dry run, the jobs to redrive
@@ -94,7 +94,7 @@ not begun can still be cancelled.`,
 	return changeExits(cmd)
 }
 
-// byName makes a command take names of jobs after the record.
+// byName makes a command accept names of jobs after the argument for the record.
 func byName(cmd *cobra.Command, names *[]string) {
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

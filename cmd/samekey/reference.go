@@ -8,7 +8,7 @@ import (
 )
 
 // newReference makes the hidden command that prints the commands for docs/use/cli.md. A
-// test of the page runs it.
+// test of the page runs the command.
 func newReference(env environment) *cobra.Command {
 	return &cobra.Command{
 		Use:    "reference",
@@ -22,8 +22,7 @@ func newReference(env environment) *cobra.Command {
 	}
 }
 
-// refer prints the commands below cmd. Each command's help lists its flags and exit
-// codes.
+// refer prints the commands below cmd.
 func refer(w io.Writer, cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		if sub.Hidden {

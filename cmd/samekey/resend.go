@@ -14,8 +14,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 )
 
-// resend reads files and all files of folders. It sends the worker the stream records that report
-// removals by TTL.
+// environment.resend reads files and folders of S3 objects. It sends the worker the stream
+// records that report removals by TTL.
 func (e environment) resend(ctx context.Context, sdk aws.Config, function string, files []string) error {
 	e.note("function %s, Region %s", function, sdk.Region)
 	r := resender{api: lambda.NewFromConfig(sdk), function: function}
@@ -35,7 +35,7 @@ type resender struct {
 	failed      []error
 }
 
-// all resends a file, or all files of a folder.
+// resender.all resends a file, or all files of a folder.
 func (r *resender) all(ctx context.Context, at string) error {
 	var paths []string
 	err := filepath.WalkDir(at, func(path string, d fs.DirEntry, err error) error {
@@ -67,7 +67,7 @@ func (r *resender) all(ctx context.Context, at string) error {
 	return ctx.Err()
 }
 
-// removed returns, from an S3 object, the stream records that report removals by TTL.
+// From an S3 object, removed(object) returns the stream records that report removals by TTL.
 func removed(object []byte) (all []json.RawMessage, _ error) {
 	var o struct{ Payload *string }
 	if err := json.Unmarshal(object, &o); err != nil {
@@ -95,7 +95,7 @@ func removed(object []byte) (all []json.RawMessage, _ error) {
 	return all, nil
 }
 
-// send sends the worker one record in an event, so that no record delays others.
+// resender.send sends the worker an event with one record, so that no record delays others.
 func (r *resender) send(ctx context.Context, record json.RawMessage) error {
 	payload := slices.Concat([]byte(`{"Records":[`), record, []byte(`]}`))
 	out, err := r.api.Invoke(ctx, &lambda.InvokeInput{FunctionName: &r.function, Payload: payload})

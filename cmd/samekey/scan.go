@@ -30,30 +30,30 @@ func (s *scan) check() error {
 	return nil
 }
 
-// begin prepares a scan of the operator's table, and starts the display of progress. The
-// caller ends the display.
+// scan.begin prepares a scan of the operator's table, and begins to show progress. The
+// caller must call progress.end.
 func (s *scan) begin(op *operator, about int64) {
 	s.opt.Table = op.table
 	s.progress.start("items seen")
 	s.opt.Seen = func(n int64) { s.progress.at(n, about) }
 }
 
-// each calls fn for each item, and shows the progress. It returns the number of items.
+// scan.each calls fn for each item, shows the progress, and returns the number of items.
 func (s *scan) each(ctx context.Context, op *operator, about int64, fn func(records.Item) error) (int64, error) {
 	s.begin(op, about)
 	defer s.progress.end()
 	return records.Scan(ctx, op.client, s.opt, fn)
 }
 
-// of returns all records of a caller.
+// scan.of returns all records of a caller.
 func (s *scan) of(ctx context.Context, op *operator, about int64, c records.Customer) (*records.Found, error) {
 	s.begin(op, about)
 	defer s.progress.end()
 	return records.Search(ctx, op.client, op.store, s.opt, c, time.Time{})
 }
 
-// size returns the numbers of items and bytes of the table. They may be six hours old,
-// and are 0 if unknown.
+// operator.size returns how many items and bytes the table has. The numbers may be six
+// hours old; 0 if unknown.
 func (op *operator) size() (items, bytes int64) {
 	if op.about == nil {
 		return 0, 0

@@ -215,8 +215,8 @@ func vetLock(ctx context.Context, env environment, opt vetOptions, pkgs []*packa
 	return len(changes), nil
 }
 
-// vetTool answers go vet -vettool, which asks for the tool's version and flags, or
-// passes a file that describes a package. After such a call vetTool doesn't return.
+// If go vet -vettool asks this program for its version or flags, or passes a file that
+// describes a package, vetTool answers and doesn't return.
 func vetTool(args []string) {
 	if len(args) > 0 && (args[0] == "-V=full" || args[0] == "-flags" || strings.HasSuffix(args[len(args)-1], ".cfg")) {
 		unitchecker.Main(vet.Analyzers()...)

@@ -36,7 +36,7 @@ func pause(req *http.Request, d time.Duration) error {
 	return cancelled(req)
 }
 
-// The function cancelled returns the reason why req is cancelled, or nil.
+// cancelled(req) returns the reason why req is cancelled, or nil.
 func cancelled(req *http.Request) error {
 	if err := req.Context().Err(); err != nil {
 		return context.Cause(req.Context())

@@ -66,8 +66,8 @@ func Classify(status int, err error, codes ...string) Outcome {
 	}
 }
 
-// The function running reports whether a code means that an earlier call with the key is
-// still running.
+// running(code) reports whether a code means that an earlier call with the key is still
+// running.
 func running(code string) bool {
 	code = strings.ToLower(code)
 	return aboutKey(code) && (strings.Contains(code, "in_use") || strings.Contains(code, "in_flight") || strings.Contains(code, "in_progress"))

@@ -41,7 +41,7 @@ func retryAfter(h http.Header, now time.Time) (wait time.Duration, ok bool) {
 	return max(at.Sub(clock(h, now)), 0), true
 }
 
-// The function expires reads the end of the key's lifetime. If the server sends its time,
+// expires(h, sent) reads the end of the key's lifetime. If the server sends its time,
 // expires adds the lifetime to the time at which the request was sent, so that neither
 // clock needs to be right.
 func expires(h http.Header, sent time.Time) (until time.Time, ok bool) {

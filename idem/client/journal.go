@@ -116,8 +116,8 @@ func (o *operation) remember(own, moved string) error {
 	return nil
 }
 
-// The method note updates the journal if the key's lifetime has changed or there is a final
-// answer. resp is nil if the attempt failed.
+// operation.note updates the journal if the key's lifetime has changed or there is a
+// final answer. resp is nil if the attempt failed.
 func (o *operation) note(resp *http.Response) {
 	news := o.until.Sub(o.entry.Expires).Abs() > lifetimeMargin // smaller differences come from the server's dates, which are in whole seconds
 	settled := resp != nil && o.settles(resp)

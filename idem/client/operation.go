@@ -122,7 +122,8 @@ func (o *operation) judge(resp *http.Response, err error) (why string, retry boo
 	return why, retry
 }
 
-// The method retriable decides like judge, but assumes that the server doesn't ignore keys.
+// operation.retriable decides like judge, but assumes that the server doesn't ignore
+// keys.
 func (o *operation) retriable(resp *http.Response, err error) (why string, retry bool) {
 	switch {
 	case cancelled(o.req) != nil:
@@ -176,9 +177,9 @@ func (o *operation) mayRetry(resp *http.Response) (wait time.Duration, no string
 	return wait, ""
 }
 
-// The method ignored reports whether the server has said that it ignored the key: a
-// repeated request would run again. For a method that is idempotent by definition, ignored
-// returns false. The header is valid even if the rest of the answer was lost.
+// operation.ignored reports whether the server has said that it ignored the key: a
+// repeated request would run again. For a method that is idempotent by definition,
+// ignored returns false. The header is valid even if the rest of the answer was lost.
 func (o *operation) ignored() bool { return isKeyIgnored(o.heard) && !isIdempotent(o.req.Method) }
 
 // inFlight reports whether the server is working on this very request. A wait for the

@@ -49,7 +49,7 @@ func checkRequest(req *http.Request) error {
 
 func isHTTP(req *http.Request) bool { return req.URL.Scheme == "http" || req.URL.Scheme == "https" }
 
-// The function permanent reports whether a retry will certainly fail with err again: the
+// permanent(req, err) reports whether a retry will certainly fail with err again: the
 // transport refused the request, the check of a certificate failed, or the request was
 // cancelled. All other errors are treated as network errors.
 func permanent(req *http.Request, err error) bool {

@@ -158,7 +158,7 @@ func kinds(log Log) (all []string) {
 	return all
 }
 
-// The function staged returns the jobs that a commit added, in the order of their ids.
+// staged(c) returns the jobs that a commit added, in the order of their ids.
 func staged(c store.Commit) (added []idem.Job) {
 	for _, id := range slices.Sorted(maps.Keys(c.Next.Jobs)) {
 		if _, known := c.Prev.Jobs[id]; !known {

@@ -191,8 +191,8 @@ func (c *crashes[Re]) begin(at point, plan Plan) (w *World, calls []string, down
 	return w, mine.process.called(), mine.process.store.Crashed()
 }
 
-// The function guarded runs fn and returns a panic as an error: for a client, the process
-// has ended.
+// guarded(fn) runs fn and returns a panic as an error: for a client, the process has
+// ended.
 func guarded(fn func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -326,7 +326,7 @@ func (c *crashes[Re]) complete(t *scene, w *World) {
 	}
 }
 
-// The method stuck reports whether an operation is stuck and MayStick is set.
+// crashes.stuck reports whether an operation is stuck and MayStick is set.
 func (c *crashes[Re]) stuck(t *scene, w *World) bool {
 	all, err := w.records(t.Context())
 	if err != nil {
@@ -389,8 +389,8 @@ type scene struct {
 	notes  []string // failures that the kit has found, reported after the run
 }
 
-// The method news counts a failure, and returns the failure's text with the name of the
-// crash, and whether to report the failure.
+// scene.news counts a failure, and returns the failure's text with the name of the crash,
+// and whether to report the failure.
 func (s *scene) news(text string) (string, bool) {
 	s.failed = true
 	text = strings.TrimSuffix(text, "\n")

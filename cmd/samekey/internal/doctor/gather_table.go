@@ -66,8 +66,8 @@ func (f *Facts) askTable(ctx context.Context, api DynamoDB) error {
 // nobody is a partition key that no record has: records' keys begin with v1#.
 const nobody = "samekey#doctor"
 
-// The method try makes the calls that the roles need. The calls change nothing: the
-// conditions of the writes can't be true.
+// Facts.try makes the calls that the roles need. The calls change nothing: the conditions
+// of the writes can't be true.
 func (f *Facts) try(ctx context.Context, api DynamoDB) {
 	name := &f.Options.Table
 	key := map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: nobody}}

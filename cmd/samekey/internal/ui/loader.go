@@ -120,7 +120,7 @@ func (l *loader) waiting(ctx context.Context) {
 	})
 }
 
-// The method changed reads the rows of written records again.
+// loader.changed reads the rows of written records again.
 func (l *loader) changed(ctx context.Context, pks []string) {
 	for _, pk := range pks {
 		row, there, err := l.src.Row(ctx, pk)

@@ -177,7 +177,7 @@ var (
 )
 
 // clientEffect recognises a call of another client by the function's name. The function
-// takes a context, and belongs to an interface or another module.
+// must take a context, and belong to an interface or another module.
 func (c *code) clientEffect(fn *types.Func) *effect {
 	if c.decls[fn] != nil || !verb.MatchString(fn.Name()) || asRead.MatchString(fn.Name()) || strings.HasPrefix(fn.Pkg().Path(), "github.com/samekey/samekey/") && fn.Pkg() != c.pkg {
 		return nil

@@ -95,10 +95,10 @@ func (c *code) answersOf(u *unit) (all []answer) {
 	return all
 }
 
-// If e calls a function of the package that refuses, refusalBy returns the refusal's
-// status: a constant, or an argument of the call. The function returns the refusal, or, if
-// writes is true, writes it to an http.ResponseWriter. If the function also has other
-// answers, ok is false.
+// If e calls a function of this package whose answers are all refusals, refusalBy returns
+// the status of the last refusal: a constant, or an argument of the call. Otherwise ok is
+// false. If writes is true, the answers are those that the function writes to an
+// http.ResponseWriter, and otherwise those that it returns.
 func (c *code) refusalBy(e ast.Expr, writes bool) (status int64, ok bool) {
 	call, isCall := ast.Unparen(e).(*ast.CallExpr)
 	if !isCall {
@@ -119,8 +119,8 @@ func (c *code) refusalBy(e ast.Expr, writes bool) (status int64, ok bool) {
 	return status, ok && !others
 }
 
-// statusesOf returns the statuses that a body returns in literals, or writes. If a
-// response's status is unknown, the element is nil.
+// statusesOf returns the status of each response that a body returns or, if writes is
+// true, writes. An unknown status is nil.
 func (c *code) statusesOf(body *ast.BlockStmt, writes bool) (all []ast.Expr) {
 	ast.Inspect(body, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -177,8 +177,8 @@ func (c *code) refusal(status ast.Expr) (n int64, ok bool) {
 	return n, n < http.StatusInternalServerError && !idem.DefaultStored(idem.Response{Status: int(n)})
 }
 
-// committedBefore reports whether, when a handler answers, a phase may be committed or a
-// call may be in doubt. An Atomic whose error led to the answer doesn't count.
+// committedBefore reports whether a phase may be committed, or a call may be in doubt,
+// when a handler answers. An Atomic whose error led to the answer doesn't count.
 func (c *code) committedBefore(u *unit, at ast.Node) bool {
 	g := c.graphOf(u)
 	failed := c.failedAt(u, at)
@@ -196,7 +196,7 @@ func (c *code) committedBefore(u *unit, at ast.Node) bool {
 }
 
 // If an if or case around a place tests the error of a call that runs phases, failedAt
-// returns this call, and otherwise nil. If there are several, the innermost counts.
+// returns the call, and otherwise nil. The innermost test counts.
 func (c *code) failedAt(u *unit, at ast.Node) (failed *ast.CallExpr) {
 	ask := func(cond ast.Expr, from token.Pos) {
 		ast.Inspect(cond, func(n ast.Node) bool {

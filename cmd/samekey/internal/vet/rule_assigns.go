@@ -90,7 +90,7 @@ func (c *code) target(e ast.Expr) (v *types.Var, field string) {
 	return nil, ""
 }
 
-// mentions tells whether e reads the variable of left.
+// mentions(e, left) tells whether e reads the variable of left.
 func (c *code) mentions(e, left ast.Expr) bool {
 	v, field := c.target(left)
 	yes := false
@@ -107,7 +107,7 @@ func (c *code) mentions(e, left ast.Expr) bool {
 // example to err. This assignment overwrites an assignment in the phase's function.
 func (c *code) assignedByPhase(p *phase, v *types.Var) bool { return c.assigns(p.call, v) }
 
-// assigns tells whether the statement that contains a call assigns to v.
+// assigns(call, v) tells whether the statement that contains a call assigns to v.
 func (c *code) assigns(call *ast.CallExpr, v *types.Var) (yes bool) {
 	c.inspect(func(n ast.Node) {
 		s, ok := n.(*ast.AssignStmt)

@@ -23,8 +23,8 @@ func checkGoroutines(c *code) (all []finding) {
 	return all
 }
 
-// leftRunning finds a statement or call in a body that starts a goroutine without a later
-// wait. via names the called function of this package.
+// leftRunning finds the statement or call by which a body starts a goroutine without a
+// later wait. If the call is to a function of this package, via names the function.
 func (c *code) leftRunning(body *ast.BlockStmt, seen map[*types.Func]bool) (at ast.Node, via string) {
 	waits := token.NoPos // position of the last wait
 	ast.Inspect(body, func(n ast.Node) bool {

@@ -46,7 +46,7 @@ func (c *code) optionName(opt ast.Expr) string {
 }
 
 // asksForKey reports whether a body derives a key, reads the operation's id, or passes its
-// Tx, or a method of the Tx, to code that may derive a key.
+// Tx (or a method of the Tx) to code that may derive a key.
 func (c *code) asksForKey(body *ast.BlockStmt) (yes bool) {
 	ast.Inspect(body, func(n ast.Node) bool {
 		switch n := n.(type) {

@@ -79,7 +79,7 @@ var (
 	perInvocation = map[string]bool{"RequestID": true, "AwsRequestID": true, "ReceiptHandle": true, "TimeEpoch": true, "RequestTime": true, "RequestTimeEpoch": true}
 )
 
-// unstable returns the part of an expression that differs in each attempt, such as
+// code.unstable returns the part of an expression that differs in each attempt, such as
 // time.Now; "" if no such part is known.
 func (c *code) unstable(e ast.Expr, seen map[*types.Var]bool) (source string) {
 	ast.Inspect(e, func(n ast.Node) bool {

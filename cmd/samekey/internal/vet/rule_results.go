@@ -10,7 +10,7 @@ import (
 var results = newRule("results", "find results of phases, and arguments of jobs, that don't survive JSON", checkResults)
 
 // checkResults finds types that lose a field in JSON. At run time, the engine would refuse
-// a result of this type, and a job would arrive without the field.
+// a result of such a type, and a job would arrive without the field.
 func checkResults(c *code) (all []finding) {
 	for _, p := range c.phases {
 		if p.kind == finish || p.result == nil || p.via && !p.open {
@@ -50,14 +50,14 @@ func (c *code) typeName(t types.Type) string {
 	})
 }
 
-// A value of losses finds the parts of a type that encoding/json omits or refuses, and, if
-// back is set, the parts that it can't decode.
+// A value of losses finds the parts of a type that encoding/json omits or refuses. If back
+// is set, it also finds the parts that encoding/json can't decode.
 type losses struct {
 	back bool
 	seen map[types.Type]bool
 }
 
-// part is the first lost part, as a Go expression, and why is the reason.
+// losses.of returns the first lost part, as a Go expression, and the reason why it is lost.
 func (l losses) of(t types.Type, at string) (part, why string) {
 	t = types.Unalias(t)
 	if l.seen[t] {

@@ -9,8 +9,8 @@ import (
 
 var safe = newRule("safe", "find SafeToRetry around every error of a call", checkSafe)
 
-// checkSafe finds a SafeToRetry that marks every error of a call with an effect, so that a
-// timeout counts as a call without effect.
+// checkSafe finds a SafeToRetry that marks every error of a call with an effect, so that
+// even a timeout counts as a call without effect.
 func checkSafe(c *code) (all []finding) {
 	seen := make(map[*ast.CallExpr]bool)
 	for _, p := range c.phases {
@@ -82,8 +82,8 @@ func (c *code) effectBy(call *ast.CallExpr) string {
 	return eff.what
 }
 
-// asked tells whether code between an assignment and the mark reads the assigned values,
-// apart from comparisons with nil.
+// code.asked tells whether code between an assignment and the mark reads the assigned
+// values, apart from comparisons with nil.
 func (c *code) asked(body *ast.BlockStmt, from *ast.AssignStmt, mark *ast.CallExpr) (yes bool) {
 	ast.Inspect(body, func(n ast.Node) bool {
 		if r, ok := n.(*ast.ReturnStmt); ok && within(r, mark.Pos()) {

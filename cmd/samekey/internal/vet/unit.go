@@ -30,8 +30,9 @@ type event struct {
 	effect *effect
 }
 
-// literals finds the function literals that run in place: those that are called, deferred
-// or passed to a call. A literal with phases is left out, because it may be a handler.
+// code.literals finds the function literals that run in place: those that are called,
+// deferred or passed to a call. A literal with phases is left out, because it may be a
+// handler.
 func (c *code) literals() {
 	direct := func(e ast.Expr) *ast.FuncLit {
 		lit, _ := ast.Unparen(e).(*ast.FuncLit)
@@ -100,8 +101,8 @@ func (c *code) findUnits() {
 	})
 }
 
-// events returns the calls in a body that matter, in source order. It looks into literals
-// that run in place, but not into the functions of phases.
+// code.events returns the calls that matter in a body, in source order. It looks into
+// literals that run in place, but not into the functions of phases.
 func (c *code) events(body *ast.BlockStmt) (all []event) {
 	ast.Inspect(body, func(n ast.Node) bool {
 		switch n := n.(type) {
