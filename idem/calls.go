@@ -64,8 +64,8 @@ func (c *calls) recorded(calls []string) {
 }
 
 // The method out returns the calls that the run may have made and whose outcome isn't
-// recorded. left reports that a phase still runs and may make more calls.
-func (c *calls) out(left bool) []string {
+// recorded. outlived reports that a phase still runs and may make more calls.
+func (c *calls) out(outlived bool) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var out []string
@@ -74,7 +74,7 @@ func (c *calls) out(left bool) []string {
 			out = append(out, call)
 		}
 	}
-	if len(c.marks) > 0 && len(out) == 0 || left {
+	if len(c.marks) > 0 && len(out) == 0 || outlived {
 		out = append(out, state.AnyCall) // a call without a key, or a call whose key isn't requested yet
 	}
 	return out

@@ -11,8 +11,8 @@ import (
 	"github.com/samekey/samekey/internal/trace"
 )
 
-// maxTries limits the tries of a claim whose record keeps changing.
-const maxTries = 5
+// maxClaimRounds limits the tries of a claim whose record keeps changing.
+const maxClaimRounds = 5
 
 // claim claims the record. If another record has the key, claim returns that record and the
 // verdict about it.
@@ -29,7 +29,7 @@ func (c *claiming) claim(ctx context.Context) (rec *store.Record, v state.Verdic
 			c.watch.claimEnds(sp, rec, v, err)
 		}
 	}()
-	for round := range maxTries {
+	for round := range maxClaimRounds {
 		if round > 0 && !t.noPause && !pause(ctx, round) {
 			break
 		}

@@ -11,8 +11,8 @@ import (
 	"github.com/samekey/samekey/internal/trace"
 )
 
-// The commits of a run: a phase, the outcome of an intent, the answer, the
-// mark of a stuck operation. All of them go through run.write.
+// The commits of a run: the mark of a call, an intent and its outcome, a phase, a stuck
+// operation; the answer is in finish.go. All of them go through run.write.
 
 // markCall records that a call follows. sent contains hashes of the call's data. After
 // markCall, the record is kept, and shows the call even if the process dies.
@@ -27,7 +27,7 @@ func (r *run) markCall(ctx context.Context, mark string, sent map[string]string)
 // beginning of a call, and has no jobs, since foreign refuses jobs. Any other phase ends
 // with its commit.
 func (r *run) commit(ctx context.Context, phase store.Phase, got collected) error {
-	jobs, err := r.progress.jobsOfCommit(ctx, got.jobs, r.ask.core.checkTime, r.writer.countJobs)
+	jobs, err := r.jobsOfCommit(ctx, got.jobs)
 	if err == nil && len(jobs) > 0 {
 		err = refuseDeliveryKey(r.ask.req.DeliveryKey, r.record(), "a phase that isn't the last stages jobs")
 	}
@@ -106,7 +106,7 @@ func (r *run) write(ctx context.Context, kind trace.Kind, build func(*store.Reco
 			sp.done(err)
 		}
 	}()
-	if left, _ := r.gate.firstFailure(); left {
+	if r.gate.hasOutlived() {
 		// The attempt ended without this phase, and its client may have an answer.
 		return nil, r.gate.fail(fmt.Errorf("%w: it outlived its handler", ErrPhaseOrder))
 	}

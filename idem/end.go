@@ -165,7 +165,7 @@ func (r *run) endStored(ctx context.Context, resp Response) (Result, error) {
 	err = recordError("finish", rec.PK, err)
 	r.ask.core.log.ErrorContext(ctx, "answer not stored: a retry after the lease runs again", "record", redact.Record(rec.PK), "error", err)
 	r.watch.tell(ctx, evFailed, rec, err)
-	_, failed := r.gate.firstFailure()
+	failed := r.gate.failure()
 	if rec.Keep == store.KeepOpen || r.progress.hasLoose() || failed != nil {
 		return Result{}, unavailable("finish", rec.PK, err)
 	}
@@ -226,8 +226,8 @@ func (r *run) endUnstored(ctx context.Context, resp Response, e ending) (Result,
 // program refuses to continue, Why is the phase's error, which the handler may have
 // hidden.
 func (r *run) releasing() state.Release {
-	left, err := r.gate.firstFailure()
-	b := state.Release{Calls: r.calls.out(left), Sent: r.calls.sentOut()}
+	err := r.gate.failure()
+	b := state.Release{Calls: r.calls.out(r.gate.hasOutlived()), Sent: r.calls.sentOut()}
 	if permanent(err) {
 		b.Refusal, b.Why = err, redact.Error(err)
 	}

@@ -42,9 +42,9 @@ func argsSize(args []byte) int {
 	return max(len(event), len(args)+escape*(bytes.Count(args, []byte("\ufffe"))+bytes.Count(args, []byte("\uffff"))))
 }
 
-// checkTime returns j with its time rounded up to whole milliseconds, as in records. A time
+// roundAt returns j with its time rounded up to whole milliseconds, as in records. A time
 // in the past is dropped: the job is then delivered without a delay.
-func (c *core) checkTime(j Job) (Job, error) {
+func (c *core) roundAt(j Job) (Job, error) {
 	now, retention := c.opt.Now(), c.opt.Retention
 	switch {
 	case !j.At.After(now):
@@ -110,13 +110,19 @@ func (r *run) checkJobs(ctx context.Context, jobs []Job) error {
 	if err != nil {
 		return err
 	}
-	all, err := r.progress.jobsOfCommit(ctx, traced, r.ask.core.checkTime, r.writer.countJobs)
+	all, err := r.jobsOfCommit(ctx, traced)
 	sizer, sizes := r.ask.core.store.(store.Sizer)
 	if err != nil || !sizes {
 		return err
 	}
 	rec := r.record()
 	return sizer.Fits(rec, state.Advanced(rec, r.ask.core.opt.Now(), nil, all, nil))
+}
+
+// jobsOfCommit returns jobs and the jobs that already wait, by their names in the record
+// ([progress.jobsOfCommit]).
+func (r *run) jobsOfCommit(ctx context.Context, jobs []Job) (map[string]Job, error) {
+	return r.progress.jobsOfCommit(ctx, jobs, r.ask.core.roundAt, r.writer.countJobs)
 }
 
 // prepareJobs returns jobs with the trace context of ctx, or an error if one of the jobs can

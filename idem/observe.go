@@ -8,9 +8,9 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// observing is the time limit of each step at the store: a table that hangs must not use up
+// observeLimit is the time limit of each step at the store: a table that hangs must not use up
 // the handler's time.
-const observing = time.Second
+const observeLimit = time.Second
 
 // The method observed reports the outcome that r would have had.
 func (e *core) observed(ctx context.Context, r *Request, err error) {
@@ -40,7 +40,7 @@ func (a *attempt) observe(ctx context.Context, keyErr error, fn func(context.Con
 	if err := a.times.enough(q.home.pk); err != nil {
 		return would(err)
 	}
-	a.times.callLimit = observing
+	a.times.callLimit = observeLimit
 	c := a.claiming()
 	defer func() { c.seat.leave() }()
 	held, v, err := c.enter(ctx)

@@ -6,7 +6,7 @@ import (
 )
 
 // gate lets the phases of a handler run one after the other. No phase runs after the
-// operation has ended, the handler has returned, or a phase has failed.
+// attempt is over, the handler has returned, or a phase has failed.
 //
 // Code that holds a gate's lock may lock progress or calls. Code that holds a lock of
 // progress or calls must not lock a gate.
@@ -76,7 +76,7 @@ func (g *gate) enter(s phaseSpec, recall func(phaseSpec) ([]byte, bool, error)) 
 }
 
 // done records that the phase has ended, and err if the phase has failed. If end isn't
-// nil, the phase has also ended the operation.
+// nil, the phase has also ended the attempt.
 func (g *gate) done(end *attemptOver, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -121,12 +121,18 @@ func (g *gate) failLocked(err error) error {
 	return err
 }
 
-// firstFailure returns the error of the first failed phase, or nil. left reports whether the
-// handler returned while a phase was running.
-func (g *gate) firstFailure() (left bool, first error) {
+// failure returns the error of the first failed phase, or nil.
+func (g *gate) failure() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.outlived, g.err
+	return g.err
+}
+
+// hasOutlived reports whether the handler returned while a phase was running.
+func (g *gate) hasOutlived() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.outlived
 }
 
 // mayCommit returns why the running phase must not commit; nil if it may. A phase must not
@@ -143,9 +149,9 @@ func (g *gate) mayCommit() error {
 }
 
 // close records that the handler has returned. It returns how a phase has ended the
-// operation (nil if none has), and the results of [gate.firstFailure]. If a phase is still
+// attempt (nil if none has), and the results of hasOutlived and failure. If a phase is still
 // running, the handler didn't wait for the phase's result, and the phase counts as failed.
-func (g *gate) close() (end *attemptOver, left bool, first error) {
+func (g *gate) close() (end *attemptOver, outlived bool, first error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.over = true

@@ -49,7 +49,7 @@ func (r *run) handle(ctx context.Context, takenOver bool, fn func(context.Contex
 	defer r.within.op.over.Store(true)
 	ctx = &r.within //nolint:contextcheck // it inherits from ctx
 	hctx := ctx
-	if r.times.callLimit == 0 { // otherwise the engine only observes: the handler's context stays unchanged
+	if !r.times.observing() { // an observed handler keeps its context
 		lctx, lost := context.WithCancelCause(ctx)
 		defer lost(nil)
 		var cancel context.CancelFunc

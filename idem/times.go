@@ -48,6 +48,9 @@ func (t *times) arrives(ctx context.Context) {
 	t.deadline, t.handlerEnd, t.lastCall = deadline, deadline.Add(-defaults.Reserve), deadline.Add(-defaults.Reserve/answerShare)
 }
 
+// observing reports whether the engine only observes ([ModeObserve]).
+func (t *times) observing() bool { return t.callLimit > 0 }
+
 // times.short returns an error if too little time is left to begin: interrupted work is
 // worse than work that never began.
 func (t *times) short() error {

@@ -57,7 +57,7 @@ func (tx *Tx) Write(writes ...Write) {
 		if err := w.Err(); err != nil {
 			tx.fail(fmt.Errorf("%w: %w", ErrWrite, err))
 		}
-		tx.callsOnly("a write or a checked read")
+		tx.refuseInForeign("a write or a checked read")
 		tx.writes = append(tx.writes, w)
 	}
 }
@@ -77,7 +77,7 @@ func (tx *Tx) Stage(jobs ...Job) {
 		return
 	}
 	tx.jobs = append(tx.jobs, jobs...)
-	tx.callsOnly("a job")
+	tx.refuseInForeign("a job")
 	if tx.err != nil {
 		return
 	}
@@ -148,9 +148,9 @@ func callName(made map[string]int, service string, step []string) string {
 	return strings.Join(parts, "/")
 }
 
-// callsOnly refuses writes and jobs in a Foreign phase. If a look-up or a person supplies
+// refuseInForeign refuses writes and jobs in a Foreign phase. If a look-up or a person supplies
 // the result of the call, fn doesn't run, and fn's writes and jobs would be lost.
-func (tx *Tx) callsOnly(what string) {
+func (tx *Tx) refuseInForeign(what string) {
 	if tx.called != nil {
 		tx.fail(fmt.Errorf("%w: %s in a Foreign: hand it to a following Atomic or Finish", ErrWrite, what))
 	}

@@ -101,7 +101,7 @@ type Record struct {
 	Response *Response // nil until Done
 	Overflow *Overflow // set if Response.Body is outside of the record
 
-	Tries       int        // attempts by the completer
+	Tries       int        // attempts that didn't finish: by the completer, or with a withheld answer
 	LastErr     string     // last error of the handler or a phase, for people: at most 256 bytes, without the query of a URL
 	Created     time.Time  // time of the claim
 	Run         time.Time  // begin of the last attempt; after a release or a finish with jobs, the time of that write

@@ -103,8 +103,8 @@ func renew(r *store.Record, now, lease time.Time) {
 }
 
 // Finished returns held with the response. The response is replayed for the retention of the
-// program that last claimed or took over the record. Phases keep only name and time; the input and
-// the lease are removed.
+// program that last claimed or took over the record. A record with jobs is kept (KeepJobs) until the
+// drain lets it go. Phases keep only name and time; the input and the lease are removed.
 func Finished(held *store.Record, resp store.Response, now time.Time) *store.Record {
 	whole := &struct { // one allocation
 		record   store.Record

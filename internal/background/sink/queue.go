@@ -11,6 +11,9 @@ import (
 	"github.com/samekey/samekey/idem/jobs"
 )
 
+// Queue.Deliver calls batcher.deliver and batcher.send (batch.go), which calls messageOf for each job
+// (message.go), and then sendMessages.
+
 // QueueAPI is the part of *sqs.Client that a [Queue] uses.
 type QueueAPI interface {
 	SendMessageBatch(context.Context, *sqs.SendMessageBatchInput, ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error)

@@ -14,7 +14,7 @@ import (
 
 // todo is the drain's work on one operation of a batch.
 type todo struct {
-	image     *store.Record    // the newest image in the batch
+	image     *store.Record    // the newest image in the batch, or the record that was read since
 	time      time.Time        // the time of the image, or of the record's removal
 	gone      bool             // the record is no longer in the table
 	jobs      []jobRef         // to be delivered
