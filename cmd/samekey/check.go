@@ -127,18 +127,18 @@ func (o *checkOptions) print(env environment, report *check.Report) error {
 
 func (o *checkOptions) register(fs *pflag.FlagSet) {
 	t := &o.template
-	o.body.register(fs, "body", "send `TEXT` as the body; required, unless --no-body is given")
+	o.body.register(fs, "body", "send `TEXT` as the body; required, unless --body-file or --no-body is given")
 	fs.BoolVar(&t.NoBody, "no-body", false, "the request has no body")
 	fs.StringVar(&t.Method, "method", http.MethodPost, "`METHOD` of the request")
 	fs.Func("header", "send the header `NAME=VALUE`; may be repeated (Content-Type defaults to application/json)", add(&o.header))
 	fs.Func("header-env", "send a header with a secret value, read from an environment variable: `NAME=VARIABLE`; may be repeated", add(&o.env))
 	o.other.register(fs, "other-body", "`TEXT` of another valid body: check that the API refuses this body under the same key")
 	o.bad.register(fs, "refused-body", "`TEXT` of a body that the API refuses with a 4xx: check that the corrected request may use the same key")
-	fs.StringVar(&t.OtherPath, "other-path", "", "another `PATH` that accepts keys and this body: check that the API refuses the first key there")
-	fs.StringVar(&t.OtherMethod, "other-method", "", "another `METHOD` of the URL: check that the API refuses the first key there")
+	fs.StringVar(&t.OtherPath, "other-path", "", "another `PATH` that accepts keys and the body: check that the API refuses the first key on this path")
+	fs.StringVar(&t.OtherMethod, "other-method", "", "another `METHOD` of the URL: check that the API refuses the first key with this method")
 	fs.Func("other-caller-env", "credentials of another caller, `NAME=VARIABLE` as in --header-env: check that this caller doesn't get the first caller's answer", add(&o.callerEnv))
 	fs.StringVar(&t.Origin, "origin", "", "check CORS for this `ORIGIN` of a web page, such as https://shop.example")
-	fs.BoolVar(&t.KeyOptional, "key-optional", false, "accept that requests without a key run: the API documents that keys are optional")
+	fs.BoolVar(&t.KeyOptional, "key-optional", false, "don't require a key: the API documents that keys are optional")
 	c := &t.Checkout
 	fs.StringVar(&c.ID, "id-pointer", "", "acp, ucp: JSON `POINTER` to the session's id in the answer (default: /id)")
 	for _, op := range []struct {

@@ -49,7 +49,7 @@ func newDecider(env environment, cmd *cobra.Command, names bool, d *decision) *d
 		most = 50
 	}
 	cmd.Args = takes(0, most)
-	cmd.Long += "\n\nThe command shows the change and asks. It writes only if the record has not\nchanged since. The record stores the decision, the person's name and the time.\n\n" + refHelp
+	cmd.Long += "\n\nThe command shows the change and asks. It writes only if the record has not\nchanged meanwhile. The record stores the decision, the person's name and the time.\n\n" + refHelp
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ref := args
 		if p.find.key != "" && names {
@@ -118,7 +118,7 @@ func (p *decider) run(ctx context.Context, ref []string, d *decision) (err error
 
 // dismiss removes from the list a message that isn't a ticket.
 func (p *decider) dismiss(ctx context.Context, pk string) error {
-	if yes, err := p.c.agreed(p.env, p.op.place, "The message is removed from the list. It is no longer in the queue of tickets, and no operation is lost."); !yes {
+	if yes, err := p.c.agreed(p.env, p.op.place, "The message is no longer in the queue of tickets. It is removed from the list, and no operation is lost."); !yes {
 		return err
 	}
 	switch done, err := stream.Dismiss(ctx, p.op.store, pk); {

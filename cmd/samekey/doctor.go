@@ -13,7 +13,7 @@ import (
 )
 
 const doctorLong = `Finds mistakes in the deployment of a table, its worker and its functions. Each finding says
-what is wrong, what follows, and how to mend it. doctor changes nothing: it reads, and tries
+what is wrong, what it causes, and how to mend it. doctor changes nothing: it reads, and tries
 writes whose conditions are always false. A check that AWS refuses or doesn't answer is
 listed as not checked.
 
@@ -34,7 +34,7 @@ func newDoctor(env environment) *cobra.Command {
 	op := newOperator(env, fs)
 	fs.StringVar(&opt.Stack, "stack", "", "CloudFormation `STACK` that contains the functions")
 	fs.StringArrayVar(&opt.Functions, "function", nil, "also examine this `FUNCTION`; may be repeated")
-	fs.StringVar(&opt.As, "as", "", "check that your credentials have the permissions on the table that `ROLE` needs: function, worker or operator")
+	fs.StringVar(&opt.As, "as", "", "check that your credentials have the permissions that `ROLE` (function, worker or operator) needs on the table")
 	fs.DurationVar(&opt.ClientRetries, "client-retries", 0, "longest `TIME` over which a client retries, such as 72h")
 	fs.DurationVar(&opt.ProviderRemembers, "provider-remembers", 24*time.Hour, "`TIME` for which the provider remembers a key (Stripe: 24h for API v1, 720h for v2)")
 	fs.BoolVar(&strict, "strict", false, "also fail if a check could not be made")

@@ -25,8 +25,9 @@ which keeps it out of the shell's history. The key is never printed.
 A scope may begin with operation:NAME| (Request.Operation) and tenant:NAME|.
 
 A partition key, or --key with the whole --scope and --namespace, costs one read. Otherwise
-the command searches the index of waiting operations, then the whole table. Before a scan
-for a --key, it asks. The search covers all namespaces; the flag --namespace limits it to one.`
+the command searches the index of waiting operations, then the whole table. Before it scans
+for a --key, the command asks. The search covers all namespaces; the flag --namespace
+limits it to one.`
 
 // finder finds the record that a person means.
 type finder struct {
@@ -47,7 +48,7 @@ func newFinder(op *operator, fs *pflag.FlagSet) *finder {
 	fs.StringVar(&f.key, "key", "", "the customer's `KEY`; - reads the key from standard input")
 	fs.StringVar(&f.scope, "scope", "", "`SCOPE` of the key, such as 'jwt:ISSUER|SUBJECT' or program:NAME; or a bare subject")
 	fs.StringVar(&f.route, "key-route", "", "`ROUTE` of the key under idem.ACP or idem.UCP: METHOD PATH")
-	fs.StringArrayVar(&f.services, "service", nil, "find a derived key also among the calls of abandoned attempts to this `SERVICE` or SERVICE/STEP of tx.Key; may be repeated")
+	fs.StringArrayVar(&f.services, "service", nil, "also look for a derived key among the calls to this `SERVICE` (or SERVICE/STEP, as in tx.Key) that abandoned attempts may have made; may be repeated")
 	fs.DurationVar(&f.since, "since", 0, "search only records with an attempt in the last `TIME`, such as 2h")
 	fs.Float64Var(&f.pages, "pages", 8, "scan: 1-MB pages to read per second; a page costs 128 read units")
 	fs.IntVar(&f.segments, "segments", 8, "scan: parts of the table to read at once")

@@ -30,7 +30,7 @@ func newGet(env environment) *cobra.Command {
 	op := newOperator(env, fs)
 	find := newFinder(op, fs)
 	fs.BoolVar(&opt.Data, "data", false, "also print results of phases, args of jobs, the request and the answer; they may be personal data")
-	fs.DurationVar(&opt.Grace, "grace", state.DefaultGrace, "the completer's grace, the time for which it leaves an operation to the client")
+	fs.DurationVar(&opt.Grace, "grace", state.DefaultGrace, "the completer's grace: how long the completer leaves an operation to the client")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := find.check(args); err != nil {
 			return err

@@ -59,7 +59,7 @@ func tellInit(env environment, result scaffold.Result, command string) {
 		fmt.Fprintf(env.stdout, "%-11s go.mod of module %s\n", "completed", result.Module)
 	}
 	if len(result.LeftAlone) > 0 {
-		fmt.Fprintln(env.stdout, "Files that were left alone may lack parts that this version creates. To see them, run samekey init in an empty folder.")
+		fmt.Fprintln(env.stdout, "Files that were left alone may lack parts that this version creates. To see these parts, run samekey init in an empty folder.")
 	}
 	if len(result.Old) > 0 {
 		fmt.Fprintf(env.stdout, "These modules are too old for today's aws-sdk-go-v2: they compile, but every call fails. Upgrade them: go get %s\n", strings.Join(result.Old, "@latest ")+"@latest")

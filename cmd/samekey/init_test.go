@@ -47,7 +47,7 @@ func TestTellInit(t *testing.T) {
 	}
 	says(t, "init", out.String(), "created  a\ncreated  b\ncompleted  go.mod of module m\n\nRun it:  make local\nCall it: curl -i localhost:3000/orders -H 'Authorization: Bearer tea'",
 		"Run it:  make local\nExamine it: TOKEN='Bearer tea'", "go run github.com/samekey/samekey/cmd/samekey@latest check --contract acp --yes",
-		"----\nleft alone  c\nFiles that were left alone may lack parts that this version creates. To see them, run samekey init in an empty folder.\n----",
+		"----\nleft alone  c\nFiles that were left alone may lack parts that this version creates. To see these parts, run samekey init in an empty folder.\n----",
 		"left alone  template.yaml\n", "\nRun it:  go run github.com/samekey/samekey/cmd/samekey@latest local --watch\n----\nup to date  d\n----\n")
 }
 

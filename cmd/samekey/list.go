@@ -67,8 +67,8 @@ Entries with the same reason, route and place share a row, which shows the oldes
                ones too, the newest first
 --stats        counts the records of a sample by state, route and age; with --scan, it
                counts the records of the whole table
---fingerprints reads the whole table, and counts the records for each secret and scheme of
-               fingerprints; a secret that no record needs can be removed`,
+--fingerprints reads the whole table, and counts the records by the secret and scheme of
+               their fingerprint; a secret that no record needs can be removed`,
 		Args: takes(0, 0),
 	}
 	fs := cmd.Flags()
@@ -118,12 +118,12 @@ func (l *lister) register(env environment, fs *pflag.FlagSet) {
 	fs.IntVar(&l.max, "max", 1000, "print at most this many rows, or entries of --json, and count the rest")
 	fs.BoolVar(&l.each, "each", false, "print a row for each record")
 	fs.BoolVar(&l.scan, "scan", false, "read the whole table, and list all unfinished work")
-	fs.StringVar(&l.caller, "caller", "", "list all operations of this caller: a `SCOPE` as samekey get prints it, or a bare subject to find in every kind of scope and every namespace")
+	fs.StringVar(&l.caller, "caller", "", "list all operations of this caller: a `SCOPE` as samekey get prints it, or a bare subject, found in every kind of scope and every namespace")
 	fs.BoolVar(&l.stats, "stats", false, "count the records by state, route and age")
-	fs.BoolVar(&l.needs, "fingerprints", false, "count the records for each secret and scheme of fingerprints")
+	fs.BoolVar(&l.needs, "fingerprints", false, "count the records by the secret and scheme of their fingerprint")
 	l.op.registerKeys(fs)
 	fs.Float64Var(&l.pages, "pages", 4, "scan: 1-MB pages to read per second; a page costs 128 read units")
-	fs.DurationVar(&l.grace, "grace", state.DefaultGrace, "scan: the completer's grace, the time for which it leaves an operation to the client")
+	fs.DurationVar(&l.grace, "grace", state.DefaultGrace, "scan: the completer's grace: how long the completer leaves an operation to the client")
 }
 
 func (l *lister) list(ctx context.Context) (*listed, error) {

@@ -34,10 +34,10 @@ func newRedrive(env environment) *cobra.Command {
 	var names []string
 	cmd := &cobra.Command{
 		Use: "redrive {REF | --key KEY --scope SCOPE | --all | --kind KIND | --error TEXT | --older TIME} [JOB...] [FLAGS], or redrive --removed --function WORKER FILE...", Short: "Deliver parked jobs again",
-		Long: `Delivers parked jobs again. Mend the cause of their failures first. With a record, redrive
-takes all jobs of the record, or each JOB named by id or by PHASE.INDEX. Without a record,
-it takes the jobs of the table that match every filter; the flag --namespace limits it to one
-namespace.
+		Long: `Delivers parked jobs again. Mend the cause of their failures first. For one
+record, redrive takes all jobs, or each JOB named by id or by PHASE.INDEX. Without a record,
+redrive takes the jobs of the table that match every filter; the flag --namespace limits it
+to one namespace.
 
 With --removed, redrive replays stream batches that Lambda gave up. Each FILE is an object
 of the stack's FailedBucket, or a folder of objects. The worker gets only the records that
@@ -52,7 +52,7 @@ delivered are delivered again, with the same ids.`,
 	fs.StringVar(&m.jobs.Cause, "error", "", "redrive only jobs whose last error contains `TEXT`")
 	fs.DurationVar(&m.jobs.Older, "older", 0, "redrive only jobs of records that have waited longer than `TIME`")
 	cmd.Args = takes(0, 10_000)
-	fs.BoolVar(&m.removed, "removed", false, "replay records of failed stream batches that TTL has removed from the table")
+	fs.BoolVar(&m.removed, "removed", false, "from failed stream batches, replay the records that TTL has removed from the table")
 	fs.StringVar(&m.function, "function", "", "with --removed: name or ARN of the `WORKER` (the stack's output WorkerArn)")
 	byName(cmd, &names)
 	run := cmd.RunE

@@ -113,7 +113,7 @@ func (r *resender) send(ctx context.Context, record json.RawMessage) error {
 	case err != nil:
 		return fmt.Errorf("the function is not a worker: %w", err)
 	case len(told.BatchItemFailures) > 0:
-		return fmt.Errorf("the worker failed the record with the sequence number %s: see the worker's log", told.BatchItemFailures[0].ItemIdentifier)
+		return fmt.Errorf("the worker did not process the record with the sequence number %s: see the worker's log", told.BatchItemFailures[0].ItemIdentifier)
 	}
 	return nil
 }

@@ -153,7 +153,7 @@ func TestResendWorstInputs(t *testing.T) {
 		"no record":        {[]string{"--function", "w", hollow}, says("", nil), 1, "samekey redrive: FILE: the payload is not a stream event: json: cannot unmarshal number into Go value of type struct { EventName string; UserIdentity struct { PrincipalID string } }\n"},
 		"a worker's error": {[]string{"--function", "w", good}, says("", errors.New("no table")), 1, one(1) + "samekey redrive: FILE: the worker failed: no table\n"},
 		"no worker":        {[]string{"--function", "w", good}, says(`"hello"`, nil), 1, one(1) + "samekey redrive: FILE: " + noWorker + "\n"},
-		"left undone":      {[]string{"--function", "w", good}, says(`{"batchItemFailures":[{"itemIdentifier":"7"}]}`, nil), 1, one(1) + "samekey redrive: FILE: the worker failed the record with the sequence number 7: see the worker's log\n"},
+		"left undone":      {[]string{"--function", "w", good}, says(`{"batchItemFailures":[{"itemIdentifier":"7"}]}`, nil), 1, one(1) + "samekey redrive: FILE: the worker did not process the record with the sequence number 7: see the worker's log\n"},
 		"done":             {[]string{"--function", "w", good}, says(`{"batchItemFailures":[]}`, nil), 0, one(0)},
 	} {
 		code, stdout, stderr := callAt(t, tt.aws, append([]string{"redrive", "--removed"}, tt.args...)...)

@@ -21,7 +21,7 @@ func newStack(env environment) *cobra.Command {
 		Use:   "stack [--check | --update] [--standalone | --terraform] [FILE]",
 		Short: "Write the template of table, worker, alarms and dashboard",
 		Long: `Writes a CloudFormation template to FILE (default: ` + deploy.File + `). The template has the
-table, the worker with its queue, alarms and a dashboard; your SAM template nests it. If
+table, the worker, the worker's queue, alarms and a dashboard; your SAM template nests it. If
 FILE exists and differs, stack leaves it alone; --update overwrites it.
 See docs/operate/deploying.md.`,
 		Args: takes(0, 1),

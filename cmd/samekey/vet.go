@@ -35,7 +35,7 @@ finds open operations that the build of the lock file can't finish:
   blocked   the operation has a phase that the build lacks: the build refuses to continue
   twice     the operation has a call in doubt that the build lacks: the call may happen twice
 
-As a tool of go vet, with its cache and without the lock file:
+To run vet as a tool of go vet, with go vet's cache but without the lock file:
     go vet -vettool=$(which samekey) ./...
 
 Rules:

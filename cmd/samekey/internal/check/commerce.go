@@ -146,7 +146,7 @@ func commerceChecks(t Template, opt Options) []examined {
 	}
 	all = append(all, examined{"mismatch", "the same key with another body", "", 1, 0, 1, (*examination).mismatch})
 	for _, o := range t.Checkout.operations() {
-		all = append(all, examined{o.name, "a new session, two equal requests to " + o.name + " it, and one with another body", "", 4, 2, 4, func(e *examination, ctx context.Context) error {
+		all = append(all, examined{o.name, "a new session, two equal requests to " + o.name + " the session, and one with another body", "", 4, 2, 4, func(e *examination, ctx context.Context) error {
 			return e.operation(ctx, o)
 		}})
 	}

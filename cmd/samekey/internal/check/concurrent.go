@@ -15,7 +15,7 @@ const settles = 10
 func (e *examination) concurrent(ctx context.Context) error {
 	final, err := e.race(ctx, e.keyed(e.key("concurrent")), "concurrent", e.counts)
 	if err == nil && e.firm && final.ok() && string(final.body) == string(e.first.body) {
-		e.note("The answers to two keys have the same bytes: a body can't show whether a request ran again.")
+		e.note("A body can't show whether a request ran again, since the answers to two keys have the same bytes.")
 	}
 	return err
 }

@@ -24,7 +24,7 @@ func functionChecks() []Check {
 			ID: "env-app", Severity: Warning, Needs: functions, find: envApp,
 			Looks:  "all functions that set SAMEKEY_APP set the same name",
 			Causes: "the function's metrics have another dimension App than the alarms, and no alarm rings",
-			Mend:   "set SAMEKEY_APP to the value of the parameter App in all functions",
+			Mend:   "in all functions, set SAMEKEY_APP to the value of the parameter App",
 		},
 		{
 			ID: "log-level", Severity: Error, Needs: functions, find: logLevel,
@@ -47,7 +47,7 @@ func functionChecks() []Check {
 		{
 			ID: "worker-timeout", Severity: Error, Needs: functions, find: workerTimeout,
 			Looks:  "the worker's Timeout is above the Timeout of each function in SAMEKEY_FUNCTIONS",
-			Causes: "Lambda ends the worker while the function still runs, until no tries are left",
+			Causes: "in each try, Lambda ends the worker while the function still runs, until no tries are left",
 			Mend:   "set the worker's Timeout above the functions' Timeouts (120 in samekey.yaml)",
 		},
 		{
@@ -77,7 +77,7 @@ func functionChecks() []Check {
 		{
 			ID: "concurrency", Severity: Error, Needs: []Source{Functions, Concurrency}, find: concurrency,
 			Looks:  "a reserved concurrency is above 0, and at least 3 for the worker",
-			Causes: "with 0 a function never runs; below 3 the worker's stream, tickets and sweep wait for each other",
+			Causes: "at 0, a function never runs; below 3, the worker's stream, tickets and sweep wait for each other",
 			Mend:   "remove ReservedConcurrentExecutions, or raise it",
 		},
 		{

@@ -46,7 +46,7 @@ func otherChecks() []Check {
 		},
 		{
 			ID: "rights", Severity: Error, find: rights,
-			Looks:  "your credentials have the permissions on the table that the role in --as needs",
+			Looks:  "your credentials have the permissions that the role of --as needs on the table",
 			Causes: "DynamoDB refuses calls that the role needs",
 			Mend:   "attach FunctionPolicy or WorkerPolicy of samekey.yaml; for operators, see docs/operate/doctor.md",
 		},

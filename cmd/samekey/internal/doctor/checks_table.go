@@ -53,7 +53,7 @@ func tableChecks() []Check {
 		{
 			ID: "ttl-attribute", Severity: Error, Needs: []Source{DescribeTTL}, find: ttlAttribute,
 			Looks:  "TTL is off, or the TTL attribute is `exp_s`",
-			Causes: "DynamoDB deletes records that must be kept, or deletes no records; a retry of a deleted record runs again",
+			Causes: "DynamoDB deletes records that must be kept, or deletes no records; if a record was deleted, the next retry runs again",
 			Mend:   "TimeToLiveSpecification: {AttributeName: exp_s, Enabled: true}; by hand: turn TTL off, wait an hour, turn it on for exp_s",
 		},
 		{

@@ -345,7 +345,7 @@ func (p *Plan) Run(ctx context.Context, s *dynamo.Store) (done string, err error
 		settlement.Seen, settlement.By = seen, p.wish.By
 		if err = engine.Settle(ctx, p.rec.PK, settlement); err == nil && settlement.Answer == nil && FromSource(p.rec) {
 			// the decision is stored, even if the list can't be updated
-			if err := stream.Refer(ctx, s, seen, errors.New("a person settled the operation, but its message was not delivered since: redrive the dead-letter queue")); err != nil {
+			if err := stream.Refer(ctx, s, seen, errors.New("a person settled the operation, but its message has not been delivered since: redrive the dead-letter queue")); err != nil {
 				return p.done + "; but samekey list doesn't show the operation: " + plain.Line(err.Error()), nil
 			}
 		}

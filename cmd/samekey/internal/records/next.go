@@ -96,7 +96,7 @@ func stuck(r *store.Record, now time.Time) (string, []Next) {
 func held(r *store.Record, o StoryOptions) (string, []Next) {
 	return "An attempt works on the operation. The lease ends at " + plain.Time(r.Lease) + ", unless the attempt renews the lease.", append([]Next{
 		{Who: "attempt", What: "the attempt finishes, and later retries get the stored answer"},
-		{Who: "client", What: "before the lease ends, a retry is refused as in flight, or waits, as the route is configured"},
+		{Who: "client", What: "until the lease ends, the route's options decide whether a retry waits or is refused as in flight"},
 		{
 			When: r.Lease.UTC(), Who: "client", What: "if the attempt is dead: a retry takes the operation over after the lease ends",
 			Command: plain.Command("samekey", "release", r.PK),
@@ -148,7 +148,7 @@ func leftOpen(r *store.Record, o StoryOptions) []Next {
 			What: "the request is not stored: only the client's retry can finish the operation; after this time the operation is stuck",
 		}}
 		if FromSource(r) {
-			all[0].What = "only the message can finish the operation; after this time the operation is stuck"
+			all[0].What = "only a delivery of the message can finish the operation; after this time the operation is stuck"
 		}
 	case state.ReasonExpiring:
 		all = []Next{{When: r.Expires.UTC(), Who: "time", What: "nothing is committed: the record expires, and the key becomes free"}}
@@ -161,7 +161,7 @@ func kept(r *store.Record, now time.Time) (string, []Next) {
 	all := slices.Concat(
 		[]Next{{Who: "client", What: fmt.Sprintf("a retry gets the stored answer (%s)", status(r))}},
 		jobsNext(r, now),
-		[]Next{{When: r.Until.UTC(), Who: "time", What: "the record expires, or at the delivery of the last job if that is later"}},
+		[]Next{{When: r.Until.UTC(), Who: "time", What: "the record expires, or when the last job is delivered, if that is later"}},
 	)
 	parked := 0
 	for name := range r.Jobs {

@@ -19,7 +19,7 @@ import (
 // Program finds a package's handlers and engines for a lock file. Its result is a
 // [lock.Program]. It reports no findings.
 var Program = &analysis.Analyzer{
-	Name: "program", Doc: "list the phases of handlers, and the options of engines that decide what a key means",
+	Name: "program", Doc: "list the phases of handlers, and the engine options that decide what a key means",
 	Requires:   []*analysis.Analyzer{finder},
 	ResultType: reflect.TypeFor[lock.Program](),
 	Run: func(pass *analysis.Pass) (any, error) {

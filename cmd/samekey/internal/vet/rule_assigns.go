@@ -6,7 +6,7 @@ import (
 	"go/types"
 )
 
-var assigns = newRule("assigns", "find assignments in a phase to variables outside the phase, which a resumed run doesn't make", checkAssigns)
+var assigns = newRule("assigns", "find outer variables that a phase's function assigns: a resumed run doesn't run the function", checkAssigns)
 
 // In a phase's function, checkAssigns finds assignments to outer variables that are used
 // after the phase: if the phase is already recorded, the function doesn't run. The function

@@ -15,8 +15,8 @@ func checkKeys(c *code) (all []finding) {
 			continue
 		}
 		if call, what := c.firstRepeated(p.body, make(map[*types.Func]bool)); call != nil {
-			all = append(all, found(call, "%s is called in an idem.Foreign without tx.Key: a retry that can't tell whether the call was made "+
-				"makes the call again. Send tx.Key(\"service\") as its idempotency key, or say idem.NotIdempotent()", what))
+			all = append(all, found(call, "%s is called in an idem.Foreign without tx.Key: a retry can't tell whether the call was made, "+
+				"and makes the call again. Send tx.Key(\"service\") as the call's idempotency key, or say idem.NotIdempotent()", what))
 		}
 	}
 	return all

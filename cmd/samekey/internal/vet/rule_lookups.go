@@ -40,7 +40,7 @@ func checkLookups(c *code) (all []finding) {
 // operation waits for a person. These calls are not mistakes: the command prints them, go
 // vet doesn't.
 var Hints = &analysis.Analyzer{
-	Name: "hints", Doc: "find calls whose unknown outcome waits for a person", URL: page + "lookups",
+	Name: "hints", Doc: "find calls without a look-up: if the outcome is unknown, the operation waits for a person", URL: page + "lookups",
 	Requires: []*analysis.Analyzer{finder},
 	Run: func(pass *analysis.Pass) (any, error) {
 		c := pass.ResultOf[finder].(*code)

@@ -17,7 +17,7 @@ func checkNames(c *code) (all []finding) {
 			continue
 		}
 		if source := c.unstable(p.name, make(map[*types.Var]bool)); source != "" {
-			all = append(all, found(p.name, "the name of this phase comes from %s, so a retry has another name: "+
+			all = append(all, found(p.name, "the name of this phase comes from %s, so the phase has another name in a retry: "+
 				"use a constant; in a loop, add the index or the item's id", source))
 		}
 	}

@@ -25,7 +25,7 @@ type App struct {
 	stripe   *stripe.Client
 }
 
-// want +4 `keys: Payments.Charge is called in an idem.Foreign without tx.Key: a retry that can't tell whether the call was made makes the call again. Send tx.Key\("service"\) as its idempotency key, or say idem.NotIdempotent\(\)`
+// want +4 `keys: Payments.Charge is called in an idem.Foreign without tx.Key: a retry can't tell whether the call was made, and makes the call again. Send tx.Key\("service"\) as the call's idempotency key, or say idem.NotIdempotent\(\)`
 
 func (a *App) bad(ctx context.Context) error {
 	_, err := idem.Foreign(ctx, "charged", func(ctx context.Context, _ *idem.Tx) (string, error) {

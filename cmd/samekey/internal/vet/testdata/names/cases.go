@@ -23,7 +23,7 @@ func reserve(ctx context.Context, name string, leg Leg) error {
 	return err
 }
 
-// want +5 `names: the name of this phase comes from time.Now, so a retry has another name: use a constant; in a loop, add the index or the item's id`
+// want +5 `names: the name of this phase comes from time.Now, so the phase has another name in a retry: use a constant; in a loop, add the index or the item's id`
 
 func bad(ctx context.Context, legs []Leg) error {
 	for _, leg := range legs {
