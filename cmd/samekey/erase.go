@@ -44,9 +44,9 @@ func newErase(env environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "erase --caller SCOPE [FLAGS]", Short: "Erase a caller and the caller's answers from finished records",
 		Long: `Erases a caller and all answers to the caller, for a person who asks for deletion. The command
-reads the whole table, shows how many records each scope has, and asks. It erases finished and
-expired records that did not change meanwhile; each record stores who decided, and when. The
-keys stay in use until the records expire: a retry gets 410 and does not run.
+reads the whole table, shows how many records each scope has, and asks. It erases
+records that are finished or expired, and did not change meanwhile; each record stores who
+decided, and when. The keys stay in use until the records expire: a retry gets 410 and does not run.
 
 Unfinished operations and undelivered jobs are listed, not erased: settle, redrive or cancel
 them, then erase again. Sealed records need --keys-from.

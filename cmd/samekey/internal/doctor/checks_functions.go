@@ -22,7 +22,7 @@ func functionChecks() []Check {
 		},
 		{
 			ID: "env-app", Severity: Warning, Needs: functions, find: envApp,
-			Looks:  "all functions that set SAMEKEY_APP set the same name",
+			Looks:  "SAMEKEY_APP has the same value in all functions that set it",
 			Causes: "the function's metrics have another dimension App than the alarms, and no alarm rings",
 			Mend:   "in all functions, set SAMEKEY_APP to the value of the parameter App",
 		},

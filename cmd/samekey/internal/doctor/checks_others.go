@@ -28,13 +28,13 @@ func otherChecks() []Check {
 		},
 		{
 			ID: "hooks", Severity: Warning, Needs: []Source{Functions, ScanTable, Metrics}, find: hooks,
-			Looks:  "the functions whose requests are in the sample write metrics, with the worker's App",
+			Looks:  "each function whose requests are in the sample writes metrics, with the worker's App",
 			Causes: "the alarms " + who(ofHooks()) + " never ring for these functions",
 			Mend:   "metrics.New(os.Stdout, os.Getenv(\"SAMEKEY_APP\")).Hooks() in each engine's Options.Hooks (docs/operate/signals.md)",
 		},
 		{
 			ID: "schedules", Severity: Error, Needs: []Source{Functions, Policies, Schedules}, find: schedules,
-			Looks:  "enabled schedules start the worker's sweep and count",
+			Looks:  "enabled schedules start the worker's tasks sweep and count",
 			Causes: "lost work isn't found, or waiting operations aren't counted",
 			Mend:   "deploy WorkerSweep and WorkerCount of samekey.yaml, or enable them",
 		},

@@ -24,7 +24,7 @@ func tableChecks() []Check {
 			ID: "table-key", Severity: Error, Needs: table, find: tableKey,
 			Looks:  "the table has the partition key `pk`, a string, and no sort key",
 			Causes: "DynamoDB refuses every claim, so no request with a key is served",
-			Mend:   "a key can't be changed: make another table with AttributeDefinitions and KeySchema of samekey.yaml (samekey stack), and deploy with that table",
+			Mend:   "a table's key can't be changed: make another table with AttributeDefinitions and KeySchema of samekey.yaml (samekey stack), and deploy with that table",
 		},
 		{
 			ID: "table-status", Severity: Error, Needs: table, find: tableStatus,

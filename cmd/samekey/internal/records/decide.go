@@ -142,7 +142,7 @@ func refused(rec *store.Record, now time.Time) error {
 		return fmt.Errorf("the operation is not stuck: an attempt works on it until %s; if the attempt is dead, use samekey release", plain.Time(rec.Lease))
 	case "abandoned", "released":
 		if rec.Blocked {
-			return errors.New("the operation is blocked, not stuck: the deployed program refuses to continue it; deploy a program that can, or use samekey settle --answer")
+			return errors.New("the operation is blocked, not stuck: the deployed program refuses to continue it; deploy a program that continues it, or use samekey settle --answer")
 		}
 		return errors.New("the operation is not stuck: " + Continues(rec) + "; to end it now, use samekey settle --answer")
 	}
