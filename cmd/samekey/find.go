@@ -112,8 +112,8 @@ func (f *finder) by(ctx context.Context, by *records.Finder, args []string) (*st
 	return by.Key(ctx, c)
 }
 
-// finder.scanning prints the cost of a scan of the whole table. If the search is by key, it
-// also asks whether to scan.
+// finder.scanning prints the cost of a scan of the whole table. If the search is by key,
+// scanning also asks whether to scan.
 func (f *finder) scanning(of records.Customer) (items int64, _ error) {
 	if of.Key != "" {
 		f.op.env.note("no record found for this key under any known caller; searching the table")
