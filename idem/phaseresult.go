@@ -20,7 +20,7 @@ func encodeResult[T any](v T) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrResult, err)
 	}
-	if !utf8.Valid(raw) { // a type's JSON method, such as json.RawMessage's, may return such bytes; a string in the table would have other bytes
+	if !utf8.Valid(raw) { // a type's own JSON method, such as json.RawMessage's, may return bytes that aren't UTF-8; the table would store other bytes
 		return nil, fmt.Errorf("%w: the JSON of %T is not UTF-8", ErrResult, v)
 	}
 	var back T
@@ -37,7 +37,8 @@ func encodeResult[T any](v T) ([]byte, error) {
 }
 
 // missing(stored, v) returns the name of a part of stored that was lost when stored was
-// read into v; "" if nothing was lost. The stored value may be of another type than v.
+// read into v; "" if nothing was lost. An earlier release of the program may have stored a
+// value of another type than v's.
 func missing[T any](stored []byte, v T) string {
 	again, err := json.Marshal(v)
 	if err == nil && bytes.Equal(stored, again) {
@@ -58,8 +59,10 @@ func parsed(raw []byte) (v any, err error) {
 	return v, err
 }
 
-// lost(was, is, at) names a part of the first JSON value that the second value lacks.
-// Empty values may be missing; names are compared as in encoding/json.
+// lost(was, is, at) compares two JSON values, and returns the path of a part that only the
+// first value has; "" if there is none. The second value may lack parts that are empty:
+// null, "", false, 0, an empty list or an empty object. The case of a field's name doesn't
+// matter, as in encoding/json. The string at is the path of both values.
 func lost(was, is any, at string) string {
 	switch was := was.(type) {
 	case map[string]any:
@@ -99,9 +102,10 @@ func lost(was, is any, at string) string {
 // Go syntax, of the first part that differs, or "". The part is a field that JSON leaves
 // out, or a string that isn't UTF-8.
 //
-// A type with its own JSON methods is trusted, except for UTF-8 ([encodeResult]). Empty and
-// nil are equal, since omitempty turns one into the other. Inside an interface, back has
-// the types of JSON, so altered reports only data that JSON leaves out.
+// altered doesn't look into types with their own JSON methods; [encodeResult] checks only
+// that their JSON is UTF-8 and doesn't change. An empty slice or map equals a nil one,
+// since omitempty turns empty into nil. In an interface, encoding/json can't restore every
+// type: where back has another type than v, altered reports only data that JSON leaves out.
 func altered(v, back reflect.Value, at string) string {
 	if !v.IsValid() || ownJSON(v) {
 		return ""
@@ -163,8 +167,9 @@ func alteredField(v, back reflect.Value, at string) string {
 	return ""
 }
 
-// altered calls alteredEntry for maps. If keys aren't plain strings, alteredEntry compares
-// only the number of entries, and finds data that JSON leaves out of the values.
+// altered calls alteredEntry for maps. A key that isn't a plain string may be another key
+// in back. If such a key isn't found there, alteredEntry reports only data that JSON leaves
+// out of the entry's value.
 func alteredEntry(v, back reflect.Value, at string) string {
 	if back.IsValid() && v.Len() != back.Len() {
 		return at
@@ -183,8 +188,8 @@ func alteredEntry(v, back reflect.Value, at string) string {
 	return ""
 }
 
-// The function unseen finds data of v that JSON leaves out. There is no value to compare v
-// with.
+// The function unseen is for a v without a value to compare v with. It finds data of v that
+// JSON leaves out.
 func unseen(v reflect.Value, at string) string {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:

@@ -11,8 +11,8 @@ import (
 )
 
 // A key has one place. While the scope of keys changes ([Former]), a key has two places,
-// and can have two records. If both are live, they belong to two callers who share the key
-// in the larger of the two scopes.
+// and can have two records. If both records are live, they belong to two callers: in the
+// larger of the two scopes, these callers share the key.
 
 // layout is the first part of every partition key, so that records of another
 // layout version are never mistaken for ours.
@@ -48,21 +48,23 @@ type place struct {
 
 // partitionKey appends the partition key of r's record to b: a prefix and a hash. The
 // partition key has a fixed length, is evenly distributed and hides the client's key. Each
-// part is hashed with its length before it, so a key can't reach into another scope.
+// part is hashed with its length before it, so a client can't choose a key that gives a
+// partition key of another scope.
 func (n *naming) partitionKey(b, text []byte, r *Request, by *scoping) []byte {
 	buf := appendPart(make([]byte, 0, 256), text)
 	buf = appendPart(buf, r.Key)
 	switch {
 	case by.path && r.Path != "":
 		buf = appendPart(buf, r.Method+" "+patternHost(r)+r.Path)
-	case by.path: // not HTTP: the route that the source names
+	case by.path: // not an HTTP request: in place of method and path it has the route that the source names
 		buf = appendPart(buf, r.Route)
 	}
 	sum := sha256.Sum256(buf)
 	return base64.RawURLEncoding.AppendEncode(append(b, n.prefix...), sum[:])
 }
 
-// place returns the place of r's key for this caller. by is the scoping.
+// place returns the place of r's key for caller. The parameter by is the scoping that named
+// the caller.
 func (n *naming) place(r *Request, by *scoping, caller store.Identity) place {
 	text := scope.Append(nil, r.Operation, r.Tenant, caller)
 	return place{pk: string(n.partitionKey(nil, text, r, by)), scope: string(text), whose: caller}
@@ -98,7 +100,7 @@ func (q *ask) beside() string {
 	return q.other.pk
 }
 
-// placeOf returns the place of the key at which rec is.
+// placeOf returns the place where rec is: home, or the key's other place.
 func (q *ask) placeOf(rec *store.Record) *place {
 	if q.away(rec.PK) {
 		return q.other
@@ -106,8 +108,9 @@ func (q *ask) placeOf(rec *store.Record) *place {
 	return &q.home
 }
 
-// The method meets reports whether q has the same key as other, whose record is at pk. In
-// the larger of two scopes, two operations may share a place.
+// The method meets reports whether q has the same key as other, whose record is at pk.
+// meets also returns true if pk is a place that two operations share, in the larger of two
+// scopes.
 func (q *ask) meets(other *ask, pk string) bool {
 	return q.home.pk == other.home.pk || pk == q.home.pk || q.away(pk)
 }

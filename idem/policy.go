@@ -28,9 +28,9 @@ func DefaultStored(r Response) bool {
 	return r.Status < http.StatusInternalServerError && !asksAgain(&r)
 }
 
-// storedBy returns a policy that stores answers below 500. It stores neither the statuses
-// in except nor answers that ask for the same request in another way. serverErrors says
-// whether 5xx are stored.
+// storedBy returns a policy that stores an answer below 500, unless its status is one of
+// the given statuses or the answer asks for the same request in another way ([asksAgain]).
+// serverErrors says whether the policy stores answers from 500 on.
 func storedBy(serverErrors bool, except ...int) func(Response) bool {
 	not := make(map[int]bool, len(except))
 	for _, status := range except {
@@ -62,7 +62,7 @@ func asksAgain(r *Response) bool {
 		}
 	}
 	var x402 struct {
-		Version json.Number `json:"x402Version"` // version 1 has no header
+		Version json.Number `json:"x402Version"` // version 1 of x402 has only this field of the body, and no Payment-Required header
 	}
 	return r.Status == http.StatusPaymentRequired && json.Unmarshal(r.Body, &x402) == nil && x402.Version != ""
 }

@@ -68,16 +68,17 @@ func UCP(o *Options) {
 	o.Problem = ucpJSON
 }
 
-// commerce sets the rules that ACP and UCP share. body returns the form in which the scheme
-// compares bodies.
+// commerce sets the rules that ACP and UCP share. The function body returns the form in
+// which a request's body is compared. The parameter scheme is the fingerprint's name.
 func commerce(o *Options, body func(*Request) ([]byte, error), scheme string) {
 	o.Methods = []string{http.MethodPost}
 	o.Key = KeyRequired
 	o.Stored = storedBy(false, http.StatusUnauthorized, http.StatusConflict, http.StatusTooEarly, http.StatusTooManyRequests)
 	o.Fingerprint.FuncName = scheme
 	o.Fingerprint.Func = func(r *Request) ([]byte, error) {
-		// The preset also puts method and path into the scope. But an engine without the
-		// preset may know this fingerprint.
+		// Method and path are also in the scope, but only under the preset. The fingerprint
+		// needs them for engines without the preset, which may have this fingerprint in
+		// Fingerprint.Known.
 		same := appendTagged(appendTagged(nil, 'm', r.Method), 'p', r.Path)
 		if query := canonicalQuery(r.Query); query != "" {
 			same = appendTagged(same, 'q', query)
@@ -100,12 +101,12 @@ type rules struct {
 	requestID  bool          // answers echo the request's Request-Id
 	stripe     bool          // stored answers have Stripe's headers, and keep the handler's Request-Id
 	failClosed bool          // nothing runs without the store
-	quoted     bool          // the key of a new operation is quoted; a known key needs no quotes
+	quoted     bool          // the key of a new operation must be quoted; a known key needs no quotes
 	optional   []string      // methods whose requests may lack a key, and then pass
 	retention  time.Duration // the least Retention
 }
 
-// exposes lists the preset's headers that pages may read.
+// exposes lists the preset's headers that a page in a browser may read (CORS).
 func (r *rules) exposes() []string {
 	switch {
 	case r.stripe:

@@ -22,8 +22,8 @@ type Problem struct {
 // docs is the URL of the page that explains each Code.
 const docs = "https://github.com/samekey/samekey/blob/main/docs/use/http.md#"
 
-// The table problems has the answer for each error, and is the only table of the HTTP
-// contract. problemOf uses the first match.
+// The table problems has the answer for each error of the HTTP contract; there is no other
+// such table. problemOf uses the first row that matches.
 var problems = []struct {
 	err     error
 	problem Problem
@@ -123,7 +123,7 @@ var unfinished = Problem{
 	Detail: "The request was begun, and may still be carried out. Retry with the same key to get its answer.", RetryAfter: time.Second,
 }
 
-// failed is the answer for all other errors: the handler's own errors.
+// failed is the answer for errors that match no row of problems, such as the handler's own.
 var failed = Problem{
 	Status: 500, Code: "internal_error", Title: "Internal error",
 	Detail: "The request could not be completed. Retry with the same key until it succeeds.",
@@ -147,9 +147,9 @@ func problemOf(err error) Problem {
 
 // problemIn finds the answer for an error that a handler returns. Errors of the handler's
 // phases are answered like the engine's errors. But phases run after the operation has
-// begun, so the answer never says that nothing was done. If a phase's error wraps another
-// error, such as an error of a nested operation, the wrapped error is not about this
-// request.
+// begun, so the answer never says that nothing was done. A phase's error may wrap an error
+// that is not about this request, such as the ErrMismatch of a nested operation. So
+// problemIn looks only for the errors that are listed here.
 func problemIn(err error) Problem {
 	ours, _ := errors.AsType[*Error](err)
 	switch {
@@ -180,7 +180,7 @@ func ProblemJSON(p Problem) Response {
 func problemResponse(p Problem, contentType string, body any) Response {
 	b, err := json.Marshal(body)
 	if err != nil {
-		b = nil // unreachable: both bodies are plain strings and ints
+		b = nil // unreachable: each body is a struct of strings and ints
 	}
 	h := http.Header{"Content-Type": {contentType}, "Cache-Control": {"no-store"}}
 	if p.RetryAfter > 0 {

@@ -16,7 +16,7 @@ type progress struct {
 	mu        sync.Mutex
 	rec       *store.Record // the record as this attempt last wrote or read it
 	completed int           // phases completed in this run
-	loose     []Job         // jobs staged since the last phase, for the next commit
+	loose     []Job         // jobs staged outside of phases, for the next commit
 
 	started time.Time // when the running phase began
 }
@@ -33,8 +33,8 @@ func (p *progress) set(rec *store.Record) {
 	p.rec = rec
 }
 
-// recall finds a phase in the record. If the recorded phase at this position isn't s, the
-// handler's phases have changed: recall returns an error.
+// recall finds phase s in the record, at the position that the run has reached. If another
+// phase is recorded there, the handler's phases have changed, and recall returns an error.
 func (p *progress) recall(s phaseSpec) (raw []byte, recorded bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -50,15 +50,15 @@ func (p *progress) recall(s phaseSpec) (raw []byte, recorded bool, err error) {
 		return nil, false, fmt.Errorf("%w: %q is recorded as a call whose outcome is unknown", ErrPhaseOrder, s.name)
 	}
 	if was.Intent {
-		return nil, false, nil // an earlier attempt began the call and recorded no outcome: foreign decides
+		return nil, false, nil // an earlier attempt began the call and recorded no outcome: phaseRun.foreign decides what follows
 	}
-	p.advanceLocked() // the jobs were committed with the phase
+	p.advanceLocked() // drops the loose jobs: an earlier attempt committed them with the phase
 	return slices.Clone(was.Result), true, nil
 }
 
 // The method leftover returns an error if the handler left out a recorded phase, or an
 // earlier attempt's call whose outcome is unknown. An answer must not hide such a phase or
-// call. made holds the calls of this run.
+// call. The parameter made holds the calls of this run.
 func (p *progress) leftover(made *calls) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -92,8 +92,8 @@ func (p *progress) lastResult() []byte {
 	return slices.Clone(p.rec.Phases[len(p.rec.Phases)-1].Result)
 }
 
-// keep adds jobs to the next commit. If the next phase is recorded already, with the jobs,
-// keep returns false.
+// keep adds jobs to the next commit. It returns false if an earlier attempt has made that
+// commit: the record then has the next phase, and the jobs are staged already.
 func (p *progress) keep(jobs []Job) (news bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -102,11 +102,11 @@ func (p *progress) keep(jobs []Job) (news bool) {
 }
 
 // jobsOfCommit returns all jobs of the next commit. In the record a job is named by its
-// phase's position and by its own index in the phase, so the same run of a handler gives
-// the same names. The function rounded checks and rounds each job's time. The record may
-// still list jobs of earlier commits. If the listed and the new jobs could be too many,
-// jobsOfCommit calls the function count, which returns how many jobs the stored record
-// still has.
+// phase's position and by its own index in the phase, so a handler that runs again gives
+// its jobs the same names. The function rounded checks and rounds each job's time. The
+// record may still list jobs of earlier commits. If the listed and the new jobs could be
+// too many, jobsOfCommit calls the function count, which returns how many jobs the stored
+// record still has.
 func (p *progress) jobsOfCommit(ctx context.Context, jobs []Job, rounded func(Job) (Job, error), count func(context.Context, *store.Record) int) (map[string]Job, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -122,7 +122,7 @@ func (p *progress) jobsOfCommit(ctx context.Context, jobs []Job, rounded func(Jo
 		all[strconv.Itoa(p.completed)+"."+strconv.Itoa(i)] = j
 	}
 	n := len(all)
-	if n+len(p.rec.Jobs) > maxJobs { // otherwise there are few enough jobs, even if none is delivered
+	if n+len(p.rec.Jobs) > maxJobs { // otherwise there are few enough jobs, even if none of the listed jobs is delivered
 		n += count(ctx, p.rec)
 	}
 	if n > maxJobs {
@@ -144,8 +144,8 @@ func (p *progress) advance() {
 	p.advanceLocked()
 }
 
-// advanceLocked does the work of advance. p must be locked. The loose jobs are committed
-// with the phase.
+// advanceLocked does the work of advance. p must be locked. The loose jobs are dropped,
+// since they were committed with the phase.
 func (p *progress) advanceLocked() {
 	p.completed++
 	p.loose = nil

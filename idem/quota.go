@@ -145,7 +145,8 @@ func stored(r *store.Record) int64 {
 }
 
 // bodySize returns the size of a body that is stored in its record or beside the record. A
-// program that wrote a body beside the record still has the body in memory, too.
+// body beside the record counts once, even if the program that wrote it still has it in
+// memory.
 func bodySize(body []byte, o *store.Overflow) int {
 	switch {
 	case o == nil:

@@ -46,9 +46,10 @@ const (
 	// time is a new request.
 	expiresHeader = "Idempotency-Expires"
 	// statusHeader is "ignored" if the request has a key header and the engine did nothing
-	// with the key. The reason is another method, ModeOff, ModeObserve, or ModeOpen with an
-	// unreachable store. statusHeader is "unstored" on a handler's answer that could not be
-	// stored ([Result.Unstored]). In both cases a retry may have the same effect again.
+	// with the key. There are four reasons: the request's method is not in Options.Methods,
+	// ModeOff, ModeObserve, or ModeOpen with an unreachable store. statusHeader is
+	// "unstored" on a handler's answer that could not be stored ([Result.Unstored]). With
+	// either value, a retry may have the same effect again.
 	statusHeader = "Idempotency-Status"
 
 	ignored = "ignored"
@@ -140,7 +141,7 @@ func clean(r *Response) (dropped []string) {
 		return nil
 	}
 	h := make(http.Header, len(r.Header))
-	for _, name := range slices.Sorted(maps.Keys(r.Header)) { // a fixed order if two spellings of a name occur
+	for _, name := range slices.Sorted(maps.Keys(r.Header)) { // sorted, so that the values of two spellings of a name are always in the same order
 		values := r.Header[name]
 		if !validName(name) || slices.ContainsFunc(values, splits) {
 			dropped = append(dropped, strings.Map(printable, name))

@@ -74,7 +74,7 @@ func resumeOptions(optFns []func(*ResumeOptions), function string) ResumeOptions
 	return opt
 }
 
-// unattended returns an attempt for the record pk, without a client.
+// unattended returns an attempt that has no client, for the record at pk.
 func (e *core) unattended(ctx context.Context, pk string) (*attempt, error) {
 	a := e.attempt()
 	a.ask.home.pk, a.ask.unattended, a.ask.owner = pk, true, rand.Text()
@@ -120,7 +120,7 @@ func (a *attempt) takeUp(ctx context.Context, ticket jobs.Ticket, handlers []sto
 		return nil, nil, recordError("resume", a.ask.home.pk, jobs.ErrMoved)
 	}
 	if got != next && got.Input != nil && next.Input != nil {
-		got.Input.Body = next.Input.Body // loadInput has loaded the body before the take-over
+		got.Input.Body = next.Input.Body // got comes from the store, without the body: loadInput loaded the body before the take-over
 	}
 	return a.took(got), missing, nil
 }
@@ -128,8 +128,8 @@ func (a *attempt) takeUp(ctx context.Context, ticket jobs.Ticket, handlers []sto
 // takeOnce takes the record over in one write. If the take-over is refused or not
 // possible, takeOnce returns the current record.
 func (a *attempt) takeOnce(ctx context.Context, t store.Take) (rec *store.Record, taken bool, _ error) {
-	// ours reports whether the take-over was applied. The store may have lost the
-	// acknowledgement.
+	// ours reports whether rec shows that the take-over was applied: the store's
+	// acknowledgement may have been lost.
 	ours := func(rec *store.Record) bool { return rec != nil && rec.Owner == t.NewOwner && rec.Ver == t.Ver+1 }
 	var cause error
 	if taker, ok := a.core.store.(store.Taker); ok {
@@ -139,7 +139,7 @@ func (a *attempt) takeOnce(ctx context.Context, t store.Take) (rec *store.Record
 		rec, taken, cause = taker.Take(ctx, t)
 		switch {
 		case cause == nil:
-			return rec, taken || ours(rec), nil // if the store itself sent the write twice, the refused write may be the second
+			return rec, taken || ours(rec), nil // the store itself may have sent the write twice: then the first copy may have been applied, and only the second refused
 		case !store.Passing(cause):
 			return nil, false, unavailable("take-over", a.ask.home.pk, cause)
 		}
@@ -212,13 +212,14 @@ func (a *attempt) goOn(ctx context.Context, rec *store.Record, missing error, fn
 	a.ask.req = requestOf(rec)
 	a.ask.req.Handler, a.ask.req.Tenant = rec.Handler, rec.Tenant
 	res, err := r.handleAndEnd(ctx, true, func(ctx context.Context) (Response, error) {
-		if err := a.core.opt.checkCaller(a.ask.req, a.ask.home.whose); err != nil { // the program that stored the request set CallerFromOp, and this program doesn't
+		if err := a.core.opt.checkCaller(a.ask.req, a.ask.home.whose); err != nil { // fails if the program that stored the request set CallerFromOp and this program doesn't
 			return Response{}, err
 		}
 		return fn(ctx, a.ask.req)
 	})
 	if h, ok := errors.AsType[*handlerError](err); ok {
-		// The handler's error may wrap this package's errors from a nested operation.
+		// The handler's error may wrap an error of this package from a nested operation. As
+		// text, that error can't be taken for an error of this operation.
 		err = fmt.Errorf("idem: resume: the handler failed: %s", redact.Error(h.err))
 	}
 	if err == nil && res.Expires.IsZero() {

@@ -6,9 +6,9 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// run is one run of a handler by the attempt that holds the record. After the claim, an
-// attempt changes nothing but its run. Phases run in phaserun.go and are committed in
-// commit.go; end.go ends the run.
+// run is one run of a handler by the attempt that holds the record. After the claim, only
+// the run of an attempt changes. Three files carry out a run: phaserun.go runs phases,
+// commit.go commits them, and end.go ends the run.
 type run struct {
 	ask    *ask
 	times  *times

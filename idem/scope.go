@@ -11,7 +11,8 @@ import (
 	"github.com/samekey/samekey/internal/base/scope"
 )
 
-// The caller of a key. Every keyed request has a caller, and no caller is guessed.
+// The caller of a key. The engine guesses no caller: a keyed request without a caller is
+// refused.
 
 type scopeFunc = func(ctx context.Context, r *Request) (string, error)
 
@@ -30,11 +31,13 @@ type callerless struct{ error }
 
 func (c callerless) Unwrap() error { return c.error }
 
-// callerOf returns the caller of r: the caller whom the program names, else the identity
-// that was verified in front of the handler, else the scope that all callers share.
-// callerOf refuses two kinds of names, since two callers could become one: a name that
-// isn't UTF-8, which a later attempt would read as another name; and a name with U+FFFD, by
-// which an event's decoder replaces half of a surrogate pair.
+// callerOf returns the caller of r. If the program or the source names the caller, that
+// name counts. Otherwise the caller is the identity that was verified in front of the
+// handler, or one caller that stands for all who share a scope.
+//
+// callerOf refuses names by which two callers could become one. A name that isn't UTF-8 is
+// refused, since a later attempt would read another name. A name with U+FFFD is refused,
+// since an event's decoder puts U+FFFD in place of half of a surrogate pair.
 func (by *scoping) callerOf(ctx context.Context, r *Request) (store.Identity, error) {
 	id, err := by.namedCaller(ctx, r)
 	if err == nil && (!utf8.ValidString(id.Subject) || strings.ContainsRune(id.Subject, utf8.RuneError)) {
@@ -99,6 +102,6 @@ func (e *core) refusesNobody(ctx context.Context, r *Request, err error) error {
 	return &Error{Op: "scope", Err: err}
 }
 
-// minRandomKey is the length of a key with 128 random bits in base64: the least length for
-// callers who share a scope.
+// minRandomKey is the length of a key with 128 random bits in base64. If callers share a
+// scope, their keys must by default have at least this length.
 const minRandomKey = 22

@@ -22,7 +22,7 @@ import (
 func (e *Engine) Serve(ctx context.Context, r Request, fn func(context.Context) (Response, error)) (Result, error) {
 	c, a := contract{e.core}, e.core.attempt()
 	a.ask.reqValue, a.ask.served = r, true     // a.ask.req points to reqValue
-	inner := e.core.completing(ctx, a.ask.req) // if so, the outer wrapper has used the key, which isn't stored with the request
+	inner := e.core.completing(ctx, a.ask.req) // true in a completer's run: the outer wrapper has used the key, and r has none, since the key isn't stored with the request
 	echo, acts, err := c.key(ctx, &a.ask)
 	var res Result
 	var left *leaving
@@ -76,8 +76,8 @@ func (e *Engine) Serve(ctx context.Context, r Request, fn func(context.Context) 
 type contract struct{ core *core }
 
 // core.completing reports whether r has no key, and ctx belongs to an operation of this
-// engine that a completer is finishing. In an operation of another engine, this engine
-// runs a separate operation, which must not run without protection.
+// engine that a completer is finishing. An operation of another engine doesn't count: in
+// it, this engine runs a separate operation, which must not run without protection.
 func (e *core) completing(ctx context.Context, r *Request) bool {
 	op, ok := FromContext(ctx)
 	return ok && !op.over.Load() && op.run.ask.unattended && op.run.ask.core == e &&
@@ -145,9 +145,9 @@ func (c contract) render(r *Request, p Problem) Response {
 	return resp
 }
 
-// addHeaders adds the headers of a keyed answer. The header keyHeader contains the key. The
-// headers are not stored: apart from these headers, the first answer and its replays have
-// the same bytes.
+// addHeaders adds the headers of a keyed answer. The parameter echo is the value of the
+// header with the name keyHeader: the key. The headers are not stored. Apart from these
+// headers, the first answer and its replays have the same bytes.
 func (r *Result) addHeaders(keyHeader, echo string) {
 	h := r.Header.Clone()
 	if h == nil {
@@ -198,7 +198,7 @@ func (c contract) ignores(r *Request, res *Result, left *leaving) {
 	if !c.core.opt.hasKey(r.Header) || left != nil && left.acted.Load() {
 		return
 	}
-	res.Passed = false // the answer is no longer the handler's own
+	res.Passed = false // the answer gets a header, so it is no longer the handler's answer unchanged
 	res.Header = res.Header.Clone()
 	if res.Header == nil {
 		res.Header = make(http.Header, 1)

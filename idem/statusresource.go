@@ -52,7 +52,7 @@ func (e *Engine) Status(ctx context.Context, r Request) (Result, error) {
 		if state.Completable(rec) {
 			return answers.accepted(rec), nil
 		}
-		return answers.unfinished(rec, errors.New("nobody works on it")) // nobody continues until the client sends the request again
+		return answers.unfinished(rec, errors.New("nobody works on it")) // nobody continues the operation until the client sends the request again
 	default:
 		return answers.answer(ctx, rec, v)
 	}
@@ -86,7 +86,7 @@ func (e *Engine) ServeStatus(ctx context.Context, r Request) Response {
 	if r.Key == "" {
 		r.Key = e.core.opt.statusKey(r.Path)
 	}
-	r.Route = r.Method + " " + e.core.opt.StatusURL + "{key}" // the route of some adapters is the path, which contains the key
+	r.Route = r.Method + " " + e.core.opt.StatusURL + "{key}" // some adapters set Route to the path, which contains the key
 	res, err := e.Status(ctx, r)
 	if err == nil && res.Replayed {
 		err = checkEncoding(&r, &res)

@@ -26,7 +26,7 @@ type times struct {
 	core *core
 
 	deadline   time.Time     // when the attempt's work ends
-	handlerEnd time.Time     // deadline of the handler's context, and of calls to the store before it
+	handlerEnd time.Time     // deadline of the handler's context, and of calls to the store before the handler runs
 	lastCall   time.Time     // deadline of the last call to the store, which leaves time to send the answer
 	callLimit  time.Duration // limit for each call to the store; 0 means the usual limit
 	spent      atomic.Bool   // waiting for the store has used up the time
@@ -76,10 +76,11 @@ func (t *times) leaseEnd(now time.Time) time.Time {
 }
 
 // writeDeadline returns the deadline for calls to the store that begin now, after the
-// handler's effect: usually the attempt's end. If the handler exceeded its time, and the
-// process was not killed, writeDeadline allows the rest of rec's lease, and at least a
-// second. If the process was asleep, the version fence protects the record. If waiting for
-// the store used up the time, writeDeadline allows no more time.
+// handler's effect: usually t.lastCall. If waiting for the store used up the time, it is
+// t.lastCall too, even if that is past. If the handler used up the time, and the process
+// was not killed, writeDeadline allows the rest of rec's lease, and at least a second. If
+// the process was paused, rec's lease may be over; the check of the record's version then
+// refuses the write of an attempt that was overtaken.
 func (t *times) writeDeadline(rec *store.Record) time.Time {
 	now := time.Now()
 	if now.Before(t.lastCall) || t.spent.Load() {
@@ -92,8 +93,9 @@ func (t *times) writeDeadline(rec *store.Record) time.Time {
 	return now.Add(left)
 }
 
-// The method within returns a context for calls to the store. The context ends at until and
-// survives a client that goes away, since an incomplete write is useless.
+// The method within returns a context for calls to the store. The parameter until is the
+// time at which the context ends. The context doesn't end if the client goes away, since an
+// incomplete write is useless.
 func (t *times) within(ctx context.Context, until time.Time) (context.Context, context.CancelFunc) {
 	if t.callLimit > 0 {
 		until = earlier(until, time.Now().Add(t.callLimit))
@@ -121,14 +123,16 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// pause sleeps before the given round of a write. It returns false if until comes first.
+// times.pause sleeps before the given round of a write. At the time until, the
+// sleep ends early, and pause returns false.
 func (t *times) pause(ctx context.Context, round int, until time.Time) bool {
 	ctx, cancel := t.within(ctx, until)
 	defer cancel()
 	return pause(ctx, round)
 }
 
-// pause sleeps before the given round: full jitter over state.ResendWithin, at most 0.64 s.
+// pause sleeps before the given round, for a random part of state.ResendWithin: at most
+// 0.64 s. It returns false if ctx ends first.
 func pause(ctx context.Context, round int) bool {
 	return sleep(ctx, chance.N(ctx, state.ResendWithin(min(round, maxRounds))))
 }

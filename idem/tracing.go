@@ -94,7 +94,7 @@ func (w *watch) operate(ctx context.Context, fn func(context.Context) (Result, e
 // sender returns the trace context in a request's headers.
 func sender(h http.Header) trace.Context {
 	if len(h["Traceparent"]) != 1 {
-		return trace.Context{} // of two headers, neither is used
+		return trace.Context{} // if there are two headers, neither is used
 	}
 	return trace.Context{Parent: h["Traceparent"][0], State: strings.Join(h["Tracestate"], ",")}
 }

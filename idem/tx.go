@@ -26,10 +26,10 @@ type Tx struct {
 	id        string                  // the operation's id
 	made      map[string]int          // calls of earlier phases, counted by name
 	repeats   bool                    // an earlier attempt may have made this phase's calls
-	called    func(string)            // gets the name of each call; nil in a phase without calls
+	called    func(string)            // is told the name of each call; nil if the phase is not a Foreign
 	checkJobs func([]Job) error       // returns an error if the jobs of this run can't be committed together
 	refuse    context.CancelCauseFunc // ends the context of a Foreign; nil in other phases
-	others    func(call string) error // returns an error if another phase may have made the call; nil in a phase without calls
+	others    func(call string) error // returns an error if another phase may have made the call; nil if the phase is not a Foreign
 	only      string                  // the one call of a phase with a look-up; "" in other phases
 
 	mu     sync.Mutex
