@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Adapters and routers call these methods of Engine, and Serve.
+// Adapters and routers call Engine.Serve and the methods of Engine in this file.
 
 // CheckRoute returns an error if pattern names a method that isn't in [Options.Methods]: the
 // engine would not protect the route's requests. pattern has the syntax of [http.ServeMux].
@@ -43,7 +43,7 @@ func (e *Engine) Refuse(ctx context.Context, r Request, err error) Response {
 		err = errors.Join(ErrRequest, err)
 	}
 	r.Unread = err
-	res, _ := e.Serve(ctx, r, func(ctx context.Context) (Response, error) { // Serve calls this only if the engine doesn't act or if ctx is already in the key's operation
+	res, _ := e.Serve(ctx, r, func(ctx context.Context) (Response, error) { // Serve calls this function only if the engine doesn't act on the request, or if ctx already belongs to the key's operation
 		e.core.refuses(ctx, &r, err)
 		return contract{e.core}.render(&r, problemOf(err)), nil
 	})

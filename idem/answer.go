@@ -17,8 +17,8 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// An answers value makes the answer to a request from another attempt's record, or from the
-// record that this attempt has stored.
+// An answers value turns a record into the answer to a request. The record was stored by
+// another attempt or by this one.
 type answers struct {
 	core  *core
 	ask   *ask
@@ -27,15 +27,15 @@ type answers struct {
 	owner string
 }
 
-// owner is the nonce that a's writes store.
+// The parameter owner is the nonce that each write of this attempt puts into the record.
 func (a *attempt) answers(owner string) answers {
 	return answers{a.core, &a.ask, &a.times, &a.watch, owner}
 }
 
 func (r *run) answers() answers { return answers{r.ask.core, r.ask, r.times, r.watch, r.writer.owner} }
 
-// answer turns a verdict into an answer. v is the verdict about found, the record that the
-// claim met.
+// answer turns the verdict v into an answer. v is the verdict about found, which is the
+// record that the claim met.
 func (a answers) answer(ctx context.Context, found *store.Record, v state.Verdict) (Result, error) {
 	a.watch.met(found)
 	pk := a.ask.home.pk
@@ -104,8 +104,8 @@ func (a answers) accepted(rec *store.Record) Result {
 	return Result{Response: resp, Expires: state.Lifetime(rec)}
 }
 
-// answers.unfinished returns the answer to a request whose operation is open while nobody
-// works on it. why is the reason.
+// answers.unfinished returns the answer to a request whose operation is open, but nobody
+// works on it. The parameter why says why the operation isn't finished.
 func (a answers) unfinished(rec *store.Record, why error) (Result, error) {
 	if a.ask.served && a.core.opt.InFlight == InFlightAccept && state.Completable(rec) {
 		return a.accepted(rec), nil
@@ -117,10 +117,10 @@ func (a answers) unfinished(rec *store.Record, why error) (Result, error) {
 	return Result{}, err
 }
 
-// withhold returns the answer that replaces the handler's answer. why is the reason not to
-// store the handler's answer. The operation may go on without the client, and end with
-// another answer. held is the released record, or nil if the outcome of the release is
-// unknown.
+// withhold returns the answer that the client gets in place of the handler's answer, since
+// the operation may go on without the client and end with another answer. The parameter
+// why says why the handler's answer isn't stored. held is the record after its release; it
+// is nil if the outcome of the release is unknown.
 func (a answers) withhold(ctx context.Context, rec, held *store.Record, resp Response, why string) (Result, error) {
 	a.core.log.WarnContext(ctx, "answer withheld: the operation is not finished; a handler ends an operation with idem.Respond, after the calls that it may have made",
 		"record", redact.Record(rec.PK), "operation", rec.ID, "route", rec.Route, "status", resp.Status, "why", why)
@@ -130,8 +130,8 @@ func (a answers) withhold(ctx context.Context, rec, held *store.Record, resp Res
 	return a.unfinished(rec, errors.New(why))
 }
 
-// retryAfter returns how long a client should wait: until the end of held's lease, but at
-// most five seconds, since most handlers finish earlier.
+// retryAfter returns how long a client should wait: until the end of the lease in held,
+// but at least one second and at most five, since most handlers finish earlier.
 func (a answers) retryAfter(held *store.Record) time.Duration {
 	if held == nil {
 		return time.Second
@@ -161,9 +161,9 @@ func (a answers) body(ctx context.Context, held *store.Record) *Error {
 	return nil
 }
 
-// answers.overtaken returns the answer of an attempt that has lost the lease of the
-// record pk. held is the current record. The attempt has written nothing since the loss,
-// so its handler's answer is dropped.
+// answers.overtaken returns the answer of an attempt that has lost the lease of the record
+// pk. held is the current record. An attempt can't write without the lease, so its
+// handler's answer isn't stored and is dropped.
 func (a answers) overtaken(ctx context.Context, pk string, held *store.Record) (Result, error) {
 	a.core.log.WarnContext(ctx, "lease lost: another attempt has taken over", "record", redact.Record(pk))
 	a.watch.tell(ctx, evLeaseLost, held, ErrLeaseLost)
@@ -177,28 +177,30 @@ func (a answers) overtaken(ctx context.Context, pk string, held *store.Record) (
 	return Result{}, recordError("finish", pk, ErrLeaseLost)
 }
 
-// answers.finished returns the answer of an operation that has just ended. made is the
-// record that this attempt tried to store, and rec is the record in the store. If both
-// contain the same answer, finished returns resp; otherwise it returns rec's answer.
+// answers.finished returns the answer of an operation that has just ended. The parameter
+// made is the record that this attempt tried to store, and rec is the record that is now
+// in the store. If both contain the same answer, finished returns resp; otherwise it
+// returns the answer in rec.
 func (a answers) finished(ctx context.Context, rec, made *store.Record, resp Response, jobs int) (Result, error) {
 	a.watch.tell(ctx, evFinished, rec, nil, func(ev *Event) { ev.Jobs = jobs })
 	if rec == made || samePayload(rec, made) {
 		return Result{Response: resp, Expires: state.Lifetime(rec)}, nil
 	}
-	if err := a.body(ctx, rec); err != nil { // an earlier run of the phase was reported as failed, but was stored
+	if err := a.body(ctx, rec); err != nil { // the store has another answer: an earlier run of the phase was reported as failed, but was stored
 		return Result{}, err
 	}
 	return Result{Response: rec.Response.Clone(), Expires: state.Lifetime(rec)}, nil
 }
 
-// samePayload reports whether rec contains the same answer as made. Bodies outside of the
-// record are compared by hash.
+// samePayload reports whether the records rec and made contain the same answer. It
+// compares bodies by hash, since they may lie outside of the records.
 func samePayload(rec, made *store.Record) bool {
 	return rec.Response != nil && rec.Response.Status == made.Response.Status && bodyHash(rec) == bodyHash(made) &&
 		maps.EqualFunc(rec.Response.Header, made.Response.Header, slices.Equal)
 }
 
-// bodyHash returns the hash of a finished record's body, in the record or outside of it.
+// bodyHash returns the hash of a finished record's body, which may lie outside of the
+// record.
 func bodyHash(r *store.Record) [sha256.Size]byte {
 	if r.Overflow != nil {
 		return r.Overflow.SHA256

@@ -16,8 +16,8 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// ask holds the request of an attempt, the request's key and caller, and the place of the
-// key's record. After the claim, ask doesn't change.
+// An ask value holds the request of an attempt, the request's key and caller, and the
+// place of the key's record. It doesn't change after the claim.
 type ask struct {
 	core *core
 
@@ -25,15 +25,15 @@ type ask struct {
 	reqValue Request // memory for req, allocated together with ask
 
 	home  place  // where the key is claimed
-	other *place // where the record is if an earlier or a later release claimed the key; nil without Options.Former
+	other *place // where the record is if an earlier or a later release of the program claimed the key; nil without Options.Former
 
 	print     string       // the fingerprint
-	secret    string       // id of the secret that signed print
+	secret    string       // id of the secret that signed the fingerprint
 	owner, id string       // nonces of the first claim: the attempt's owner, and the id of a new operation
 	input     *store.Input // the part of req to store; nil without Options.Resumable
 
 	bare       bool   // the key's header had no quotes
-	served     bool   // called by Serve: a 202 and a space in the key are allowed
+	served     bool   // called by Serve: the answer may be a 202, and the key may contain spaces
 	unattended bool   // run by a completer from the stored request, without a client
 	barred     *Error // why the request must not begin an operation; an existing record may still answer it
 	unhashed   error  // why this engine's scheme can't make the fingerprint; the request can still be compared with a record of another scheme
@@ -84,17 +84,17 @@ func (q *ask) find(ctx context.Context) (inside bool, err error) {
 
 // bar sets the reason why the request must not begin an operation: the current options
 // forbid it, or too little time is left. Only the first reason is kept. The engine reads
-// the record before it returns the reason ([claiming.known]), since an earlier release may
-// have begun the operation.
+// the record before it returns the reason ([claiming.known]), since an earlier release of
+// the program may have begun the operation.
 func (q *ask) bar(op string, why error) {
 	if why != nil && q.barred == nil {
 		q.barred = &Error{Op: op, Err: why}
 	}
 }
 
-// checkTexts returns an error if a text of the request isn't UTF-8: the table would store a
-// different text. Encryption binds a record to its texts, so nobody could decrypt such a
-// record.
+// checkTexts returns an error if a text of the request isn't UTF-8: the table would store
+// a different text. Encryption binds a record to its texts, so with the different text
+// nobody could decrypt the record.
 func checkTexts(r *Request) error {
 	for _, one := range [...]struct{ what, text string }{
 		{"operation", r.Operation}, {"tenant", r.Tenant}, {"route", r.Route}, {"function", r.Handler.Function}, {"handler", r.Handler.Name}, {"kind of caller", r.Identity.Kind},
@@ -106,9 +106,9 @@ func checkTexts(r *Request) error {
 	return nil
 }
 
-// checkCaller returns an error if the program named the caller of a Resumable request: in a
-// completer's run the handler would not know this caller. CallerFromOp permits such
-// requests.
+// checkCaller returns an error if the program named the caller of a Resumable request: in
+// a completer's run the handler would not know this caller. If CallerFromOp is set, the
+// handler takes the caller from Op.Caller, and checkCaller returns nil.
 func (o *Options) checkCaller(r *Request, caller store.Identity) error {
 	if caller.Kind != scope.Program || !o.Resumable || o.CallerFromOp || r.Redelivered {
 		return nil
@@ -122,7 +122,8 @@ const callerFromOp = "Resumable with Scope or OneScope: a completer has no clien
 // nonceSize is the length of a text from rand.Text, which has at least 128 random bits.
 const nonceSize = 26
 
-// drawNonces fills b with texts like rand.Text's, from one read of random bytes.
+// drawNonces fills b with random letters and digits as rand.Text does. It reads the random
+// bytes for all nonces at once.
 func drawNonces(b []byte) {
 	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 	_, _ = rand.Read(b) // never fails
@@ -131,9 +132,10 @@ func drawNonces(b []byte) {
 	}
 }
 
-// ask.inside reports whether ctx belongs to the key's operation, at any depth. If
-// ask.inside missed this, a nested wrapper would refuse its own request as in flight. If
-// ctx belongs to the operation, but the request differs, the error is ErrMismatch.
+// ask.inside reports whether ctx belongs to the key's operation, or to an operation nested
+// in it. Without this check, a wrapper inside of the handler would refuse the handler's
+// own request as in flight. If ctx belongs to the operation, but the request differs, the
+// error is ErrMismatch.
 func (q *ask) inside(ctx context.Context) (bool, error) {
 	for op, _ := FromContext(ctx); op != nil; op = op.outer {
 		if op.over.Load() || !q.meets(op.run.ask, op.run.pk()) || !sameStore(op.run.ask.core.store, q.core.store) {
@@ -154,8 +156,8 @@ func (q *ask) inside(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// compare reports whether found was claimed by the same request. A completer's attempt runs
-// the record's own request, so any record matches.
+// compare reports whether q has the same request as found, a record of the key. A
+// completer's attempt runs the record's own request, so any record matches.
 func (q *ask) compare(found *store.Record) (same bool, err error) {
 	switch {
 	case q.unattended:
@@ -170,8 +172,9 @@ func (q *ask) compare(found *store.Record) (same bool, err error) {
 	return q.core.opt.Fingerprint.matches(found, q.req)
 }
 
-// judge returns the verdict about found, a record of the key, for the attempt with this
-// owner. If found is nil, the verdict is Claimable.
+// judge returns the verdict about found, which is a record of the key or nil. The
+// parameter owner is the nonce of the attempt that asks. If found is nil, the verdict is
+// Claimable.
 func (q *ask) judge(found *store.Record, owner string) (state.Verdict, error) {
 	if found == nil || found.State == store.None {
 		return state.Claimable, nil

@@ -10,9 +10,9 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// attempt is one try at one operation. An attempt gets all its data at the start, so nested
-// and concurrent attempts can't mix. It claims a record (enter.go), runs the handler
-// (run.go), and ends with an answer (end.go).
+// attempt is one try at one operation. An attempt gets all its data at the start, so
+// nested and concurrent attempts can't mix up their data. It claims a record (enter.go),
+// runs the handler (run.go), and ends with an answer (end.go).
 type attempt struct {
 	core  *core
 	ask   ask
@@ -86,8 +86,8 @@ func (a *attempt) prepare(ctx context.Context) {
 	q.bar("start", a.times.short())
 }
 
-// The method unclaimed ends an attempt whose claim returned the error err. If the store
-// can't be reached, unclaimed runs fn in ModeOpen.
+// The method unclaimed ends an attempt whose claim returned the error err. In ModeOpen,
+// unclaimed runs fn if the store couldn't be reached.
 func (a *attempt) unclaimed(ctx context.Context, c *claiming, err error, fn func(context.Context) (Response, error)) (Result, error) {
 	if e, ok := errors.AsType[*Error](err); ok {
 		a.watch.name = e.Record
@@ -108,8 +108,8 @@ func (a *attempt) unclaimed(ctx context.Context, c *claiming, err error, fn func
 	return Result{}, err
 }
 
-// execute runs fn for held, the record that this attempt has claimed (verdict Own) or taken
-// over.
+// execute runs fn for the record held. v says whether this attempt has claimed the record
+// (verdict Own) or taken it over.
 func (a *attempt) execute(ctx context.Context, c *claiming, held *store.Record, v state.Verdict, fn func(context.Context) (Response, error)) (Result, error) {
 	r := a.run(held, c.writer)
 	if short := a.times.short(); short != nil { // the claim used up the time, or the sandbox was frozen

@@ -12,29 +12,29 @@ import (
 // A calls value records the calls that a run's Foreign phases have made.
 type calls struct {
 	mu    sync.Mutex
-	asked map[string]bool   // calls whose key was requested; true until the call is committed
+	asked map[string]bool   // the calls whose key was requested; the value is true until the call's outcome is committed
 	sent  map[string]string // hashes of the data that the calls send, if known
 	marks []string          // marks of the Foreign phase that runs or has failed; nil without such a phase
 }
 
-// The method enter records that a Foreign phase runs. The phase may make calls without a
-// key.
+// The method enter records that a Foreign phase runs, since the phase may make calls
+// without asking for a key.
 func (c *calls) enter(phase string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.marks = state.Marks(phase)
 }
 
-// calls.missed reports whether doubts contain the mark of a call that this run has not
-// repeated. The marks of the running Foreign phase don't count. The marks of committed
-// phases are no longer in doubts.
+// calls.missed reports whether the list doubts contains the mark of a call that this run
+// has not repeated. The marks of a Foreign phase that runs or has failed in this run don't
+// count. The marks of committed phases are no longer in the list.
 func (c *calls) missed(doubts []string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.ContainsFunc(doubts, func(call string) bool { return state.IsMark(call) && !slices.Contains(c.marks, call) })
 }
 
-// keyGiven notes that the key of call was handed out.
+// keyGiven records that the handler has got the key of a call.
 func (c *calls) keyGiven(call string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -51,7 +51,7 @@ func (c *calls) send(hashes map[string]string) {
 	c.sent = state.Sending(hashes, c.sent)
 }
 
-// The method recorded ends the doubt about calls, since their outcomes are stored.
+// The method recorded ends the doubt about the given calls, whose outcomes are now stored.
 func (c *calls) recorded(calls []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -89,8 +89,9 @@ func (c *calls) sentOut() map[string]string {
 	return out
 }
 
-// unrepeated returns an error if this run has left out a call in doubts. An earlier attempt
-// may have made that call, and the call's outcome would stay unknown.
+// unrepeated returns an error if this run has left out a call that the list doubts
+// contains. An earlier attempt may have made that call, and the call's outcome would stay
+// unknown.
 func (c *calls) unrepeated(doubts []string, what string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

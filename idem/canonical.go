@@ -17,7 +17,7 @@ const (
 	maxDepth = 200
 	// maxForm limits the size of bodies that get a canonical form. For the largest body,
 	// the form takes a third of a second and about 30 times the body's memory. The form is
-	// made before the claim.
+	// made before the claim, so a replay costs as much.
 	maxForm = 1 << 20
 )
 
@@ -80,15 +80,15 @@ func formOf(body []byte, exact bool) ([]byte, error) {
 type canonical struct {
 	dec     *json.Decoder
 	exact   bool     // numbers are compared by value
-	out     []byte   // without white space, members in their original order
-	members []member // members of open objects; the innermost object's members come last
-	moved   []object // objects with unsorted members, in the order in which they begin in out
+	out     []byte   // the value so far, without white space and with members in their original order
+	members []member // members of the objects that have not ended; those of the innermost object come last
+	moved   []object // objects with unsorted members, ordered by their start in out
 }
 
 type object struct {
 	start, end int
 	members    []member // sorted
-	moved      []object // objects inside this object
+	moved      []object // objects with unsorted members inside this object
 }
 
 // member is `"name":value` in out.
@@ -168,7 +168,8 @@ func (c *canonical) arrange(start int, members []member) error {
 	}
 	seen := make(map[string]string, len(members))
 	for _, m := range members {
-		// Go's decoder ignores the case of names, and the last match wins.
+		// Go's decoder ignores the case of names. If two names are then equal, the last member
+		// wins, so a handler in Go would lose the other one.
 		folded := strings.Map(foldRune, m.name)
 		switch other, twice := seen[folded]; {
 		case twice && other == m.name:
@@ -193,7 +194,7 @@ func (c *canonical) arrange(start int, members []member) error {
 	return nil
 }
 
-// foldRune returns the smallest of the runes that differ from r only in case, by the rules
+// foldRune returns the smallest rune that equals r if case is ignored. The rules are those
 // of encoding/json and [strings.EqualFold].
 func foldRune(r rune) rune {
 	for {
@@ -205,8 +206,8 @@ func foldRune(r rune) rune {
 	}
 }
 
-// sorted appends out[from:end] to the slice to, and sorts the members of the objects in
-// moved.
+// sorted appends out[from:end] to its first argument. In the appended bytes, the members
+// of the objects in moved are sorted.
 func (c *canonical) sorted(to []byte, from, end int, moved []object) []byte {
 	for _, o := range moved {
 		to = append(append(to, c.out[from:o.start]...), '{')
@@ -226,8 +227,8 @@ func (c *canonical) sorted(to []byte, from, end int, moved []object) []byte {
 func (c *canonical) scalar(tok json.Token) error {
 	switch tok := tok.(type) {
 	case string:
-		// The decoder puts U+FFFD in place of a lone surrogate, so two different strings
-		// would become equal. exactJSON has refused lone surrogates before.
+		// The decoder puts U+FFFD in place of a lone surrogate, so two different strings would
+		// become equal. If c.exact is true, exactJSON has already refused lone surrogates.
 		if !c.exact && strings.ContainsRune(tok, utf8.RuneError) {
 			return errNotCanonical
 		}

@@ -47,16 +47,17 @@ func (c *claiming) claim(ctx context.Context) (rec *store.Record, v state.Verdic
 // tries is the state that a claim keeps from try to try.
 type tries struct {
 	until time.Time // deadline of the claim's calls to the store
-	begun time.Time // start of the tries with this nonce, by the wall clock: it advances even while a sandbox is frozen
-	cause error     // the store's error in the last try; that try was not applied, although the key is free
+	begun time.Time // start of the tries with this nonce, by the wall clock, which advances even while a sandbox is frozen
+	cause error     // the store's error in the most recent try, which wasn't applied although the key was free; nil without an error
 
 	replaces *store.Record // the freed record that the next try replaces
-	noPause  bool          // the last try found the record in replaces: the next try needs no pause
+	noPause  bool          // the previous try found the freed record, so the next try needs no pause
 	there    *store.Record // an expired or freed record at the other place: the next try fences it
 	fenced   *store.Record // the record at the other place after it was fenced
 }
 
-// once tries to claim the record. If the verdict is Claimable, the next try may succeed.
+// The method once makes one try to claim the record. If the verdict is Claimable, the next
+// try may succeed.
 func (c *claiming) once(ctx context.Context, t *tries) (rec *store.Record, v state.Verdict, err error) {
 	t.noPause, t.cause = false, nil
 	if t.there != nil {
@@ -67,8 +68,8 @@ func (c *claiming) once(ctx context.Context, t *tries) (rec *store.Record, v sta
 	}
 	now := c.core.opt.Now()
 	if now.Round(0).Sub(t.begun) > maxClaim || t.replaces != nil && t.replaces.ID == c.id {
-		// A claim with this nonce may have been applied. If so, its record has expired, or
-		// another attempt has freed it. Continue as another owner.
+		// An earlier try with this nonce may have been applied. Its record has then expired, or
+		// was freed in the meantime. So continue as another owner.
 		c.writer.owner, c.id, t.begun = rand.Text(), rand.Text(), now.Round(0)
 	}
 	next := c.fresh(now)
@@ -76,7 +77,7 @@ func (c *claiming) once(ctx context.Context, t *tries) (rec *store.Record, v sta
 		if r == nil {
 			continue
 		}
-		if by := state.ForgottenBy(r); by != nil { // keep the operator's decision to free the key: the operator may not have got an answer
+		if by := state.ForgottenBy(r); by != nil { // keep the operator's decision to free the key: an operator who got no answer finds it in the new record
 			next.Settled = []store.Decision{*by}
 		}
 	}
@@ -125,7 +126,7 @@ func (c *claiming) fresh(now time.Time) *store.Record {
 		Handler: q.req.Handler, Tenant: q.req.Tenant, DeliveryKey: q.req.DeliveryKey, Trace: c.watch.course.own, Retention: c.core.retention,
 	}
 	if q.input != nil {
-		r.Input = new(*q.input) // a copy: the store moves a large body out of its Input
+		r.Input = new(*q.input) // a copy, since the store moves a large body out of the Input that it gets
 	}
 	if opt.CallsOut {
 		r.Keep, r.Mark = store.KeepOpen, state.AnyCall
@@ -133,8 +134,9 @@ func (c *claiming) fresh(now time.Time) *store.Record {
 	return state.Claimed(r, now, c.times.leaseEnd(now))
 }
 
-// load reads the record after a claim whose outcome is unknown. The record was written by
-// this claim, or has refused it. If there is no record, the claim was not applied.
+// load reads the record after a claim whose outcome is unknown. Either this claim has
+// written the record, or the claim was refused because of the record. If there is no
+// record, the claim was not applied.
 func (c *claiming) load(ctx context.Context, cause error) (*store.Record, error) {
 	rec, err := c.either(ctx)
 	if err == nil && rec == nil {
@@ -146,9 +148,9 @@ func (c *claiming) load(ctx context.Context, cause error) (*store.Record, error)
 	return rec, nil
 }
 
-// resolve judges found, the record that the claim met, or takes found over. If found is at
-// home and belongs to another request, resolve also looks at the key's other place, if
-// there is one. away reports whether the verdict is about the other place.
+// resolve judges found, which is the record that the claim met, or takes this record over.
+// If the record is at home and belongs to another request, resolve also looks at the key's
+// other place, if there is one. away reports whether the verdict is about the other place.
 func (c *claiming) resolve(ctx context.Context, found *store.Record, until time.Time) (rec *store.Record, v state.Verdict, away bool, err error) {
 	away = c.ask.away(found.PK)
 	rec, v, err = c.judgeOrTakeOver(ctx, found, until)
@@ -168,8 +170,8 @@ func (c *claiming) judgeAt(ctx context.Context, op, pk string, until time.Time) 
 	return c.judgeOrTakeOver(ctx, found, until)
 }
 
-// judgeOrTakeOver judges found, and takes it over if no attempt holds it. If too little
-// time is left to take it over, the verdict is TooSoon.
+// judgeOrTakeOver judges the record found, and takes the record over if no attempt holds
+// it. If too little time is left to take it over, the verdict is TooSoon.
 func (c *claiming) judgeOrTakeOver(ctx context.Context, found *store.Record, until time.Time) (*store.Record, state.Verdict, error) {
 	v, err := c.judge(found)
 	if v == state.TakeOver && c.times.short() != nil {
@@ -196,9 +198,9 @@ func (c *claiming) judgeOrTakeOver(ctx context.Context, found *store.Record, unt
 	return rec, v, err
 }
 
-// If the body of in lies outside of the record, supplied returns a copy of in with this
-// attempt's body. The attempt that claimed the record may have died before it wrote the
-// body.
+// supplied completes a stored request whose body lies outside of the record: it returns a
+// copy with this attempt's body, since the attempt that claimed the record may have died
+// before it wrote the body. supplied returns any other request unchanged.
 func (c *claiming) supplied(in *store.Input) *store.Input {
 	if in == nil || in.Overflow == nil {
 		return in
@@ -208,7 +210,7 @@ func (c *claiming) supplied(in *store.Input) *store.Input {
 	return &with
 }
 
-// judge returns the verdict about found for this claim.
+// judge returns this claim's verdict about the record found.
 func (c *claiming) judge(found *store.Record) (state.Verdict, error) {
 	c.hasRecord = c.hasRecord || found != nil && found.State != store.None
 	return c.ask.judge(found, c.writer.owner)

@@ -11,8 +11,9 @@ import (
 	"github.com/samekey/samekey/internal/trace"
 )
 
-// The commits of a run: the mark of a call, an intent and its outcome, a phase, a stuck
-// operation; the answer is in finish.go. All of them go through run.write.
+// This file commits the mark of a call, an intent and its outcome, a phase, and a stuck
+// operation. The commit of the answer is in finish.go. All commits of a run go through
+// run.write.
 
 // markCall records that a call follows. sent contains hashes of the call's data. After
 // markCall, the record is kept, and shows the call even if the process dies.
@@ -23,9 +24,10 @@ func (r *run) markCall(ctx context.Context, mark string, sent map[string]string)
 	return err
 }
 
-// commit writes a phase together with the user's writes and jobs. An intent is only the
-// beginning of a call, and has no jobs, since foreign refuses jobs. Any other phase ends
-// with its commit.
+// commit writes a phase together with the user's writes and jobs. If the phase is an
+// intent, its call only begins after the commit; an intent has no jobs, since
+// phaseRun.foreign refuses them. Any other phase has ended when it's committed, so commit
+// then calls committed.
 func (r *run) commit(ctx context.Context, phase store.Phase, got collected) error {
 	jobs, err := r.jobsOfCommit(ctx, got.jobs)
 	if err == nil && len(jobs) > 0 {
@@ -44,8 +46,8 @@ func (r *run) commit(ctx context.Context, phase store.Phase, got collected) erro
 	return nil
 }
 
-// replaceIntent removes the intent at the end of the record. phases contains the phase that
-// replaces the intent, if any. A Foreign phase has no jobs.
+// replaceIntent removes the intent at the end of the record. If phases has an element,
+// this phase replaces the intent. It takes no jobs, since a Foreign phase has none.
 func (r *run) replaceIntent(ctx context.Context, calls []string, phases ...store.Phase) error {
 	_, err := r.write(ctx, trace.Commit, func(base *store.Record) *store.Record {
 		return state.IntentReplaced(base, r.ask.core.opt.Now(), phases, calls)
@@ -75,8 +77,9 @@ func (r *run) markStuck(ctx context.Context, why string, begun ...store.Phase) e
 	})
 }
 
-// stick gets a record from the function before, marks it as stuck, and writes it. stick
-// returns an *attemptOver, or an error if the operation has not ended.
+// stick marks a record as stuck, and writes it. The function in the parameter before makes
+// this record. The result is an *attemptOver, or another error if the operation has not
+// ended.
 func (r *run) stick(ctx context.Context, why string, before func(*store.Record) *store.Record) error {
 	rec, err := r.write(ctx, trace.Commit, func(base *store.Record) *store.Record {
 		return state.MadeStuck(before(base), r.ask.core.opt.Now(), why)
@@ -144,8 +147,8 @@ func (r *run) write(ctx context.Context, kind trace.Kind, build func(*store.Reco
 	return nil, &attemptOver{res, err, phaseError("phase", r.pk(), ErrLeaseLost)}
 }
 
-// commitFailed wraps the error of a commit, except errors that the phase itself
-// must see.
+// commitFailed wraps the error of a commit. An error that the phase itself must see is
+// returned as it is.
 func commitFailed(pk, phase string, err error) error {
 	if _, ours := errors.AsType[*Error](err); ours {
 		return err

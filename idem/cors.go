@@ -68,7 +68,7 @@ func (c *CORS) Allow(resp *Response, request http.Header) {
 	}
 	origin := anyOrigin
 	if c.Origins[0] != anyOrigin {
-		h[varyHeader] = varies(h[varyHeader], originHeader) // also for a request without an origin: a cache could give the answer to everybody
+		h[varyHeader] = varies(h[varyHeader], originHeader) // also for a request without an origin: without Vary, a cache could give this answer to requests from every origin
 		sent := headerValues(request, originHeader)
 		if len(sent) != 1 || !slices.Contains(c.Origins, sent[0]) {
 			return

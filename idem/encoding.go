@@ -8,7 +8,8 @@ import (
 
 // checkEncoding returns an error if the replay res has a content coding that r doesn't
 // accept: the first request may have accepted another coding. If r has no Accept-Encoding,
-// r accepts no coding. RFC 9110 would allow any coding, but servers usually send none.
+// r accepts no coding. RFC 9110 allows any coding in this case, but servers usually use
+// none.
 func checkEncoding(r *Request, res *Result) error {
 	for coding := range strings.SplitSeq(strings.ToLower(strings.Join(res.Header["Content-Encoding"], ",")), ",") {
 		coding = strings.TrimPrefix(strings.TrimSpace(coding), "x-") // x-gzip is gzip

@@ -126,11 +126,11 @@ func (r *run) endInPhase(ctx context.Context, resp Response, writes []Write, job
 	return nil, err
 }
 
-// endStored stores the handler's answer and returns it. If the write fails, the handler has
-// still had its effect. If the handler has no phases, endStored then returns the answer
-// unstored. It returns an error in three cases: the commit has jobs; there were phases
-// (also a failed phase, whose commit may have been applied); or the request is stored. In
-// these cases another attempt may give another answer.
+// endStored stores the handler's answer and returns it. If the write fails, the handler
+// has had its effect all the same, so endStored returns the answer unstored. It returns an
+// error instead if another attempt may give another answer, which is so in four cases:
+// jobs wait for the commit; there were phases (also a failed phase, whose commit may have
+// been applied); the request is stored; or Options.CallsOut is set.
 func (r *run) endStored(ctx context.Context, resp Response) (Result, error) {
 	var err error
 	for try := range 3 {
@@ -173,11 +173,11 @@ func (r *run) endStored(ctx context.Context, resp Response) (Result, error) {
 	return Result{Response: resp, Unstored: true}, nil
 }
 
-// mayDrop reports whether to store only the status of an answer that could not be stored in
-// rec because of err. It returns true if the answer can never fit. It also returns true if
-// the record isn't kept: the handler has no phases, and only the record shows that the
-// handler has had its effect. A record that is kept stays open: the next attempt may give
-// an answer that can be stored.
+// The whole answer could not be stored in rec, because of err: mayDrop reports whether to
+// store only the answer's status. It returns true if the answer can never fit. It also
+// returns true if the record isn't kept: the handler has no phases, and only the record
+// shows that the handler has had its effect. A record that is kept stays open: the next
+// attempt may give an answer that can be stored.
 func mayDrop(err error, rec *store.Record) bool {
 	return errors.Is(err, store.ErrTooLarge) || !state.Kept(rec)
 }
@@ -208,7 +208,7 @@ func (r *run) endUnstored(ctx context.Context, resp Response, e ending) (Result,
 	case l == state.Landed && held.State == store.Done:
 		return r.answers().answer(ctx, held, state.Replay) // the answer was stored after all
 	case l == state.Landed && held.State == store.Stuck:
-		end := r.stuck(ctx, held) // the mark was stored after all
+		end := r.stuck(ctx, held) // the stuck record was stored after all
 		return end.res, end.err
 	case e.err != nil:
 		if rerr != nil {
@@ -223,8 +223,8 @@ func (r *run) endUnstored(ctx context.Context, resp Response, e ending) (Result,
 }
 
 // run.releasing describes the release after a run whose answer isn't stored. If the
-// program refuses to continue, Why is the phase's error, which the handler may have
-// hidden.
+// program refuses to continue, the field Why contains the error of the phase that refused,
+// since the handler may have hidden this error.
 func (r *run) releasing() state.Release {
 	err := r.gate.failure()
 	b := state.Release{Calls: r.calls.out(r.gate.hasOutlived()), Sent: r.calls.sentOut()}
@@ -234,8 +234,9 @@ func (r *run) releasing() state.Release {
 	return b
 }
 
-// release gives the lease back, so that the next retry needn't wait for the lease's end. A
-// failure is logged and never hides the cause of the release.
+// release gives the lease back, so that the next retry needn't wait for the lease's end.
+// If the release itself fails, the failure is logged, and never hides the cause of the
+// release.
 func (r *run) release(ctx context.Context, b state.Release, cause error) (_ *store.Record, _ state.Landing, err error) {
 	ctx, sp := r.watch.step(ctx, trace.Release, "")
 	defer func() { sp.done(err) }()
@@ -244,7 +245,7 @@ func (r *run) release(ctx context.Context, b state.Release, cause error) (_ *sto
 	}
 	rec := r.record()
 	prev := rec
-	for range maxRounds { // the record keeps changing
+	for range maxRounds { // one round for each change of the record in the meantime
 		if prev.State != store.Open { // an earlier write, reported as failed, has ended the operation after all: don't free the key
 			return prev, state.Landed, nil
 		}

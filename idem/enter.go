@@ -22,7 +22,7 @@ type claiming struct {
 	writer writer
 
 	id        string        // id of the operation if this attempt begins it
-	barred    *Error        // why the request may not begin an operation; nil if it may
+	barred    *Error        // why the request must not begin an operation; nil if it may
 	seat      *seat         // seat in the caller's quota; nil without a quota
 	hasRecord bool          // the store has returned a record of the key, from a read or a refused claim
 	foundFree bool          // a read before the claim has found the key free, at both places
@@ -30,8 +30,9 @@ type claiming struct {
 }
 
 // enter reads the record first if the request is probably a repetition, since a read costs
-// less than a refused claim. If the guess is wrong, only the cost is higher. For a new
-// operation, enter then asks the quota, and claims. The caller must leave c.seat.
+// less than a refused claim. If that guess is wrong, the only harm is a higher cost. For a
+// new operation, enter then asks the quota, and claims. At the attempt's end, the caller
+// must call c.seat.leave.
 func (c *claiming) enter(ctx context.Context) (rec *store.Record, v state.Verdict, err error) {
 	v = state.Claimable
 	if c.barred == nil && (c.ask.req.ReadFirst || retrysign.In(c.ask.req.Header)) {
@@ -80,14 +81,15 @@ func (c *claiming) admit(ctx context.Context) (*store.Record, state.Verdict, err
 	return c.known(ctx, refusal)
 }
 
-// claiming.known returns the record of a request that may begin nothing new, and the
-// verdict about the record. If there is no record, known returns refusal.
+// A request that must not begin an operation may still have a record: claiming.known
+// returns this record and the verdict about it. If there is no record, the error is
+// refusal.
 func (c *claiming) known(ctx context.Context, refusal *Error) (*store.Record, state.Verdict, error) {
 	home := c.ask.home.pk
 	refusal.Record = redact.Record(home)
 	until, short := c.times.handlerEnd, c.times.short()
 	if short != nil {
-		until = c.times.lastCall // reading takes less time than beginning
+		until = c.times.lastCall // a read takes less time than a new operation
 	}
 	until = earlier(until, time.Now().Add(maxClaim))
 	ctx, cancel := c.times.within(ctx, until)
@@ -112,11 +114,11 @@ func (c *claiming) known(ctx context.Context, refusal *Error) (*store.Record, st
 	return rec, v, err
 }
 
-// readFirst reads the record by a consistent read. It judges the record, or takes it over,
-// as if the record had just refused a claim. If the verdict is Claimable, the claim
-// decides. The verdict is also Claimable if the read failed, or if the record would not
-// refuse a claim. Once a record was seen, ModeOpen doesn't run the request without
-// protection.
+// readFirst reads the record before the claim, by a consistent read. It judges the record,
+// or takes it over, as if the record had just refused a claim. The verdict is Claimable if
+// there is no record, if the record would not refuse a claim, or if the read failed; the
+// claim that follows then decides. Once a record was seen, ModeOpen doesn't run the
+// request without protection.
 func (c *claiming) readFirst(ctx context.Context) (found *store.Record, v state.Verdict, err error) {
 	until := c.claimDeadline()
 	ctx, cancel := c.times.within(ctx, until)
@@ -140,8 +142,8 @@ func (c *claiming) readFirst(ctx context.Context) (found *store.Record, v state.
 	return nil, state.Claimable, nil
 }
 
-// readQuickly reads the record in at most half of the time, which leaves time for the claim. A
-// record that can't be opened is an error.
+// readQuickly reads the record in at most half of the time until the deadline, and leaves
+// the other half for the claim. A record that can't be opened is an error.
 func (c *claiming) readQuickly(ctx context.Context, until time.Time) (*store.Record, error) {
 	ctx, cancel := context.WithTimeout(ctx, half(until))
 	defer cancel()

@@ -171,7 +171,8 @@ func (s *safe) Error() string { return s.err.Error() }
 
 func (s *safe) Unwrap() error { return s.err }
 
-// recordError returns an error of the step op that names the record pk.
+// recordError returns the error of a failed step. op is the step, and pk the key of the
+// record that the error names.
 func recordError(op, pk string, err error) *Error {
 	return &Error{Op: op, Record: redact.Record(pk), Err: err}
 }
