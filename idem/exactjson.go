@@ -7,16 +7,17 @@ import (
 	"strings"
 )
 
-// exactJSON returns the canonical form of a body. Two bodies have the same form exactly if
-// their JSON values are equal. White space, escapes and the order of members make no
-// difference. Names, texts and the order of arrays make a difference. null differs from an
-// absent member. Numbers are compared by their exact value: 1.0 equals 1, and 2^53+1
-// differs from 2^53. A body has no form if it repeats members (in any case), isn't exactly
-// one value, has invalid UTF-8 or half of a surrogate pair, or has more than 200 levels or
-// 1 MiB. The error gives the reason, and may be shown to clients.
+// exactJSON returns the canonical form of a body. Two bodies have the same form exactly
+// if their JSON values are equal. White space, escapes and the order of members make no
+// difference. Names, texts and the order of arrays make a difference. null differs from
+// an absent member. Numbers are compared by their exact value: 1.0 equals 1, and 2^53+1
+// differs from 2^53. A body has no form if it isn't exactly one JSON value, has invalid
+// UTF-8 or half of a surrogate pair, has more than 200 levels, or is larger than 1 MiB.
+// It also has no form if an object has two members whose names are equal or differ only
+// in case. The error gives the reason, and may be shown to clients.
 //
-// The time is proportional to the body's size, even with huge exponents: no number is
-// expanded.
+// exactJSON takes time in proportion to the body's size, even if numbers have huge
+// exponents: it never writes out all digits of such a number.
 func exactJSON(body []byte) ([]byte, error) {
 	switch {
 	case len(body) > maxForm:
@@ -30,7 +31,8 @@ func exactJSON(body []byte) ([]byte, error) {
 }
 
 // halfSurrogate reports whether a string in valid JSON has half of a surrogate pair.
-// Decoders replace each such half by the same character.
+// Decoders replace each such half by the same character, so different strings would
+// become equal.
 func halfSurrogate(body []byte) bool {
 	high := false // the previous escape was the first half of a pair
 	for i := 0; i < len(body); i++ {
@@ -91,7 +93,8 @@ func appendSum(b []byte, integer string, n int) []byte {
 		}
 		return strconv.AppendInt(b, i+int64(n), 10)
 	}
-	// n is smaller than the integer, so the sum has the integer's sign.
+	// The absolute value of integer is larger than that of n, so the sum has the sign of
+	// integer.
 	if negative {
 		b, n = append(b, '-'), -n
 	}

@@ -82,15 +82,15 @@ type Secret struct {
 	Key []byte // at least 16 bytes
 }
 
-// neverFingerprinted lists headers that may differ between honest retries.
-// [Options.KeyHeader] and the headers that count retries may differ, too.
+// neverFingerprinted lists headers that may differ between honest retries. validateScheme
+// also refuses [Options.KeyHeader] and the headers that count retries.
 var neverFingerprinted = []string{
 	"Authorization", "Cookie", "Idempotency-Key", "Traceparent", "Tracestate", "X-Amzn-Trace-Id", "X-Request-Id",
 }
 
-// scheme returns a name for the compared parts of a request and the kind of comparison; ""
-// for the default. Records store the name, so equal fields always have the same name. If
-// Func is set, the name contains only FuncName.
+// scheme returns a name that says which parts of requests f compares, and how. The
+// default's name is "". Records store the name, so the same settings must have the same
+// name in every release. If Func is set, the name depends only on FuncName.
 func (f *Fingerprint) scheme() string {
 	if f.Func != nil {
 		return "func " + f.FuncName
@@ -161,7 +161,7 @@ func (f *Fingerprint) validateSecrets() error {
 	seen := map[string]bool{"": true}
 	for i, s := range f.Secrets {
 		if i == 0 && s.ID == "" && s.Key == nil && len(f.Secrets) > 1 {
-			continue // new records are not keyed yet
+			continue // an empty first Secret: new fingerprints are still made without a secret
 		}
 		if seen[s.ID] {
 			return fmt.Errorf("Fingerprint.Secrets: id %q is empty or used twice", s.ID)
@@ -194,7 +194,8 @@ func (f *Fingerprint) digest(r *Request) (sum [sha256.Size]byte, err error) {
 		}
 		small = appendTagged(small, 'q', canonicalQuery(r.Query))
 		for _, name := range f.Headers {
-			// HTTP APIs join the values of one header; other sources don't.
+			// HTTP APIs join the values of one header by commas. Other sources don't, so
+			// join them here.
 			small = appendTagged(small, 'h', strings.Join(headerValues(r.Header, name), ","))
 		}
 		switch contentType, media := mediaType(r.Header); {
@@ -213,7 +214,7 @@ func (f *Fingerprint) digest(r *Request) (sum [sha256.Size]byte, err error) {
 	return digestOf(small, body), nil
 }
 
-// appendTagged appends tag, which names a part, and the part.
+// appendTagged appends a part's tag, its length and the part.
 func appendTagged(b []byte, tag byte, part string) []byte {
 	return appendPart(append(b, tag), part)
 }
@@ -253,9 +254,10 @@ func (f *Fingerprint) sign(digest [sha256.Size]byte) (fp [sha256.Size]byte, secr
 	return keyed(f.Secrets[0].Key, digest), f.Secrets[0].ID
 }
 
-// Fingerprint.matches reports whether found's request was r, compared by found's scheme
-// and secret. If the scheme or the secret isn't configured, the error is ErrIncomparable.
-// In that case, a replay could give another request's answer, and a mismatch would make
+// Fingerprint.matches reports whether the record found was made from the request r. It
+// compares by the record's scheme and secret. If the scheme or the secret isn't
+// configured, or if Func fails, the error is ErrIncomparable. Neither true nor false
+// would be safe then: true could replay another request's answer, and false would make
 // the client use a new key.
 func (f *Fingerprint) matches(found *store.Record, r *Request) (bool, error) {
 	scheme, secret := found.Scheme, found.Secret
@@ -286,7 +288,7 @@ func canonicalQuery(raw string) string {
 		return ""
 	}
 	values := make(url.Values)
-	var odd []string // undecodable pairs must differ from pairs that decode to the same text
+	var odd []string // pairs left undecoded: they must differ from pairs that decode to the same text
 	for pair := range strings.SplitSeq(raw, "&") {
 		if pair == "" {
 			continue
@@ -294,7 +296,8 @@ func canonicalQuery(raw string) string {
 		name, value, _ := strings.Cut(pair, "=")
 		n, err1 := url.QueryUnescape(name)
 		v, err2 := url.QueryUnescape(value)
-		// Some parsers cut at a ";" that is not escaped, and net/url drops the pair.
+		// Don't decode a pair with an unescaped ";": some parsers cut the pair there, and
+		// net/url drops it.
 		if err1 != nil || err2 != nil || strings.Contains(pair, ";") {
 			n, v, odd = name, value, append(odd, pair)
 		}

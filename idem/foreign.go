@@ -16,10 +16,12 @@ import (
 	"github.com/samekey/samekey/internal/trace"
 )
 
-// The run of a Foreign phase, except for the commit (phaserun.go).
+// This file runs a Foreign phase. The commit is in phaserun.go.
 
-// The method foreign marks the record as kept until the operation ends, calls fn once, and
-// commits.
+// The method foreign runs a Foreign phase. It records that a call may follow (from then
+// on, the key doesn't expire until the operation ends), calls fn once, and commits the
+// outcome. If an earlier attempt may have made the call, and the call must not simply be
+// repeated, foreign first looks the call up, or marks the operation as stuck.
 func (p *phaseRun) foreign(ctx context.Context, fn func(context.Context, *Tx) ([]byte, error)) ([]byte, error) {
 	if p.spec.lookUp == nil && p.run.progress.begun() {
 		return nil, p.run.markStuck(ctx, fmt.Sprintf("the outcome of phase %q is unknown: an attempt began the call, and never came back", p.spec.name))
@@ -118,12 +120,13 @@ func sentHash(operation string, raw []byte) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// phaseRun.unsent reports whether an earlier attempt's mark lacks one of the hashes in
-// sent.
+// phaseRun.unsent reports whether a record that has the phase's mark must be written
+// again before the call: the mark of an earlier attempt lacks one of the hashes in sent,
+// or the note of an earlier look-up must be ended.
 func (p *phaseRun) unsent(sent map[string]string) bool {
 	rec := p.run.record()
 	if state.LookedUpInVain(rec) {
-		return true // after the look-up, another copy of the call follows
+		return true // the look-up decided nothing: end its note, since another copy of the call follows
 	}
 	for call := range sent {
 		if _, known := rec.Sent[call]; len(rec.Doubts) > 0 && !known {
@@ -133,18 +136,19 @@ func (p *phaseRun) unsent(sent map[string]string) bool {
 	return false
 }
 
-// If the provider may have forgotten the key of a call, phaseRun.forgotten returns the
-// time since which the call may have been made, and otherwise the zero time.
+// phaseRun.forgotten returns the time since which the phase's call may have been made, if
+// the provider may no longer know the call's key. Otherwise it returns the zero time.
 func (p *phaseRun) forgotten() (since time.Time) {
 	rec, d := p.run.record(), p.spec.doubtful("")
-	d.Keyless = d.Keyless && slices.ContainsFunc(rec.Doubts, state.IsMark) // if a named call is in doubt, intend returns an error
+	d.Keyless = d.Keyless && slices.ContainsFunc(rec.Doubts, state.IsMark) // only if a mark is in doubt: for a named call, intend returns an error
 	if !d.Asks(rec, p.run.ask.core.opt.Now()) {
 		return time.Time{}
 	}
 	return rec.DoubtSince
 }
 
-// intend commits an intent: a call begins that can't be repeated.
+// intend commits an intent, which says that the phase's call begins and must not be
+// repeated.
 func (p *phaseRun) intend(ctx context.Context) error {
 	if err := p.run.calls.unrepeated(p.run.record().Doubts, fmt.Sprintf("%q, which is NotIdempotent, begins", p.spec.name)); err != nil {
 		return p.run.gate.fail(err)
@@ -158,7 +162,8 @@ func (p *phaseRun) intend(ctx context.Context) error {
 	return nil
 }
 
-// phaseRun.differs returns a call that may have been made with different data, or "".
+// phaseRun.differs returns the name of a call that may have been made with other data
+// than now, or "" if there is none.
 func (p *phaseRun) differs(sent map[string]string) string {
 	rec := p.run.record()
 	for call, hash := range sent {
@@ -174,8 +179,8 @@ func (p *phaseRun) differs(sent map[string]string) string {
 func (p *phaseRun) alive(ctx context.Context) error {
 	why := context.Cause(ctx)
 	if why == nil && p.spec.lookUp != nil && p.run.ask.core.opt.Now().After(p.run.record().Lease) {
-		// The process was paused: the record says that no copy of the call is sent after the
-		// lease.
+		// The process was paused beyond its lease. A look-up relies on it that no copy of
+		// the call is sent after the lease, so don't send one now.
 		why = errors.New("its lease is over")
 	}
 	if why == nil {
@@ -184,8 +189,8 @@ func (p *phaseRun) alive(ctx context.Context) error {
 	return p.run.gate.fail(fmt.Errorf("%w: phase %q is not begun: %w", ErrNoTime, p.spec.name, why))
 }
 
-// madeByAnother returns an error if another phase, whose calls are never repeated, may have
-// made this call. Otherwise the call could be made twice under one key.
+// madeByAnother returns an error if another phase, whose calls are never repeated, may
+// have made this call. Without this error, the call could be made twice under one key.
 func (p *phaseRun) madeByAnother(call string) error {
 	if other := state.SentByAnother(p.run.record(), p.spec.name, call); other != "" {
 		return fmt.Errorf("%w: phase %q may have made the call %s: people decide", ErrKeyReused, other, call)
@@ -193,7 +198,7 @@ func (p *phaseRun) madeByAnother(call string) error {
 	return nil
 }
 
-// endIntent writes the outcome of a call that can't be repeated.
+// endIntent writes the outcome of a call that must not be repeated.
 func (p *phaseRun) endIntent(ctx context.Context, tx *Tx, raw []byte, err error) ([]byte, error) {
 	got, txErr := tx.close()
 	answer, responds := errors.AsType[*answered](err)
@@ -207,8 +212,8 @@ func (p *phaseRun) endIntent(ctx context.Context, tx *Tx, raw []byte, err error)
 	}
 	switch {
 	case retry && txErr == nil:
-		// Remove the intent, as if the call had never begun. The key stays, and the call
-		// may be made again.
+		// The call had no effect: remove the intent, as if the call had never begun. The
+		// call may be made again, under the same derived key.
 		p.run.calls.recorded(got.calls)
 		if rerr := p.run.replaceIntent(ctx, nil); rerr != nil {
 			return nil, commitFailed(p.run.pk(), p.spec.name, rerr)
@@ -226,8 +231,8 @@ func (p *phaseRun) endIntent(ctx context.Context, tx *Tx, raw []byte, err error)
 	return p.run.progress.lastResult(), nil
 }
 
-// markCallStuck marks the operation as stuck in the phase: the outcome of the phase's call
-// is unknown.
+// markCallStuck marks the operation as stuck in the phase, because the outcome of the
+// phase's call is unknown.
 func (p *phaseRun) markCallStuck(ctx context.Context, why string) error {
 	return p.run.markStuck(ctx, why, p.spec.begins())
 }

@@ -78,8 +78,8 @@ func (f *Former) validate(o *Options) error {
 	return nil
 }
 
-// The method preset returns the options of the former preset, without defaults; nil without
-// a preset.
+// The method preset returns the options that the former preset sets; defaults are not
+// filled in. It returns nil if Former has no preset.
 func (f *Former) preset() *Options {
 	if f == nil || f.Preset == nil {
 		return nil
@@ -114,15 +114,17 @@ func (o *Options) knowPreset(was Options) {
 	o.Fingerprint = claims
 }
 
-// elsewhere judges the record at the key's other place if v says that home has no record or
-// another request's record: a change of scopes may split a key or merge two keys. If
-// neither place has a record of the request, elsewhere returns own and v.
+// elsewhere judges the record at the key's other place, if the verdict v says that home
+// has no record of this request. A change of scopes may split a key or merge two keys, so
+// the request's record may be at the other place even if home has another request's
+// record. If neither place has a record of the request, elsewhere returns v and own, the
+// record at home.
 func (c *claiming) elsewhere(ctx context.Context, op string, own *store.Record, v state.Verdict, until time.Time) (*store.Record, state.Verdict, error) {
 	if c.ask.other == nil || v != state.Claimable && v != state.Mismatch {
 		return own, v, nil
 	}
 	there, found, err := c.judgeAt(ctx, op, c.ask.other.pk, until)
-	gone := there == nil || there.State == store.None || c.isFree(there) // if found is Claimable but gone is false, the record was released meanwhile
+	gone := there == nil || there.State == store.None || c.isFree(there) // if gone is false although the verdict is Claimable, the record was released meanwhile
 	if err == nil && (gone || found == state.Mismatch && v == state.Mismatch) {
 		return own, v, nil
 	}
@@ -139,16 +141,16 @@ func (c *claiming) either(ctx context.Context) (*store.Record, error) {
 	return rec, err
 }
 
-// bury fences found, an expired or freed record at the other place, and returns the fenced
-// record. The key can then be claimed at home. A key with one place doesn't need bury: the
-// claim itself replaces the record. If another attempt has released the record in the
-// meantime, bury leaves it as it is.
+// bury fences the record found, which has expired or was freed at the other place, and
+// returns the fenced record. The key can then be claimed at home. A key with one place
+// doesn't need bury: the claim itself replaces the record. If another attempt has
+// released the record in the meantime, bury leaves it as it is.
 func (c *claiming) bury(ctx context.Context, found *store.Record, until time.Time) (*store.Record, error) {
 	if !c.isFree(found) { // the record is gone or was released: the next claim shows which
 		return nil, nil
 	}
-	// Use a new nonce: a record that this attempt takes over later must not look like the
-	// fenced record.
+	// Use a new nonce as the owner: a record that this attempt takes over later must not
+	// look like the fenced record.
 	w := c.writer
 	w.owner = rand.Text()
 	fenced, l, err := w.write(ctx, change{prev: found, next: state.Buried(found, c.core.opt.Now())}, until, maxRounds)

@@ -37,7 +37,7 @@ func FormKey(field string) func(*Request) (string, error) {
 		case "application/x-www-form-urlencoded":
 			form, err := url.ParseQuery(string(r.Body))
 			if err != nil {
-				return "", fmt.Errorf("%w: the form can't be decoded", ErrRequest) // err quotes the form
+				return "", fmt.Errorf("%w: the form can't be decoded", ErrRequest) // err quotes the form, so it is left out
 			}
 			values = form[field]
 		case "multipart/form-data":
@@ -86,8 +86,8 @@ func formParts(contentType string, body []byte) (form []byte, ok bool) {
 	}
 }
 
-// partsNamed returns the values of a field in a multipart body. Each value is cut to the
-// length of the longest key plus one byte.
+// partsNamed returns the values of a field in a multipart body. Each value is cut after
+// one byte more than a key may have, so that a key that is too long is still refused.
 func partsNamed(field string, body []byte, boundary string) (values []string, err error) {
 	parts := multipart.NewReader(bytes.NewReader(body), boundary)
 	for {
@@ -96,7 +96,7 @@ func partsNamed(field string, body []byte, boundary string) (values []string, er
 			return values, nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%w: the form can't be decoded", ErrRequest) // err may quote the form
+			return nil, fmt.Errorf("%w: the form can't be decoded", ErrRequest) // err may quote the form, so it is left out
 		}
 		if part.FormName() != field || part.FileName() != "" {
 			continue

@@ -87,8 +87,9 @@ func (e *Engine) AddSource(name string, keeps time.Duration) {
 	}
 }
 
-// unnamedElsewhere counts a handler without a name in the group among, and reports whether
-// another engine has counted one before. All engines of a process share the store.
+// unnamedElsewhere adds an unnamed handler to the count of a group, and reports whether
+// another engine has added one before. among names the group. The store keeps the count,
+// since the engines of a process share the store.
 func unnamedElsewhere(in store.Store, among string) bool {
 	s, ok := in.(interface{ AddUnnamed(among string) int })
 	return ok && s.AddUnnamed(among) > 1

@@ -129,7 +129,8 @@ func (h *Hooks) named() []hookOf {
 	}
 }
 
-// byName returns the hooks of events; a hook may be nil.
+// byName returns the hook of each event, by the event's name. A hook that isn't set is
+// nil.
 func (h *Hooks) byName() map[happening]eventHook {
 	set := make(map[happening]eventHook)
 	for _, one := range h.named() {

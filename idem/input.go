@@ -25,7 +25,7 @@ func inputOf(r *Request, headers []string) *store.Input {
 	in := &store.Input{
 		Method: r.Method, Path: r.Path, Query: inText(withoutTokens(r.Query)), Identity: r.Identity, Snapshot: r.Snapshot, Body: r.Body,
 	}
-	if host := patternHost(r); host != "" { // a router finds the route by the host
+	if host := patternHost(r); host != "" { // keep the host of the route's pattern: a router needs it to find the route again
 		in.Header = http.Header{"Host": {host}}
 	}
 	for _, name := range slices.Concat([]string{"Content-Type"}, headers) {
@@ -66,11 +66,13 @@ func inText(query string) string {
 	return b.String()
 }
 
-// maxStoredHead limits a stored request ([Options.Resumable]) without its body, in bytes.
-// [Options.MaxRequest] limits the body. A larger request is refused before the claim.
+// maxStoredHead is the largest size, in bytes, of what is stored of a request
+// ([Options.Resumable]) besides its body. [Options.MaxRequest] limits the body. A larger
+// request is refused before the claim.
 const maxStoredHead = 64 << 10
 
-// storable returns an error if in is too large: its record would be unreadable.
+// storable returns an error if the request in is too large to be stored. The parameter
+// most limits its body, and maxStoredHead limits everything else.
 func storable(in *store.Input, most int) error {
 	head := len(in.Method) + len(in.Path) + len(in.Query) + len(in.Identity.Kind) + len(in.Identity.Subject) + len(in.Snapshot)
 	for name, values := range in.Header {
@@ -87,7 +89,8 @@ func storable(in *store.Input, most int) error {
 	return nil
 }
 
-// requestOf is the inverse of inputOf, for a completer's run of rec.
+// requestOf is the inverse of inputOf: it returns the request that is stored in rec, for
+// a completer to run.
 func requestOf(rec *store.Record) *Request {
 	in := rec.Input
 	return &Request{

@@ -30,11 +30,11 @@ const maxKind = 128
 const maxArgs = 250 << 10
 
 // argsSize returns the size of args as sinks send them. Sinks send args in two forms, and
-// argsSize returns the larger size. One form is args unchanged, with escapes for two
-// characters that SQS refuses. The other is compact JSON in an event, with escapes for the
-// characters of HTML.
+// argsSize returns the larger size. One form is args as they are, except that two
+// characters that SQS refuses are escaped. The other form is compact JSON in an event,
+// where the characters with a meaning in HTML are escaped.
 func argsSize(args []byte) int {
-	if len(args) <= maxArgs/6 { // with escapes, args are at most six times as long
+	if len(args) <= maxArgs/6 { // escapes make args at most six times as long, so these args are small enough
 		return len(args)
 	}
 	event, _ := json.Marshal(json.RawMessage(args)) // no error: checkJob has refused args that aren't JSON
@@ -97,7 +97,7 @@ func (r *run) stage(ctx context.Context, jobs []Job) error {
 			return err
 		}
 		if !r.progress.keep(traced) {
-			return nil // the next phase is recorded already, with the jobs
+			return nil // an earlier attempt has recorded the next phase, together with the jobs
 		}
 		return r.checkJobs(ctx, nil)
 	})

@@ -21,8 +21,9 @@ import (
 const KeyHeader = "Idempotency-Key"
 
 // parseKey returns the key in the values of the key header. The common bare form
-// (8e03978e…) and the RFC 9651 string of the IETF draft ("8e03978e…") are the same key;
-// echo is the key in the form that the client sent, without parameters.
+// (8e03978e…) and the RFC 9651 string of the IETF draft ("8e03978e…") are the same key.
+// echo is the key in the client's form, without the parameters that may follow an RFC
+// 9651 string.
 //
 // If values is empty, the error is ErrKeyMissing. ErrKeyInvalid means two values, an
 // unquoted comma (HTTP APIs join two headers with a comma), an empty key, a space in the
@@ -54,9 +55,9 @@ func parseKey(values []string) (key, echo string, err error) {
 	return key, echo, checkKey(key, true)
 }
 
-// checkKey applies the limits of every contract to a key, whatever its source. spaces says
-// that the key may contain spaces, since the client can quote it. [Options.allowsKey] has
-// the rules for new keys.
+// checkKey returns an error if the key breaks a rule that every contract has, wherever
+// the key comes from. The flag spaces allows spaces in the key, for a header in which the
+// client can quote the key. [Options.allowsKey] has the rules for new keys.
 func checkKey(key string, spaces bool) error {
 	switch {
 	case key == "":
@@ -77,8 +78,8 @@ func quoted(key string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(key) + `"`
 }
 
-// headerValues ignores the case of header names: maps that were not filled through
-// http.Header keep the client's spelling.
+// headerValues returns the values of the header with this name. It ignores the name's
+// case, since maps that were not filled through http.Header keep the client's spelling.
 func headerValues(h http.Header, name string) []string {
 	var found []string
 	for n, values := range h {
@@ -89,10 +90,10 @@ func headerValues(h http.Header, name string) []string {
 	return found
 }
 
-// key finds the request's key and the form in which the answer echoes it. acts is false if
-// the request passes without a key. A key from KeyFrom replaces the key in the header: the
-// page or the producer chose KeyFrom's key for this work, but a browser may send a
-// different key header with each submission.
+// key finds the request's key and the form in which the answer echoes it. acts is false
+// if the request passes without a key. If KeyFrom returns a key, the key in the header
+// doesn't count: the web page or the event's producer chose KeyFrom's key for this work,
+// but a browser may send a different key header with each submission.
 func (c contract) key(ctx context.Context, q *ask) (echo string, acts bool, err error) {
 	e, r := c.core, q.req
 	if e.opt.Mode == ModeOff || !e.methods[r.Method] {
@@ -138,7 +139,8 @@ func keyError(err error) error {
 
 // keyless handles a request without a key; acts is false if the request passes. If the
 // source repeats its requests, keyless makes no key, since each repetition would get
-// another key. Inside an operation, a request without a key is part of that operation.
+// another key. With KeyGenerate, a request without a key inside an operation is part of
+// that operation, and passes.
 func (e *core) keyless(ctx context.Context, r *Request) (acts bool, err error) {
 	switch generates := e.opt.Key == KeyGenerate && e.opt.Mode != ModeObserve; {
 	case e.opt.keyOptional(r.Method), generates && nested(ctx):

@@ -62,8 +62,9 @@ func (l *lease) begin() bool {
 	return true
 }
 
-// [lease.renews] is the loop of the renewals: it calls renew, waits for the time due, and
-// calls renew again. The loop ends when more is false or the handler ends.
+// [lease.renews] is the loop of the renewals: it calls renew, waits for the duration that
+// renew returns as due, and calls renew again. The loop ends when renew returns false for
+// more, or when the handler ends.
 func (l *lease) renews(renew func() (due time.Duration, more bool)) {
 	if !l.begin() {
 		return
@@ -94,8 +95,8 @@ func (l *lease) renews(renew func() (due time.Duration, more bool)) {
 }
 
 // keepLease sets the timer that renews the lease if the handler works past its deadline.
-// The timer fires when a process that was killed at the deadline would be dead.
-// lease.unkeep ends the renewals. lost ends the handler's context.
+// The timer fires some time after the deadline: a process that was killed at the deadline
+// would be dead by then. lease.unkeep ends the renewals. lost ends the handler's context.
 func (r *run) keepLease(ctx context.Context, lost context.CancelCauseFunc) {
 	r.lease.lost = lost
 	if asleep.In(ctx) {
@@ -134,7 +135,7 @@ func (r *run) renew(ctx context.Context) (due time.Duration, more bool) {
 		_ = r.gate.fail(fmt.Errorf("%w: another attempt has taken over", ErrLeaseLost))
 		return 0, false
 	case held.State != store.Open:
-		return 0, false // answered after all: release will see the answer
+		return 0, false // an earlier write of the answer has landed after all: release will see it
 	}
 	r.ask.core.log.WarnContext(ctx, "handler works on after its time: lease renewed", "record", redact.Record(rec.PK), "until", held.Lease)
 	r.progress.set(held) // held has the renewal, or an earlier write of this attempt that landed after all

@@ -39,7 +39,8 @@ func Log(logger *slog.Logger) Hooks {
 	return h
 }
 
-// The events that raise the level of a request's line.
+// The events that raise the level of a request's log line: grave ones to error, strange
+// ones to warning.
 var (
 	grave   = []happening{evStuck, evBlocked, evUnstored, evFailed, evUnprotected}
 	strange = []happening{evTakenOver, evMismatch, evLimited, evLeaseLost, evRefused, evReleased}

@@ -84,15 +84,15 @@ func LookUp[T any](ask func(ctx context.Context, c Call) (T, Found, error), with
 	return func(s *phaseSpec) { s.lookUp = l }
 }
 
-// lookUp is a phase's look-up.
+// lookUp is the look-up that a phase declares with [LookUp].
 type lookUp struct {
 	ask    func(context.Context, Call) ([]byte, Found, error)
 	within time.Duration
 	result reflect.Type
 }
 
-// The method fits returns an error if the look-up doesn't fit its phase, even if no call is
-// in doubt.
+// The method fits returns an error if the look-up doesn't fit its phase. It doesn't
+// matter whether a call is in doubt.
 func (p *phaseRun) fits() error {
 	l := p.spec.lookUp
 	switch {
@@ -106,9 +106,9 @@ func (p *phaseRun) fits() error {
 	return nil
 }
 
-// lookUp asks for the outcome of the phase's call if the call is in doubt and can't simply
-// be repeated. done reports that the phase has its result, or that the run has ended.
-// Otherwise the call may be made.
+// lookUp asks for the outcome of the phase's call if the call is in doubt and can't
+// simply be repeated. done reports that the phase has its result, or that the run has
+// ended. If done is false and err is nil, the call may be made.
 func (p *phaseRun) lookUp(ctx context.Context, sent map[string]string) (raw []byte, done bool, err error) {
 	if err := p.fits(); err != nil {
 		return nil, false, p.run.gate.fail(err)
@@ -147,8 +147,9 @@ func (p *phaseRun) lookUp(ctx context.Context, sent map[string]string) (raw []by
 		raw, err = p.found(ctx, d, note, raw)
 		return raw, true, err
 	case state.CallOnce:
-		// If another attempt has taken over or a person has decided, the store refuses the
-		// write: the call may have been made since the look-up.
+		// If another attempt has taken over since the look-up, or a person has decided,
+		// the call may have been made meanwhile. The store then refuses this write, and
+		// this attempt doesn't make the call.
 		_, err := p.run.write(ctx, trace.Commit, func(base *store.Record) *store.Record {
 			return d.CallingOnce(state.Noted(base, note), sent)
 		}, nil)
@@ -172,9 +173,9 @@ func (p *phaseRun) lookUp(ctx context.Context, sent map[string]string) (raw []by
 }
 
 // phaseRun.paced reports whether a look-up may count as a try. A completer's look-up
-// always counts. A client's look-up counts if the request isn't stored and this is the
-// first look-up in a pause of the back-off. So a client that polls can't use up the
-// tries.
+// always counts. A client's look-up counts only if the request isn't stored, and if the
+// back-off's pause has passed since the previous look-up. So a client that polls can't
+// use up the tries.
 func (p *phaseRun) paced(rec *store.Record, now time.Time) bool {
 	if p.run.ask.unattended || rec.Input != nil {
 		return p.run.ask.unattended
@@ -234,8 +235,9 @@ func (p *phaseRun) markLookUpStuck(ctx context.Context, d state.Doubtful, note *
 	return p.run.stick(ctx, why, func(base *store.Record) *store.Record { return p.leaves(base, d, note) })
 }
 
-// [phaseRun.leaves] returns base as people need it to settle the operation: with the phase
-// as a call that has begun, and with the note of the last look-up.
+// [phaseRun.leaves] returns base with what people need to settle the operation: an
+// intent, which shows that the phase's call has begun, and the note of the most recent
+// look-up, if there is one.
 func (p *phaseRun) leaves(base *store.Record, d state.Doubtful, note *store.Asked) *store.Record {
 	if note != nil {
 		base = state.Noted(base, note)
@@ -246,8 +248,8 @@ func (p *phaseRun) leaves(base *store.Record, d state.Doubtful, note *store.Aske
 	return state.Advanced(base, p.run.ask.core.opt.Now(), []store.Phase{p.spec.begins()}, nil, nil)
 }
 
-// asksLater ends the run without a decision: the next attempt asks again. If this look-up
-// has used up the tries, asksLater marks the operation as stuck.
+// asksLater ends the run without a decision, so that the next attempt asks again. But if
+// this look-up has used up the tries, asksLater marks the operation as stuck.
 func (p *phaseRun) asksLater(ctx context.Context, d state.Doubtful, l *state.LookedUp, why string) error {
 	r, opt := p.run, &p.run.ask.core.opt
 	b := state.Release{Look: l, Why: why, Counted: r.ask.unattended}

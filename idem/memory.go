@@ -152,7 +152,7 @@ func (m *MemoryStore) Take(ctx context.Context, t store.Take) (*store.Record, bo
 	case old == nil:
 		return &store.Record{}, false, nil
 	case next == nil:
-		return old.Clone(), false, nil // the record shows the reason
+		return old.Clone(), false, nil // the returned record shows why it was not taken
 	}
 	m.records[next.PK] = next.Clone()
 	return next.Clone(), true, nil

@@ -67,7 +67,7 @@ type middleware struct {
 }
 
 // pass serves a request without a record. If a phase of next is refused, the request is
-// refused too, unless its answer has begun.
+// refused too, unless next has already begun its answer.
 func (m middleware) pass(w http.ResponseWriter, r *http.Request) {
 	req := httpRequest(r, nil)
 	if m.engine.core.opt.hasKey(r.Header) {
@@ -120,7 +120,8 @@ func (p *phaseless) Write(b []byte) (int, error) {
 	return p.ResponseWriter.Write(b)
 }
 
-// If a request has no key or can't be read, observe passes the request unchanged.
+// observe serves a request in ModeObserve. If the request has no key or can't be read,
+// next gets it unchanged and without a record.
 func (m middleware) observe(w http.ResponseWriter, r *http.Request) {
 	if m.engine.core.opt.KeyFrom == nil && !m.engine.core.opt.hasKey(r.Header) {
 		m.engine.Observes(r.Context(), httpRequest(r, nil), &Error{Op: "key", Err: ErrKeyMissing})
@@ -183,7 +184,8 @@ func removeFiles(r *http.Request) {
 }
 
 // mostRead is the size of the largest body that Middleware reads. If Resumable is set,
-// mostRead may exceed the limit for stored bodies: a request with a known key isn't stored.
+// this may be more than can be stored, since a request whose key has a record isn't
+// stored again.
 func (o *Options) mostRead() int64 {
 	if o.Resumable {
 		return int64(max(o.MaxRequest, defaults.MaxRequest))

@@ -8,8 +8,8 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// observeLimit is the time limit of each step at the store: a table that hangs must not use up
-// the handler's time.
+// observeLimit limits each call to the store in ModeObserve: a table that hangs must not
+// use up the handler's time.
 const observeLimit = time.Second
 
 // The method observed reports the outcome that r would have had.

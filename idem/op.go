@@ -75,8 +75,9 @@ func runOf(ctx context.Context) (*run, error) {
 	return op.run, nil
 }
 
-// nested(ctx) reports whether ctx belongs to any operation. If so, the outer wrapper
-// makes an answer from Respond's value.
+// nested(ctx) reports whether ctx belongs to an operation whose handler still runs. If
+// so, that operation's wrapper makes the answer from the value that was given to
+// [Respond].
 func nested(ctx context.Context) bool {
 	op, ok := FromContext(ctx)
 	return ok && !op.over.Load()

@@ -139,8 +139,8 @@ func (e *Engine) Erase(ctx context.Context, seen jobs.Ticket, by string) error {
 	})
 }
 
-// The function fitting returns next. If err says that the operator's decision doesn't fit
-// the record, fitting wraps err with [jobs.ErrMoved].
+// The function fitting returns the record next. If err isn't nil, the operator's decision
+// doesn't fit the record, and fitting returns err wrapped with [jobs.ErrMoved].
 func fitting(next *store.Record, err error) (*store.Record, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", jobs.ErrMoved, err)
@@ -148,9 +148,9 @@ func fitting(next *store.Record, err error) (*store.Record, error) {
 	return next, nil
 }
 
-// decide writes an operator's decision. If seen isn't nil, decide returns an error if the
-// record was written since the ticket seen was made. next makes the record with the
-// decision.
+// decide writes an operator's decision. The function next makes the record with the
+// decision. If seen is a ticket (it may be nil), and the record was written after that
+// ticket was made, decide returns an error.
 func (e *core) decide(ctx context.Context, op, pk string, seen *jobs.Ticket, next func(*store.Record, time.Time) (*store.Record, error)) error {
 	a, err := e.unattended(ctx, pk)
 	if err != nil {
@@ -166,14 +166,15 @@ func (e *core) decide(ctx context.Context, op, pk string, seen *jobs.Ticket, nex
 			return recordError(op, pk, nerr)
 		}
 		to.Settled[len(to.Settled)-1].ID = a.ask.owner // HasDecision finds the decision by this id
-		// This attempt's owner fences a late write of the attempt that holds the record.
+		// The write stores this attempt's owner, which fences a late write of the attempt
+		// that holds the record.
 		held, _, werr := a.writer().write(ctx, change{prev: rec, next: to, rerun: true}, a.times.lastCall, maxRounds)
 		if werr != nil {
 			if held, err = a.readsClosed(ctx, a.times.lastCall); err != nil {
 				return unavailable(op, pk, fmt.Errorf("%w: %w", store.ErrUnknown, errors.Join(werr, err)))
 			}
 		}
-		moved := held == nil || held.Owner != rec.Owner || held.Ver != rec.Ver // a late copy of the write can no longer be applied
+		moved := held == nil || held.Owner != rec.Owner || held.Ver != rec.Ver // the record was written or is gone: a late copy of this write can no longer be applied
 		switch made, known := state.HasDecision(held, rec, a.ask.owner); {
 		case made:
 			return nil
@@ -189,9 +190,9 @@ func (e *core) decide(ctx context.Context, op, pk string, seen *jobs.Ticket, nex
 	return err
 }
 
-// readsClosed reads the record for a change that may need no contents. If the contents are
-// sealed and can't be opened, readsClosed returns the record without them. The store
-// refuses a write that needs the contents.
+// readsClosed reads the record for a change that may need no contents. If the contents
+// are sealed and can't be opened, readsClosed returns the record without them. If the
+// change needs the contents after all, the store refuses the write.
 func (a *attempt) readsClosed(ctx context.Context, until time.Time) (*store.Record, error) {
 	rec, err := a.writer().read(ctx, a.ask.home.pk, until)
 	if err != nil && (rec == nil || !errors.Is(err, store.ErrSealed)) {
@@ -238,8 +239,9 @@ func (e *core) pickUp(ctx context.Context, t jobs.Ticket) (*attempt, *store.Reco
 	return a, a.took(rec), nil
 }
 
-// takeTicket takes the record over to mark it as stuck, and counts the try. Any program may
-// call takeTicket, so the record keeps its retention.
+// takeTicket takes the record over to mark it as stuck, and counts the try. The program
+// that calls takeTicket may have another Options.Retention than the handler's, so the
+// record keeps its own retention.
 func (a *attempt) takeTicket(ctx context.Context, rec *store.Record) (*store.Record, error) {
 	now := a.core.opt.Now()
 	next := state.TakenUp(rec, now, a.times.leaseEnd(now), rec.Retention)

@@ -198,7 +198,7 @@ type Options struct {
 	Tracer trace.Tracer
 
 	oneScope bool // see OneScope
-	oneKey   int  // the shortest key allowed to callers with OneScope
+	oneKey   int  // the length of the shortest key that callers with OneScope may use
 
 	// Now is the clock with which the engine sets and compares stored times, for tests.
 	// Default: time.Now.

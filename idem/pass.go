@@ -34,7 +34,8 @@ func (e *Engine) Pass(ctx context.Context, r Request, fn func(context.Context) (
 	return res, err
 }
 
-// The function passed returns res and fn's own error, without the handlerError around it.
+// The function passed returns res and err. If err is a handlerError, passed returns the
+// handler's own error instead.
 func passed(res Result, err error) (Result, error) {
 	if h, ok := errors.AsType[*handlerError](err); ok {
 		err = h.err
@@ -110,8 +111,9 @@ func (e *core) phaseRefused(ctx context.Context, r *Request) error {
 	return &Error{Op: "phase", Err: ErrUnprotected}
 }
 
-// A leaving value is the mark of a request that an engine leaves to its handler. If another
-// engine inside of the handler acts on the request's key, the key is not ignored.
+// A leaving value belongs to a request that an engine leaves to its handler. It records
+// whether another engine inside of the handler has acted on the request's key. If so, the
+// key isn't reported as ignored.
 type leaving struct {
 	acted atomic.Bool
 	outer *leaving

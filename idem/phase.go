@@ -166,8 +166,8 @@ func Remembers(d time.Duration) PhaseOption {
 	return func(s *phaseSpec) { s.memory = trusted(d) }
 }
 
-// trusted returns how long Samekey relies on a provider that remembers keys for the time
-// memory.
+// trusted returns for how long Samekey relies on a provider to know a key, if the
+// provider remembers keys for the duration memory.
 func trusted(memory time.Duration) time.Duration { return memory - min(time.Hour, memory/4) }
 
 // Sends declares v, the data that the call to service sends: any value that JSON can hold.
@@ -249,13 +249,14 @@ func (s *phaseSpec) check() error {
 	return nil
 }
 
-// recordsBegin reports whether the call's beginning is recorded as a phase (an intent),
-// which only people can end. If the phase has a look-up, the record gets a mark and no
-// intent, as for a call that may be repeated.
+// recordsBegin reports whether the beginning of the phase's call is recorded as an
+// intent: a phase that only people can end if the call's outcome stays unknown. If the
+// phase has a look-up, the record gets a mark instead, as for a call that may be
+// repeated.
 func (s *phaseSpec) recordsBegin() bool { return s.intent && s.lookUp == nil }
 
-// doubtful describes the phase for questions about a call in doubt. call is the name of the
-// phase's call, or "".
+// doubtful describes the phase for questions about a call in doubt. call is the name of
+// the phase's call, or "" where the questions don't need it.
 func (s *phaseSpec) doubtful(call string) state.Doubtful {
 	return state.Doubtful{Phase: s.name, Call: call, Keyless: s.intent, Memory: s.memory}
 }
@@ -266,7 +267,8 @@ func (s *phaseSpec) begins() store.Phase {
 	return store.Phase{Name: s.name, Intent: true, Shape: shape.Of(s.result)}
 }
 
-// A phase with a look-up makes one call: [phaseSpec.only] returns the call's name.
+// [phaseSpec.only] returns the name of the only call that the phase declares, as a phase
+// with a look-up does. It returns "" if the phase declares no call or several.
 func (s *phaseSpec) only(made map[string]int) string {
 	if len(s.sends) != 1 {
 		return ""

@@ -23,13 +23,14 @@ type gate struct {
 	err error        // error of the first failed phase
 }
 
-// attemptOver is the error of a phase in which the attempt is over: the answer is stored, the
-// operation is stuck, or the attempt has lost or released the record. The handler can no
-// longer change the answer. The phase's caller gets toPhase, and [run.end] gets the answer.
+// attemptOver is the error of a phase that has ended the attempt: the answer is stored,
+// the operation is stuck, or the attempt has lost or released the record. The handler can
+// no longer change the answer. The phase's caller gets toPhase, and [run.end] gets the
+// answer.
 type attemptOver struct {
 	res     Result
 	err     error // returned in place of res
-	toPhase error // error for the phase's caller; nil if the answer is the phase's own
+	toPhase error // error for the phase's caller; if it is nil, respond sets it to the phase's answer
 }
 
 // Error implements error.
@@ -75,8 +76,8 @@ func (g *gate) enter(s phaseSpec, recall func(phaseSpec) ([]byte, bool, error)) 
 	return raw, recorded, err
 }
 
-// done records that the phase has ended, and err if the phase has failed. If end isn't
-// nil, the phase has also ended the attempt.
+// done records that the phase has ended. If err isn't nil, the phase has failed. If end
+// isn't nil, the phase has also ended the attempt.
 func (g *gate) done(end *attemptOver, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -86,8 +87,9 @@ func (g *gate) done(end *attemptOver, err error) {
 	}
 }
 
-// The method between calls do between two phases. If a phase is running, or the handler or
-// the operation has ended, between returns an error and doesn't call do.
+// The method between runs the function do while no phase is running. If a phase is
+// running, or if the handler or the attempt has ended, between returns an error and
+// doesn't run do.
 func (g *gate) between(do func() error) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -111,8 +113,8 @@ func (g *gate) fail(err error) error {
 	return g.failLocked(err)
 }
 
-// failLocked records the failure of a phase: an answer of the handler would now be
-// incomplete. g must be locked.
+// failLocked records that a phase has failed, so that later phases don't run: the
+// handler's work is now incomplete. g must be locked.
 func (g *gate) failLocked(err error) error {
 	err = phaseError("phase", g.pk, err)
 	if g.err == nil {
@@ -143,7 +145,7 @@ func (g *gate) mayCommit() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.outlived {
-		return nil // write refuses a phase that outlives its handler
+		return nil // run.write refuses the commit of a phase that outlives its handler
 	}
 	return g.err
 }
