@@ -128,14 +128,14 @@ const (
 	sealedMore = 256 // the most bytes that encryption adds
 )
 
-// pack returns the stored form of body, for the attribute of r's item that is called name. pack
-// compresses the body only if that saves a write unit, since compression makes each answer and each
-// replay slower. head returns the attribute without the body.
+// pack returns the stored form of body. The body belongs to an attribute of r's item: name is the
+// attribute's name, and head returns the attribute without the body. pack compresses the body only
+// if that saves a write unit, since compression makes each answer and each replay slower.
 func (s *Store) pack(body []byte, r *store.Record, box *item.Box, name string, head func(*item.Values) item.Value) (packed []byte, zipped bool) {
 	if len(body) < packFrom {
 		return body, false
 	}
-	size, more := 0, 0 // 0 for companions: they hold only parts of the body
+	size, more := 0, 0 // both remain 0 if the body goes to companions, which hold only parts of the body
 	if len(body) <= s.inline {
 		size = bodyMore + s.around(r, name, head)
 		if units(size+len(body)) <= 1 {

@@ -85,8 +85,8 @@ func (s *Store) write(ctx context.Context, todo []types.WriteRequest) (left []ty
 	return nil, nil
 }
 
-// batches notes whether the role may not send batched reads, and whether it may not send batched
-// writes. A role may lack only the right to BatchWriteItem, because it also allows deleting.
+// batches notes which batches the role was denied: reads (BatchGetItem) and writes (BatchWriteItem).
+// A role may lack only the right to BatchWriteItem, because this right also allows deleting.
 type batches struct{ reads, writes atomic.Bool }
 
 // batch returns how many companions are sent in one call.

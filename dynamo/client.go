@@ -95,8 +95,8 @@ func (readBodies) HandleDeserialize(ctx context.Context, in middleware.Deseriali
 	return next.HandleDeserialize(ctx, in)
 }
 
-// empty is never changed: SetStream copies the request that it is called on, and empty is cheap to
-// copy.
+// The request empty is only copied, never changed: SetStream copies the request that it is called
+// on, and an empty request is cheap to copy.
 var empty = smithyhttp.Request{Request: &http.Request{}}
 
 func addReadBodies(stack *middleware.Stack) error {

@@ -50,8 +50,8 @@ func (s *Store) Commit(ctx context.Context, c store.Commit) (*store.Record, erro
 const waitRounds = 5
 
 // withJobs returns c with the jobs and decisions of held, the stored record after c was refused. If
-// another attempt has written the record, withJobs returns false: c was not refused because of jobs
-// or decisions.
+// held is nil, or has another owner or version than c.Prev, withJobs returns false: c was then
+// refused for this reason, and not because of jobs or decisions.
 func withJobs(c store.Commit, held *store.Record) (store.Commit, bool) {
 	if held == nil || held.Owner != c.Prev.Owner || held.Ver != c.Prev.Ver {
 		return c, false

@@ -32,14 +32,14 @@ const (
 
 	// holderCondition is part of every write after the claim. It refuses a write by an attempt that
 	// lost its lease, and a late copy of a write that was applied. Every write of a holder raises
-	// ver: if ver is the same, the lease is unchanged.
+	// ver, so if ver is the same, the lease is the same too.
 	holderCondition = "#owner = :owner AND ver = :ver"
 
 	// droppedCondition is added to the write that removes all jobs of a record and reports them as
 	// lost. If a drain acknowledges a job at the same time, the write is refused, so that the job
 	// isn't reported as lost. holderCondition ensures that the writer has read all jobs of the
-	// record. [item.HoldJobs] follows: the write is also refused if a job is redriven and delivered
-	// at the same time.
+	// record. The condition of [item.HoldJobs] is appended: it refuses the write if a job is
+	// redriven and delivered at the same time.
 	droppedCondition = " AND size(jobs) = :jobs"
 
 	// takeCondition must be true for a take-over by a ticket, since the taker has not read the
@@ -70,7 +70,7 @@ const (
 	untakeSet = "SET ver = :ver1, lease_ms = :zero, tries = tries - :one"
 )
 
-// All calls point to these values, which never change.
+// These values never change, so all calls use pointers to them.
 var (
 	claimIf   = claimCondition
 	absentIf  = absentCondition

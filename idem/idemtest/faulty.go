@@ -221,7 +221,7 @@ func take(ctx context.Context, s store.Store, t store.Take) (*store.Record, bool
 	case prev == nil:
 		return &store.Record{}, false, nil
 	case next == nil, prev.Input.Overflow != nil:
-		return prev, false, nil // the record says why
+		return prev, false, nil // prev shows why it is not taken over
 	}
 	held, err := s.Commit(ctx, store.Commit{Prev: prev, Next: next})
 	if held != nil || err != nil {
@@ -230,7 +230,7 @@ func take(ctx context.Context, s store.Store, t store.Take) (*store.Record, bool
 	return next, true, nil
 }
 
-// through asks the plan about a call, and then makes the call or lets it fail.
+// The function through asks the plan about a call, and then makes the call or lets it fail.
 func through[T any](ctx context.Context, f *FaultyStore, c Call, send func() (T, error)) (T, error) {
 	var none T
 	fault, err := f.next(ctx, c)

@@ -28,8 +28,8 @@ func storeBodies(s suite) {
 		}
 	}
 
-	// A body's companions carry the nonce of the attempt that wrote them: companions of a
-	// fenced attempt must not reach the winner's answer.
+	// A body's companions carry the nonce of the attempt that wrote them, so that companions
+	// of a fenced attempt can't replace those of the attempt that took over.
 	s.run("a refused commit does not touch the winner's body", func(t *testing.T, e *env) {
 		old := storetest.MustClaim(t, e.inner, storetest.ClaimAt(e.clock.Now()))
 		taken := storetest.MustCommit(t, e.inner, old, storetest.TakenOver(old))
@@ -53,7 +53,7 @@ func storeBodies(s suite) {
 			if r.Scope != "" || r.Response == nil || r.Response.Status != done.Response.Status || len(r.Response.Body)+len(r.Response.Header) > 0 || r.Overflow == nil || r.Overflow.Count != 0 {
 				t.Errorf("got %+v", r)
 			}
-			storetest.RefusedCommit(t, e.inner, done, finishedNext(prev, nil)) // an attempt that has seen the answer can't restore it
+			storetest.RefusedCommit(t, e.inner, done, finishedNext(prev, nil)) // an attempt that read the record before the erasure can't store the answer again
 			storetest.SameRecord(t, storetest.Load(t, e.inner, want.PK), want)
 		})
 	}

@@ -31,8 +31,8 @@ func storeClaim(s suite) {
 		storetest.SameRecord(t, storetest.RefusedClaim(t, e.inner, c), want)
 	})
 
-	// A record at the key Beside refuses the claim, unless the claimer itself has fenced
-	// that record.
+	// A record at the key that Claim.Beside names refuses the claim, unless the claimer
+	// itself has fenced that record.
 	s.run("a claim beside another record", func(t *testing.T, e *env) {
 		beside := func(at time.Time, other *store.Record) store.Claim {
 			c := storetest.ClaimAt(at)
@@ -64,7 +64,7 @@ func storeClaim(s suite) {
 		claimed := storetest.MustClaim(t, e.inner, mine)
 		storetest.SameRecord(t, storetest.Load(t, e.inner, fenced.PK), fenced)
 
-		both := storetest.Rival(store.Claim{Next: claimed}, now) // a claim with two records in its way gets the record at its own key
+		both := storetest.Rival(store.Claim{Next: claimed}, now) // two records are in the way of this claim: it is refused with the one at its own key
 		both.Beside = fenced.PK
 		storetest.SameRecord(t, storetest.RefusedClaim(t, e.inner, both), claimed)
 	})
@@ -90,8 +90,8 @@ func storeClaim(s suite) {
 		storetest.SameRecord(t, storetest.Load(t, e.inner, want.PK), want)
 	})
 
-	// A claim that hasn't seen a freed record may be a late copy: it must not revive the
-	// record.
+	// A freed record refuses a claim that was made without reading it: the claim may be a
+	// late copy, which must not revive the record.
 	s.run("a freed record is replaced by a claim that has seen it, and once", func(t *testing.T, e *env) {
 		c := storetest.ClaimAt(e.clock.Now())
 		claimed := storetest.MustClaim(t, e.inner, c)
@@ -114,7 +114,7 @@ func storeClaim(s suite) {
 		storetest.SameRecord(t, storetest.Load(t, e.inner, want.PK), want)
 		storetest.SameRecord(t, storetest.RefusedClaim(t, e.inner, second), want)
 
-		gone := storetest.ClaimAt(e.clock.Now()) // TTL has removed the record
+		gone := storetest.ClaimAt(e.clock.Now()) // a key without a record, as if TTL had removed the freed record
 		gone.Seen = freed
 		storetest.MustClaim(t, e.inner, gone)
 	})

@@ -110,8 +110,8 @@ func storeCommit(s suite) {
 		storetest.SameRecord(t, storetest.Load(t, e.inner, r.PK), big)
 	})
 
-	// A claim may contain the first phase. If a store accepts a record, by Claim or by
-	// Commit, it must accept a take-over of the record.
+	// The first phase is written by a claim or by a commit. If a store accepts the record
+	// with this phase, it must also accept a take-over of the record.
 	for name, begin := range map[string]func(*testing.T, store.Store, *store.Record) (*store.Record, error){
 		"claim": func(t *testing.T, st store.Store, large *store.Record) (*store.Record, error) {
 			return st.Claim(storetest.Limited(t), store.Claim{Next: large.Clone(), Now: large.Created})
@@ -147,7 +147,8 @@ func storeCommit(s suite) {
 	commitDropsJobs(s)
 }
 
-// The function next returns large with the version after first's version.
+// The function next returns a copy of the record large that follows the record first: its
+// version is higher by one.
 func next(first, large *store.Record) *store.Record {
 	n := large.Clone()
 	n.Ver = first.Ver + 1
@@ -160,8 +161,8 @@ func (brokenWrite) Err() error     { return errors.New("it could not be built") 
 func (brokenWrite) String() string { return "broken" }
 
 // commitTouchesWhatDiffers checks that Commit changes only the fields in which Next differs
-// from Prev. An acknowledgement of a job doesn't raise the version, so the holder's jobs
-// may be outdated.
+// from Prev. An acknowledgement of a job doesn't raise the version, so a holder with the
+// current version may have read jobs that are gone.
 func commitTouchesWhatDiffers(s suite) {
 	a := idem.Job{Kind: "receipt", Args: []byte(`{"n":1}`)}
 	b := idem.Job{Kind: "mail", Args: []byte(`{"n":2}`), Trace: trace.Context{Parent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00", State: "a=1,b=2"}}

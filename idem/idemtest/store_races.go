@@ -18,8 +18,8 @@ func storeRaces(s suite) {
 		claimRace(t, e.inner, c, c.Now)
 	})
 
-	// While the scope of a key changes, two programs claim under two keys. Each names the
-	// other's key as Beside.
+	// While the scope of keys changes, programs claim a key at two places. Each claim goes
+	// to one place, and names the other place in Beside.
 	s.run("of 50 claimers of a key with two places exactly one wins", func(t *testing.T, e *env) {
 		c := storetest.ClaimAt(e.clock.Now())
 		places := [...]string{c.Next.PK, storetest.ClaimAt(c.Now).Next.PK}
@@ -90,8 +90,8 @@ func claimRace(t *testing.T, s store.Store, c store.Claim, now time.Time) {
 	})
 }
 
-// race runs n writes at once. Exactly one must succeed. The others must be refused with the
-// winner's record. This record must be stored afterwards.
+// race runs n writes at once. It checks that exactly one succeeds, that the others are
+// refused with the winner's record, and that the store holds this record afterwards.
 func race(t *testing.T, s store.Store, pk string, n int, write func(i int) (next, held *store.Record, err error)) {
 	t.Helper()
 	var (

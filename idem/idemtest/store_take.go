@@ -15,9 +15,9 @@ import (
 	"github.com/samekey/samekey/internal/testkit/storetest"
 )
 
-// If From accepts a record, a take-over by a ticket makes exactly the change that
-// [store.Take].From returns. If a store can't take a record over in one write, or has no
-// Take, the scenarios use Load and Commit, as an engine does.
+// If [store.Take].From accepts a record, a take-over by a ticket makes exactly the change
+// that From returns. If a store can't take a record over in one write, or has no Take, the
+// scenarios use Load and Commit, as an engine does.
 func storeTake(s suite) {
 	const ours = "POST /rides/{id}"
 	mine := store.HandlerID{Function: "rides", Name: ours}
@@ -188,7 +188,8 @@ func storeTake(s suite) {
 	})
 }
 
-// takeOrCommit calls Take, or Load and Commit, as an engine does without Take.
+// takeOrCommit takes a record over as an engine does: if the store's Take refuses although
+// From accepts the record, takeOrCommit commits the change.
 func takeOrCommit(ctx context.Context, s store.Store, t store.Take) (*store.Record, bool, error) {
 	prev, taken, err := take(ctx, s, t)
 	if taken || err != nil {
@@ -196,7 +197,7 @@ func takeOrCommit(ctx context.Context, s store.Store, t store.Take) (*store.Reco
 	}
 	next := t.From(prev)
 	if next == nil {
-		return prev, false, nil // the record says why
+		return prev, false, nil // prev shows why From refuses it
 	}
 	held, err := s.Commit(ctx, store.Commit{Prev: prev, Next: next})
 	if held != nil || err != nil {
@@ -205,8 +206,8 @@ func takeOrCommit(ctx context.Context, s store.Store, t store.Take) (*store.Reco
 	return next, true, nil
 }
 
-// leaseOf returns the end of the lease of a scenario's record, which is taken over at
-// takenAt.
+// leaseOf returns when the record's lease ends, in a scenario whose take-over comes at the
+// time takenAt.
 func leaseOf(takenAt time.Time) time.Time {
 	return takenAt.Add(-time.Hour + storetest.Limit + 123*time.Millisecond)
 }

@@ -41,7 +41,7 @@ type suite struct {
 // env is the world of one scenario: the store under test and a clock.
 type env struct {
 	inner store.Store
-	store *FaultyStore // inner, with the optional methods that a store may lack
+	store *FaultyStore // wraps inner, and adds the optional methods that inner may lack
 	clock *Clock
 }
 

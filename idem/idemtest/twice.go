@@ -43,8 +43,8 @@ func everyAtomicTwice() Plan {
 
 // runsAgain reports whether next commits an [idem.Atomic], an [idem.Finish] or an answer.
 // After [store.ErrChanged], the engine runs such a phase again, or stores the answer again.
-// Other commits are about calls: the engine sends the commit again, and doesn't repeat the
-// call.
+// The other writes that Twice refuses fail with [idem.ErrConflict], after which the engine
+// only sends the write again: some are about calls, and a call must not be repeated.
 func runsAgain(prev, next *store.Record) bool {
 	if prev == nil || prev.Owner != next.Owner || prev.Mark != next.Mark || len(prev.Doubts) != len(next.Doubts) {
 		return false

@@ -53,7 +53,7 @@ func newWorld(open func() store.Store) *World {
 	return &World{Provider: &Provider{Now: clock.Now}, Clock: clock, log: Watch(open()), namespace: "crash-" + rand.Text()}
 }
 
-// start returns w for a new process, and the process's context.
+// start returns a copy of w for a new process, and the process's context.
 func (w *World) start(ctx context.Context, at point, plan Plan) (*World, context.Context) {
 	p := &process{at: at}
 	ctx, p.stop = context.WithTimeout(ctx, patience)
@@ -167,8 +167,8 @@ func (w *World) LookUp(ctx context.Context, key string) (found []Effect, err err
 	return found, err
 }
 
-// untilNextLook moves the clock to the next look-up of an operation. It returns false if no
-// operation waits for a look-up.
+// untilNextLook moves the clock past the time of the next look-up of every operation that
+// waits for one. It returns false if no operation waits for a look-up.
 func (w *World) untilNextLook(ctx context.Context) bool {
 	all, err := w.records(ctx)
 	if err != nil {

@@ -12,7 +12,8 @@ type caller struct {
 	all               []*account
 }
 
-// accounts returns the accounts with a limit. kept is how long a record lasts.
+// accounts returns the caller's accounts that have a limit. The duration kept is how long a
+// record lasts.
 func (c *caller) accounts(kept time.Duration) []*account {
 	c.bytes.rate = atRest(c.limit.Bytes, kept)
 	if c.all == nil {

@@ -18,8 +18,8 @@ func perMinute(n, size int) rate {
 // refilling the bucket.
 func atRest(n int64, kept time.Duration) rate { return rate{size: max(n/2, 1), fill: kept} }
 
-// cost returns the time in which a bucket gets n tokens. The maximum, the time in which the
-// bucket fills up four times, limits a debt.
+// cost returns the time in which a bucket gets n tokens. To limit a debt, the result is at
+// most the time in which the bucket fills up four times.
 func (r rate) cost(n int64) time.Duration {
 	return time.Duration(float64(r.fill) * min(float64(n)/float64(r.size), 4))
 }

@@ -31,9 +31,9 @@ type Limits struct {
 const (
 	// patience limits a call to Options.Shared.
 	patience = time.Second
-	// mostCallers limits the callers that are remembered. For each route with limits, as
-	// many more are remembered. The caller who was away longest is forgotten first, and
-	// would begin again with full buckets. A caller takes about 1 KB.
+	// mostCallers limits the callers that are remembered. Each route with limits adds room
+	// for as many more. The caller who was away longest is forgotten first, and would begin
+	// again with full buckets. A caller takes about 1 KB.
 	mostCallers = 10_000
 )
 
@@ -144,7 +144,7 @@ func (b *Buckets) try(r idem.QuotaRequest, n int64) (all []*account, empty *acco
 	return all, nil, 0
 }
 
-// end settles the accounts of an operation that began with an estimate of n bytes.
+// The method end settles the accounts of an operation that began with an estimate of n bytes.
 func (b *Buckets) end(all []*account, n int64, use idem.QuotaUse) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

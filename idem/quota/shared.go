@@ -42,12 +42,12 @@ type Leased struct {
 // supply holds the tokens that this process has leased from a shared bucket.
 type supply struct {
 	left   int64         // below 0 is a debt
-	ends   time.Time     // end of the lot: tokens left by then are dropped, since other processes may need them
+	ends   time.Time     // until when the tokens may be spent; the rest is then dropped, since other processes may need it
 	next   int64         // size of the next lot
 	full   time.Time     // when the shared bucket will be full
 	ahead  time.Duration // by how much the shared bucket's time is ahead of this process's clock
-	closed time.Time     // the shared bucket is empty until then
-	alone  time.Time     // until then this process uses its own buckets, since the shared buckets can't be reached
+	closed time.Time     // until this time the shared bucket has too few tokens
+	alone  time.Time     // until this time the process uses its own buckets, since the shared buckets can't be reached
 	busy   chan struct{} // closed when the running lease has ended; nil if no lease runs
 }
 
@@ -72,7 +72,7 @@ func (s *supply) lot(bucket string, r rate, now time.Time, n int64) Lot {
 	}
 }
 
-// got adds the outcome of a lease.
+// got enters the outcome of a lease into the supply.
 func (s *supply) got(now time.Time, l Lot, got Leased) {
 	s.full, s.ahead = got.Full, got.Ahead
 	if got.Wait > 0 {

@@ -48,7 +48,7 @@ var failed = refusal{http.StatusInternalServerError, "internal_error", "The even
 
 func answerOf(err error) refusal {
 	if _, own := errors.AsType[*handlerError](err); own {
-		return failed // even if the handler's error wraps an error of the table
+		return failed // even if the handler's error wraps an error of the table refusals
 	}
 	for _, row := range refusals {
 		if errors.Is(err, row.err) {

@@ -153,7 +153,7 @@ func (h *Handler) verify(r *idem.Request) (Event, error) {
 	}
 	ev, err := h.verifier.Verify(r.Header, r.Body)
 	if err == nil {
-		err = checkID(ev.ID) // other packages may implement Verifier
+		err = checkID(ev.ID) // a Verifier of another package may return any id
 	}
 	return ev, err
 }
@@ -178,7 +178,7 @@ func (h *Handler) handle(ctx context.Context, r *idem.Request, ev Event) (replay
 	switch {
 	case ofHandler:
 		return false, own
-	case succeeded && (done(err) || err != nil && answerOf(err).code == failed.code): // a phase of the handler had failed
+	case succeeded && (done(err) || err != nil && answerOf(err).code == failed.code): // the handler returned nil, although a phase of it had failed
 		return false, fmt.Errorf("%w: %w", errNotRecorded, err)
 	case done(err):
 		return true, nil // the event was handled, and its answer is not needed
@@ -191,7 +191,7 @@ func (h *Handler) handle(ctx context.Context, r *idem.Request, ev Event) (replay
 }
 
 // done reports whether err says that an operation has finished without a stored answer. If
-// the event's handler didn't run, this is the event's operation.
+// the event's handler didn't run, that operation is the event's own.
 func done(err error) bool {
 	return errors.Is(err, idem.ErrNotKept)
 }

@@ -43,11 +43,11 @@ func NewStandard(secret string, optFns ...func(*VerifierOptions)) (Verifier, err
 	return &standard{v}, nil
 }
 
-// v1a is the name of Ed25519.
+// v1a is the name of Ed25519 in a Webhook-Signature.
 const v1a = "v1a"
 
-// minSecret is the shortest secret, in bytes: a shorter secret was cut off or can
-// be guessed.
+// minSecret is the least length of a secret, in bytes: a shorter secret was cut off or
+// can be guessed.
 const minSecret = 24
 
 func standardKey(s string) (key, error) {

@@ -48,7 +48,7 @@ func NewStripe(secret string, optFns ...func(*VerifierOptions)) (Verifier, error
 	return &stripe{v}, nil
 }
 
-// v1 is the name of HMAC-SHA256 in both schemes.
+// v1 is the name of HMAC-SHA256 in Stripe's signatures and in those of Standard Webhooks.
 const v1 = "v1"
 
 func hmacKey(secret []byte) key {
@@ -116,12 +116,12 @@ func parseStripe(value string) (t string, signatures []signature, err error) {
 	return t, signatures, nil
 }
 
-// stripeID finds the id of a verified event. stripeID compares member names exactly; for
-// structs, encoding/json would ignore their case.
+// stripeID finds the id of a verified event. stripeID decodes the event into a map, since
+// the names of members must match exactly: for a struct, encoding/json would ignore case.
 func stripeID(body []byte) (string, error) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(body, &members); err != nil {
-		return "", fmt.Errorf("%w: the body is no JSON object", ErrMalformed) // err would quote the body
+		return "", fmt.Errorf("%w: the body is no JSON object", ErrMalformed) // err is left out: it would quote the body
 	}
 	var id string
 	if err := json.Unmarshal(members["id"], &id); err != nil {

@@ -120,8 +120,8 @@ func newVerifier(name, secret string, parse func(string) (key, error), optFns []
 	return v, nil
 }
 
-// check verifies a message by its signatures, and then the time: a request without a valid
-// signature isn't a delivery.
+// check first verifies a message by its signatures, and only then the time: a request
+// without a valid signature isn't a delivery, whatever its time.
 func (v *verifier) check(message []byte, signatures []signature, sent time.Time) error {
 	if !v.signed(message, signatures) {
 		return ErrNoValidSignature
@@ -148,8 +148,8 @@ func (v *verifier) signed(message []byte, signatures []signature) bool {
 }
 
 // header ignores the case of header names: maps that were not filled through http.Header
-// keep the sender's spelling. value is "" if the header is missing or empty; two headers
-// are an error.
+// keep the sender's spelling. value is "" if the header is missing or empty. Two headers
+// with this name are an error.
 func header(h http.Header, name string) (value string, err error) {
 	found := false
 	for n, values := range h {
@@ -170,7 +170,7 @@ func header(h http.Header, name string) (value string, err error) {
 // Programs disagree about other forms.
 func parseTime(s string) (time.Time, error) {
 	const digits = 12                    // enough for 30,000 years, and far from an overflow
-	n, _ := strconv.ParseUint(s, 10, 64) // after an error, n differs from s below
+	n, _ := strconv.ParseUint(s, 10, 64) // after an error, n differs from s, which the next line finds
 	if len(s) > digits || strconv.FormatUint(n, 10) != s {
 		return time.Time{}, fmt.Errorf("%w: the timestamp is no decimal number of seconds", ErrMalformed)
 	}
