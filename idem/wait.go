@@ -14,26 +14,29 @@ import (
 
 const (
 	firstRead   = 120 * time.Millisecond // the longest wait before the first read of the record
-	longestRead = 800 * time.Millisecond // the longest wait between two reads
+	longestRead = 800 * time.Millisecond // the longest wait between two reads, if a client waits for the answer
 	seldomRead  = 10 * time.Second       // the longest wait between two reads, if nobody waits for the answer
 
-	// After its wait, an asynchronous request needs a tenth of its time, or mostEnough if a
-	// tenth is more. If less time is left, the work is left to the source's next retry.
+	// An asynchronous request that has waited for another attempt needs enough time for its
+	// own work: a tenth of the time that it had before the wait, but at most mostEnough.
+	// With less time, the request leaves the work to the source's next retry.
 	mostEnough = 30 * time.Second
 )
 
-// nextRead returns the bounds of an attempt's wait before it reads the record again. waited
-// is the time since the attempt began to wait, age is the time since the holder began,
-// lease is the rest of the holder's lease, and longest is the limit of the wait.
+// nextRead returns the least and the most time that an attempt waits before it reads the
+// record again. waited is the time since the attempt began to wait, age is the time since
+// the holder began, and lease is the rest of the holder's lease. The parameter longest is
+// the limit of this wait.
 //
 // The wait is as long as the attempt has waited so far, so k reads take about
-// 2^k·firstRead. It is at least a tenth of the holder's age: an operation of ten seconds
-// seldom ends in the next 0.1 s. A read is due once the lease has ended. The bounds differ,
-// so that many waiting attempts don't read at once.
+// 2^k·firstRead. It is at least a tenth of the holder's age: an operation that has run for
+// ten seconds seldom ends in the next 0.1 s. If the lease ends within the wait, the wait
+// ends soon after the lease. The least and the most differ, so that many waiting attempts
+// don't read at once.
 //
-// The holder's clock may differ from this clock. If the age is wrong, the wait is at most
-// longest. If the lease is wrong, one read is made too early, and then the lease is treated
-// as ended.
+// The holder's clock may differ from this clock. If the age is wrong, the limit longest
+// still holds. If the lease is wrong, one read is made too early, and then the lease is
+// treated as ended.
 func nextRead(waited, age, lease, longest time.Duration) (least, most time.Duration) {
 	most = min(firstRead+max(waited, age/10), longest)
 	if lease > 0 && lease < most {
@@ -42,9 +45,10 @@ func nextRead(waited, age, lease, longest time.Duration) (least, most time.Durat
 	return most - most/8, most
 }
 
-// wait reads the record until its holder has finished or end has passed. The pauses between
-// reads are at most longest. The verdict is InFlight only after end. A record that is
-// corrupt or can't be judged ends the wait: the request is answered as if it hadn't waited.
+// The method wait reads the record until its holder has finished or the holder's lease is
+// over. The parameter longest limits the pauses between reads. If the next read would come
+// after the time end, the verdict is InFlight. A record that is corrupt or can't be judged
+// ends the wait: the request is answered as if it hadn't waited.
 func (c *claiming) wait(ctx context.Context, held *store.Record, end time.Time, longest time.Duration) (*store.Record, state.Verdict, error) {
 	ctx, sp := c.watch.step(ctx, trace.Wait, "")
 	defer sp.done(nil)
@@ -60,7 +64,7 @@ func (c *claiming) wait(ctx context.Context, held *store.Record, end time.Time, 
 			return held, 0, recordError("wait", held.PK, err)
 		}
 		if err != nil {
-			continue // the store may recover; the holder is still working
+			continue // read again: the store may recover while the holder works
 		}
 		if v, err := c.judge(rec); err != nil || v != state.InFlight {
 			return rec, v, err
@@ -69,13 +73,13 @@ func (c *claiming) wait(ctx context.Context, held *store.Record, end time.Time, 
 	}
 }
 
-// patiently waits for the attempt that holds the key, if Options.InFlight is InFlightWait
-// or the request is asynchronous. An asynchronous request waits as long as it can, even if
-// too little time will be left to begin: the source's next retry must come after the end of
-// the lease.
+// claiming.patiently waits for the attempt that holds the key, if Options.InFlight is
+// InFlightWait or the request is asynchronous. An asynchronous request waits as long as it
+// can, even if it then has too little time for its own work: the wait delays the source's
+// next retry, which must come after the end of the lease.
 func (c *claiming) patiently(ctx context.Context, held *store.Record) (*store.Record, state.Verdict, error) {
 	deadline, opt := c.times.deadline, &c.core.opt
-	end, longest, enough := deadline.Add(-defaults.Reserve), seldomRead, min(mostEnough, time.Until(deadline)/10) // one limit for the whole wait, even if the holder changes
+	end, longest, enough := deadline.Add(-defaults.Reserve), seldomRead, min(mostEnough, time.Until(deadline)/10) // end is one limit for the whole wait, even if the holder changes
 	v := state.InFlight
 	switch {
 	case c.ask.req.Asynchronous:

@@ -28,10 +28,10 @@ type watch struct {
 type course struct {
 	own trace.Context // trace context of the attempt's outermost step, without tracestate; zero if the trace is not recorded
 
-	mu        sync.Mutex    // needed since a phase may outlive its handler
+	mu        sync.Mutex    // guards the fields below, since a phase may outlive its handler
 	operation string        // id of the operation, once known
-	point     string        // the last committed phase
-	origin    trace.Context // trace context of the operation's first attempt, if this is another attempt
+	point     string        // name of the most recently committed phase
+	origin    trace.Context // trace context of the operation's first attempt; zero if this is the first attempt
 }
 
 // trail collects the events of a request. Events may come from several goroutines, since a
@@ -45,8 +45,8 @@ type trail struct {
 }
 
 // tell calls the hook of an event, and keeps the event for Hooks.Ended. The event is about
-// rec, which may be nil. more adds data to the event. If no hook needs the event, tell does
-// nothing.
+// rec, which may be nil. The functions in more add data to the event. If no hook needs the
+// event, tell does nothing.
 func (w *watch) tell(ctx context.Context, name happening, rec *store.Record, err error, more ...func(*Event)) {
 	hook, t := w.core.hooks[name], w.trail
 	if hook == nil && t == nil {
@@ -74,8 +74,8 @@ func (w *watch) step(ctx context.Context, kind trace.Kind, name string) (context
 	return w.steps(ctx, trace.Step{Kind: kind, Name: name})
 }
 
-// The method watched runs the course of a request, and calls Hooks.Ended afterwards. If
-// that hook isn't set, watched only calls course.
+// The method watched calls the function course, which handles a request. Then watched calls
+// Hooks.Ended. If that hook isn't set, watched only calls course.
 func (w *watch) watched(ctx context.Context, course func(context.Context) (Result, error)) (res Result, err error) {
 	if w.core.opt.Hooks.Ended == nil {
 		return course(ctx)
@@ -117,8 +117,8 @@ func (w *watch) recordName() string {
 	return redact.Record(w.ask.home.pk)
 }
 
-// [watch.finds] stores the name of the record that a claim has found; rec is nil if there
-// is none.
+// [watch.finds] notes the record that a claim has found, for the record's name in logs. rec
+// is nil if the claim has found no record.
 func (w *watch) finds(rec *store.Record) {
 	switch {
 	case rec == nil:

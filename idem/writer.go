@@ -10,10 +10,10 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// The numbers of rounds of a write.
+// How often a write is sent while its outcome is unknown.
 const (
-	maxRounds     = 5           // the attempt can do without the write
-	untilDeadline = math.MaxInt // the handler's effect has happened: repeat the write until its deadline
+	maxRounds     = 5           // for a write that the attempt can do without
+	untilDeadline = math.MaxInt // for a write that must succeed, as after the handler's effect: no limit but its deadline
 )
 
 // writer makes the conditional writes of one owner. It repeats a write until the record
@@ -31,9 +31,9 @@ type change struct {
 	rerun      bool // a conflict is returned to the caller, who then makes other writes
 }
 
-// write sends a conditional write until its outcome is known, at most rounds
-// times and until the deadline. write returns the resulting record: c.next if the
-// write landed.
+// The method write sends the conditional write c until its outcome is known. It gives up at
+// the time until, or after the given number of rounds. It returns the record as it is after
+// the write, and what became of c.
 func (w writer) write(ctx context.Context, c change, until time.Time, rounds int) (*store.Record, state.Landing, error) {
 	if w.times.callLimit > 0 {
 		until = earlier(until, time.Now().Add(w.times.callLimit))
@@ -45,8 +45,8 @@ func (w writer) write(ctx context.Context, c change, until time.Time, rounds int
 	return held, l, err
 }
 
-// send stamps c.next as a write of w's owner, and sends it until its outcome is known. Each
-// try's context ends at until, so ctx needs no deadline of its own.
+// send stamps c.next with w's owner, and sends it until its outcome is known. Each try's
+// context ends at the time until, so ctx needs no deadline of its own.
 func (w writer) send(ctx context.Context, c change, until time.Time, rounds int) (*store.Record, state.Landing, error) {
 	state.Stamp(c.next, c.prev, w.owner)
 	var err error
@@ -63,9 +63,9 @@ func (w writer) send(ctx context.Context, c change, until time.Time, rounds int)
 		if err != nil && (blind || c.rerun && errors.Is(err, ErrConflict) || !store.Passing(err)) {
 			break
 		}
-		// The write seems not to be applied: send the same bytes again. If the first copy
-		// lands in between, the condition refuses the second copy and Land recognises the
-		// first.
+		// The write seems not to have been applied: send the same bytes again. If the first
+		// copy is applied in between, the condition refuses the second copy and Land
+		// recognises the first.
 	}
 	if err == nil {
 		err = store.ErrUnknown
@@ -73,7 +73,8 @@ func (w writer) send(ctx context.Context, c change, until time.Time, rounds int)
 	return nil, 0, err
 }
 
-// once tries the write once, in at most half of the time left until the deadline.
+// The method once sends the write c a single time. It waits for at most half of the time
+// that is left until the deadline.
 func (w writer) once(ctx context.Context, c change, until time.Time) (*store.Record, state.Landing, error) {
 	ctx, cancel := w.times.within(ctx, earlier(until, time.Now().Add(half(until))))
 	defer cancel()
@@ -93,8 +94,8 @@ func (w writer) once(ctx context.Context, c change, until time.Time) (*store.Rec
 	return current, state.Land(current, c.prev, c.next, w.owner), nil
 }
 
-// read returns the current record pk; nil if there is none. The context of the read ends at
-// until.
+// read returns the current record with the partition key pk, or nil if there is none. The
+// read's context ends at the time until.
 func (w writer) read(ctx context.Context, pk string, until time.Time) (*store.Record, error) {
 	ctx, cancel := w.times.within(ctx, until)
 	defer cancel()

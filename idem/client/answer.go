@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Limits for reading an unwanted response, so that its connection can be reused.
+// An unwanted response is read within these limits, so that its connection can be reused.
 const (
 	drainBytes = 64 << 10
 	drainTime  = time.Second
@@ -29,7 +29,7 @@ func readAhead(resp *http.Response, limit int64) ([]byte, error) {
 	read := buf.Bytes()
 	rest := resp.Body
 	if n <= limit {
-		_ = rest.Close() // the body was read to its end
+		_ = rest.Close() // its error says nothing: the body was read to its end
 		resp.Body = io.NopCloser(&buf)
 		return read, nil
 	}
@@ -45,10 +45,11 @@ func isEventStream(h http.Header) bool {
 	return strings.EqualFold(strings.TrimSpace(mediaType), "text/event-stream")
 }
 
-// releasing calls done when resp's body is read to the end or closed.
+// releasing changes resp so that done is called when resp's body is read to its end or
+// closed.
 func releasing(resp *http.Response, done func()) {
 	b := &releasingBody{ReadCloser: resp.Body, done: done}
-	if w, ok := resp.Body.(io.Writer); ok { // the protocol was switched
+	if w, ok := resp.Body.(io.Writer); ok { // after a switch of protocols (101), the body is also a writer
 		resp.Body = struct {
 			*releasingBody
 			io.Writer

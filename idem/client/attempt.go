@@ -41,7 +41,7 @@ func (o *operation) attempt() (resp *http.Response, abort func(), err error) {
 		o.until = until
 	}
 	if (isUnstored(o.heard) || o.ignored()) && o.key != "" {
-		o.until = o.sent // the server has no record: a repeated request runs again
+		o.until = o.sent // treat the key's lifetime as over: the server has no record, so a repeated request would run again
 	}
 	ev := Event{Took: time.Since(start), Err: err}
 	if err != nil {
@@ -78,7 +78,8 @@ func (o *operation) header() http.Header {
 }
 
 // exchange sends r with the base transport. If the request has a key, exchange reads the
-// answer ahead: a torn answer can then be requested again.
+// answer's body, up to a limit, before it returns: if the answer is torn, the request can
+// still be repeated.
 func (o *operation) exchange(r *http.Request) (*http.Response, error) {
 	resp, err := o.t.base.RoundTrip(r)
 	switch {
@@ -108,8 +109,8 @@ func (o *operation) exchange(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// limit cancels the attempt after AttemptTimeout. inTime stops the timer and reports
-// whether the attempt was in time.
+// limit starts a timer that cancels the attempt after AttemptTimeout. The function inTime
+// stops this timer and reports whether the attempt was in time.
 func (o *operation) limit(cancel context.CancelCauseFunc) (inTime func() bool) {
 	if o.t.opt.AttemptTimeout == 0 {
 		return func() bool { return true }

@@ -21,8 +21,8 @@ func backOff(n int, initial, most time.Duration) time.Duration {
 	return max(jitter, initial)
 }
 
-// spread lengthens a wait by a random time. A server may have told many clients the same
-// wait, and they must not all return at the same moment.
+// spread lengthens a wait by a random time. A server may have told many clients to wait
+// equally long, and they must not all return at the same moment.
 func spread(wait, initial time.Duration) time.Duration { return wait + rand.N(initial) }
 
 // pause waits for d, or returns the reason if req is cancelled earlier.

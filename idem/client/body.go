@@ -11,8 +11,8 @@ import (
 
 // body is a request's body for any number of attempts.
 type body struct {
-	first  io.ReadCloser                 // the caller's body, for the first attempt; nil = call open
-	open   func() (io.ReadCloser, error) // nil = can't be sent again
+	first  io.ReadCloser                 // the caller's body, for the first attempt; if nil, the first attempt calls open
+	open   func() (io.ReadCloser, error) // makes the body for an attempt; nil if the body can't be sent again
 	length int64
 }
 
@@ -57,7 +57,7 @@ func keep(req *http.Request, limit int64, must bool) (*body, error) {
 	}
 	once()
 	b := &body{length: req.ContentLength, open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(buf.Bytes())), nil }}
-	if b.length <= 0 { // the length was unknown; the transport checks a declared length
+	if b.length <= 0 { // set an unknown length; a declared length stays, and the transport checks it
 		b.length = n
 	}
 	if b.length == 0 {

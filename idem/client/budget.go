@@ -8,9 +8,10 @@ import (
 // savings is the number of quiet seconds after which a budget is full.
 const savings = 10
 
-// budget is a token bucket: each request adds a fraction of a token and each retry takes
-// one. The budget is full while requests succeed. If all requests fail, only a fraction of
-// them is retried.
+// budget is a token bucket: each request adds a fraction of a token, each second adds
+// perSecond tokens, and each retry takes one token. The budget is full while requests
+// succeed. If many requests fail, the budget gets empty, and then only a fraction of them
+// is retried.
 type budget struct {
 	ratio, perSecond, most float64
 
@@ -24,7 +25,7 @@ func newBudget(ratio, perSecond float64) *budget {
 	return &budget{ratio: ratio, perSecond: perSecond, most: most, tokens: most, last: time.Now()}
 }
 
-// request adds the fraction of a token for one logical request.
+// The method request adds the fraction of a token for one logical request.
 func (b *budget) request() {
 	if b == nil {
 		return

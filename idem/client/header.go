@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Response headers of the contract, as package idem sends them.
+// Names of response headers that package idem sends.
 const (
 	replayedHeader = "Idempotent-Replayed"
 	expiresHeader  = "Idempotency-Expires"
@@ -20,15 +20,15 @@ const (
 const lifetimeMargin = 2 * time.Second
 
 // retryAfter reads the Retry-After header: seconds or an HTTP date (RFC 9110, 10.2.3). A
-// date is compared with the server's time if the server sends its time. wait is never
-// negative; ok is false if there is no usable header.
+// date is compared with the server's time, or with now if the server doesn't send its time.
+// wait is never negative; ok is false if there is no usable header.
 func retryAfter(h http.Header, now time.Time) (wait time.Duration, ok bool) {
 	value := strings.TrimSpace(h.Get("Retry-After"))
 	if value == "" {
 		return 0, false
 	}
 	if strings.Trim(value, "0123456789") == "" {
-		seconds, _ := strconv.ParseInt(value, 10, 64) // the largest int64 if the value is larger
+		seconds, _ := strconv.ParseInt(value, 10, 64) // for a larger value, ParseInt returns the largest int64
 		if seconds > math.MaxInt64/int64(time.Second) {
 			return math.MaxInt64, true
 		}
@@ -41,9 +41,9 @@ func retryAfter(h http.Header, now time.Time) (wait time.Duration, ok bool) {
 	return max(at.Sub(clock(h, now)), 0), true
 }
 
-// expires(h, sent) reads the end of the key's lifetime. If the server sends its time,
-// expires adds the lifetime to the time at which the request was sent, so that neither
-// clock needs to be right.
+// expires(h, sent) reads the end of the key's lifetime. If the server sends its time, the
+// rest of the lifetime is known even if the server's clock is wrong. expires adds that rest
+// to sent, the time at which the request was sent, so neither clock needs to be right.
 func expires(h http.Header, sent time.Time) (until time.Time, ok bool) {
 	at, err := http.ParseTime(h.Get(expiresHeader))
 	if err != nil {

@@ -10,7 +10,7 @@ const (
 	reasonNetwork = "network" // no answer, or a torn answer
 	reasonTimeout = "timeout" // no answer within Options.AttemptTimeout
 	reasonStatus  = "status"  // a retried status
-	reasonAsked   = "asked"   // the server's should-retry header says so
+	reasonAsked   = "asked"   // the server's should-retry header says yes
 )
 
 // Reasons not to repeat a request after a retriable failure.
@@ -22,7 +22,7 @@ const (
 	reasonRetryAfter = "retry-after" // Retry-After is longer than a minute
 	reasonLifetime   = "lifetime"    // the key's lifetime would end before the next attempt
 	reasonDeadline   = "deadline"    // the context's deadline comes before the end of the wait
-	reasonBudget     = "budget"      // too many requests of this transport are retried
+	reasonBudget     = "budget"      // the transport's budget for retries is used up
 )
 
 // Event describes an occurrence to a hook. An Event holds no key and no body.

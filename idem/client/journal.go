@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 )
 
-// maxName is the longest name of an operation.
+// maxName is the greatest length of an operation's name, in bytes.
 const maxName = 1024
 
 // Journal remembers the key of each operation, so that a restarted process
@@ -64,17 +64,17 @@ func WithOperation(ctx context.Context, name string) context.Context {
 	return context.WithValue(ctx, operationKey{}, name)
 }
 
-// operationOf returns the name of req's operation. A request that changes nothing
-// has no operation, with or without a key: http.Client sends such a request after
-// a redirect.
+// operationOf returns the name of req's operation. A request that changes nothing has no
+// operation, even if it has a key: after a redirect, http.Client may send a GET with the
+// context and headers of a named operation's request.
 func operationOf(req *http.Request) (name string, named bool) {
 	name, named = req.Context().Value(operationKey{}).(string)
 	return name, named && !isSafe(req.Method)
 }
 
 // remember enters a named operation in the journal, or continues with the key in the
-// journal. own is the caller's key, and moved is the key of the request that was redirected
-// here.
+// journal. own is the caller's key. If o.req follows a redirect, moved is the key of the
+// redirected request.
 func (o *operation) remember(own, moved string) error {
 	now := o.t.wall()
 	o.until = now.Add(o.t.opt.KeyLifetime)
@@ -96,7 +96,7 @@ func (o *operation) remember(own, moved string) error {
 	if err != nil {
 		return fmt.Errorf("journal: %w", err)
 	}
-	here := moved != "" && e.Key == moved // the entry belongs to the request that was redirected here
+	here := moved != "" && e.Key == moved // the entry was made for the redirected request, which o.req follows
 	switch {
 	case e.Key == "": // the caller's own Journal returned an empty entry
 		return fmt.Errorf("%w: the journal has no key for it", ErrMismatch)

@@ -25,7 +25,7 @@ func realPath(path string) (string, error) {
 		return path, err
 	}
 	real, err := filepath.EvalSymlinks(path)
-	if errors.Is(err, fs.ErrNotExist) { // rewrite creates the file
+	if errors.Is(err, fs.ErrNotExist) { // no error: rewrite creates the file
 		err = nil
 	}
 	return cmp.Or(real, path), err
@@ -68,13 +68,13 @@ func (j *FileJournal) load() error {
 
 // append writes a line and waits until the disk has stored it.
 func (j *FileJournal) append(l line) error {
-	// A line is outdated if a later line replaces it, or if its entry may be forgotten by
-	// now.
+	// Rewrite the file when many of its lines may be outdated: a line is outdated if a
+	// later line replaces it, or if its entry may be forgotten by now.
 	if j.lines > 2*len(j.entries)+slack || len(j.entries) > 2*j.kept+slack {
 		if err := j.rewrite(); err != nil {
-			j.lines, j.kept = 0, len(j.entries) // the old file is still valid; try again after slack more lines
+			j.lines, j.kept = 0, len(j.entries) // the old file is still valid; the next rewrite is tried after at least slack (1000) further lines
 		}
-		if j.broken != nil { // otherwise a line with the old file's checksum would be appended to the new file
+		if j.broken != nil { // don't append a line with the old file's checksum to the new file
 			return j.broken
 		}
 	}
@@ -82,13 +82,13 @@ func (j *FileJournal) append(l line) error {
 	if err != nil {
 		return err
 	}
-	if _, err := j.file.Write(text); err != nil { // disk full: remove the partial line
+	if _, err := j.file.Write(text); err != nil { // the disk is full, for example: remove the partial line
 		if undo := j.file.Truncate(j.at.size); undo != nil {
 			j.broken = errors.Join(err, undo)
 		}
 		return err
 	}
-	if err := j.file.Sync(); err != nil { // the system may have dropped the data, and reports that only once
+	if err := j.file.Sync(); err != nil { // the system may have dropped the data and reports that only once: a later Sync proves nothing
 		j.broken = err
 		return err
 	}
@@ -98,7 +98,7 @@ func (j *FileJournal) append(l line) error {
 	return j.reach()
 }
 
-// reach writes the file's current end into the mark.
+// reach writes the file's current end into the lock file, as the mark.
 func (j *FileJournal) reach() error {
 	if err := j.usable(); err != nil {
 		return err
@@ -137,7 +137,7 @@ func (j *FileJournal) rewrite() error {
 	file, err := os.OpenFile(j.path, os.O_WRONLY|os.O_APPEND, 0)
 	if err == nil {
 		if j.file != nil {
-			_ = j.file.Close() // synced, and no longer used
+			_ = j.file.Close() // its error is harmless: the old file is synced and no longer used
 		}
 		j.file = file
 		j.opened, err = file.Stat()
@@ -146,7 +146,7 @@ func (j *FileJournal) rewrite() error {
 		err = syncFolder(filepath.Dir(j.path))
 	}
 	if err != nil {
-		j.broken = err // a line appended now might be lost together with the new name
+		j.broken = err // a crash could undo the rename, and so lose the lines that are appended from now on
 		return err
 	}
 	j.at, j.lines, j.kept = at, len(entries), len(entries)

@@ -14,8 +14,8 @@ import (
 
 // keepAnswered is how long an answered operation is remembered after its key's lifetime.
 // During that time the operation is refused ([ErrExpired]), and can't run again under a new
-// key. After that time it is dropped. An operation without an answer is never dropped,
-// whatever the clock says: only Done forgets it.
+// key. After that time the operation is dropped. An operation without an answer is never
+// dropped, whatever the clock says: only Done forgets it.
 const keepAnswered = 7 * 24 * time.Hour
 
 // FileJournal is a [Journal] in a file that only one process at a time can open. Open a
@@ -45,7 +45,7 @@ type FileJournal struct {
 	lines   int
 	kept    int // number of entries at the last rewrite
 	entries map[string]Entry
-	broken  error // the file's contents are uncertain: refuse everything
+	broken  error // if set, the file's contents are uncertain, and every operation is refused with this error
 }
 
 var _ Journal = (*FileJournal)(nil)
@@ -174,8 +174,8 @@ func (j *FileJournal) Close() error {
 	return err
 }
 
-// The method usable returns an error if nothing can be written. If the file was moved or
-// its length has changed, a crash would lose the written lines.
+// The method usable returns an error if the journal must not be written. One reason is that
+// the file was moved or has another length: a crash would then lose the written lines.
 func (j *FileJournal) usable() error {
 	if j.unlock == nil {
 		return fmt.Errorf("journal: %w", os.ErrClosed)

@@ -9,24 +9,24 @@ import (
 	"time"
 )
 
-// A journal's file begins with magic, the version and the journal's identity. The file is
-// created with this first line, so a file without this line is no journal, or was emptied.
+// A journal's file begins with the string magic, the version and the journal's identity.
+// The file is created with this first line, so a file without this line is no journal, or
+// was emptied.
 //
 //	samekey operations 2 <id> <generation> <checksum>
 //	<checksum> <length> <JSON>
 //	…
 //
-// The id never changes, and each rewrite of the file raises the generation by
-// one. Each checksum covers everything before it and the line's own JSON, so that
-// no line can be missing or in another place. The length is the length of the
-// JSON: it distinguishes a line that a crash has cut off from a line with a
-// changed end.
+// The id never changes, and each rewrite of the file raises the generation by one. Each
+// checksum covers everything before it and the line's own JSON, so that a missing or moved
+// line is noticed at the next line. The length is the length of the JSON: it distinguishes
+// a line that a crash has cut off from a line with a changed end.
 const magic = "samekey operations "
 
 // line is the state of one operation. For each operation, the last line is valid.
 type line struct {
 	Operation   string    `json:"op"`
-	Done        bool      `json:"done,omitempty"` // forgotten: the other fields are empty
+	Done        bool      `json:"done,omitempty"` // the operation is forgotten, and the fields below are empty
 	Key         string    `json:"key,omitempty"`
 	Fingerprint string    `json:"fp,omitempty"`
 	Created     time.Time `json:"created,omitzero"`
@@ -54,14 +54,14 @@ func (l line) entry() Entry {
 func (l line) encode(sum uint32) ([]byte, uint32, error) {
 	text, err := json.Marshal(l)
 	if err != nil {
-		return nil, 0, fmt.Errorf("encoding the entry: %w", err) // such as for a time beyond the year 9999
+		return nil, 0, fmt.Errorf("encoding the entry: %w", err) // an error is possible for a time beyond the year 9999, for example
 	}
 	sum = crc32.Update(sum, crc32.IEEETable, text)
 	return fmt.Appendf(nil, "%08x %d %s\n", sum, len(text), text), sum, nil
 }
 
-// place is a position in a journal's history: the end of the first size bytes of a
-// generation. sum is the checksum at this position.
+// place is a position in a journal's history. size is the number of bytes before the
+// position in the file of the generation gen, and sum is the checksum at the position.
 type place struct {
 	id   string
 	gen  uint64
@@ -69,7 +69,8 @@ type place struct {
 	sum  uint32
 }
 
-// header returns the first line of a generation, and the place after that line.
+// header returns the first line of a file with p's id and generation, and the place after
+// that line.
 func (p place) header() ([]byte, place) {
 	text := fmt.Appendf(nil, "%s2 %s %d", magic, p.id, p.gen)
 	p.sum = crc32.ChecksumIEEE(text)
@@ -78,7 +79,8 @@ func (p place) header() ([]byte, place) {
 	return text, p
 }
 
-// decodeHeader reads a first line with its newline.
+// decodeHeader decodes the first line of a file, with its newline. It returns the place
+// after the line.
 func decodeHeader(b []byte) (place, error) {
 	var p place
 	text, _, _ := bytes.Cut(bytes.TrimPrefix(b, []byte(magic+"2 ")), []byte("\n"))
@@ -93,7 +95,8 @@ func decodeHeader(b []byte) (place, error) {
 	return p, nil
 }
 
-// decodeLine reads a line with its newline, and returns its checksum.
+// decodeLine decodes a line with its newline, and returns the line's checksum. sum is the
+// checksum of the line before.
 func decodeLine(b []byte, sum uint32) (line, uint32, error) {
 	text := bytes.TrimSuffix(b[max(bytes.IndexByte(b, '{'), 0):], []byte("\n"))
 	sum = crc32.Update(sum, crc32.IEEETable, text)
@@ -111,9 +114,10 @@ func decodeLine(b []byte, sum uint32) (line, uint32, error) {
 }
 
 // decodeFile reads a journal's file and returns the place where the file ends. If mark is
-// not nil, the file must contain the place mark unchanged. decodeFile skips an incomplete
-// line that a crash has left after the mark, since no request was sent for the line. Any
-// other deviation is damage: silently forgetting a key could run an operation twice.
+// not nil, the file must be unchanged up to the mark, or be of a later generation.
+// decodeFile skips an incomplete line that a crash has left after the mark, since no
+// request was sent for the line. Any other deviation is damage: silently forgetting a key
+// could run an operation twice.
 func decodeFile(data []byte, mark *place) ([]line, place, error) {
 	n := bytes.IndexByte(data, '\n') + 1
 	at, err := decodeHeader(data[:n])
@@ -124,7 +128,7 @@ func decodeFile(data []byte, mark *place) ([]line, place, error) {
 		return nil, place{}, fmt.Errorf("%w: it is another journal, or an earlier copy of it", ErrCorrupt)
 	}
 	if mark != nil && mark.gen < at.gen {
-		mark = nil // the process died between writing this file and its mark
+		mark = nil // the mark is of an older file: the process died after it wrote this file and before it wrote the new mark
 	}
 	reached := mark == nil || *mark == at
 	var lines []line
@@ -148,8 +152,8 @@ func decodeFile(data []byte, mark *place) ([]line, place, error) {
 	return lines, at, nil
 }
 
-// isCut reports whether text is only the beginning of a line, as after a crash.
-// Some file systems append zeros.
+// isCut reports whether text is only the beginning of a line, as after a crash. Zeros at
+// the end don't count, since some file systems append zeros in a crash.
 func isCut(text []byte) bool {
 	text = bytes.TrimRight(text, "\x00")
 	head, _, _ := bytes.Cut(text, []byte("{"))
@@ -157,6 +161,6 @@ func isCut(text []byte) bool {
 	if len(fields) != 2 {
 		return true
 	}
-	length, _ := strconv.Atoi(string(fields[1])) // if this isn't a number, the text is damaged
+	length, _ := strconv.Atoi(string(fields[1])) // 0 if the field isn't a number: a line with JSON then counts as damaged, not as cut
 	return len(text) <= len(head)+length
 }

@@ -15,8 +15,8 @@ import (
 //
 //	samekey journal 2 <id> <generation> <size> <checksum> <checksum of all before>
 
-// markSize is the length of a mark with its newline: each mark overwrites the
-// last mark.
+// markSize is the length of a mark with its newline. All marks have the same length, so
+// each mark overwrites the previous mark completely.
 const markSize = 18 + 26 + 4*1 + 16 + 16 + 8 + 8 + 1
 
 func (p place) mark() []byte {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// maxKey is the longest key that servers commonly accept.
+// maxKey is the length of the longest key that servers commonly accept, in bytes.
 const maxKey = 255
 
 // NewKey returns a new random key, a version 4 UUID. The transport makes keys by itself.
@@ -21,9 +21,10 @@ func NewKey() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:])
 }
 
-// callersKey finds the key that the caller of RoundTrip set. Maps that were not filled
-// through http.Header keep the caller's spelling, so callersKey ignores the case of names.
-// A header without values means that the caller wants no key: set is true and key is empty.
+// callersKey finds the key that the caller of RoundTrip set. A caller that fills the header
+// map without the methods of http.Header can spell a name in any case, so callersKey
+// ignores the case of names. A header without values means that the caller wants no key:
+// set is true and key is empty.
 func callersKey(h http.Header, name string) (key string, set bool, err error) {
 	var values []string
 	for n, v := range h {
@@ -58,10 +59,10 @@ func (t *Transport) newKey() string {
 	return NewKey()
 }
 
-// redirectedKey returns the key of the request that was redirected here. After a redirect
-// that keeps the method (307, 308), http.Client sends the same request elsewhere: this is
-// the same operation, so it needs the same key. http.Client copies the caller's headers to
-// the new request, but not headers that the transport added.
+// If req follows a redirect, redirectedKey returns the key of the redirected request. After
+// a redirect that keeps the method (307, 308), http.Client sends the same request
+// elsewhere: this is the same operation, so it needs the same key. http.Client copies the
+// caller's headers to the new request, but not headers that the transport added.
 func redirectedKey(req *http.Request, header string) string {
 	if req.Response == nil || req.Response.Request == nil {
 		return ""

@@ -19,14 +19,14 @@ type operation struct {
 	until time.Time // end of the key's lifetime; zero without a key
 
 	attempts int
-	before   int           // 1 if the journal has an earlier process's attempt
-	waits    int           // attempts that were told to wait for another attempt's answer
-	waited   time.Duration // total of these waits
-	sent     time.Time     // time of the last attempt
-	heard    http.Header   // headers of the last attempt's answer, even of a torn answer; nil without an answer
-	aboutKey bool          // the last attempt's answer is about the key, not about the operation
-	unknown  bool          // an attempt of this or an earlier process may have been carried out
-	maybe    bool          // another request with this key may have been carried out: a request in progress (409), a redirected request, or an earlier request of the caller
+	before   int           // 1 if the operation continues from the journal, and not from a redirect; otherwise 0
+	waits    int           // number of attempts that the server told to wait for another attempt's answer
+	waited   time.Duration // total of the waits for another attempt's answer
+	sent     time.Time     // time at which the most recent attempt was sent
+	heard    http.Header   // headers of the most recent attempt's answer, even of a torn answer; nil without an answer
+	aboutKey bool          // the most recent answer is about the key, not about the operation
+	unknown  bool          // an attempt of this request, or of an earlier request for the journal's entry, may have been carried out
+	maybe    bool          // another request with this key may have been carried out: a request in progress (409), the redirected request, or an earlier request of the caller
 }
 
 // begin classifies the request and prepares it for repetition. Nothing is sent
@@ -74,10 +74,10 @@ func (o *operation) chooseKey(own string) error {
 		o.key = o.t.newKey()
 	}
 	switch err := o.remember(own, moved); {
-	case errors.Is(err, ErrExpired): // the error contains the expired key
+	case errors.Is(err, ErrExpired): // o.key stays the expired key, for the error
 		return err
 	case err != nil:
-		o.key = used // a newly made key was not used
+		o.key = used // drop a newly made key: nothing was sent with it
 		return err
 	case o.unknown: // resumed
 		o.before = 1
@@ -114,7 +114,8 @@ func (o *operation) run() (*http.Response, error) {
 	}
 }
 
-// judge decides whether to retry after an attempt. why is the reason for the decision.
+// judge decides whether to retry after an attempt. The string why is the reason for the
+// decision, or empty if the outcome can't be retried at all.
 func (o *operation) judge(resp *http.Response, err error) (why string, retry bool) {
 	if why, retry = o.retriable(resp, err); retry && o.ignored() {
 		return reasonIgnored, false
@@ -144,7 +145,7 @@ func (o *operation) retriable(resp *http.Response, err error) (why string, retry
 		return reasonAsked, true
 	case no && again:
 		return reasonRefused, false
-	case again && !isReplay(resp): // a retry would get the same replay
+	case again && !isReplay(resp): // a replay isn't retried: a retry would get the same replay
 		return reasonStatus, true
 	}
 	return "", false
@@ -177,14 +178,15 @@ func (o *operation) mayRetry(resp *http.Response) (wait time.Duration, no string
 	return wait, ""
 }
 
-// operation.ignored reports whether the server has said that it ignored the key: a
-// repeated request would run again. For a method that is idempotent by definition,
-// ignored returns false. The header is valid even if the rest of the answer was lost.
+// operation.ignored reports whether the server has said that it ignored the key: a repeated
+// request would run again. For a method that is idempotent by definition, ignored returns
+// false. What the server said in a header counts even if the rest of the answer was lost.
 func (o *operation) ignored() bool { return isKeyIgnored(o.heard) && !isIdempotent(o.req.Method) }
 
 // inFlight reports whether the server is working on this very request. A wait for the
-// server's answer doesn't count as a retry. If the attempt that holds the key has died, the
-// key stays taken until the lease ends, which may take many times Retry-After.
+// server's answer doesn't count as a retry, since it can be long: if the attempt that holds
+// the key has died, the key stays taken until the lease ends, which may take many times
+// Retry-After.
 func (o *operation) inFlight(resp *http.Response) bool {
 	return o.key != "" && resp != nil && resp.StatusCode == http.StatusConflict
 }
@@ -194,8 +196,8 @@ func (o *operation) isOver(wait time.Duration) bool {
 	return !o.until.IsZero() && !o.t.wall().Add(wait+lifetimeMargin).Before(o.until)
 }
 
-// end returns the last attempt's outcome. why is set if the outcome could have
-// been retried.
+// end returns the last attempt's outcome. If this outcome could be retried but isn't, the
+// string why is the reason.
 func (o *operation) end(resp *http.Response, err error, why string) (*http.Response, error) {
 	if err != nil {
 		return nil, o.gaveUp(err, why)
@@ -203,9 +205,9 @@ func (o *operation) end(resp *http.Response, err error, why string) (*http.Respo
 	if why != "" {
 		o.tell(o.t.opt.Hooks.GaveUp, Event{Status: resp.StatusCode, Reason: why})
 	}
-	resp.Header.Del(ResultHeader) // only this package sets this header
+	resp.Header.Del(ResultHeader) // remove the header if the server sent it: only this package may set it
 	switch {
-	case isReplay(resp): // a replayed 404, too, is the first attempt's answer
+	case isReplay(resp): // this includes a replayed 404: it is the operation's stored answer
 		o.tell(o.t.opt.Hooks.Replayed, Event{Status: resp.StatusCode})
 	case o.deletedBefore(resp):
 		_ = resp.Body.Close()

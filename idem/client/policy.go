@@ -23,8 +23,9 @@ func retried(status int) bool {
 	return status == http.StatusConflict || status == http.StatusTooManyRequests || status >= http.StatusInternalServerError
 }
 
-// checkRequest returns an error for a request that no transport can send. Otherwise the
-// transport's error would look like a network error, and the request would be retried.
+// checkRequest returns an error for a request that no transport can send. Without this
+// check, the transport's error would look like a network error, and the request would be
+// retried.
 func checkRequest(req *http.Request) error {
 	switch {
 	case req.URL == nil:
@@ -50,13 +51,14 @@ func checkRequest(req *http.Request) error {
 func isHTTP(req *http.Request) bool { return req.URL.Scheme == "http" || req.URL.Scheme == "https" }
 
 // permanent(req, err) reports whether a retry will certainly fail with err again: the
-// transport refused the request, the check of a certificate failed, or the request was
-// cancelled. All other errors are treated as network errors.
+// transport refused the request, TLS failed (as in the check of a certificate), or the
+// request was cancelled. All other errors are treated as network errors.
 func permanent(req *http.Request, err error) bool {
 	if errors.Is(err, context.Canceled) || errors.Is(err, errBadTransport) || isTLS(err) {
 		return true
 	}
-	// A transport's errors for an unsupported protocol have no type.
+	// A transport's error for an unsupported protocol has no type. So for a URL scheme
+	// other than http and https, each error that is no network error is permanent.
 	return !isHTTP(req) && !isNetwork(err)
 }
 

@@ -78,7 +78,8 @@ func isSafe(method string) bool {
 	return false
 }
 
-// isIdempotent reports whether method may be repeated by definition (9.2.2).
+// isIdempotent reports whether a request with this method may be repeated by definition
+// (RFC 9110, 9.2.2).
 func isIdempotent(method string) bool {
 	return isSafe(method) || method == http.MethodPut || method == http.MethodDelete
 }
@@ -87,5 +88,5 @@ func isIdempotent(method string) bool {
 // monotonic clock stands still while a laptop sleeps or a sandbox is frozen.
 func (t *Transport) wall() time.Time { return t.now().Round(0) }
 
-// The method keyed reports whether method gets a key.
+// keyed reports whether requests with this HTTP method get a key.
 func (t *Transport) keyed(method string) bool { return slices.Contains(t.opt.Methods, method) }

@@ -170,12 +170,13 @@ type crashes[Re any] struct {
 	check func(testing.TB, *World, Re)
 	want  map[string]int // the tally without a crash; nil before it is known
 
-	program Program[Re]    // made by the last process that begin started
+	program Program[Re]    // the program in the process that the method begin started most recently
 	said    map[string]int // how often each failure occurred
 }
 
-// begin sends the request in a new world, from a process that crashes at the point at. The
-// answer is dropped.
+// begin sends the request in a new world, from a new process, and drops the answer. The
+// parameter at is the point at which this process crashes; if at is zero, the process
+// doesn't crash.
 func (c *crashes[Re]) begin(at point, plan Plan) (w *World, calls []string, down bool) {
 	w = newWorld(c.opt.Store)
 	if c.opt.Begin != nil {
@@ -191,8 +192,8 @@ func (c *crashes[Re]) begin(at point, plan Plan) (w *World, calls []string, down
 	return w, mine.process.called(), mine.process.store.Crashed()
 }
 
-// guarded(fn) runs fn and returns a panic as an error: for a client, the process has
-// ended.
+// guarded(fn) runs fn and returns a panic as an error: a client only sees that the process
+// has ended.
 func guarded(fn func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -220,7 +221,7 @@ func (c *crashes[Re]) end(w *World, label string, completer bool) bool {
 	c.t.Helper()
 	run := &scene{TB: c.t, label: label, said: c.said}
 	done := make(chan struct{})
-	go func() { // a Fatal ends this run only
+	go func() { // in a goroutine of its own, so that a Fatal ends this run only
 		defer close(done)
 		c.survive(run, w, completer)
 	}()
@@ -288,8 +289,9 @@ func (c *crashes[Re]) send(t *scene, w *World) (answer Re, replayed bool) {
 	return answer, replayed
 }
 
-// patiently calls do in a new process. If calls may fail, patiently repeats do, and also
-// after the pause of a look-up.
+// crashes.patiently calls do in a new process. If CrashOptions.Begin is set, calls may
+// fail, so do is called up to three times until it succeeds. If a look-up has decided
+// nothing, one more call of do follows after the look-up's pause.
 func (c *crashes[Re]) patiently(t *scene, w *World, do func(context.Context, *World) error) (err error) {
 	tries := 1
 	if c.opt.Begin != nil {
@@ -335,7 +337,7 @@ func (c *crashes[Re]) stuck(t *scene, w *World) bool {
 	return c.opt.MayStick && slices.ContainsFunc(all, func(r *store.Record) bool { return r.State == store.Stuck })
 }
 
-// The method idle returns w for a process that never crashes.
+// The method idle returns the world w as a new process sees it. This process never crashes.
 func (c *crashes[Re]) idle(t *scene, w *World) *World {
 	mine, _ := w.start(t.Context(), point{}, nil)
 	t.Cleanup(mine.process.stop)
@@ -379,8 +381,8 @@ func (c *crashes[Re]) sum() {
 	}
 }
 
-// scene is the test of a run: its failures name the crash. A failure that another run has
-// reported is only counted.
+// scene is the testing.TB of one run: it adds the name of the crash to each failure. A
+// failure that another run has reported is only counted.
 type scene struct {
 	testing.TB
 	label  string
@@ -389,8 +391,8 @@ type scene struct {
 	notes  []string // failures that the kit has found, reported after the run
 }
 
-// scene.news counts a failure, and returns the failure's text with the name of the crash,
-// and whether to report the failure.
+// scene.news counts a failure. It returns the failure's text with the name of the crash,
+// and whether the failure is to be reported.
 func (s *scene) news(text string) (string, bool) {
 	s.failed = true
 	text = strings.TrimSuffix(text, "\n")
@@ -398,7 +400,8 @@ func (s *scene) news(text string) (string, bool) {
 	return s.label + ": " + text, s.said[text] == 1
 }
 
-// The methods note and give count a failure; give also ends the run.
+// scene.note counts a failure and keeps it for the report after the run. scene.give does
+// the same, and then ends the run.
 func (s *scene) note(format string, args ...any) {
 	if text, first := s.news(fmt.Sprintf(format, args...)); first {
 		s.notes = append(s.notes, text)
