@@ -33,7 +33,7 @@ func asked(r *store.Record) string {
 	if a == nil {
 		return ""
 	}
-	says := fmt.Sprintf("the call of phase %q: %s, at %s UTC, look-up %d", a.Phase, a.Said, plain.Time(a.At), a.Times)
+	says := fmt.Sprintf("at %s, look-up %d of the call of phase %q found: %s", plain.Time(a.At), a.Times, a.Phase, a.Said)
 	if !a.Sent.IsZero() {
 		says += "; the call may have been sent until " + plain.Time(a.Sent)
 	}

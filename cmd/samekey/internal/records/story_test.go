@@ -360,6 +360,13 @@ func TestFactsAndCost(t *testing.T) {
 	if diff := cmp.Diff(want, got.Facts); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+	lookedUp := with(func(r *store.Record) {
+		r.Asked = &store.Asked{Phase: "refunded", At: at(time.Minute), Times: 3, Said: "not made yet", Sent: at(31 * time.Second)}
+	})
+	want = append(want, Fact{Label: "Look-up", Value: `at 2027-01-15 08:01:00 UTC, look-up 3 of the call of phase "refunded" found: not made yet; the call may have been sent until 2027-01-15 08:00:31 UTC`})
+	if diff := cmp.Diff(want, Explain(lookedUp, StoryOptions{Now: claimed}).Facts); diff != "" {
+		t.Errorf("after a look-up (-want +got):\n%s", diff)
+	}
 	for bytes, units := range map[int]int64{1023: 1, 1024: 1, 1025: 2} {
 		long := with(func(r *store.Record) { r.LastErr = strings.Repeat("x", bytes-got.Cost.Bytes) })
 		if cost := Explain(long, StoryOptions{Now: claimed}).Cost; cost.Bytes != bytes || cost.Units != units {
