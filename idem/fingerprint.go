@@ -62,10 +62,11 @@ type Fingerprint struct {
 	FuncName string
 
 	// Known holds former and coming fingerprints, for comparing requests with existing
-	// records. New records never use Known. A record stores the name of its fingerprint's
-	// scheme. The name identifies all fields of a Fingerprint except Secrets. A retry is
-	// compared by the scheme of its record. If that scheme is neither this Fingerprint's
-	// nor in Known, the retry is refused (ErrIncomparable).
+	// records. New records never use Known. The scheme of a Fingerprint consists
+	// of all its fields except Secrets and Known. A record stores the name of the scheme by
+	// which its request was hashed, and a retry is compared by the same scheme. If that
+	// scheme is neither this Fingerprint's nor in Known, the retry is refused
+	// (ErrIncomparable).
 	//
 	// So change a fingerprint in two releases. The first release adds the coming
 	// fingerprint to Known. The second release uses the new fingerprint, and moves the

@@ -46,19 +46,19 @@ type Call struct {
 // Without LookUp the operation would be stuck. ask returns one of these:
 //
 //   - Made and the phase's result. The result is committed, and the handler goes on.
-//   - NotMade, if the provider knows no such call. An attempt may send the call until its
-//     lease ends. From then on, the duration within must pass: the engine accepts NotMade
-//     only if ask began later. The engine then makes the call once; with Remembers(0) the
-//     operation is stuck instead.
+//   - NotMade, if the provider doesn't know the call. The engine accepts NotMade only if
+//     the run of ask began late enough: the lease of the attempt that may have sent the
+//     call must have been over for longer than the duration within. The engine then makes
+//     the call once; with Remembers(0) the operation is stuck instead.
 //   - An error, if the outcome isn't known yet.
 //   - An error that matches [ErrContradiction], if the provider recorded something other
 //     than what was sent, or recorded the call twice. The operation is then stuck.
 //
 // Until the outcome is known, the client gets 503 with a growing Retry-After, and a
-// completer asks again with its back-off. Runs of ask count as tries ([Options.MaxTries])
-// only if they begin late enough for NotMade. Each such run in a completer counts. If the
-// request isn't stored, such runs come from a client's retries; the first in each pause of
-// the same back-off counts.
+// completer asks again with its back-off. A run of ask counts as a try ([Options.MaxTries])
+// only if it begins late enough for NotMade. In a completer, every such run counts. If the
+// request isn't stored, only a client's retries run ask, and of the runs in one pause of
+// the back-off only the first counts.
 //
 // within is the sum of three times: how long a copy of the call may be on its way,
 // including pauses of its process; how far the look-up may lag behind; and how far the

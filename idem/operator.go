@@ -49,12 +49,14 @@ type Settlement struct {
 	By string
 }
 
-// Settle carries out an operator's decision about the stuck operation pk. Settle returns
-// [jobs.ErrMoved] if the operation is not stuck; an Answer may also end an abandoned
-// operation. Settle returns [ErrResult] if the decision doesn't fit or contradicts itself,
-// and [store.ErrUnknown] if it isn't known whether the decision was stored. Other errors
-// are the store's. The record stores the decision, its author and its time. After Settle,
-// the client and the completer may continue as if an attempt had released the operation.
+// Settle carries out an operator's decision about the operation pk. The operation must be
+// stuck, with two exceptions: an Answer may also end an abandoned operation, and a Result
+// may replace the Result that people gave last, if no attempt can have made another call
+// since. Otherwise Settle returns [jobs.ErrMoved]. Settle returns [ErrResult] if the
+// decision doesn't fit or contradicts itself, and [store.ErrUnknown] if it isn't known
+// whether the decision was stored. Other errors are the store's. The record stores the
+// decision, its author and its time. After Settle, the client and the completer may
+// continue as if an attempt had released the operation.
 func (e *Engine) Settle(ctx context.Context, pk string, s Settlement) error {
 	decision := state.Settlement{Answer: s.Answer, Result: s.Result, NotMade: s.NotMade, RiskTwice: s.RiskTwice, Ask: s.Ask, By: s.By}
 	var seen *jobs.Ticket

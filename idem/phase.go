@@ -26,9 +26,10 @@ import (
 // fn must return its result, and must not assign to variables outside of fn. If a
 // user-supplied condition is false, Atomic returns [ErrCondition] and doesn't try again.
 //
-// The result must survive JSON: if JSON leaves out a field with data, at any depth, Atomic
-// refuses the result before anything commits ([ErrResult]). Even the first run returns the
-// value that a later attempt would get.
+// The result is stored as JSON. If the JSON would lack a field with data, at any depth,
+// Atomic refuses the result before anything commits ([ErrResult]). Atomic always returns
+// the value that it decodes from the JSON, so the first run gets the same value as a later
+// attempt.
 //
 // Names must stay the same. If phases are renamed, repeated, reordered, nested,
 // overlapping or left out, Atomic fails with [ErrPhaseOrder], and no phase runs again.
@@ -52,9 +53,10 @@ func Atomic[T any](ctx context.Context, name string, fn func(context.Context, *T
 // context ends when fn returns, or as soon as the [Tx] refuses something.
 //
 // If the process dies before the commit, the next attempt calls again with the same key,
-// as long as the provider remembers the key ([Remembers]). Until the phase commits, no
-// answer ends the operation, whatever the status: an answer would hide the call. The
-// engine withholds the answer, and after [Options.MaxTries] the operation is stuck.
+// as long as the provider remembers the key ([Remembers]). Until the phase commits, the
+// handler's answer doesn't end the operation, whatever its status: otherwise nobody would
+// learn what became of the call. The engine withholds the answer, and after
+// [Options.MaxTries] the operation is stuck.
 //
 // Foreign refuses a key that names only a delivery, such as the id of a message
 // ([ErrDeliveryKey]): if the work came in a second delivery, the call would have another

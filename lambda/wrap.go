@@ -45,10 +45,10 @@ func deepen(i int) byte {
 // Wrap panics in these cases:
 //
 //   - e, h or a required function of the adapter is nil;
-//   - a handler has no name, or the name of another handler, on an engine with
-//     [idem.Options.Resumable]: an abandoned request could reach the wrong handler;
-//   - a second handler of [Direct] has the same name or operation: the two handlers would share
-//     keys;
+//   - the engine has [idem.Options.Resumable], and the handler has no name, or the name of another
+//     handler: an abandoned request could reach the wrong handler;
+//   - two handlers of [Direct] have the same [HandlerOptions.Operation] (by default the name): they
+//     would share keys;
 //   - a handler of [Direct] has a [DirectOptions.Scope] and no name;
 //   - a handler of [Direct] has a [JSONRPCKey] or an [MCPToolKey], and neither a
 //     DirectOptions.Scope nor an engine with [idem.OneScope].

@@ -401,7 +401,7 @@ func alarmTable() map[string]*alarmed {
 		})
 	}
 	givenUp("GivenUp", map[string]string{
-		"samekey sweep --function WORKER": "1 jobs delivered", "aws s3 sync s3://BUCKET failed": "", "samekey redrive --removed --function WORKER failed": "1 removed records of ",
+		"samekey sweep --function WORKER": "1 jobs delivered", "aws s3 sync s3://BUCKET failed": "", "samekey redrive --removed --function WORKER failed": "removed records sent to the worker: 1,",
 	})
 	givenUp("GivenUpLost", map[string]string{"samekey sweep --function WORKER": "1 jobs delivered"})
 

@@ -181,7 +181,7 @@ func newForget(env environment) *cobra.Command {
 	var loss idem.Loss
 	cmd := &cobra.Command{
 		Use: "forget {REF | --key KEY [--scope SCOPE]} [FLAGS]", Short: "Free a key and forget the operation",
-		Long: "Frees the key of an operation: the next request with the key runs as a new operation.\nDangerous: completed work may be done again. For a message that is no ticket\n(samekey#ticket#ID in samekey list), forget only removes the entry from the list.",
+		Long: "Frees the key of an operation: the next request with the key runs as a new operation.\nDangerous: completed work may be done again. If samekey list shows a message\nthat is no ticket (samekey#ticket#ID), forget only removes this entry from the list.",
 	}
 	newDecider(env, cmd, false, &decision{wish: func() records.Wish { return records.Wish{Do: records.Forget, Loss: loss} }})
 	fs := cmd.Flags()

@@ -164,7 +164,7 @@ func (e *eraser) print(env environment, rep *erased) error {
 	case len(rep.Left)+rep.Sealed+rep.Unreadable > 0:
 		return exitWith(exitFound, nil)
 	case len(e.found.Records) == 0:
-		return notFound(fmt.Sprintf("no record of %s: %d records were compared", plain.Line(e.caller), e.found.Seen-e.found.Missing))
+		return notFound(fmt.Sprintf("no record of %s; records compared: %d", plain.Line(e.caller), e.found.Seen-e.found.Missing))
 	}
 	return nil
 }

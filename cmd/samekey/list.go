@@ -231,7 +231,7 @@ func (l *lister) ofCaller(ctx context.Context) error {
 	if err := l.op.ours(ctx); err != nil {
 		return err
 	}
-	return notFound(fmt.Sprintf("no operation of %s: %d records were compared", plain.Line(l.caller), found.Seen))
+	return notFound(fmt.Sprintf("no operation of %s; records compared: %d", plain.Line(l.caller), found.Seen))
 }
 
 // lister.add adds an entry if it matches the flags.

@@ -24,7 +24,7 @@ func (e environment) resend(ctx context.Context, sdk aws.Config, function string
 			return err
 		}
 	}
-	err := e.say("sent %d removed records of %d files to the worker; %d failed", r.sent, r.files, len(r.failed))
+	err := e.say("removed records sent to the worker: %d, from %d files; failed: %d", r.sent, r.files, len(r.failed))
 	return errors.Join(append([]error{err}, r.failed...)...)
 }
 

@@ -99,7 +99,7 @@ func TestResend(t *testing.T) {
 	})
 	worker := lambdaRuns{stream.NewDrain(d.store, sink).Invoke}
 	code, stdout, stderr := callAt(t, worker, "redrive", "--removed", "--function", "worker", folder)
-	if code != 1 || stdout != "sent 2 removed records of 1 files to the worker; 1 failed\n" || !strings.Contains(stderr, "the record with the sequence number 2") {
+	if code != 1 || stdout != "removed records sent to the worker: 2, from 1 files; failed: 1\n" || !strings.Contains(stderr, "the record with the sequence number 2") {
 		t.Errorf("code %d, %q, %q", code, stdout, stderr)
 	}
 	if !slices.Equal(sent, []string{`"to k-gone"`}) {
@@ -133,9 +133,9 @@ func TestResendWorstInputs(t *testing.T) {
 	says := func(answer string, err error) lambdaRuns {
 		return lambdaRuns{func(context.Context, []byte) ([]byte, error) { return []byte(answer), err }}
 	}
-	const noWorker, none = "the function is not a worker: json: cannot unmarshal string into Go value of type struct { ErrorMessage string; BatchItemFailures []struct { ItemIdentifier string } }", "sent 0 removed records of 0 files to the worker; 0 failed\n"
+	const noWorker, none = "the function is not a worker: json: cannot unmarshal string into Go value of type struct { ErrorMessage string; BatchItemFailures []struct { ItemIdentifier string } }", "removed records sent to the worker: 0, from 0 files; failed: 0\n"
 	one := func(failed int) string {
-		return fmt.Sprintf("sent 1 removed records of 1 files to the worker; %d failed\n", failed)
+		return fmt.Sprintf("removed records sent to the worker: 1, from 1 files; failed: %d\n", failed)
 	}
 	for name, tt := range map[string]struct {
 		args []string

@@ -231,7 +231,7 @@ func TestDecisionsOnATerminal(t *testing.T) {
 // erase handles records of all kinds, and writes that fail.
 func TestEraseOnATerminal(t *testing.T) {
 	onTerminal(t, func(s *terminal) {
-		s.run("erase --caller jwt:jane", 3, "no record of jwt:jane: 0 records were compared")
+		s.run("erase --caller jwt:jane", 3, "no record of jwt:jane; records compared: 0")
 		s.answered("jane", "kept-key", idem.NewJob("mail", "x"))
 		s.answered("jane", "over-key")
 		s.change(func(it fakedynamo.Item) { it["exp_s"] = &types.AttributeValueMemberN{Value: "5"} })
@@ -739,7 +739,7 @@ func TestSealedOnATerminal(t *testing.T) {
 		s.keysFrom(s.T, "allowed")
 		s.run("erase --caller jwt:jane --yes", 3,
 			"Records to erase: 1. Their keys stay in use until the records expire; retries get")
-		s.run("erase --caller jwt:nobody --yes --json", 3, "no record of jwt:nobody: 2 records were compared")
+		s.run("erase --caller jwt:nobody --yes --json", 3, "no record of jwt:nobody; records compared: 2")
 		s.env["SAMEKEY_KEYS_FROM"] = "there-is-no-such-program with arguments"
 		s.run("get REF", 2, "--keys-from there-is-no-such-program with arguments: program: New: exec:")
 	})

@@ -71,7 +71,7 @@ func servePage(ctx context.Context, env environment, port, newest int, source ui
 func loopbackPort(addr string) (int, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil || host != "127.0.0.1" {
-		return 0, wrongCallf("--addr %s: the page listens only on 127.0.0.1, such as 127.0.0.1:3004; from another machine, use an SSH tunnel", addr)
+		return 0, wrongCallf("--addr %s: give an address on 127.0.0.1, such as 127.0.0.1:3004; to open the page from another machine, use an SSH tunnel", addr)
 	}
 	n, err := strconv.ParseUint(port, 10, 16)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 // The page listens only on 127.0.0.1.
 func TestAddressOfThePage(t *testing.T) {
 	t.Parallel()
-	const only = ": the page listens only on 127.0.0.1, such as 127.0.0.1:3004; from another machine, use an SSH tunnel"
+	const only = ": give an address on 127.0.0.1, such as 127.0.0.1:3004; to open the page from another machine, use an SSH tunnel"
 	for addr, want := range map[string]struct {
 		port int
 		err  string
@@ -38,7 +38,7 @@ func TestAddressOfThePage(t *testing.T) {
 func TestUIServesAPage(t *testing.T) {
 	someAccount(t)
 	t.Setenv("AWS_ENDPOINT_URL_DYNAMODB", "")
-	for want, args := range map[string]string{"--newest must be above 0": "--newest 0", "--addr x: the page": "--addr x", `unexpected argument "more"`: "more", "no table: set": "--newest 1"} {
+	for want, args := range map[string]string{"--newest must be above 0": "--newest 0", "--addr x: give an address": "--addr x", `unexpected argument "more"`: "more", "no table: set": "--newest 1"} {
 		if code, stdout, stderr := callAt(t, &fakedynamo.Server{}, append([]string{"ui"}, strings.Fields(args)...)...); code != 2 || stdout != "" || !strings.Contains(stderr, want) {
 			t.Errorf("%s: code %d, %q, %q", args, code, stdout, stderr)
 		}

@@ -8,8 +8,8 @@ import (
 )
 
 // ResultHeader is the name of a response header. The transport adds this header if the
-// server's answer alone would mislead. The header's values are [DeletedBefore] and
-// [OutcomeUnknown].
+// server's status doesn't tell whether the operation was carried out. The header's values
+// are [DeletedBefore] and [OutcomeUnknown].
 const ResultHeader = "Idempotency-Client"
 
 // Values of [ResultHeader].

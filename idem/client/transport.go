@@ -42,10 +42,10 @@ func New(base http.RoundTripper, optFns ...func(*Options)) *Transport {
 // RoundTrip implements [http.RoundTripper]. RoundTrip does not change req.
 //
 // RoundTrip returns the response to the last attempt, also when no retry is left. If the
-// response alone would mislead, RoundTrip adds the header [ResultHeader]. The header of
-// Response.Request contains the key. Every error is an [*Error], with the key in
-// Error.Key. A request that is neither keyed nor idempotent is sent unchanged and once.
-// RoundTrip then returns the base transport's response or error.
+// server's status doesn't tell whether the operation was carried out, RoundTrip adds the
+// header [ResultHeader]. The header of Response.Request contains the key. Every error is an
+// [*Error], with the key in Error.Key. A request that is neither keyed nor idempotent is
+// sent unchanged and once. RoundTrip then returns the base transport's response or error.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	o := &operation{t: t, req: req}
 	err := o.begin()

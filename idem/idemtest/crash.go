@@ -34,10 +34,11 @@ type CrashOptions struct {
 	// provider's Memory, or the Fate of a call. If Begin is set, the client and the
 	// completer try three times instead of once, since calls may fail.
 	Begin func(*World)
-	// MayStick allows an operation to end as stuck. An operation must end as stuck if a
-	// process dies in a call that is [idem.NotIdempotent]. If the operation is stuck,
-	// check isn't called, and the run fails only if the operation had more effects than in
-	// the run without a crash.
+	// MayStick allows an operation to end as stuck. Set MayStick if the handler has a phase
+	// that is [idem.NotIdempotent], without a look-up: a process that dies in the phase's
+	// call leaves the operation stuck. If the operation is stuck, check isn't called, and
+	// the run fails only if the operation had more effects than in the run without a
+	// crash.
 	MayStick bool
 }
 

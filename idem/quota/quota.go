@@ -17,9 +17,10 @@ type Limits struct {
 	PerMinute int
 	// Burst is how many new operations may begin at once. Default: PerMinute.
 	Burst int
-	// Open is how many operations may run at once in this process. Each record of an event
-	// counts. A process of AWS Lambda that serves one request at a time doesn't need Open:
-	// the function's reserved concurrency limits all callers together.
+	// Open is how many operations may run at once in this process. If an event has several
+	// records, each record is an operation. A Lambda function whose processes serve one
+	// request at a time doesn't need Open; its reserved concurrency limits all callers
+	// together.
 	Open int
 	// Bytes is how many bytes of records a caller may have in the table. The limit counts
 	// the records that this process (with [Options.Shared]: all processes) has written

@@ -181,7 +181,7 @@ type Phase struct {
 	Result []byte // JSON; nil once the operation has finished
 	Intent bool   // the phase has begun a call that must not be repeated, and the call's outcome is unknown
 
-	// Shape contains the names and kinds of the result's fields, from the program's type.
+	// Shape contains the names and kinds of the result's fields, taken from its Go type.
 	// Shape is for people who enter, or have entered, the result of an Intent. "" means
 	// unknown.
 	Shape string

@@ -10,8 +10,9 @@ import (
 
 var errEnded = errors.New("ended early")
 
-// WaitAnswer waits, for at most five minutes, for any HTTP answer of the server, even
-// a refusal. It returns an error when ended is closed; ended may be nil.
+// WaitAnswer waits until the server gives an HTTP answer, which may be a refusal. It
+// returns an error after five minutes, or when the channel ended is closed. A nil
+// channel is never closed.
 func WaitAnswer(ctx context.Context, name, endpoint string, ended <-chan struct{}) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()

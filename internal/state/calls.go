@@ -186,7 +186,7 @@ func counted(call string) string {
 	return cmp.Or(call[:strings.IndexByte(call, '#')+1], call)
 }
 
-// With returns the sorted union of calls and more, and doesn't change calls.
+// With merges two lists of calls into a new list, which is sorted and has no duplicates.
 func With(calls []string, more ...string) []string {
 	all := slices.Concat(calls, more)
 	slices.Sort(all)

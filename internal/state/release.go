@@ -19,9 +19,9 @@ type Release struct {
 	Look    *LookedUp         // a look-up that has decided nothing; nil if there was none
 }
 
-// Released returns held without a lease. If nothing was done, the key becomes free for a new
-// request; otherwise the record is ready for the next attempt. Run becomes now: for a time after
-// the attempt's end, the operation is left to its client.
+// Released returns the record held without a lease. If nothing was done, the key becomes free for a
+// new request; otherwise the record is ready for the next attempt. Released sets the field Run to
+// now, because the time for which the operation is left to its client counts from Run.
 func Released(held *store.Record, now time.Time, b Release) *store.Record {
 	r := *held
 	r.Lease, r.Run = time.Time{}, Millis(now)

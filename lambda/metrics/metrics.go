@@ -83,10 +83,10 @@ type Handler interface {
 	Invoke(ctx context.Context, payload []byte) ([]byte, error)
 }
 
-// Wrap returns a handler that runs h and writes one line for each invocation. The line counts the
-// events of streams and tickets, and the calls of a store. Each request still has a separate line.
-// The invocation's line is written before the result is returned, and before a panic of h
-// continues.
+// Wrap returns a handler that runs h and writes one line for each invocation. The line sums up what
+// [Metrics.StreamHooks] and [Metrics.StoreHooks] report during the invocation. Each request still
+// has a separate line. The invocation's line is written before the result is returned; if h panics,
+// the line is written before the panic continues.
 func (m *Metrics) Wrap(h Handler) Handler { return &wrapped{m, h} }
 
 type wrapped struct {

@@ -55,7 +55,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return exitUsage
 	}
 
-	// Catch signals from here on, so that no signal ends this process before the database.
+	// Catch signals from here on, so that no signal ends this process while the database runs.
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)

@@ -47,8 +47,9 @@ var (
 	errNoSink   = fmt.Errorf("%w: the sink is unavailable to an earlier one", jobs.ErrHeldBack)
 )
 
-// round.stops reports whether the round must end. If so, it records the deliveries in these as not
-// tried. So a sink that is down costs one call, not a call for each job.
+// round.stops reports whether the round must end. If so, it records deliveries as not tried: those
+// whose indexes are in the list these. So a sink that is down costs one call, not a call for each
+// job.
 func (r *round) stops(ctx context.Context, these ...int) bool {
 	var err error
 	switch {

@@ -205,7 +205,7 @@ func (w jobWriter) review(ctx context.Context, f finding, now time.Time, grace t
 		return err
 	}
 	switch rec, why, err := readItem(it); {
-	case why == SkipUnreadable && f.key != findingPK(f.pk): // the next sweep lists the kind or the namespace by another item
+	case why == SkipUnreadable && f.key != findingPK(f.pk): // if another item is affected, the next sweep lists the kind or namespace again
 	case why == SkipUnreadable:
 		return w.list(ctx, finding{pk: f.pk, why: err, reason: state.ReasonUnreadable}, now)
 	case f.reason == state.ReasonBlocked && why == "" && f.lasts(rec, now, grace):

@@ -54,7 +54,7 @@ func (a asyncFunction) Invoke(ctx context.Context, payload []byte) ([]byte, erro
 	return nil, a.async.run(ctx, a.f, payload)
 }
 
-// close waits for background work. Cancel the context first.
+// close waits until the background work has ended. Cancel a.ctx first, to stop the work.
 func (a *asyncInvoker) close() error {
 	a.mu.Lock()
 	a.closed = true

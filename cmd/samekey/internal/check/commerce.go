@@ -70,7 +70,7 @@ func (t *Template) commerce(contract string) error {
 		case !strings.Contains(o.into.Path, "{id}"):
 			return fmt.Errorf("the path %q has no {id}", o.into.Path)
 		case !isObject(o.into.Body):
-			return fmt.Errorf("the body for %s must be a JSON object", o.path)
+			return fmt.Errorf("the request body for the path %s must be a JSON object", o.path)
 		}
 	}
 	if len(t.OtherBody) == 0 {
@@ -293,7 +293,7 @@ func (e *examination) equality(ctx context.Context) error {
 		case a.replays(almost.first):
 			e.breaks(almost.rule, "the changed body got the first answer, "+was(a))
 		case a.ok():
-			e.breaks("mismatch-ran", "a body that differs only by "+almost.rule+" got a new answer, "+was(a))
+			e.breaks("mismatch-ran", "a body changed for the rule "+almost.rule+" got a new answer under the known key, "+was(a))
 		}
 	}
 	return nil

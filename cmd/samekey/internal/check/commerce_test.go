@@ -276,9 +276,9 @@ func TestMerchantsTemplates(t *testing.T) {
 		}
 	}
 	for says, edit := range map[string]func(*check.Template){
-		"the body must be a JSON object":                   func(t *check.Template) { t.Body = []byte("[1]") },
-		`the path "/cancel" has no {id}`:                   func(t *check.Template) { t.Checkout.Cancel.Path = "/cancel" },
-		"the body for {id}/complete must be a JSON object": func(t *check.Template) { t.Checkout.Complete.Body = []byte("x") },
+		"the body must be a JSON object":                                    func(t *check.Template) { t.Body = []byte("[1]") },
+		`the path "/cancel" has no {id}`:                                    func(t *check.Template) { t.Checkout.Cancel.Path = "/cancel" },
+		"the request body for the path {id}/complete must be a JSON object": func(t *check.Template) { t.Checkout.Complete.Body = []byte("x") },
 	} {
 		tp := sessions("http://host")
 		edit(&tp)

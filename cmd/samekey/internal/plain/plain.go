@@ -109,8 +109,8 @@ func EscapedJSON(raw []byte) []byte {
 	})
 }
 
-// PageJSON prepares JSON from encoding/json for a page that shows the strings: in these it
-// replaces hidden characters, except tabs and newlines, by spaces.
+// PageJSON prepares JSON from encoding/json for a page that shows the JSON's strings. In the
+// strings, PageJSON replaces hidden characters by spaces, except tabs and newlines.
 func PageJSON(raw []byte) []byte {
 	escaped := 0 // remaining bytes of an escape
 	return eachRune(raw, func(out []byte, c rune) []byte {

@@ -60,7 +60,7 @@ func ended(r *store.Record, all []Attempt, now time.Time) []Attempt {
 	if last.End != "" && r.State == store.Open && !r.Lease.IsZero() || len(r.Handovers) == 0 && taken(r) {
 		// an earlier version took over, and wrote no handovers
 		if last.End == "" {
-			last.End, last.Note = endUnknown, "the record lacks the attempts between this attempt and the last"
+			last.End, last.Note = endUnknown, "the record lacks the attempts between this attempt and the most recent one"
 		}
 		all = append(all, Attempt{By: endUnknown, Began: r.Run.UTC(), Function: r.Handler.Function})
 		last = &all[len(all)-1]

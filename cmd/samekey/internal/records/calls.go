@@ -128,5 +128,6 @@ func derives(r *store.Record, key string, services ...string) (is, known bool) {
 	return false, len(services) > 0 || !slices.ContainsFunc(r.Doubts, state.IsMark)
 }
 
-// For each service, derives tries this many calls.
+// For a service without a step, the function derives compares its key with those of this
+// many calls.
 const guesses = 20

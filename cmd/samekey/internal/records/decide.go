@@ -230,7 +230,7 @@ func (p *Plan) release(now time.Time) error {
 		return err
 	}
 	p.Says = []string{
-		"The attempt's lease, until " + p.rec.Lease.UTC().Format("2006-01-02 15:04:05.000") + " UTC, ends now: the next retry takes the operation over at once.",
+		"The attempt's lease ends now instead of at " + p.rec.Lease.UTC().Format("2006-01-02 15:04:05.000") + " UTC: the next retry takes the operation over at once.",
 		"Do this only if the attempt is dead. If the attempt still runs, the calls of attempt and retry overlap.",
 	}
 	p.done = "released: the client's next retry continues the operation at once"

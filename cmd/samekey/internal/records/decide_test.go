@@ -208,7 +208,7 @@ func TestReasons(t *testing.T) {
 		}},
 		"retry":        {open, retry, []string{only}},
 		"the last one": {open, settle(idem.Settlement{Answer: &idem.Response{Status: 599, Body: []byte("gone")}}), []string{"POST /rides ends: the client gets 599 from now on, with 4 bytes:", "gone", "The answer is replayed until 2027-01-15 08:00:00 UTC; after that a retry runs as a new request.", "This can't be undone."}},
-		"release":      {held, records.Wish{Do: records.Release, By: "jane"}, []string{"The attempt's lease, until 2027-01-15 09:00:00.000 UTC, ends now: the next retry takes the operation over at once.", "Do this only if the attempt is dead. If the attempt still runs, the calls of attempt and retry overlap."}},
+		"release":      {held, records.Wish{Do: records.Release, By: "jane"}, []string{"The attempt's lease ends now instead of at 2027-01-15 09:00:00.000 UTC: the next retry takes the operation over at once.", "Do this only if the attempt is dead. If the attempt still runs, the calls of attempt and retry overlap."}},
 		"redrive":      {kept, records.Wish{Do: records.Redrive, By: "jane"}, []string{"Jobs to redrive: 1. Their failures are counted from zero again."}},
 		"forget": {kept, records.Wish{Do: records.Forget, By: "jane", Loss: idem.Loss{Work: true, Jobs: true}}, []string{
 			"The key becomes free: the next request with the key runs as a new operation. This is lost:", "  the answer 201: a retry runs the request AGAIN, under other derived keys (--lose-work)",

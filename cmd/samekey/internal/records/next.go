@@ -161,7 +161,7 @@ func kept(r *store.Record, now time.Time) (string, []Next) {
 	all := slices.Concat(
 		[]Next{{Who: "client", What: fmt.Sprintf("a retry gets the stored answer (%s)", status(r))}},
 		jobsNext(r, now),
-		[]Next{{When: r.Until.UTC(), Who: "time", What: "the record expires, or when the last job is delivered, if that is later"}},
+		[]Next{{When: r.Until.UTC(), Who: "time", What: "the record expires if all jobs are delivered; otherwise it expires when the last job is delivered"}},
 	)
 	parked := 0
 	for name := range r.Jobs {
