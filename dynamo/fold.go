@@ -12,8 +12,9 @@ import (
 	"github.com/samekey/samekey/internal/item"
 )
 
-// fold combines the user's writes on the same item into one write, as DynamoDB requires. If a Get
-// has read an item that is also written, the write's condition also checks what the Get has read.
+// fold combines the user's writes on the same item into one write, as DynamoDB requires. If a phase
+// reads an item with Get and also writes it, the write's condition includes Get's check that the
+// item is unchanged.
 func (s *Store) fold(writes []store.Write) ([]*Write, error) {
 	for _, one := range writes {
 		if w, ok := one.(*Write); ok && plainName(w.table) == plainName(s.table) {
@@ -35,7 +36,7 @@ func (w *Write) CheckCommit(all []store.Write) error {
 	return checkSize(nil, writes)
 }
 
-// joined returns the writes, with those on the same item merged.
+// joined returns one write for each item: several writes on the same item are merged.
 func joined(writes []store.Write) ([]*Write, error) {
 	out := make([]*Write, 0, len(writes))
 	for _, one := range writes {
@@ -80,7 +81,7 @@ func sameItem(a, b *Write) bool {
 		return contains(b.item, a.key)
 	case b.key != nil:
 		return contains(a.item, b.key)
-	default: // two unequal puts on one item: the service refuses them
+	default: // two puts; if they are unequal but on the same item, the service refuses them
 		return sameValue(&types.AttributeValueMemberM{Value: a.item}, &types.AttributeValueMemberM{Value: b.item})
 	}
 }
@@ -94,7 +95,8 @@ func contains(it, key item.Map) bool {
 	return true
 }
 
-// merge combines two writes on the same item. At least one of the two comes from a Get.
+// merge combines two writes on the same item. One of the two must be the check of a Get: any other
+// two writes on one item are a mistake.
 func merge(a, b *Write) (*Write, error) {
 	if a.read != nil && a.verb == "check" {
 		a, b = b, a // b is the check

@@ -23,8 +23,8 @@ type Getter interface {
 	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
 }
 
-// maxRead is how many attributes a check can compare: DynamoDB allows 300 operators
-// in an expression.
+// maxRead is how many attributes a check can compare. Each attribute needs about two of the 300
+// operators that DynamoDB allows in an expression: the comparison and an AND.
 const maxRead = 140
 
 // Get makes a strongly consistent read of an item into out, a pointer to a struct or map. The phase
@@ -86,8 +86,8 @@ func Get(ctx context.Context, tx *idem.Tx, db Getter, table string, key, out any
 	return len(res.Item) > 0, nil
 }
 
-// asRead returns the check that an item is unchanged. A nil value in read means a missing
-// attribute.
+// asRead returns the check that an item is unchanged. In the map read, the value of a missing
+// attribute is nil.
 func asRead(table string, key, read item.Map, found bool) *Write {
 	w := &Write{verb: "check", table: table, key: key, read: read, found: found, names: make(map[string]string), values: make(item.Map)}
 	// The placeholders are unique, since the check may be merged into another write.
@@ -123,7 +123,8 @@ func asRead(table string, key, read item.Map, found bool) *Write {
 
 var reads atomic.Int64 // number of checks made by Get
 
-// fields returns the names that attributevalue gives to a struct's fields.
+// fields returns the attribute names that the SDK's package attributevalue gives to a struct's
+// fields.
 func fields(t reflect.Type) []string {
 	for t != nil && t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -160,7 +161,8 @@ func tagged(t reflect.Type, index []int) bool {
 	return false
 }
 
-// Write.still reports whether now has the attributes that Get read, unchanged.
+// Write.still reports whether the attributes that Get read still have the same values in the item
+// now.
 func (w *Write) still(now item.Map) bool {
 	for name, v := range w.read {
 		if !sameValue(now[name], v) {

@@ -11,8 +11,9 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// encodeInput makes the req attribute. If the body is over the inline limit, encodeInput returns
-// the body as large, and the caller writes it after the claim is won.
+// encodeInput makes the req attribute. A body over the inline limit is left out of req: encodeInput
+// returns the body in its second result, large, and the caller writes it to companions after the
+// claim is won.
 func (s *Store) encodeInput(v *item.Values, r *store.Record) (req item.Value, large []byte) {
 	in := r.Input
 	body, zipped := s.pack(in.Body, r, v.Box, item.AttrRequest, func(v *item.Values) item.Value {
@@ -46,7 +47,7 @@ func (s *Store) inputAgain(v *item.Values, r *store.Record) item.Value {
 // completer can complete the operation.
 func (s *Store) keepInput(ctx context.Context, next, held *store.Record, err error, large []byte) (*store.Record, error) {
 	if errors.Is(err, store.ErrUnknown) {
-		// If the claim was applied, the stored record names the request's companions.
+		// The claim may have been applied. If so, the stored record names the request's companions.
 		if now, lerr := s.Load(ctx, next.PK); lerr == nil && now != nil {
 			held, err = now, nil
 		}
@@ -95,7 +96,7 @@ func (s *Store) tendInput(ctx context.Context, c store.Commit, held *store.Recor
 	if errors.Is(err, store.ErrUnknown) {
 		now, lerr := s.Load(ctx, c.Prev.PK)
 		if lerr != nil || now == nil || now.Owner == c.Prev.Owner && now.Ver == c.Prev.Ver {
-			return held, err // not applied, as far as is known
+			return held, err // as far as is known, the commit was not applied
 		}
 		held, err = now, nil
 	}

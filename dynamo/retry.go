@@ -17,14 +17,14 @@ import (
 
 const maxAttempts = 6
 
-// retryer repeats failed attempts soon, even if an answer was cut off. (The SDK's retryer starts at
-// 1 s, and doesn't retry after a cut-off answer.)
+// retryer repeats a failed call after a short delay, also if the call's answer was cut off. (The
+// delays of the SDK's retryer start at 1 s, and it doesn't repeat a call whose answer was cut off.)
 type retryer struct{ *retry.Standard }
 
 func newRetryer() aws.RetryerV2 {
 	return retryer{retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxAttempts = maxAttempts
-		o.RateLimiter = ratelimit.None // the engine limits the time of its calls
+		o.RateLimiter = ratelimit.None // not needed: the engine limits the time of its calls
 		o.Backoff = retry.BackoffDelayerFunc(func(attempt int, _ error) (time.Duration, error) {
 			return item.BackOff(context.Background(), attempt), nil
 		})
@@ -33,8 +33,8 @@ func newRetryer() aws.RetryerV2 {
 }
 
 // told(err) decides whether the call is repeated: yes if it was throttled, no if it was refused for
-// good. told is the first check, since the SDK's own checks cost a tenth of a replay's processor
-// time.
+// good. For any other error, the checks after told decide. told comes before the SDK's own checks
+// because those would take a tenth of a replay's processor time.
 func told(err error) aws.Ternary {
 	switch item.FaultOf(err) {
 	case "", store.Denied, store.Invalid:

@@ -9,7 +9,7 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// An empty record, which stands for no record before a claim.
+// nothing is an empty record. In a claim, which has no earlier record, it takes the place of prev.
 var nothing store.Record
 
 // headers is how many bytes are kept free for the headers of an answer.
@@ -23,8 +23,8 @@ func (s *Store) Fits(prev, next *store.Record) error {
 }
 
 // leavesRoom returns an error if a write of phases or jobs leaves less than state.Room bytes free.
-// The room is for a later take-over, or for the reason of a parked job. answer is the encoded
-// answer of next.
+// The room is for a later take-over, or for the reason of a parked job. The parameter answer is the
+// encoded answer of the record next.
 func leavesRoom(prev, next *store.Record, box *item.Box, answer item.Value) error {
 	return leaves(prev, next, box, answer, state.Room)
 }

@@ -14,8 +14,9 @@ import (
 // provider.
 
 // newBox returns the box that encrypts a new record's contents with the sealer's data key, and
-// notes the data key in r. If there is no data key, newBox returns an error, and nothing may be
-// claimed: the answer could not be stored.
+// notes the data key in r. If the sealer can't get a data key, newBox returns an error, and nothing
+// may be claimed, because the answer could not be stored. If the store doesn't encrypt, the box is
+// nil.
 func (s *Store) newBox(ctx context.Context, r *store.Record) (*item.Box, error) {
 	if s.sealer == nil {
 		return nil, nil
@@ -33,11 +34,11 @@ func (s *Store) newBox(ctx context.Context, r *store.Record) (*item.Box, error) 
 
 // openBox gives u the data key for the contents that u writes. A take-over needs the data key even
 // if it writes no contents: an attempt that could not store its answer must not begin. An
-// operator's decision without contents takes no lease, and needs no data key.
+// operator's decision that writes no contents takes no lease, and therefore needs no data key.
 func (s *Store) openBox(ctx context.Context, u *update, prev, next *store.Record) (err error) {
 	takes := next.Owner != prev.Owner && !next.Lease.IsZero()
 	if takes || writesContents(prev, next) {
-		if item.SealOf(prev).Closed() { // if contents were not opened, they would be written empty
+		if item.SealOf(prev).Closed() { // contents that were not opened would be written empty
 			return fmt.Errorf("dynamo: commit: %w: the record was read without its contents", store.ErrSealed)
 		}
 		if u.Box, err = s.boxFor(ctx, next); err != nil {
@@ -70,17 +71,19 @@ func (s *Store) boxFor(ctx context.Context, next *store.Record) (*item.Box, erro
 // boxOf returns the box of a record whose data key is open; nil if the record isn't sealed.
 func boxOf(r *store.Record) *item.Box { return item.NewBox(item.SealOf(r).Key(), r) }
 
-// movesSealed reports whether a commit hands sealed contents to another handler. Sealed contents
-// are bound to their handler, so the commit seals them anew. The args of jobs need no new seal:
-// they are bound to the tenant only, and a record with jobs keeps its tenant.
+// movesSealed reports whether a commit hands a sealed record to another handler or tenant.
+// Requests, results and answers are bound to both, so the commit must seal them anew. The args of
+// jobs need no new seal: they are bound to the tenant only, and a record with jobs keeps its
+// tenant.
 func movesSealed(prev, next *store.Record) bool {
 	return item.SealOf(prev) != nil && (next.Handler != prev.Handler || next.Tenant != prev.Tenant)
 }
 
-// unsealed opens held, the stored record after a write was refused. written holds the records that
-// the write tried to store; their data keys are open. If the write was applied and its answer was
-// lost, held is one of them: unsealed opens held with that record's data key, without a call to the
-// key provider. If the contents can't be opened, unsealed reports the write's outcome as unknown.
+// unsealed opens the contents of held, the record that was in the table when a write was refused.
+// written lists records of the write, with open data keys. Often held has the same data key as one
+// of them, for example if the write was applied before and its answer was lost. Then unsealed needs
+// no call to the key provider. If the contents can't be opened, unsealed reports the write's
+// outcome as unknown.
 func (s *Store) unsealed(ctx context.Context, held *store.Record, err error, written ...*store.Record) (*store.Record, error) {
 	if err != nil || held == nil {
 		return held, err

@@ -41,9 +41,9 @@ type Store struct {
 	table      string
 	inline     int
 	region     string
-	companions atomic.Int64 // the last number that a companion's key got
+	companions atomic.Int64 // how many numbers this store has given to companions, for their keys
 	unnamed    unnamed.Handlers
-	noBatches  batches // batches that the role doesn't allow
+	noBatches  batches // which batched calls the role doesn't allow
 	sealer     *seal.Sealer
 }
 
@@ -73,7 +73,7 @@ const (
 )
 
 // tableName reports whether s follows the service's rule for names. The ARN of a table is valid
-// too. To compile a regular expression for this would take most of a cold start's time.
+// too. It uses no regular expression, because compiling one would take most of a cold start's time.
 func tableName(s string) bool {
 	name, arn := strings.CutPrefix(s, "arn:")
 	odd := strings.ContainsFunc(name, func(c rune) bool {

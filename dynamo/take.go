@@ -113,9 +113,9 @@ func lasts(v *item.Values, t store.Take, args item.Map) string {
 	return ", " + item.AttrRetain + " = " + arg
 }
 
-// handlers returns a condition that is true for records of these handlers. The names are grouped by
-// function, since there are fewer functions than names. If there are no handlers, the condition is
-// always false.
+// handlers returns a condition that is true only for records of the given handlers. To keep the
+// condition short, handlers names each function once, with all its handlers' names. If there are no
+// handlers, the condition is always false.
 func handlers(v *item.Values, all []store.HandlerID, args item.Map) string {
 	functions := make(map[string][]string)
 	var order []string

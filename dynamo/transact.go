@@ -24,9 +24,9 @@ const (
 	maxItem        = 400 << 10
 )
 
-// transact writes the record and the user's items: all or none. record holds the write of the
-// record and the check of the key's other record. sent holds the values in record: transact
-// computes the size from them.
+// transact writes the record and the user's items: all or none. The list record has the write of
+// the record and, if there is one, the check of the key's other place. transact computes the
+// record's size from sent, which holds the values in that write.
 func (s *Store) transact(ctx context.Context, record []types.TransactWriteItem, sent item.Map, writes []*Write) (*store.Record, error) {
 	if err := checkSize(sent, writes); err != nil {
 		return nil, err
@@ -53,11 +53,11 @@ func (s *Store) transact(ctx context.Context, record []types.TransactWriteItem, 
 	return why(cancelled.CancellationReasons, len(record), writes, err)
 }
 
-// A cancelled transaction wrote nothing. why returns the most important of its reasons, in this
-// order:
+// why returns the error for a cancelled transaction, which wrote nothing. If there are several
+// reasons, the first in this order decides:
 //  1. reasons of the record, and then of the key's other record, which may belong to another
 //     request. They come before the user's reasons: if the transaction was applied before and its
-//     answer was lost, the user's conditions are false too;
+//     answer was lost, the user's conditions may be false only because of that;
 //  2. an item that has changed since Get read it: no repeat of this write can succeed;
 //  3. a temporary reason ([item.Passes]);
 //  4. a refused condition of the user's writes.
@@ -108,7 +108,7 @@ func (w *Write) transactItem() types.TransactWriteItem {
 	const allOld = types.ReturnValuesOnConditionCheckFailureAllOld
 	names, values := w.names, w.values
 	if len(values) == 0 {
-		values = nil // an empty map is refused
+		values = nil // the service refuses an empty map
 	}
 	var cond *string
 	if w.cond != "" {
@@ -140,8 +140,8 @@ func (w *Write) transactItem() types.TransactWriteItem {
 	}
 }
 
-// checkSize checks a transaction against the service's limits. Of an update it counts key and
-// values, although the item may be larger.
+// checkSize checks a transaction against the service's limits. For an update it counts only the key
+// and the expression's values, since it doesn't know the rest of the item.
 func checkSize(record item.Map, writes []*Write) error {
 	if n := len(writes) + 1; n > maxItems {
 		return fmt.Errorf("dynamo: %w: %d items in one commit, with the record: at most %d; divide the phase", store.ErrWrite, n, maxItems)

@@ -21,7 +21,7 @@ type update struct {
 	names  map[string]string
 	args   item.Map
 
-	condition string // holderCondition, and further conditions if the write depends on jobs
+	condition string // holderCondition, and further conditions if the write depends on jobs or decisions
 
 	in       dynamodb.UpdateItemInput // allocated together with the update
 	expr     string                   // the expression
@@ -59,8 +59,8 @@ func (s *Store) update(ctx context.Context, c store.Commit) (*update, error) {
 	return u, nil
 }
 
-// holder adds owner, version and holderCondition, which every write has. If a copy of the write
-// arrives late, holderCondition is false.
+// holder adds the values of holderCondition, the new version and, if it changes, the new owner. The
+// new version makes holderCondition false for a copy of the write that arrives late.
 func (u *update) holder(prev, next *store.Record) {
 	u.args[":owner"], u.args[":ver"] = u.Str(prev.Owner), u.Num(prev.Ver)
 	u.put(item.AttrVer, ":ver1", u.Num(next.Ver))
@@ -69,8 +69,9 @@ func (u *update) holder(prev, next *store.Record) {
 	}
 }
 
-// fields sets or removes the fields that differ. All other attributes, which another program may
-// have changed, remain. If results move to another handler, fields seals them anew.
+// fields sets or removes each field in which prev and next differ. All other attributes, which
+// another program may have changed, remain. If moved is set (see movesSealed), fields also seals
+// the phases' results anew.
 func (u *update) fields(prev, next *store.Record, moved bool) {
 	for i := range item.Fields {
 		f := &item.Fields[i]
@@ -90,8 +91,9 @@ func (u *update) fields(prev, next *store.Record, moved bool) {
 	}
 }
 
-// decided appends a decision to the list and never overwrites the list: a redrive may have appended
-// another decision without raising ver.
+// decided appends a decision to the stored list instead of overwriting the list, because a redrive
+// may have appended another decision without raising ver. Only a full list is overwritten, under
+// the condition that it is unchanged.
 func (u *update) decided(prev, next []store.Decision) {
 	n := len(prev)
 	switch {
@@ -139,8 +141,8 @@ func (u *update) dropJobs(prev, next *store.Record) {
 	u.args[":jobs"] = u.Num(int64(len(prev.Jobs)))
 }
 
-// update.wait keeps the index of records that wait for people: if a commit begins, changes or ends
-// a wait, it sets or removes the index's attributes. An ordinary request makes no such commit.
+// update.wait maintains the index of records that wait for people: if a commit begins, changes or
+// ends a wait, it sets or removes the index's attributes. An ordinary request makes no such commit.
 //
 // A parked job keeps a record in the index too. So if the jobs decide whether the record waits
 // after the commit, the commit has a condition on the jobs ([item.HoldJobs]).
@@ -154,7 +156,7 @@ func (u *update) wait(prev, next *store.Record) {
 	} else {
 		u.put(item.AttrWait, ":wait", u.Str(item.WaitKey(is.Reason, next.PK)))
 		u.put(item.AttrWaitIn, ":wait_in", u.WaitIn(is))
-		u.set = append(u.set, assignment{item.AttrSince, item.FirstSince}) // keeps an earlier time: a job may have been parked since prev was read
+		u.set = append(u.set, assignment{item.AttrSince, item.FirstSince}) // FirstSince keeps a stored earlier time: a job may have been parked since prev was read
 		u.args[":since"] = u.Millis(next.WaitSince)
 	}
 	if is.OfJobs() {
@@ -207,8 +209,8 @@ func writesContents(prev, next *store.Record) bool {
 	return !slices.EqualFunc(prev.Phases, next.Phases, item.SamePhase) || writesAnswer(prev, next)
 }
 
-// writesAnswer reports whether a commit writes an answer: the first answer, or the rest of an
-// erased answer.
+// writesAnswer reports whether a commit writes an answer: the first answer, or what remains of an
+// answer that the commit erases.
 func writesAnswer(prev, next *store.Record) bool {
 	return next.Response != nil && prev.Response == nil || state.AnswerGoes(prev, next)
 }

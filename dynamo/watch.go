@@ -49,8 +49,8 @@ type call struct {
 	meter *meter.Meter
 }
 
-// watch makes a call, and reports the call if there are hooks or a Meter. asks is the input's field
-// that requests the capacity units, and cost reads the units from the output.
+// watch makes a call, and reports the call if there are hooks or a Meter. asks points to the field
+// of the input that requests the capacity units. The function cost reads the units from the output.
 func watch[O any](
 	ctx context.Context, w *watched, op string, asks *types.ReturnConsumedCapacity, send func() (*O, error), cost func(*call, *O),
 ) (*O, error) {
@@ -78,7 +78,7 @@ func watch[O any](
 func (w *watched) failed(c *call, err error) {
 	c.Err, c.Fault = err, item.FaultOf(err)
 	if strings.HasPrefix(c.Op, "Batch") && item.AccessDenied(err) {
-		c.Fault = "" // some roles lack the right to batches on purpose: the store continues item by item
+		c.Fault = "" // no fault: some roles lack the right to batches on purpose, and the store continues item by item
 	}
 	if last, ok := errors.AsType[*retry.MaxAttemptsError](err); ok {
 		c.Retries = last.Attempt - 1

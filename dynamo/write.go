@@ -31,12 +31,12 @@ type Write struct {
 	verb   string // put, update, delete, check
 	table  string
 	item   item.Map // of a put
-	key    item.Map // of the other verbs
+	key    item.Map // of an update, delete or check
 	update string
 	cond   string
 	names  map[string]string
 	values item.Map
-	read   item.Map // the attributes that Get read, nil for missing ones: the item must be unchanged
+	read   item.Map // the attributes that Get read, with nil for missing ones: at the commit they must be unchanged
 	found  bool     // whether Get found an item
 	raw    *types.TransactWriteItem
 	err    error
@@ -161,7 +161,8 @@ func (w *Write) fail(err error) {
 	}
 }
 
-// marshalItem returns an error for values for which MarshalMap silently returns an empty item.
+// marshalItem converts v to an item. If MarshalMap silently makes an empty item of v, marshalItem
+// returns an error.
 func marshalItem(v any) (item.Map, error) {
 	it, err := attributevalue.MarshalMap(v)
 	switch {

@@ -58,12 +58,14 @@ type Adapter[Ev, Re any] struct {
 	typed bool
 	// ownScope says that the scope of a typed adapter's keys doesn't contain the function.
 	ownScope bool
-	// shared is BodyKey.shared of the typed adapter's key. nil: clients choose no keys.
+	// shared is BodyKey.shared of the typed adapter's key. It is nil if the key isn't a BodyKey or
+	// has no such function, or if DirectOptions.Scope is set.
 	shared func(body []byte) bool
 }
 
 // Adapter.request calls Request, and adds the invocation's tenant, so that users' adapters needn't
-// add it. Only a request that the engine may store needs a snapshot.
+// add it. stored says whether the engine may store the request: only then does the request need a
+// snapshot.
 func (a *Adapter[Ev, Re]) request(ctx context.Context, ev Ev, stored bool) (idem.Request, error) {
 	if !stored {
 		ctx = context.WithValue(ctx, unstoredKey{}, struct{}{})
@@ -75,10 +77,10 @@ func (a *Adapter[Ev, Re]) request(ctx context.Context, ev Ev, stored bool) (idem
 	return req, err
 }
 
-// If a handler runs again, it needs parts of the event that the neutral request lacks: the verified
-// identity in the source's form, and the source's data about the route. A snapshot
-// ([idem.Request.Snapshot]) holds these parts. A snapshot is JSON in the event's form, so decoding
-// restores the parts.
+// If a handler runs again, it needs parts of the event that the other fields of [idem.Request]
+// lack: the verified identity in the source's form, and the source's data about the route. A
+// snapshot ([idem.Request.Snapshot]) holds these parts. A snapshot is JSON in the event's form, so
+// decoding restores the parts.
 //
 // A snapshot has no credentials: no tokens, API keys, access keys or certificates. If a value in a
 // Lambda authorizer's context looks like a token by its name or form, the snapshot omits it.
@@ -94,7 +96,7 @@ func withoutTokens(context map[string]any) map[string]any {
 		if inner, ok := v.(map[string]any); ok {
 			v = withoutTokens(inner)
 		}
-		if name == "principalId" || name == "sub" || !secrets.Named(name) && !secrets.Token(text) { // keeps the caller's name, which the scope contains anyway
+		if name == "principalId" || name == "sub" || !secrets.Named(name) && !secrets.Token(text) { // principalId and sub are kept: they name the caller, and the scope contains that name anyway
 			kept[name] = v
 		}
 	}

@@ -99,7 +99,7 @@ func albEvent(req idem.Request) (ev events.ALBTargetGroupRequest, err error) {
 		return ev, err
 	}
 	elb := &ev.RequestContext.ELB
-	elb.TargetGroupArn = cmp.Or(elb.TargetGroupArn, "unknown") // shows that the event is a load balancer's
+	elb.TargetGroupArn = cmp.Or(elb.TargetGroupArn, "unknown") // not empty: this field shows that the event is a load balancer's
 	ev.HTTPMethod = req.Method
 	ev.Path = cmp.Or(ev.Path, req.Path)
 	query := splitQuery(req.Query)

@@ -66,7 +66,8 @@ func AppSyncKey(argument string, caller ...string) BodyKey {
 	}
 }
 
-// appSyncField returns the names and arguments of the resolved field.
+// appSyncField returns the resolved field's arguments, and the names of its parent type and of the
+// field.
 func appSyncField(body []byte) (field []string, arguments []byte, err error) {
 	field, err1 := rawjson.Texts(body, []rawjson.Pointer{rawjson.Member("info", "parentTypeName"), rawjson.Member("info", "fieldName")})
 	arguments, err2 := rawjson.Member("arguments").Find(body)

@@ -99,7 +99,7 @@ type Batch[Ev, Rec, Re any] struct {
 	// record after the other. nil: one warning line for the event on slog.Default.
 	NotRun func(ctx context.Context, rec Rec, err error)
 
-	shared bool // several functions may get a record, and each of them does the work
+	shared bool // several functions may get the same record, and each of them does its own work
 }
 
 // WithKey returns a copy of b with another [Batch.Key], for records that name their work. With
@@ -177,8 +177,8 @@ func (b *Batch[Ev, Rec, Re]) valid() bool {
 	return b.Records != nil && b.ID != nil && b.Key != nil && b.Request != nil && b.Concurrency >= 0 && b.RecordTimeout >= 0
 }
 
-// defaultConcurrency is the default of Batch.Concurrency. A queue's default batch has as many
-// records, so no record waits for another.
+// defaultConcurrency is the default of Batch.Concurrency. A queue's batch, too, has at most 10
+// records by default, so no record waits for another.
 const defaultConcurrency = 10
 
 const (

@@ -33,7 +33,8 @@ type BodyKey struct {
 	Same func(body []byte) ([]byte, error)
 
 	// shared reports whether the client chooses the key, and nothing in the body names the client.
-	// If body is nil, shared reports whether this is true of all bodies. nil: true of no body.
+	// If body is nil, shared reports whether this is true of all bodies. If the function is nil,
+	// this is true of no body.
 	shared func(body []byte) bool
 }
 
@@ -92,7 +93,8 @@ func (k BodyKey) FromOptional(r *idem.Request) (string, error) {
 	return k.From(r)
 }
 
-// compare sets r.Same to the part of r's body that must be the same, or sets r.Unread.
+// compare sets r.Same to the part of r's body that must be the same in a retry. If k.Same returns
+// an error, compare sets r.Unread to it.
 func (k BodyKey) compare(r *idem.Request) {
 	if k.Same == nil {
 		return
@@ -125,7 +127,8 @@ func JSONKey(pointer string, more ...string) BodyKey {
 	}}
 }
 
-// parsePointers panics if a pointer is malformed. The message names the exported function, who.
+// parsePointers panics if a pointer is malformed. The message begins with who, the name of the
+// exported function that got the pointers.
 func parsePointers(who string, texts []string) []rawjson.Pointer {
 	paths := make([]rawjson.Pointer, len(texts))
 	for i, text := range texts {

@@ -223,15 +223,16 @@ func (h *Handler[Ev, Re]) handleTyped(ctx context.Context, ev Ev) (Re, error) {
 	if err != nil {
 		return own, err
 	}
-	// Return the stored result to the first invocation too: a phase may have answered.
+	// Return the stored result to the first invocation too: a phase may have answered instead of the
+	// handler.
 	re, err := decodeResult[Re](res.Body)
 	if err != nil && !res.Replayed {
-		return own, nil // the work is done, but JSON can't decode a result of this type; Invoke doesn't decode results
+		return own, nil // JSON can't decode a result of this type; no error is returned, since the work is done (Invoke decodes no results)
 	}
 	return re, err
 }
 
-// invokeTyped is Invoke for typed adapters. First and later results are the same bytes.
+// invokeTyped is Invoke for typed adapters. The first result and its replays are the same bytes.
 func (h *Handler[Ev, Re]) invokeTyped(ctx context.Context, payload []byte, ev Ev) ([]byte, error) {
 	req, reqErr := h.adapter.request(withPayload(ctx, payload), ev, h.stored)
 	res, _, err := h.do(ctx, ev, req, reqErr)
@@ -247,8 +248,8 @@ func (h *Handler[Ev, Re]) invokeTyped(ctx context.Context, payload []byte, ev Ev
 	return res.Body, nil
 }
 
-// Handler.do carries out a request. own is the handler's result if the handler ran. An error of the
-// handler is an *ownError.
+// Handler.do carries out a request. own is the handler's result if the handler ran. Handler.do
+// returns an error of the handler as an *ownError.
 func (h *Handler[Ev, Re]) do(ctx context.Context, ev Ev, req idem.Request, reqErr error) (res idem.Result, own Re, err error) {
 	if errors.Is(reqErr, ErrEvent) {
 		return res, own, reqErr
@@ -279,7 +280,7 @@ func (h *Handler[Ev, Re]) do(ctx context.Context, ev Ev, req idem.Request, reqEr
 		err = &idem.Error{Op: "result", Err: fmt.Errorf("%w: %s", idem.ErrNotKept, res.Body[len(noForm):])}
 	}
 	if err != nil {
-		own = *new(Re) // own is not the stored result
+		own = *new(Re) // don't return the handler's own result: it isn't the stored one
 	}
 	if err != nil && reqErr != nil && !ran {
 		err = reqErr

@@ -100,7 +100,8 @@ func plainValue(v events.DynamoDBAttributeValue) any {
 	}
 }
 
-// dynamoDBStreamReply names only the first failure; kinesisReply says why.
+// dynamoDBStreamReply names only the first failure, because Lambda goes back to the lowest reported
+// number.
 func dynamoDBStreamReply(failed []string) events.DynamoDBEventResponse {
 	re := events.DynamoDBEventResponse{BatchItemFailures: []events.DynamoDBBatchItemFailure{}}
 	for _, id := range failed[:min(len(failed), 1)] {

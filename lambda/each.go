@@ -80,7 +80,7 @@ type EachHandler[Ev, Rec, Re any] struct {
 	engine *idem.Engine
 	batch  Batch[Ev, Rec, Re]
 	fn     func(context.Context, Rec) error
-	warned sync.Once // the warning about ReportBatchItemFailures
+	warned sync.Once // logs the warning about ReportBatchItemFailures once
 }
 
 var _ awslambda.Handler = (*EachHandler[any, any, any])(nil)
@@ -158,7 +158,7 @@ func (h *EachHandler[Ev, Rec, Re]) each(ctx context.Context, ev Ev) (re Re, over
 		return re, overdue, failure
 	}
 	if len(failed) > 0 {
-		h.warned.Do(func() { // a function can't learn whether the source reads the report
+		h.warned.Do(func() { // always: a function can't learn whether the source reads the report
 			slog.WarnContext(ctx, "records must be delivered again, which needs ReportBatchItemFailures on the event source mapping: "+
 				"without it, Lambda counts them as done")
 		})

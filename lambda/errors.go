@@ -114,8 +114,8 @@ func engineError(err error) error {
 }
 
 // errorTypes names the engine's errors for callers that see no Go errors: Step Functions and log
-// filters match on errorType. If an error matches several entries, the first gives the name. The
-// names are part of the API.
+// filters match on errorType. If an error matches several entries, the first of these gives the
+// name. The names are part of the API.
 var errorTypes = []struct {
 	err  error
 	name string

@@ -15,7 +15,7 @@ import (
 
 const product = "DynamoDB Local"
 
-// readyTimeout limits the first request.
+// readyTimeout is how long the first request may take.
 const readyTimeout = 5 * time.Minute
 
 // startLocal starts DynamoDB Local from the install in dir and waits until the database answers.
@@ -58,8 +58,9 @@ func firstRequest(ctx context.Context, endpoint string) error {
 	return nil
 }
 
-// localCommand returns a command that runs in dir. File names are relative to dir, because the path
-// of a home folder may have characters that the class path and LD_PRELOAD can't contain.
+// localCommand returns the command that runs DynamoDB Local, with dir as its working directory.
+// File names are relative to dir, because the path of a home folder may have characters that the
+// class path and LD_PRELOAD can't contain.
 func localCommand(java, dir, tmp string, port int, env []string) *exec.Cmd {
 	cmd := exec.Command(java,
 		// These options make a start quick, and leave room for young objects: tests have small

@@ -89,7 +89,7 @@ func (db *DB) Client(optFns ...func(*dynamodb.Options)) *dynamodb.Client {
 	}, optFns...)
 }
 
-// http returns the client that all clients of db share.
+// http returns an HTTP client. All DynamoDB clients of db share its connections.
 func (db *DB) http() *http.Client {
 	shared := *db.handle.HTTP()
 	shared.Transport = &line.Transport{Base: shared.Transport}
@@ -108,9 +108,9 @@ func (db *DB) Env() []string {
 	return []string{"AWS_ACCESS_KEY_ID=" + key.AccessKeyID, "AWS_SECRET_ACCESS_KEY=" + key.SecretAccessKey}
 }
 
-// separate returns a database for one test, in the process of db.
+// separate returns a database for one test. It is served by the same process as db.
 func (db *DB) separate(test string) *DB {
-	sum := sha256.Sum256([]byte(os.Args[0] + "\x00" + test)) // packages that share a process may have tests of the same name
+	sum := sha256.Sum256([]byte(os.Args[0] + "\x00" + test)) // with the binary's name, since packages that share a database process may have tests of the same name
 	return &DB{Endpoint: db.Endpoint, of: db, key: hex.EncodeToString(sum[:8])}
 }
 

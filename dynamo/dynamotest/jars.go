@@ -12,13 +12,13 @@ import (
 //go:embed local
 var localFiles embed.FS
 
-// minJava is the version that DynamoDB Local's class files need.
+// minJava is the lowest Java version that can load DynamoDB Local's class files.
 const minJava = 17
 
 // localVersion is the version of DynamoDB Local, as pinned in local/.
 const localVersion = "3.3.1"
 
-// source describes where [Find] looks.
+// source describes where [Find] looks for a database.
 func source() servers.Source {
 	return servers.Source{
 		Kind:        "a DynamoDB",

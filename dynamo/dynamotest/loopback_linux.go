@@ -18,8 +18,9 @@ import (
 // lines is preloaded into the database's process, and makes the process bind to 127.0.0.1. Then the
 // process's sockets are checked.
 
-// canKeepLocal returns nil if this machine can keep DynamoDB Local on loopback, and otherwise an
-// error with the reason.
+// canKeepLocal returns nil if this machine can keep DynamoDB Local on loopback, or if
+// DYNAMOTEST_ALL_INTERFACES=1 permits every interface. Otherwise it returns an error with the
+// reason.
 func canKeepLocal() error {
 	if _, err := compiler(); err != nil && !servers.Allowed(envAllInterfaces) {
 		return err
@@ -46,7 +47,7 @@ func loopbackEnv(ctx context.Context, dir string) ([]string, error) {
 		}
 		return nil, err
 	}
-	preload := "./" + name // a relative path: the loader splits LD_PRELOAD at spaces and colons
+	preload := "./" + name // relative, since dir may have spaces and colons, at which the loader splits LD_PRELOAD
 	if more := os.Getenv("LD_PRELOAD"); more != "" {
 		preload += ":" + more
 	}
@@ -54,7 +55,7 @@ func loopbackEnv(ctx context.Context, dir string) ([]string, error) {
 }
 
 // compileShim compiles the shim into dir if it is missing, and returns the file's name. The name
-// contains a hash of the source and the architecture. Several processes may compile the shim at the
+// contains the architecture and a hash of the source. Several processes may compile the shim at the
 // same time: each renames a complete file into place.
 func compileShim(ctx context.Context, dir string) (string, error) {
 	src := localFile("bindlo.c")

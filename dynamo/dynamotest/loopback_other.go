@@ -10,8 +10,8 @@ import (
 	"github.com/samekey/samekey/internal/servers"
 )
 
-// canKeepLocal returns an error: DynamoDB Local listens on every interface, and only Linux has a
-// way to keep it on loopback.
+// canKeepLocal returns an error unless DYNAMOTEST_ALL_INTERFACES=1 permits every interface:
+// DynamoDB Local listens on every interface, and only Linux has a way to keep it on loopback.
 func canKeepLocal() error {
 	if servers.Allowed(envAllInterfaces) {
 		return nil

@@ -46,7 +46,7 @@ func Main(m interface{ Run() int }) int { return shared.main(m) }
 
 // MainSeparate is [Main] with DYNAMOTEST_SEPARATE=1: each test has a separate database.
 func MainSeparate(m interface{ Run() int }) int {
-	_ = os.Setenv(envSeparate, "1") // fails only if the name is invalid
+	_ = os.Setenv(envSeparate, "1") // Setenv fails only if the name is invalid
 	return Main(m)
 }
 

@@ -3,15 +3,16 @@
 //	go run ./dynamo/dynamotest/ddblocal -- make test
 //
 // It finds or starts DynamoDB Local as package dynamotest does. It sets AWS_ENDPOINT_URL_DYNAMODB
-// and AWS_ENDPOINT_URL_DYNAMODB_STREAMS, and test values for AWS_REGION and the credentials if they
-// are unset. It forwards SIGINT and SIGTERM, stops the database when the command ends, and exits
-// with the command's code (128 + n if signal n ended the command).
+// and AWS_ENDPOINT_URL_DYNAMODB_STREAMS. If AWS_REGION or the credentials are unset, it sets test
+// values for them. It forwards SIGINT and SIGTERM, stops the database when the command ends, and
+// exits with the command's code (128 + n if signal n ended the command).
 //
 // If no command is given, it prints the endpoint and serves until SIGINT or SIGTERM.
 //
-// If no DynamoDB is available, ddblocal prints what is missing and exits with 3, or, if -optional
-// is set, runs the command without a database. It exits with 2 after wrong use, with 127 if the
-// command can't be started, and with 1 after other failures of its own.
+// If no DynamoDB is available, ddblocal prints what is missing. Then it exits with 3. But if
+// -optional is set and a command is given, ddblocal runs the command without a database. It exits
+// with 2 after wrong use, with 127 if the command can't be started, and with 1 after other failures
+// of its own.
 //
 // If a program sends signals to ddblocal, build ddblocal first: go run passes on only signals that
 // are typed at the terminal.
@@ -81,7 +82,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	return code
 }
 
-// find stops at a signal, because the database may have to be downloaded.
+// find stops at a signal, because a download of the database can take minutes.
 func find(signals <-chan os.Signal, stderr io.Writer) (*dynamotest.DB, int) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -133,8 +134,8 @@ func runCommand(env, args []string, signals <-chan os.Signal, stdout, stderr io.
 	for {
 		select {
 		case sig := <-signals:
-			// The terminal sends a typed interrupt to the command too. Many programs understand a
-			// second interrupt as "end at once".
+			// The terminal sends a typed interrupt to the command too. So don't forward it: many
+			// programs understand a second interrupt as "end at once".
 			if sig == os.Interrupt && inForeground() {
 				continue
 			}
@@ -176,7 +177,7 @@ func environ(env []string, endpoint string) []string {
 		}
 	}
 	env = slices.Clone(env)
-	set := func(name, v string) { env = append(env, name+"="+v) } // exec.Cmd uses the last value
+	set := func(name, v string) { env = append(env, name+"="+v) } // if a name is set twice, exec.Cmd uses the last value
 	set("AWS_ENDPOINT_URL_DYNAMODB", endpoint)
 	set("AWS_ENDPOINT_URL_DYNAMODB_STREAMS", endpoint)
 	if value["AWS_ENDPOINT_URL_DYNAMODB"] == "" {
@@ -191,8 +192,8 @@ func environ(env []string, endpoint string) []string {
 		}
 		set("AWS_REGION", region)
 	}
-	// Key id and secret are useless one without the other, so both are set. DynamoDB Local
-	// accepts only letters and digits in a key id.
+	// If the key id or the secret is missing, both are set, since neither is of use without the
+	// other. DynamoDB Local accepts only letters and digits in a key id.
 	if value["AWS_ACCESS_KEY_ID"] == "" || value["AWS_SECRET_ACCESS_KEY"] == "" {
 		set("AWS_ACCESS_KEY_ID", "dynamotest")
 		set("AWS_SECRET_ACCESS_KEY", "dynamotest")
