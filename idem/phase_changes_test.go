@@ -149,7 +149,7 @@ func changesOfPhases() []changeOfPhases {
 			"a `NotIdempotent` call becomes a plain one",
 			[]part{writes("ride"), kindOf(unkeyedPart, pays("charge", charge20)), theEnd},
 			rides20, nil, mayStop, goesOn,
-			"stuck if the call was begun", goesOn,
+			"stuck if the call may have begun", goesOn,
 		},
 		{"a call becomes an `Atomic`", rides20, []part{writes("ride"), writes("charge"), theEnd}, nil, mayStop, goesOn, "refused if the call may have begun", goesOn},
 		{"an `Atomic` becomes a `Foreign`", rides20, []part{kindOf(foreignPart, writes("ride")), pays("charge", charge20), theEnd}, nil, goesOn, goesOn, "", goesOn},
