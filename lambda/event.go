@@ -18,7 +18,8 @@ import (
 // empty event, and might lose the caller's identity.
 var ErrEvent = errors.New("event of another kind")
 
-// notA returns the error for an event of another kind than want.
+// notA returns the error for an event of a wrong kind. The text want names the right kind, and why
+// says what is wrong.
 func notA(want, why string) error {
 	return fmt.Errorf("lambda: %w: want %s: %s", ErrEvent, want, why)
 }
@@ -27,7 +28,7 @@ func notA(want, why string) error {
 type origin struct{ service, id, arn string }
 
 // checkOrigins checks that each of n records comes from the expected service and has an id and a
-// source. Otherwise nobody would notice that a function is connected to the wrong source.
+// source. Without this check nobody would notice that a function is connected to the wrong source.
 func checkOrigins(want, service string, n int, of func(i int) origin) error {
 	if n == 0 {
 		return notA(want, "it has no records")
@@ -45,8 +46,8 @@ func checkOrigins(want, service string, n int, of func(i int) origin) error {
 	return nil
 }
 
-// decode reads an event, and turns a panic into an error: some types of aws-lambda-go decode
-// themselves, and panic if the payload is of another kind.
+// decode reads an event, and turns a panic into an error: some types of aws-lambda-go have their
+// own decoders, which panic if the payload is of another kind.
 func decode[Ev any](payload []byte) (ev Ev, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -69,7 +70,7 @@ func kind(payload []byte) string {
 	var p struct {
 		HTTPMethod  string `json:"httpMethod"`
 		DetailType  string `json:"detail-type"`
-		EventSource string `json:"eventSource"` // only Kafka has this member in the event itself, since Kafka's records are in a map
+		EventSource string `json:"eventSource"` // set in events whose records don't name their source, such as Kafka's
 		Records     []struct {
 			EventSource string `json:"eventSource"` // also matches SNS's spelling, EventSource
 		} `json:"Records"`
@@ -82,7 +83,7 @@ func kind(payload []byte) string {
 			} `json:"http"`
 		} `json:"requestContext"`
 	}
-	_ = json.Unmarshal(payload, &p) // members of other types stay empty
+	_ = json.Unmarshal(payload, &p) // if a member has another type than its field, the field stays empty
 	switch {
 	case len(members) == 0:
 		return "an empty object"
@@ -124,6 +125,6 @@ func resourceName(arn string) string {
 	return arn[strings.LastIndexAny(arn, ":/")+1:]
 }
 
-// jsonHeader declares a body as JSON, for engines that compare JSON by its meaning
-// ([idem.Fingerprint.CanonicalJSON]). Such engines compare other bodies by their bytes.
+// jsonHeader declares a body as JSON. Engines with [idem.Fingerprint.CanonicalJSON] compare such a
+// body by its meaning, and other bodies by their bytes.
 func jsonHeader() http.Header { return http.Header{"Content-Type": {"application/json"}} }

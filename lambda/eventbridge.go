@@ -33,8 +33,9 @@ var EventBridge = Batch[events.EventBridgeEvent, events.EventBridgeEvent, struct
 	shared:  true,
 }
 
-// keepsEventBridge: EventBridge tries to deliver for 24 hours (MaximumEventAgeInSeconds of a
-// target). An archive can replay events for as long as it keeps them.
+// keepsEventBridge is the 24 hours for which EventBridge tries to deliver (MaximumEventAgeInSeconds
+// of a target), and the time for which the invocation may then wait in Lambda. It doesn't count an
+// archive, which can replay events for as long as it keeps them.
 // https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-rule-retry-policy.html
 const keepsEventBridge = day + keepsAsync
 

@@ -13,9 +13,9 @@ import (
 	"github.com/samekey/samekey/idem"
 )
 
-// anyRoute returns the route of a request from a source without patterns. The route is never the
-// path. Routes appear in logs, in metrics and in the list of operations that wait for people, but a
-// path may name a person, and the number of paths is unlimited.
+// anyRoute returns the route of a request whose event has no route pattern. The route is never the
+// path: a path may name a person, and the number of paths is unlimited, but routes appear in logs,
+// in metrics and in the list of operations that wait for people.
 func anyRoute(method string) string { return method + " /*" }
 
 // encodedQuery encodes decoded parameters. If multi isn't empty, it has all parameters, and single
@@ -24,8 +24,8 @@ func encodedQuery(single map[string]string, multi map[string][]string) string {
 	return url.Values(parameters(single, multi)).Encode()
 }
 
-// rawQuery joins parameters in the client's encoding. Names are sorted, because map order is
-// random. The engine also compares queries in sorted order.
+// rawQuery joins parameters that are in the client's encoding. It sorts the names, because map
+// order is random. For the engine this changes nothing: it compares queries in sorted order.
 func rawQuery(single map[string]string, multi map[string][]string) string {
 	var b strings.Builder
 	params := parameters(single, multi)
@@ -95,8 +95,8 @@ func joinedParameters(raw string) map[string]string {
 	return single
 }
 
-// lastOf returns the last value of each name in m. A source that sends only one value for each name
-// also sends the last.
+// lastOf returns the last value of each name in m. Sources that send one value for each name send
+// the last one too.
 func lastOf[M url.Values | http.Header](m M) map[string]string {
 	if len(m) == 0 {
 		return nil
@@ -117,8 +117,8 @@ func firstLabel(domain string) string {
 }
 
 // header merges an event's two maps under canonical names. If a name is in both maps, multi wins:
-// it has all values, and single only the last. Spellings of the same name are merged in a fixed
-// order.
+// it has all values, and single only the last. If a map has a name in several spellings, their
+// values are merged in a fixed order.
 func header(single map[string]string, multi map[string][]string) http.Header {
 	h := make(http.Header, max(len(single), len(multi)))
 	for _, name := range slices.Sorted(maps.Keys(single)) {
@@ -144,8 +144,9 @@ func v2Headers(h http.Header) map[string]string {
 	return headers
 }
 
-// joined returns h with one value for each name. Commas join several values, which doesn't change
-// the meaning (RFC 9110, 5.3), except for cookies.
+// joined returns h with one value for each name. Several values are joined by commas, which doesn't
+// change their meaning (RFC 9110, 5.3). Only Set-Cookie can't be joined: joined returns its last
+// value.
 func joined(h http.Header) map[string]string {
 	single := make(map[string]string, len(h))
 	for name, values := range h {
@@ -203,10 +204,11 @@ func decoded(body string, isBase64 bool) ([]byte, error) {
 	return b, nil
 }
 
-// textBody returns a body in an event's form. If the body isn't text, the form is base64, because a
-// JSON string would change the bytes.
+// textBody returns the body of an answer, as text or in base64. Base64 is for bodies that aren't
+// text, since a JSON string would change their bytes, and for large texts that are shorter in
+// base64.
 func textBody(b []byte) (body string, isBase64 bool) {
-	const small = 128 << 10 // fits even if every byte is a control character
+	const small = 128 << 10 // a body of this size fits even if every byte is a control character
 	if utf8.Valid(b) && (len(b) <= small || !inflates(b)) {
 		return string(b), false
 	}
@@ -226,7 +228,8 @@ func inflates(b []byte) bool {
 	return n > len(b)/15 // JSON adds 5·n bytes, base64 adds a third
 }
 
-// eventBody is the inverse of decoded. If was is true, the original body came in base64.
+// eventBody is the inverse of decoded. The parameter was tells whether the original body came in
+// base64; if so, the result is in base64 too.
 func eventBody(b []byte, was bool) (body string, isBase64 bool) {
 	if !was && utf8.Valid(b) {
 		return string(b), false

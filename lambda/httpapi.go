@@ -68,7 +68,8 @@ func httpAPIRequest(ctx context.Context, ev events.APIGatewayV2HTTPRequest) (ide
 	return req, err
 }
 
-// httpAPIRoute returns the route key in the form of a REST API, with the method of the request.
+// httpAPIRoute makes a request's route from the route key. If the key has ANY, the route has the
+// method of the request instead, as with a REST API.
 func httpAPIRoute(key, method string) string {
 	switch {
 	case key == "" || key == "$default":
@@ -91,8 +92,8 @@ func httpAPIIdentity(rc *events.APIGatewayV2HTTPRequestContext) (caller idem.Ide
 	case a.IAM != nil:
 		caller, facts = iamIdentity(a.IAM.CognitoIdentity.IdentityPoolID, a.IAM.CognitoIdentity.IdentityID, a.IAM.UserARN)
 	case a.JWT != nil && a.Lambda == nil:
-		// Local emulators add an empty jwt to public routes. After it has verified a token, API
-		// Gateway always adds the claims.
+		// The route is public: local emulators add an empty jwt to public routes. If API Gateway
+		// had verified a token, there would be claims.
 	default:
 		// This case includes an empty context: the authorizer allowed the caller, but didn't name
 		// it.
@@ -203,7 +204,8 @@ type v2Cognito struct {
 	IdentityPoolID string   `json:"identityPoolId,omitempty"`
 }
 
-// IsZero is for encoding/json's omitzero: Go can't compare a struct that contains a slice.
+// IsZero tells omitzero of encoding/json whether c is empty. It looks at each field, because Go
+// can't compare a struct that contains a slice.
 func (c v2Cognito) IsZero() bool { return c.AMR == nil && c.IdentityID == "" && c.IdentityPoolID == "" }
 
 type v2Authentication struct {

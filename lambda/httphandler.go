@@ -85,8 +85,8 @@ func EventOf[Ev any](ctx context.Context) (Ev, bool) {
 	return ev, ok
 }
 
-// patternOf returns a function that finds the pattern of a request before h serves the request.
-// It returns nil if h can't tell the pattern; an http.ServeMux can.
+// patternOf returns a function that finds the pattern of a request before h serves the request. If
+// h can't tell the pattern (an http.ServeMux can), patternOf returns nil.
 func patternOf(h http.Handler) func(*http.Request) string {
 	mux, ok := h.(interface {
 		Handler(*http.Request) (http.Handler, string)
@@ -100,7 +100,7 @@ func patternOf(h http.Handler) func(*http.Request) string {
 	}
 }
 
-// routed returns the request's route, from the pattern. If there is no pattern, routed returns the
+// routed makes the request's route from the pattern. If there is no pattern, routed returns the
 // gateway's route.
 func routed(req *idem.Request, pattern string) string {
 	switch {
@@ -112,7 +112,7 @@ func routed(req *idem.Request, pattern string) string {
 	return req.Method + " " + pattern
 }
 
-// httpRequest makes the request in the form in which an HTTP server reads it.
+// httpRequest returns req as an HTTP server would pass it to a handler.
 func httpRequest[Ev any](ctx context.Context, req *idem.Request, ev Ev) *http.Request {
 	u := &url.URL{Path: req.Path, RawQuery: req.Query}
 	if path, err := url.PathUnescape(req.Path); err == nil {
@@ -137,8 +137,9 @@ func httpRequest[Ev any](ctx context.Context, req *idem.Request, ev Ev) *http.Re
 // hostOf returns the host to which the client sent the request.
 func hostOf(req *idem.Request) string { return cmp.Or(req.Header.Get("Host"), req.Host) }
 
-// remoteAddr returns an address in the form of net/http, or "" if client holds no address. A load
-// balancer may add the client's port (routing.http.xff_client_port.enabled).
+// remoteAddr returns the client's address with a port, as net/http does, or "" if client is empty.
+// The port is 0, unless a load balancer has added the client's port
+// (routing.http.xff_client_port.enabled).
 func remoteAddr(client string) string {
 	if _, err := netip.ParseAddrPort(client); err == nil || client == "" {
 		return client

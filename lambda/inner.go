@@ -35,14 +35,14 @@ func Inner(m events.SQSMessage) (string, error) {
 // inner is the content of a message without the envelopes of services. Envelopes hold data that
 // differs between deliveries of the same job: ids, times and signatures.
 type inner struct {
-	key  string     // the id of the job, or of the innermost envelope
-	body string     // a notification's message, an event's detail, a job
+	key  string     // the text of KeyAttribute, or else the id of the job, of the innermost envelope, or of the message
+	body string     // a notification's message, an event's detail, a job, or the body of a message without an envelope
 	said url.Values // the envelopes' data about the work: attributes, subject, topic, type, source, resources, unknown members
 
-	trace trace.Context // the producer's; not compared
+	trace trace.Context // the producer's; the engine doesn't compare it
 }
 
-// inner.traces stores an attribute of the trace context.
+// inner.traces stores an attribute if it belongs to the trace context.
 func (in *inner) traces(name, value string) {
 	switch name {
 	case trace.ParentHeader:
@@ -99,17 +99,18 @@ func openBody(body string) (in inner, ok bool, err error) {
 }
 
 // Each element of marks lists texts that a kind of envelope contains. An envelope is a JSON object
-// of one of these kinds:
+// with one of these sets of members:
 //
 //   - a Type of "Notification" and a TopicArn: SNS without raw message delivery;
 //   - exactly one record in Records, from aws:sns: a message in the dead-letter queue of a function
 //     that a topic invokes;
 //   - a detail-type and a source, and an id or a detail: an event of EventBridge;
-//   - exactly the members of [JobEvent], with or without a trace context: the detail of an event,
-//     if the rule passes on only the detail.
+//   - exactly the members of [JobEvent], with or without a trace context: the detail of an
+//     EventBridge event, if the rule passes on only the detail.
 //
-// Names are compared as written. An object that has an envelope's members but can't be read is an
-// error. If the key were then the message's own id, the job would be done once for each delivery.
+// The names of members are case-sensitive. An object that has an envelope's members but can't be
+// read is an error: if its key were the message's own id, the job would be done once for each
+// message that delivers it.
 var marks = [][]string{
 	{`"Notification"`, `"TopicArn"`},
 	{`"detail-type"`, `"source"`},
@@ -180,8 +181,8 @@ func openNotification(m map[string]json.RawMessage) (inner, bool, error) {
 }
 
 // snsContent returns the content of an SNS message, from an event of SNS or from an envelope. The
-// content includes the message's attributes even if the message is itself an envelope of
-// EventBridge or a drain.
+// content includes the message's attributes even if the message contains an EventBridge event or a
+// drain's job.
 func snsContent(id, message, subject string, attributes map[string]any) (inner, error) {
 	key, keyed, keyErr := attributeKey(func(yield func(name, value string) bool) {
 		for name, a := range attributes {
@@ -250,7 +251,7 @@ func openEvent(m map[string]json.RawMessage) (inner, bool, error) {
 	return inner{key: key, body: string(m["detail"]), said: said, trace: jobTrace(m["detail"])}, true, err
 }
 
-// These members are written by the services and by Lambda.
+// These lists name the members that the services and Lambda write into envelopes.
 var (
 	notificationMembers = []string{
 		"Message", "MessageAttributes", "MessageId", "Replayed", "SequenceNumber", "Signature", "SignatureVersion", "SigningCertURL", "SigningCertUrl",
@@ -260,8 +261,8 @@ var (
 	recordMembers = []string{"EventSource", "EventSubscriptionArn", "EventVersion", "Sns"}
 )
 
-// others(said, …) adds an envelope's unknown members to said, since the producer may have added
-// them to identify the work.
+// others adds unknown members of an envelope to said, since the producer may have added them to
+// identify the work. A member is unknown if it isn't in the list known.
 func others(said url.Values, m map[string]json.RawMessage, known []string) {
 	for name, v := range m {
 		if !slices.Contains(known, name) {
@@ -270,7 +271,7 @@ func others(said url.Values, m map[string]json.RawMessage, known []string) {
 	}
 }
 
-// openRecords opens an event in the form in which SNS invokes a function.
+// openRecords opens an envelope that is an event with which SNS invokes a function.
 func openRecords(event map[string]json.RawMessage) (inner, bool, error) {
 	var records []json.RawMessage
 	if err := json.Unmarshal(event["Records"], &records); err != nil || len(records) != 1 || !bytes.Contains(records[0], []byte(`"aws:sns"`)) {

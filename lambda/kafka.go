@@ -138,8 +138,7 @@ func kafkaKey(r KafkaRecord) (string, error) {
 	return textKey(kafkaID(kafkaPartition(&r.KafkaRecord), r.Offset) + "@" + strconv.FormatInt(r.Timestamp.UnixMilli(), 10)), nil
 }
 
-// kafkaHeaders yields the headers of a record in their order. Kafka allows several
-// headers with the same name.
+// kafkaHeaders yields the headers of a record in their order, including several with the same name.
 func kafkaHeaders(r *KafkaRecord) iter.Seq2[string, string] {
 	return func(yield func(name, value string) bool) {
 		for _, header := range r.Headers {

@@ -43,7 +43,7 @@ var Kinesis = Batch[events.KinesisEvent, events.KinesisEventRecord, events.Kines
 // https://docs.aws.amazon.com/streams/latest/dev/kinesis-extended-retention.html
 const keepsKinesis = 365 * day
 
-// shard is the group of all records of a stream's event, since they are from one shard.
+// shard is the group of every record, since all records of an event are from one shard.
 const shard = "shard"
 
 func kinesisRecords(ev events.KinesisEvent) ([]events.KinesisEventRecord, error) {
@@ -63,8 +63,8 @@ func kinesisRequest(ctx context.Context, r events.KinesisEventRecord) (idem.Requ
 	}, nil
 }
 
-// kinesisReply names only the first failure, because Lambda goes back to the lowest reported
-// number.
+// kinesisReply names only the first failure, because Lambda goes back to the lowest sequence number
+// in the reply.
 func kinesisReply(failed []string) events.KinesisEventResponse {
 	re := events.KinesisEventResponse{BatchItemFailures: []events.KinesisBatchItemFailure{}}
 	for _, id := range failed[:min(len(failed), 1)] {

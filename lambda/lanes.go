@@ -21,8 +21,8 @@ type course[Ev, Rec, Re any] struct {
 	end     time.Time // end of all handlers' contexts; zero: no deadline
 	mu      sync.Mutex
 	waiting [][]int // lanes that no worker has taken
-	behind  []int   // for each waiting lane, the number of records in this lane and all later ones
-	longest []int   // for each waiting lane, the number of records in the longest of these lanes
+	behind  []int   // for each waiting lane, the number of records in this lane and all later lanes
+	longest []int   // for each waiting lane, the number of records in the longest of this lane and all later lanes
 }
 
 // EachHandler.all tries every record of an event. It returns the records' errors, and how many
@@ -49,9 +49,9 @@ func (h *EachHandler[Ev, Rec, Re]) all(ctx context.Context, recs []Rec) (errs []
 	return c.errs, overdue
 }
 
-// lanesOf groups the records that must run one after the other: the records of a group, and the
-// records of a key. Later records of a key are then replays, and aren't refused as in flight.
-// Lanes are in the order of their first records.
+// lanesOf groups the records that must run one after the other: the records of a group, or, outside
+// of groups, the records with the same key. So a second record with the same key isn't refused as
+// in flight, and is a replay if the first succeeded. Lanes are in the order of their first records.
 func lanesOf(tasks []*task) [][]int {
 	type id struct{ group, scope, key string }
 	at := make(map[id]int, len(tasks))
@@ -100,7 +100,7 @@ func (c *course[Ev, Rec, Re]) next() ([]int, turn) {
 	return lane, c.turnOf(lane)
 }
 
-// course.turn returns the turn of a lane that began without waiting.
+// course.turn returns the state of the lanes (the turn) for a lane that begins without waiting.
 func (c *course[Ev, Rec, Re]) turn(lane []int) turn {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -134,7 +134,7 @@ func (c *course[Ev, Rec, Re]) run(ctx context.Context, lane []int, t turn) {
 			c.skip(lane[n+1:], why)
 			return
 		}
-		if !task.ran() && n+1 < len(lane) { // the record was done before: the source delivers this event, or a part of it, again
+		if !task.ran() && n+1 < len(lane) { // the record was done before: this event repeats an earlier one, or a part of it, so the next record may be done too
 			c.tasks[lane[n+1]].req.ReadFirst = true
 		}
 	}
@@ -153,8 +153,8 @@ func (c *course[Ev, Rec, Re]) begin(ctx context.Context, i int) {
 	}()
 }
 
-// course.came is called when a handler returns. It reports a record's failure, or logs that an
-// overdue handler has returned.
+// course.came is called when the work on a record ends. It reports the record's failure, or logs
+// that an overdue handler has returned.
 func (c *course[Ev, Rec, Re]) came(ctx context.Context, i int) {
 	switch t := c.tasks[i]; {
 	case t.givenUp():

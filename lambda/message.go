@@ -23,8 +23,8 @@ const KeyAttribute = "idempotency-key"
 // has sent to SQS or SNS. The body of the message is the job's Args.
 const KindAttribute = "kind"
 
-// transportAttributes are message attributes that describe the transport instead of the work.
-// They differ if a producer sends the same job twice.
+// transportAttributes are message attributes that describe the transport instead of the work. They
+// may differ if a producer sends the same job twice, so they are not compared.
 var transportAttributes = []string{
 	KeyAttribute, "replayed" /* set by SNS on messages from a topic's archive */, "_datadog", "awstraceheader", "b3", "baggage", "correlation-context", "dd-pathway-ctx", "dd-pathway-ctx-base64",
 	"elastic-apm-traceparent", "grpc-trace-bin", "newrelic", "ot-tracer-sampled", "ot-tracer-spanid", "ot-tracer-traceid",

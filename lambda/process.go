@@ -21,11 +21,12 @@ import (
 // map. So the process must end, and Lambda must see an error, as under the bare runtime. But first
 // the client must get an answer, as under net/http.
 //
-// An invocation can report either a response or an error. But Lambda ends an invocation only when
-// the runtime asks for the next invocation. If the process exits before that, the invocation has
-// failed (Runtime.ExitError) despite the answer. So crash.ends posts the answer, and the panic
-// continues to the runtime. The runtime can't report an error any more, and exits without asking
-// for more work. If the process has other invocations, they end first.
+// An invocation reports either a response or an error. The report doesn't end the invocation:
+// Lambda ends it when the runtime asks for the next invocation. If the process exits before that,
+// the invocation has failed (Runtime.ExitError) despite its response. So crash.ends posts the
+// answer as the response, and the panic continues to the runtime. After this response the runtime
+// can't report an error any more, and exits without asking for more work. If the process has other
+// invocations, the runtime waits for their end before it exits.
 
 // crash holds a handler's panic until the client's answer is posted.
 type crash struct{ value any }
@@ -44,7 +45,7 @@ func (c *crash) ends(ctx context.Context, out []byte, err error) {
 }
 
 // crashed hands a panic to invoke, which posts the answer before the panic continues. If invoke
-// isn't running, in Lambda the panic continues at once; outside of Lambda it ends here.
+// isn't running, the panic continues at once in Lambda, and ends here outside of Lambda.
 func crashed(ctx context.Context, value any) {
 	c, ok := ctx.Value(crashKey{}).(*crash)
 	switch {
@@ -63,8 +64,8 @@ func crashed(ctx context.Context, value any) {
 //
 // If the process exited, the invocation would fail despite its answer (see crash): the report on
 // failed records would be lost, and the source would deliver all records again. So the program
-// restarts in the same process: execve ends all threads. Then a new runtime asks for the next
-// invocation, which ends the current invocation. Lambda sees the same process, only a little
+// restarts in the same process: execve ends all threads. When the new program's runtime asks for
+// the next invocation, Lambda ends the current one. Lambda sees the same process, only a little
 // slower.
 
 // freezes reports whether Lambda freezes the process after its answer. Processes of

@@ -68,7 +68,8 @@ func restRequest(ctx context.Context, ev events.APIGatewayProxyRequest) (idem.Re
 }
 
 // API Gateway refuses an authorizer's answer without principalId, so an authorizer that ran always
-// names the caller. On public routes API Gateway sends empty objects and null members.
+// names the caller. On public routes API Gateway sends empty objects and null members, which don't
+// mean that an authorizer ran.
 func restIdentity(rc *events.APIGatewayProxyRequestContext) (caller idem.Identity, facts idem.Facts) {
 	id := &rc.Identity
 	claims, _ := rc.Authorizer["claims"].(map[string]any)
@@ -148,8 +149,8 @@ func restRequestSnapshot(ev *events.APIGatewayProxyRequest, req *idem.Request) (
 	return take(s)
 }
 
-// restAuthorizer returns the part of an authorizer's result that may be stored. Claims come
-// from a verified token, and contain no token.
+// restAuthorizer returns the part of an authorizer's result that may be stored. Claims may be
+// stored: they come from a verified token, but contain no token.
 func restAuthorizer(authorizer map[string]any) map[string]any {
 	if claims, ok := authorizer["claims"].(map[string]any); ok && len(claims) > 0 {
 		return authorizer

@@ -27,8 +27,8 @@ func withPath(ctx context.Context, r *http.Request) context.Context {
 	return context.WithValue(ctx, pathKey{}, r)
 }
 
-// target is the http.Handler of a route in a ServeMux. It doesn't run the route: a ServeMux is used
-// only to find it.
+// target is the http.Handler of a route in a ServeMux. The ServeMux is used only to find the route,
+// so target doesn't run it.
 type target struct{ route any }
 
 // ServeHTTP records that the route was found.
@@ -99,7 +99,8 @@ func parsePattern(text string) pattern {
 	return p
 }
 
-// route returns the pattern in a gateway's form.
+// route returns the pattern in the form of a gateway's route, which begins with a method. If the
+// pattern has no method, the route has the request's method.
 func (p *pattern) route(method string) string {
 	if p.method != "" {
 		method = p.method
@@ -107,8 +108,8 @@ func (p *pattern) route(method string) string {
 	return method + " " + p.host + p.path
 }
 
-// pattern.values adds the path values of a stored request to ctx. The host and the routes may have
-// changed since the request was stored.
+// pattern.values adds the path values of a stored request to ctx. It compares only the path with
+// the pattern, because the host and the routes may have changed since the request was stored.
 func (p *pattern) values(ctx context.Context, req *idem.Request) (context.Context, error) {
 	m := match(p.mux, req)
 	switch {

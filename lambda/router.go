@@ -199,7 +199,7 @@ func (r *Router[Ev, Re]) resume(ctx context.Context, t jobs.Ticket) error {
 		case !errors.Is(err, jobs.ErrMoved):
 			return err
 		case len(asked) == 1:
-			result = err // another engine may have another table, with the operation
+			result = err // the operation may be in another engine's table
 		}
 	}
 	return result

@@ -36,7 +36,8 @@ func JSONRPCKey(more ...string) BodyKey {
 	}}
 }
 
-// rpcRequest returns a request's method, and its id with its type.
+// rpcRequest returns the method and the id of a JSON-RPC request. The returned id begins with its
+// type, as in "number 1".
 func rpcRequest(body []byte) (method, id string, err error) {
 	m, err := rawjson.Object(body)
 	if err != nil {
@@ -116,7 +117,7 @@ func MCPToolKey(pointers ...string) BodyKey {
 
 type tool struct {
 	name              string
-	params, arguments json.RawMessage // arguments in their canonical form; nil if there are none
+	params, arguments json.RawMessage // the arguments are in canonical form, or nil if the call has none
 }
 
 func toolCall(body []byte) (tool, error) {

@@ -28,8 +28,9 @@ func jwtIdentity(iss, sub string) idem.Identity {
 	return id
 }
 
-// poolSession is the session name that all users of an identity pool share. If an event doesn't
-// name the user, as with a function URL, the caller is unknown.
+// poolSession is the session name that all users of an identity pool share, so it doesn't identify
+// a user. If the event doesn't name the user elsewhere (a function URL's event doesn't), the caller
+// is unknown.
 const poolSession = "/CognitoIdentityCredentials"
 
 // iamIdentity returns a signed request's caller: the user of an identity pool, an IAM user, an
@@ -53,15 +54,15 @@ func iamIdentity(pool, identity, userARN string) (idem.Identity, idem.Facts) {
 const (
 	assumedRole = ":assumed-role/"
 
-	// identityCenter begins the names of the roles that IAM Identity Center makes.
+	// identityCenter is the prefix of the names of the roles that IAM Identity Center makes.
 	// https://docs.aws.amazon.com/singlesignon/latest/userguide/referencingpermissionsets.html
 	identityCenter = "AWSReservedSSO_"
 )
 
 // lambdaIdentity returns the caller that a Lambda authorizer names. A name is unique only within
 // one authorizer, and no event identifies the authorizer. So the identity includes the API. The
-// whole context can't be used instead of the name, because it may hold data that changes with each
-// token.
+// authorizer's whole context can't be used instead of the name, because it may hold data that
+// changes with each token.
 func lambdaIdentity(api string, authorizer map[string]any) idem.Identity {
 	id := idem.Identity{Kind: "lambda"}
 	for _, name := range []string{"principalId", "sub"} {
@@ -180,7 +181,8 @@ func CertificateScope(_ context.Context, r *idem.Request) (string, error) {
 	return "certificate:" + join(r.Facts.Issuer, r.Facts.Certificate), nil
 }
 
-// nobody(why) is a scope's error for a request without a caller of the scope's kind.
+// nobody makes the error with which a scope function refuses a request without a caller of its
+// kind.
 func nobody(why string) error { return fmt.Errorf("%w: lambda: %s", idem.ErrScope, why) }
 
 // consumerScope returns the scope of records that several functions may get, such as those of a

@@ -38,7 +38,8 @@ var SNS = Batch[events.SNSEvent, events.SNSEventRecord, struct{}]{
 	shared:  true,
 }
 
-// keepsSNS: SNS tries to hand a message to Lambda for 23 days.
+// keepsSNS is the 23 days for which SNS tries to hand a message to Lambda, and the time for which
+// the invocation may then wait in Lambda.
 // https://docs.aws.amazon.com/sns/latest/dg/sns-message-delivery-retries.html
 const keepsSNS = 23*day + keepsAsync
 
@@ -55,7 +56,7 @@ func snsKey(r events.SNSEventRecord) (string, error) {
 }
 
 func snsRequest(ctx context.Context, r events.SNSEventRecord) (idem.Request, error) {
-	in, _ := snsContent(r.SNS.MessageID, r.SNS.Message, r.SNS.Subject, r.SNS.MessageAttributes) // ignores the error: snsKey returns it, and a key from Batch.WithKey needs no content
+	in, _ := snsContent(r.SNS.MessageID, r.SNS.Message, r.SNS.Subject, r.SNS.MessageAttributes) // ignores the error: snsKey returns it, and with Batch.WithKey the key doesn't depend on the envelope
 	return idem.Request{
 		Source: consumerScope(ctx, r.SNS.TopicArn),
 		Route:  "SNS " + resourceName(r.SNS.TopicArn),

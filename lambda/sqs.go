@@ -55,8 +55,8 @@ var SQS = Batch[events.SQSEvent, events.SQSMessage, events.SQSEventResponse]{
 	Reply:   sqsReply,
 }
 
-// keepsSQS is the longest MessageRetentionPeriod. In a dead-letter queue the period begins when the
-// message is first sent. In a FIFO dead-letter queue it begins when the message is moved there. A
+// keepsSQS is the longest MessageRetentionPeriod. In a standard dead-letter queue the period begins
+// when the message is first sent; in a FIFO dead-letter queue, when the message is moved there. A
 // redrive begins a new period.
 // https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html
 const keepsSQS = 14 * day
@@ -75,7 +75,7 @@ func sqsKey(m events.SQSMessage) (string, error) {
 
 func sqsRequest(_ context.Context, m events.SQSMessage) (idem.Request, error) {
 	queue := cmp.Or(m.Attributes["DeadLetterQueueSourceArn"], m.EventSourceARN)
-	in, _ := sqsContent(&m) // ignores the error: sqsKey returns it, and a key from Batch.WithKey needs no content
+	in, _ := sqsContent(&m) // ignores the error: sqsKey returns it, and with Batch.WithKey the key doesn't depend on the envelope
 	if group := m.Attributes["MessageGroupId"]; group != "" {
 		in.said.Set("@group", group) // no attribute can have this name
 	}

@@ -72,8 +72,8 @@ func (h *EachHandler[Ev, Rec, Re]) try(ctx context.Context, rec Rec, t *task) (e
 	case t.err != nil && !t.ran():
 		return t.err
 	case !t.ran() && errors.Is(err, idem.ErrNotKept):
-		// An earlier attempt has done the record. (If the handler ran in this attempt, the error
-		// can be a phase's, and must be reported.)
+		// An earlier attempt has done the record, and only its answer is missing. (If the handler
+		// ran in this attempt, the error may come from a phase, and must be reported.)
 		return nil
 	case errors.Is(err, idem.ErrNoTime) && !t.ran() && !errors.Is(err, ErrNotRun):
 		return &idem.Error{Op: "start", Err: fmt.Errorf("%w: %w", ErrNotRun, err)}
@@ -81,7 +81,8 @@ func (h *EachHandler[Ev, Rec, Re]) try(ctx context.Context, rec Rec, t *task) (e
 	return engineError(err)
 }
 
-// done makes the answer for each record that is done, whatever a phase answered.
+// done is the [idem.Request.Answer] of a record: whatever a phase answers, the record's answer is
+// empty.
 func done(any) (idem.Response, error) { return idem.Response{}, nil }
 
 // tell passes a failure to a hook. If the hook panics, tell logs the panic, so that the report on
@@ -110,7 +111,7 @@ type task struct {
 
 	limit   time.Duration // the most time for the handler; 0: as long as the lane has time
 	lane    time.Time     // end of the lane's time; zero: no end
-	until   time.Time     // end of the handler's context, set when the handler begins; zero: the context ends with the engine's
+	until   time.Time     // end of the handler's context, set when the handler begins; zero: it ends with the engine's context
 	begun   chan struct{} // closed when the field until is set
 	done    chan struct{} // closed when all work for the task is finished; nil: not begun
 	came    error         // the task's result, valid once done is closed
@@ -149,7 +150,7 @@ func (t *task) enter(ctx context.Context) (context.Context, context.CancelFunc, 
 // passed reports whether the time t has come. The zero time never comes.
 func passed(t time.Time) bool { return !t.IsZero() && !time.Now().Before(t) }
 
-// earliest returns the earlier of two times; a may be zero.
+// earliest returns the earlier of the times a and b, or b if a is zero.
 func earliest(a, b time.Time) time.Time {
 	if a.IsZero() || b.Before(a) {
 		return b
@@ -157,8 +158,8 @@ func earliest(a, b time.Time) time.Time {
 	return a
 }
 
-// await waits until a task is done, but at most for grace after the time at which the handler
-// should have returned.
+// await waits until a task is done, but at most until grace has passed since the time at which the
+// handler should have returned.
 func (t *task) await(grace time.Duration) (ended bool) {
 	select {
 	case <-t.done:
@@ -186,8 +187,9 @@ func after(t time.Time, d time.Duration) <-chan time.Time {
 // task.leave records that the handler has returned.
 func (t *task) leave() { t.handler.CompareAndSwap(running, returned) }
 
-// giveUp stops waiting for a running handler, and reports whether it was running. After giveUp a
-// handler that hasn't begun can't begin any more. A handler that has returned is not given up.
+// giveUp marks a running handler as overdue, and reports whether the handler was running. After
+// giveUp a handler that hasn't begun can't begin any more. A handler that has returned is not
+// marked.
 func (t *task) giveUp() bool {
 	return !t.handler.CompareAndSwap(notRun, barred) && t.handler.CompareAndSwap(running, overdue)
 }
