@@ -88,8 +88,8 @@ type HandlerOptions struct {
 // were used.
 const Unnamed = "-"
 
-// operation returns the owner of the handler's keys, "" for a handler without a
-// name.
+// operation returns the owner of the handler's keys. The owner is "" if Operation is [Unnamed], or
+// if neither Operation nor Name is set.
 func (o *HandlerOptions) operation() string {
 	if o.Operation == Unnamed {
 		return ""
@@ -97,8 +97,8 @@ func (o *HandlerOptions) operation() string {
 	return cmp.Or(o.Operation, o.Name)
 }
 
-// wrap makes a Handler that runs h. If h is nil, the Handler calls of(request, error) for each
-// event, and runs the returned function.
+// wrap makes a Handler that runs h. If h is nil, the Handler runs, for each event, the function
+// that of(request, error) returns.
 func wrap[Ev, Re any](e *idem.Engine, a Adapter[Ev, Re], h func(context.Context, Ev) (Re, error), of reader[Ev, Re], opt HandlerOptions) *Handler[Ev, Re] {
 	switch {
 	case e == nil:
@@ -152,7 +152,7 @@ type Handler[Ev, Re any] struct {
 	engine  *idem.Engine
 	adapter Adapter[Ev, Re]
 	fn      func(context.Context, Ev) (Re, error)
-	of      reader[Ev, Re] // not nil: used instead of fn
+	of      reader[Ev, Re] // used instead of fn if it isn't nil
 	opt     HandlerOptions
 
 	operation string // owner of the handler's keys
@@ -215,9 +215,9 @@ func (h *Handler[Ev, Re]) Invoke(ctx context.Context, payload []byte) ([]byte, e
 	return h.invokeTyped(ctx, payload, ev)
 }
 
-// invoke runs an invocation for the runtime; handle answers the event. If the event is of another
-// kind, the error names the payload's kind. If the handler panics, invoke posts the answer; then
-// the panic continues.
+// invoke runs an invocation for the runtime. The function handle answers the event. If the payload
+// isn't the kind of event that handle expects, the error names the payload's kind. In Lambda, if
+// the handler panics, invoke posts the answer before the panic continues.
 func invoke[Ev, Re any](ctx context.Context, payload []byte, handle func(context.Context, Ev) (Re, error)) (out []byte, err error) {
 	ev, err := decode[Ev](payload)
 	if err != nil {
@@ -231,7 +231,7 @@ func invoke[Ev, Re any](ctx context.Context, payload []byte, handle func(context
 	case err == nil:
 		out, err = encode(re)
 	}
-	if c.value != nil && runtimeAPI() != "" { // false in tests and in other servers
+	if c.value != nil && runtimeAPI() != "" { // tests and other servers have no runtime API
 		c.ends(ctx, out, err)
 	}
 	return out, err
@@ -268,7 +268,7 @@ func (h *Handler[Ev, Re]) serve(ctx context.Context, ev Ev, req idem.Request, re
 		crashed(ctx, res.Panic)
 	}
 	switch {
-	case res.Passed && ownErr == nil: // the handler's own answer, even if Response failed
+	case res.Passed && ownErr == nil: // the handler's own answer, even if adapter.Response failed
 		return own, nil
 	case err != nil:
 		return own, err
@@ -277,8 +277,8 @@ func (h *Handler[Ev, Re]) serve(ctx context.Context, ev Ev, req idem.Request, re
 	}
 }
 
-// completed answers a completer's ticket with the outcome of resume. The client's answer is in
-// the record; the completer learns only the ticket's outcome.
+// completed returns the answer to a completer's ticket: the outcome of the function resume. The
+// outcome doesn't contain the client's answer, which is in the record.
 func completed(ctx context.Context, t jobs.Ticket, resume func(context.Context, jobs.Ticket) error) []byte {
 	return envelope.EncodeOutcome(envelope.OutcomeOf(resume(ctx, t)))
 }
@@ -294,8 +294,8 @@ func (h *Handler[Ev, Re]) resume(ctx context.Context, t jobs.Ticket) error {
 
 var errNoInverse = errors.New("lambda: the adapter has no Event function: its requests can't be run again from their records")
 
-// resume completes the operation of ticket t. A panic counts as a failed try: the engine has
-// released the record, and no client waits, so the process needn't end.
+// resume completes the operation of ticket t. If run panics, the try has failed, but the process
+// needn't end: the engine has released the record, and no client waits.
 func resume(ctx context.Context, e *idem.Engine, t jobs.Ticket, names []store.HandlerID, run func(context.Context, *idem.Request) (idem.Response, error)) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -318,8 +318,8 @@ func (h *Handler[Ev, Re]) runStored(ctx context.Context, req *idem.Request) (ide
 	if err != nil {
 		return idem.Response{}, fmt.Errorf("the stored request: %w", err)
 	}
-	// A client's retry may have moved the operation to this handler from another kind of event,
-	// whose snapshot this adapter can't read.
+	// A client's retry may have moved the operation to this handler from a handler of another kind
+	// of event. The stored request then has a snapshot that this adapter can't read.
 	made, err := h.adapter.request(ctx, ev, false)
 	if !h.adapter.typed && (err != nil || made.Identity != req.Identity) {
 		return idem.Response{}, fmt.Errorf("the stored request: %w: the event made of it has another caller", errors.Join(idem.ErrCorrupt, err))

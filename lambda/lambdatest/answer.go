@@ -14,9 +14,9 @@ type answer struct {
 	http     bool
 	status   int
 	header   http.Header
-	replayed bool           // as the header of an HTTP answer says
-	failures int            // records that a batch reports as failed
-	rest     map[string]any // all other parts, as JSON
+	replayed bool           // an HTTP answer has the header Idempotent-Replayed: true
+	failures int            // number of records that a batch reports as failed
+	rest     map[string]any // an HTTP answer without its headers and cookies, as JSON
 	raw      []byte
 }
 
@@ -49,7 +49,7 @@ func read(re any) (a answer, err error) {
 	if err := json.Unmarshal(a.raw, &a.rest); err != nil {
 		return a, err
 	}
-	for _, name := range []string{"headers", "multiValueHeaders", "cookies"} { // diff compares the stored headers separately
+	for _, name := range []string{"headers", "multiValueHeaders", "cookies"} { // diff compares headers separately, and cookies not at all
 		delete(a.rest, name)
 	}
 	return a, nil

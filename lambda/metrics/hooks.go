@@ -66,8 +66,8 @@ func (m *Metrics) observed(_ context.Context, ev idem.Event) {
 	m.write(l)
 }
 
-// For an engine that only observes, would returns the name of the outcome that the request would
-// otherwise have had.
+// The function would names the outcome that err stands for. An engine that only observes reports
+// err: the request would have ended with this outcome if the engine had acted on it.
 func would(err error) string {
 	for _, one := range []struct {
 		err  error
@@ -87,7 +87,7 @@ var faults = map[store.Fault]string{
 	store.Throttled: "StoreThrottled", store.Conflict: "StoreConflict", store.Unknown: "StoreUnknown", store.Denied: "StoreDenied", store.Invalid: "StoreInvalid",
 }
 
-// cost adds the cost of calls, if the store counts it.
+// cost adds the cost c of calls to the line. It adds nothing if the store counted no calls.
 func cost(l *line, c store.Cost) {
 	if c.Calls == 0 {
 		return
@@ -191,9 +191,9 @@ func (m *Metrics) swept(ctx context.Context, r *stream.Report, err error) {
 	}, "pass_began", r.PassBegan, "last_pass", r.LastPass, "scanned", r.Scanned)
 }
 
-// Metrics.counted writes the gauges of records that wait for people. Each count of a worker writes
-// every gauge, even if the value is 0. So an alarm on a gauge stays on while a record waits, and
-// ends afterwards.
+// Metrics.counted writes the gauges of records that wait for people. Each time a worker counts
+// these records, every gauge is written, even if its value is 0. So an alarm on a gauge stays on
+// while a record waits, and ends afterwards.
 func (m *Metrics) counted(ctx context.Context, c *stream.Counted) {
 	m.add(ctx, "", func(l *line) {
 		l.measure("Waiting", float64(c.Count))

@@ -12,19 +12,19 @@ import (
 	"github.com/samekey/samekey/internal/metrictable"
 )
 
-// The limits of the embedded metric format.
+// The limits of a line in the embedded metric format.
 const (
 	maxValues    = 100 // values of one metric in one line
 	maxDimension = 250 // bytes of a dimension's value; the format allows 1024
 )
 
-// level is the level of each line: Lambda keeps the lines if the function's log level includes
-// warnings.
+// level is the log level of each line. Lambda keeps lines of this level if the function's log level
+// includes warnings.
 const level = "WARN"
 
 // line collects metrics with their values, and properties, for a log line.
 type line struct {
-	route  string // value of the dimension Route; "": the line has no such dimension
+	route  string // value of the dimension Route, or "" if the line has no such dimension
 	values map[string][]float64
 	extra  map[string]any
 }
@@ -48,7 +48,7 @@ func (l *line) measure(name string, v float64) {
 	l.values[name] = append(l.values[name], v)
 }
 
-// property sets a property. Empty values are left out.
+// property sets a property, unless v is "".
 func (l *line) property(name string, v any) {
 	if v == "" {
 		return
@@ -59,8 +59,9 @@ func (l *line) property(name string, v any) {
 	l.extra[name] = v
 }
 
-// encode returns l as lines of the format: one line, or more if a metric has more than 100
-// values. One line has room for all metrics: the format allows 100, and Samekey has fewer.
+// encode returns l as lines of the format: one line, or more if a metric has more than 100 values.
+// One line has room for all metrics: the format allows 100 metrics in a line, and Samekey has
+// fewer.
 func (l *line) encode(namespace, app string, at time.Time) []byte {
 	var out []byte
 	left := maps.Clone(l.values)
@@ -78,7 +79,7 @@ func (l *line) encode(namespace, app string, at time.Time) []byte {
 	return out
 }
 
-// line.one appends one line with the named metrics.
+// line.one appends to b one line with the metrics in names.
 func (l *line) one(b []byte, namespace, app string, at time.Time, names []string, values map[string][]float64) []byte {
 	b = append(b, `{"_aws":{"Timestamp":`...)
 	b = strconv.AppendInt(b, at.UnixMilli(), 10)
@@ -163,5 +164,5 @@ func dimension(s string) string {
 	return s
 }
 
-// milliseconds returns d in milliseconds, rounded down to a microsecond.
+// milliseconds returns d in milliseconds. It drops fractions of a microsecond.
 func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -58,10 +58,11 @@ func (m *Metrics) write(l *line) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	_, _ = m.out.Write(b) // a request doesn't fail because its metrics can't be written
+	_, _ = m.out.Write(b) // a metric that can't be written doesn't make its request fail
 }
 
-// route returns the dimension Route of a request; "" for none.
+// Metrics.route returns the value of the dimension Route for a request, or "" if no line has this
+// dimension.
 func (m *Metrics) route(route string) string {
 	if m.opt.Routes == 0 {
 		return ""
@@ -113,11 +114,12 @@ type invocation struct {
 	flushed bool
 }
 
-// maxRecords is how many records a line of an invocation names.
+// maxRecords is how many records the line of an invocation names at most.
 const maxRecords = 50
 
-// add passes the line of the context's invocation to fill. If there is no invocation, add writes a
-// separate line. record is the short name of a record that the line should list, or "".
+// add calls the function fill with the line of the context's invocation. If there is no invocation,
+// add writes a separate line. record is the short name of a record that the line should list, or
+// "".
 func (m *Metrics) add(ctx context.Context, record string, fill func(*line), properties ...any) {
 	inv, _ := ctx.Value(invocationKey{}).(*invocation)
 	if inv == nil || inv.of != m || !inv.take(record, fill) {
@@ -131,8 +133,9 @@ func (m *Metrics) add(ctx context.Context, record string, fill func(*line), prop
 	}
 }
 
-// take passes the line to fill, and adds the record. It returns false if the line was already
-// written because a goroutine has outlived its invocation.
+// take calls the function fill with the line, and adds record to the list of records. It returns
+// false if the line is already written: then the caller is a goroutine that has outlived its
+// invocation.
 func (i *invocation) take(record string, fill func(*line)) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()

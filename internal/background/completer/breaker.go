@@ -17,7 +17,8 @@ const (
 	// Options.Grace is shorter, it is used instead. The pause is short, because many bad operations
 	// may fail as probes before a good operation succeeds.
 	probePause = time.Minute
-	// mostBreakers is how many functions are remembered. Records may name any number of functions.
+	// mostBreakers is how many functions are remembered at most, since records may name any number
+	// of functions.
 	mostBreakers = 1000
 	// mostFailed is how many operations, and how many callers, a breaker remembers.
 	mostFailed = 1000
@@ -43,7 +44,7 @@ type breaker struct {
 	failed  *lru.Map[string, bool] // operations without an answer
 	callers *lru.Map[string, bool] // the callers of these operations
 	until   time.Time              // the end of the pause between probes
-	probing string                 // the operation that tries now
+	probing string                 // the operation that probes the function now
 	next    candidate              // the waiting operation that probes next
 }
 
@@ -51,7 +52,7 @@ type breaker struct {
 type candidate struct {
 	operation string
 	rank      int       // see breaker.rank
-	due       time.Time // the earliest goes first
+	due       time.Time // with the same rank, the earliest goes first
 	comes     time.Time // when the operation's ticket is visible again
 }
 
@@ -60,8 +61,8 @@ func (c *candidate) before(other *candidate) bool {
 }
 
 // rank returns 2 for an operation that has failed, 1 if another operation of the same caller has
-// failed, and 0 otherwise. Lower ranks probe first: their failures say more about the function, and
-// other callers don't wait behind one caller's many bad operations.
+// failed, and 0 otherwise. Operations of a lower rank probe first, because their failures say more
+// about the function. So other callers don't wait behind one caller's many bad operations.
 func (one *breaker) rank(r *store.Record) int {
 	if _, failed := one.failed.Get(r.ID); failed || r.Tries > 0 {
 		return 2
@@ -72,8 +73,8 @@ func (one *breaker) rank(r *store.Record) int {
 	return 0
 }
 
-// enter reports whether the operation of r may try its function. due is when the operation became
-// due. If the operation may not try, it waits until the returned time.
+// enter reports whether the operation of r may try its function now. If not, the operation waits
+// until the returned time. due is when the operation became due.
 func (b *breakers) enter(r *store.Record, due, now time.Time) (until time.Time, may bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -83,7 +84,7 @@ func (b *breakers) enter(r *store.Record, due, now time.Time) (until time.Time, 
 	}
 	c := candidate{operation: r.ID, rank: one.rank(r), due: due}
 	next := &one.next
-	waits := next.operation != "" && !now.After(next.comes.Add(b.pause)) // no operation waits for a late candidate, whose ticket is in another process or has ended
+	waits := next.operation != "" && !now.After(next.comes.Add(b.pause)) // if the candidate is late, its ticket is in another process or has ended, so the others stop waiting for it
 	other := waits && next.operation != r.ID
 	c.comes = one.until
 	if early := now.Before(c.comes); !early && one.probing == "" && (!other || !next.before(&c)) {

@@ -10,14 +10,14 @@
 //
 // A ticket names an operation, and waits until the operation has ended. An attempt takes over the
 // operation by a conditional write, which succeeds only if the record is unchanged since it was
-// read. So lost, late, repeated or reordered tickets do no harm. The sweep finds operations that
-// have no ticket.
+// read. So late, repeated or reordered tickets do no harm. Nor do lost tickets, since the sweep
+// finds operations that have no ticket.
 //
 // # Several functions on one table
 //
 // A record names the function and the handler that claimed it. If the completer's [Functions]
-// contain the function, the ticket goes there. A function takes over only its own operations. If a
-// ticket's handler isn't found, the ticket ends and changes nothing, and the operation is listed
-// for an operator, who must find out why ([TicketNotMine]). See docs/operate/background.md for
-// aliases, renamed functions and tenants.
+// contain the function, the ticket goes to that function. A function takes over only its own
+// operations. If a ticket's handler isn't found, the ticket ends without a change to the operation.
+// The operation is then listed for an operator, who must find out why the handler is missing
+// ([TicketNotMine]). See docs/operate/background.md for aliases, renamed functions and tenants.
 package completer

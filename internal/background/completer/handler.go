@@ -19,21 +19,23 @@ import (
 )
 
 // Handler takes tickets from their queue. A ticket is one message, which waits in the queue until
-// its operation has ended. A waiting message is made invisible again and reported as failed. It is
-// never sent as a new message, since Lambda would take repeated sends for a loop and stop them. A
-// Handler reads the record of a due ticket, once, and gives the ticket to the [Resumer]. If the
-// operation is in flight, or if the try failed, the ticket keeps waiting. After any other outcome
-// the message is deleted. In three cases a message is deleted and the sweep makes another ticket:
-//   - The handler isn't found ([TicketNotMine]).
-//   - The operation has been due for 3 hours, and an older ticket waits.
+// its operation has ended. If the message must wait longer, the Handler hides it again and reports
+// it to Lambda as failed. The Handler never sends the ticket as a new message, since Lambda would
+// take repeated sends for a loop and stop them. When a ticket is due, the Handler reads its record
+// once, and gives the ticket to the [Resumer]. If another attempt holds or has continued the
+// operation, or if the try failed, the ticket keeps waiting. After any other outcome the message is
+// deleted. In three cases a message is deleted and the sweep makes another ticket:
+//   - The operation's handler isn't found ([TicketNotMine]).
+//   - The operation has been due for 3 hours, its function gives no answer, and an older ticket
+//     waits.
 //   - 60,000 messages wait. (SQS stops delivery at 120,000.)
 //
 // While a function gives no answer, one ticket in each process tries the function. The function's
 // other tickets wait, and the wait doesn't count as a try of their operations. A Handler is safe
 // for concurrent use.
 //
-// The function's event source mapping must have ReportBatchItemFailures, and the queue a redrive
-// policy with a maxReceiveCount of 1000, because each wait counts as a receive.
+// The event source mapping of the completer's function must have ReportBatchItemFailures. The queue
+// must have a redrive policy with a maxReceiveCount of 1000, because each wait counts as a receive.
 type Handler struct {
 	records  store.Store
 	queue    *Queue
@@ -45,17 +47,17 @@ type Handler struct {
 
 // Options are a handler's settings; the zero value is the default.
 type Options struct {
-	// Grace is the time between the end of an operation's lease and the first try. It is also the
-	// back-off after a failed try, which doubles with each try up to an hour. At most a day.
-	// Default: [state.DefaultGrace].
+	// Grace is the time between the end of an operation's lease and the first try. Each failed try
+	// doubles the pause before the next try, up to an hour. Grace is at most a day. Default:
+	// [state.DefaultGrace].
 	Grace time.Duration
 	// Concurrency is how many tickets are resumed at once. Default: 1.
 	Concurrency int
 	// Logger gets warnings and errors. Default: slog.Default().
 	Logger *slog.Logger
-	// Resumed is called with the outcome of each ticket that was due; nil is
-	// skipped. Calls may be concurrent. Set an alarm on [TicketNotMine]: such an
-	// operation waits for an operator.
+	// Resumed is called with the outcome of each ticket that was due. It may be nil. Calls may be
+	// concurrent. Set an alarm on the outcome [TicketNotMine], since the operation then waits for
+	// an operator.
 	Resumed func(context.Context, jobs.Ticket, TicketOutcome)
 	// Listed adds an operation to the list of what waits for people ([stream.Refer]). It is called
 	// before a ticket ends without success. If it returns an error, the ticket keeps waiting. If
@@ -64,7 +66,8 @@ type Options struct {
 	// [stream.Refer]: https://pkg.go.dev/github.com/samekey/samekey/internal/background/stream#Refer
 	Listed func(ctx context.Context, t jobs.Ticket, why error) error
 	// Jobs delivers the jobs that a drain has delayed by a ticket ([jobs.Ticket.Jobs]). If it
-	// returns an error, the ticket keeps waiting. nil: such a ticket ends with [TicketNotMine].
+	// returns an error, the ticket keeps waiting. If Jobs is nil, tickets for delayed jobs end with
+	// [TicketNotMine].
 	Jobs func(context.Context, jobs.Ticket) error
 	// Now is the clock, for tests. Default: time.Now.
 	Now func() time.Time
@@ -72,8 +75,8 @@ type Options struct {
 
 const minTime = time.Second // if less time is left, no ticket is tried
 
-// New returns a handler for the tickets in queue. records is the store with their operations. It
-// panics if records, queue or resumer is nil or an option is out of range.
+// New returns a handler for the tickets in queue. records is the store with their operations. New
+// panics if records, queue or resumer is nil, or if an option is out of range.
 func New(records store.Store, queue *Queue, resumer Resumer, optFns ...func(*Options)) *Handler {
 	var opt Options
 	for _, fn := range optFns {
@@ -97,7 +100,7 @@ func New(records store.Store, queue *Queue, resumer Resumer, optFns ...func(*Opt
 	return &Handler{records: records, queue: queue, resumer: resumer, opt: opt, breakers: newBreakers(min(probePause, opt.Grace)), overdue: newOverdue()}
 }
 
-// Handle works on a batch of messages. The report names the messages that stay in the queue; the
+// Handle works on a batch of messages. The response names the messages that stay in the queue. The
 // error is always nil.
 func (h *Handler) Handle(ctx context.Context, ev events.SQSEvent) (events.SQSEventResponse, error) {
 	return h.handle(ctx, ev), nil
@@ -149,7 +152,7 @@ type received struct {
 	at time.Time
 }
 
-// number returns a system attribute of the message; 0 if it is missing.
+// number returns a system attribute of the message, or 0 if the attribute is missing.
 func (m *received) number(attribute string) int64 {
 	n, err := strconv.ParseInt(m.Attributes[attribute], 10, 64)
 	if err != nil {
@@ -168,7 +171,7 @@ func (h *Handler) message(ctx context.Context, m *received) (waits bool) {
 		return h.ended(ctx, m, t, err)
 	case t.Due.After(now):
 		return h.hide(ctx, m, t.Due)
-	case sent > 0 && min(now.Sub(time.UnixMilli(sent)), now.Sub(t.Due)) > state.TicketLife: // the ticket of a later job may be sent long before Due
+	case sent > 0 && min(now.Sub(time.UnixMilli(sent)), now.Sub(t.Due)) > state.TicketLife: // a later job's ticket may be sent long before Due, so its age is counted from Due
 		return h.ended(ctx, m, t, errors.New("its ticket was tried for ten days"))
 	}
 	deadline, ok := ctx.Deadline()
@@ -221,11 +224,11 @@ func (h *Handler) operation(ctx context.Context, m *received, t jobs.Ticket) (wa
 	case left && h.overdue.spare(m, t.Operation, made, now):
 		return h.leave(ctx, t, o.Error)
 	}
-	return h.after(ctx, m, t, o, state.BackOff(h.opt.Grace, tries)) // the next read of the record shows whether the try was counted
+	return h.after(ctx, m, t, o, state.BackOff(h.opt.Grace, tries)) // tries is a guess: the next read of the record shows whether this try was counted
 }
 
-// Handler.leave ends a ticket that a sweep has made, because an earlier ticket of the operation
-// still waits.
+// Handler.leave ends a sweep's ticket that isn't needed: an earlier ticket of the operation still
+// waits.
 func (h *Handler) leave(ctx context.Context, t jobs.Ticket, why string) (waits bool) {
 	h.opt.Logger.WarnContext(ctx, "ticket ended: another one of its operation waits", "record", t.Record(), "function", t.Function, "error", why)
 	return false
@@ -288,7 +291,7 @@ func (h *Handler) hide(ctx context.Context, m *received, due time.Time) (waits b
 	return true
 }
 
-// Handler.guarded calls try. If try panics, only this ticket fails.
+// Handler.guarded calls the function try. If the function panics, only this ticket fails.
 func (h *Handler) guarded(try func() TicketOutcome) (o TicketOutcome) {
 	defer func() {
 		if v := recover(); v != nil {

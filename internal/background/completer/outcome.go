@@ -14,8 +14,8 @@ type TicketOutcome struct {
 
 	// Unanswered is set with TicketFailed if the function gave no answer: the function is throttled
 	// or out of reach, or it timed out or crashed. If this happens to several operations at their
-	// first try, the function's other operations wait. If Unanswered is false, the operation itself
-	// failed.
+	// first try, the function's other operations wait. A TicketFailed without Unanswered doesn't
+	// count against the function.
 	Unanswered bool
 }
 
@@ -25,8 +25,8 @@ type TicketOutcomeKind string
 // The kinds of outcomes.
 const (
 	TicketDone     TicketOutcomeKind = "done"      // the operation has its answer
-	TicketMoved    TicketOutcomeKind = "moved"     // another worker continued the operation: read the record again later
-	TicketInFlight TicketOutcomeKind = "in_flight" // a worker still holds the operation: try again later
+	TicketMoved    TicketOutcomeKind = "moved"     // another attempt continued the operation: read the record again later
+	TicketInFlight TicketOutcomeKind = "in_flight" // an attempt still holds the operation: try again later
 	TicketStuck    TicketOutcomeKind = "stuck"     // the operation waits for an operator
 	TicketFailed   TicketOutcomeKind = "failed"    // this try failed: try again later
 	TicketNotMine  TicketOutcomeKind = "not_mine"  // the operation belongs to another handler: nothing was changed, and an operator must find out why the ticket was sent here

@@ -12,8 +12,8 @@ import (
 // mostOverdue is how many operations are remembered.
 const mostOverdue = 10_000
 
-// overdue remembers operations that have long been due and can't be tried: for each, the oldest
-// ticket that this process saw. Each sweep makes another ticket for such an operation.
+// An overdue remembers operations that have long been due and can't be tried. For each of them it
+// remembers the oldest ticket that this process saw, since each sweep makes another ticket.
 type overdue struct {
 	mu  sync.Mutex
 	all *lru.Map[string, seen] // by operation
@@ -28,7 +28,8 @@ type seen struct {
 func newOverdue() *overdue { return &overdue{all: lru.New[string, seen](mostOverdue)} }
 
 // overdue.spare reports whether a sweep has made the ticket m although an older ticket of the
-// operation waits. due is m's due time: only a sweep sends tickets that are due already.
+// operation waits. due is the due time of m. If m was sent after due, a sweep has made m, since
+// only a sweep sends tickets that are due already.
 func (w *overdue) spare(m *received, operation string, due, now time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -36,7 +36,7 @@ var _ QueueAPI = (*sqs.Client)(nil)
 //
 // If [QueueOptions.Schedule] is set and a job is due in more than 15 minutes, the job's ticket
 // becomes a schedule of EventBridge Scheduler. When the job is due, the schedule sends the ticket
-// once and deletes itself. The schedule's name is made of the operation and the time, so if a
+// once and deletes itself. The schedule's name is made of the operation and the due time. So if a
 // ticket is put again, no second schedule is made. If the schedule can't be made, the ticket goes
 // to the queue.
 type Queue struct {
@@ -65,8 +65,8 @@ type QueueOptions struct {
 	Logger *slog.Logger
 }
 
-// NewQueue returns the queue at url. It panics if api is nil, url is empty or a FIFO queue's, or
-// Schedule has no Role.
+// NewQueue returns the queue at url. It panics if api is nil, if url is empty or names a FIFO
+// queue, or if Schedule is set without a Role.
 func NewQueue(api QueueAPI, url string, optFns ...func(*QueueOptions)) *Queue {
 	opt := QueueOptions{Logger: slog.Default()}
 	for _, fn := range optFns {
@@ -108,9 +108,9 @@ func body(t jobs.Ticket) string {
 	return string(b)
 }
 
-// Put implements stream.TicketQueue. It sends ten tickets a call. If a call fails as a whole, the
-// remaining tickets aren't tried ([jobs.ErrHeldBack]): tickets are small and alike, so the queue
-// must be at fault.
+// Put implements stream.TicketQueue. It sends up to ten tickets in each call to SQS. If a call
+// fails as a whole, the remaining tickets aren't tried ([jobs.ErrHeldBack]): tickets are small and
+// alike, so the queue must be at fault.
 func (q *Queue) Put(ctx context.Context, tickets []jobs.Ticket) []error {
 	scheduled := q.schedule(ctx, tickets)
 	left := make([]jobs.Ticket, 0, len(tickets))
@@ -194,7 +194,7 @@ func (q *Queue) hide(ctx context.Context, receipt string, d time.Duration) error
 }
 
 // crowded reports whether too many messages wait. If the queue doesn't answer, crowded uses the
-// last answer.
+// queue's previous answer.
 func (q *Queue) crowded(ctx context.Context) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

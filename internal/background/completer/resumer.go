@@ -33,8 +33,8 @@ func (resume InProcess) Resume(ctx context.Context, t jobs.Ticket) TicketOutcome
 // calls only the functions in the map. The name "" is for records that were made outside of Lambda
 // without idem.Options.Function.
 //
-// Add a renamed function under both names. The function itself decides which names it accepts
-// ([lambda.HandlerOptions]):
+// A renamed function itself decides which former names it accepts ([lambda.HandlerOptions]). Add
+// the function under both names:
 //
 //	functions := completer.Invoke(client, "payments:live", "refunds")
 //	functions["charges"] = functions["payments"]
@@ -57,13 +57,13 @@ type FunctionAPI interface {
 var _ FunctionAPI = (*awslambda.Client)(nil)
 
 // Invoke returns a map of functions. Each argument is a name or an ARN, and may have a qualifier:
-// the alias or version that completes the operations. Records name their function without a
-// qualifier.
+// the alias or version that completes the operations. The map's keys are names without a qualifier,
+// as in records.
 //
-// The Resumer invokes the function and waits for its answer. If the record has a tenant, the call
-// is for that tenant. The function gets only the ticket. It reads the request and the caller from
-// its own table, and runs the same code as for a client. Its handler must be made by [lambda.Wrap]
-// or [lambda.NewRouter].
+// Each Resumer in the map invokes its function and waits for the answer. If the record has a
+// tenant, the call is for that tenant. The function gets only the ticket. It reads the request and
+// the caller from its own table, and runs the same code as for a client. Its handler must be made
+// by [lambda.Wrap] or [lambda.NewRouter].
 //
 // The HTTP timeout of api must be longer than the timeouts of the functions. Invoke panics if api
 // is nil, if there is no function or a function without a name, or if two functions have the same
@@ -103,7 +103,8 @@ func (f *function) Resume(ctx context.Context, t jobs.Ticket) TicketOutcome {
 		return unanswered(fmt.Sprintf("invoke %s: %v", f.name, err))
 	}
 	if out.FunctionError != nil {
-		// The function crashed or timed out: the record keeps its lease.
+		// The function crashed or timed out. If it had taken over the operation, the record keeps
+		// the lease.
 		return unanswered(fmt.Sprintf("invoke %s: %s: %.200s", f.name, *out.FunctionError, out.Payload))
 	}
 	o, err := envelope.ParseOutcome(out.Payload)

@@ -17,8 +17,8 @@ import (
 	"github.com/samekey/samekey/internal/base/awsname"
 )
 
-// scheduling is how many schedules are made at once: a batch of the stream may need many within
-// seconds.
+// scheduling is how many schedules are made concurrently, since a batch of the stream may need many
+// within seconds.
 const scheduling = 8
 
 // schedulerTime is how long one call of Put may wait for Scheduler.
@@ -57,8 +57,9 @@ func (q *Queue) schedule(ctx context.Context, tickets []jobs.Ticket) []bool {
 	return made
 }
 
-// Queue.create makes the schedule of a ticket. If the schedule exists already, it is the same
-// ticket's, since the name is made of the ticket's contents.
+// Queue.create makes the schedule of a ticket. If a schedule with its name exists, create does
+// nothing: the existing schedule is for the same ticket, since the name is made of the ticket's
+// contents.
 func (q *Queue) create(ctx context.Context, t jobs.Ticket) error {
 	arn, err := q.target(ctx)
 	if err != nil {
@@ -66,7 +67,7 @@ func (q *Queue) create(ctx context.Context, t jobs.Ticket) error {
 	}
 	at := t.Due.UTC()
 	if whole := at.Truncate(time.Second); whole.Before(at) {
-		at = whole.Add(time.Second) // a ticket that arrives too early must wait again
+		at = whole.Add(time.Second) // rounded up, since a ticket that arrives too early must wait again
 	}
 	_, err = q.opt.Schedule(ctx, &scheduler.CreateScheduleInput{
 		Name:                  aws.String(scheduleName(t)),

@@ -25,7 +25,7 @@ import (
 )
 
 // Keys makes the key provider for sealed records. sdk returns the client settings for a service
-// (KMS). getenv returns the value of an environment variable: Keys reads only variables whose names
+// (KMS). getenv returns the value of an environment variable. Keys reads only variables whose names
 // begin with SAMEKEY_KMS_. The error names the variable that is wrong.
 type Keys func(sdk func(service string) aws.Config, getenv func(string) string) (seal.Provider, error)
 
@@ -47,8 +47,9 @@ type Telemetry interface {
 	StoreHooks() dynamo.Hooks
 }
 
-// Main runs the worker that the environment variables describe. If keys is nil, or SAMEKEY_KMS_KEYS
-// is not set, jobs with sealed args wait. optFns are for test programs that set another clock.
+// Main runs the worker that the environment variables describe. If SAMEKEY_KMS_KEYS is not set,
+// jobs with sealed args wait. If keys is nil, SAMEKEY_KMS_KEYS must not be set. optFns are for test
+// programs that set another clock.
 func Main(keys Keys, optFns ...func(*worker.Options)) {
 	w, err := New(os.Environ(), keys, Settings{}, optFns...)
 	if err != nil {
@@ -170,7 +171,7 @@ func (e *environment) role(name string) string {
 	return arn
 }
 
-// namespaces returns the namespaces of the setting, or nil for all namespaces.
+// namespaces returns the namespaces in SAMEKEY_NAMESPACES. An empty list means all namespaces.
 func (e *environment) namespaces() []string {
 	const name = "SAMEKEY_NAMESPACES"
 	list := e.list(name)

@@ -64,6 +64,6 @@ func (c clients) sdk(service string) aws.Config {
 
 // patient returns the settings of a client without time limits.
 func (c clients) patient(service string) aws.Config {
-	cfg, _ := sdkenv.Config(c.env.text, service) // build reports the error, which is the same for each service
+	cfg, _ := sdkenv.Config(c.env.text, service) // the error is the same for each service, and the function build reports it
 	return cfg
 }

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// variables are the environment variables of the worker. The programs' comments list them.
+// variables are the environment variables of the worker. The comments of the programs named
+// samekey-worker list them.
 var variables = []string{
 	"SAMEKEY_APP", "SAMEKEY_EVENT_SOURCE", "SAMEKEY_FUNCTIONS", "SAMEKEY_GRACE", "SAMEKEY_KMS_CONTEXT", "SAMEKEY_KMS_KEYS",
 	"SAMEKEY_NAMESPACES", "SAMEKEY_SCHEDULE_ROLE", "SAMEKEY_SINKS", "SAMEKEY_SWEEP_LATE", "SAMEKEY_SWEEP_PAGES", "SAMEKEY_TICKETS_URL",
@@ -46,7 +47,8 @@ func (e *environment) err() error { return errors.Join(e.errs...) }
 // text returns a setting that may be missing.
 func (e *environment) text(name string) string { return e.values[name] }
 
-// required returns a setting that must be set. If it is missing, the error suggests example.
+// required returns a setting that must be set. If it is missing, the error contains example, which
+// says what to write.
 func (e *environment) required(name, example string) string {
 	v := e.values[name]
 	if v == "" {

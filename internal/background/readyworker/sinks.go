@@ -12,17 +12,19 @@ import (
 	"github.com/samekey/samekey/internal/base/functionname"
 )
 
-// target is a type of sink. KIND=NAME:ADDRESS in SAMEKEY_SINKS sets the sink for jobs of a kind.
+// target is a type of sink. An entry KIND=NAME:ADDRESS in SAMEKEY_SINKS sends the jobs of a kind to
+// an address. NAME is the target's name.
 type target struct {
 	name    string
 	address string // a word for the address
-	actions string // the actions that SinksPolicy in samekey.yaml allows; a test compares them
+	actions string // the IAM actions that the sink needs; SinksPolicy in samekey.yaml must allow them
 	valid   func(address string) bool
 	write   string // what to write if the address is not valid
 	sink    func(c clients, address string, o choice) jobs.Sink
 }
 
-// choice holds the settings of a sink that only a program with its own main can make.
+// choice holds settings of a sink for which there is no environment variable: only a program with
+// its own main can set them.
 type choice struct {
 	fairBy        func(jobs.Delivery) string
 	withoutTenant bool
@@ -102,8 +104,9 @@ var sinksExample = func() string {
 	return strings.Join(forms[:last], ", ") + " or " + forms[last] + ", with commas between them"
 }()
 
-// sinks returns the sinks of all kinds of jobs. Kinds with the same target have one sink, which
-// keeps the order of a group.
+// sinks returns the sinks of all kinds of jobs. Kinds with the same NAME:ADDRESS share one sink,
+// which keeps the order of a group. Among them, the kinds in Settings.WithoutTenant share a
+// separate sink.
 func (e *environment) sinks(c clients) jobs.Route {
 	const name = "SAMEKEY_SINKS"
 	route := make(jobs.Route)
