@@ -57,8 +57,8 @@ func (q *Queue) schedule(ctx context.Context, tickets []jobs.Ticket) []bool {
 	return made
 }
 
-// Queue.create makes the schedule of a ticket. If a schedule with its name exists, create does
-// nothing: the existing schedule is for the same ticket, since the name is made of the ticket's
+// Queue.create makes the schedule of a ticket. If a schedule with its name exists, create
+// succeeds: the existing schedule is for the same ticket, since the name is made of the ticket's
 // contents.
 func (q *Queue) create(ctx context.Context, t jobs.Ticket) error {
 	arn, err := q.target(ctx)
