@@ -17,8 +17,8 @@ type batcher struct {
 	// group, since the service may refuse the first and accept the second.
 	ordered bool
 	size    func(jobs.Delivery) int
-	// call sends a batch. It returns an error for the whole batch, or else a result for each entry.
-	// The result is nil if the entry was accepted.
+	// call sends a batch. It returns an error if the whole call failed, otherwise a result for each
+	// entry: nil if the entry was accepted.
 	call func(ctx context.Context, batch []jobs.Delivery) (results, error)
 	past evidence
 }
@@ -41,8 +41,8 @@ func (b *batcher) deliver(ctx context.Context, all []jobs.Delivery) []error {
 	return r.verdicts()
 }
 
-// batcher.next splits left, the remaining deliveries, into those of the next call and those of
-// later calls.
+// batcher.next takes the deliveries of the next call from the list of remaining deliveries, left.
+// It returns two lists: now for the next call, later for the calls after it.
 func (b *batcher) next(all []jobs.Delivery, left []int) (now, later []int) {
 	bytes := 0
 	groups := make(map[string]bool)
@@ -61,7 +61,8 @@ func (b *batcher) next(all []jobs.Delivery, left []int) (now, later []int) {
 	return now, later
 }
 
-// batcher.free returns the deliveries whose group has not failed, and holds back the others.
+// batcher.free holds back each delivery of the list now whose group has failed, and returns the
+// others. If ordered is false, it returns the whole list.
 func (b *batcher) free(all []jobs.Delivery, now []int, failed map[string]bool, errs []error) []int {
 	if !b.ordered {
 		return now
@@ -108,7 +109,7 @@ func (b *batcher) send(ctx context.Context, all []jobs.Delivery, now []int, r *r
 	}
 }
 
-// results are the results of a call's entries, nil for accepted entries.
+// results has a fault for each entry of a call, or nil if the service accepted the entry.
 type results []*fault
 
 // set records the result of an entry. id is the entry's number.
@@ -120,7 +121,8 @@ func (r results) set(id *string, f *fault) {
 
 var errUntold = errors.New("the answer doesn't tell")
 
-// unanswered returns n results, each for an entry that the service's answer doesn't mention.
+// unanswered returns the results of n entries before the service's answer is read: the sink is at
+// fault for each. An entry that the answer doesn't mention keeps this result.
 func unanswered(n int) results {
 	all := make(results, n)
 	for i := range all {

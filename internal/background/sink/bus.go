@@ -26,12 +26,12 @@ type BusAPI interface {
 
 var _ BusAPI = (*eventbridge.Client)(nil)
 
-// Bus puts jobs on an EventBridge bus. An event's detail-type is the job's kind. Its detail is a
-// lambda.JobEvent with the job's id as its key, because the event's own id differs for each
-// delivery.
+// Bus puts jobs on an EventBridge bus. An event's detail-type is the job's kind. The event's detail
+// is a lambda.JobEvent whose key is the job's id. The event's own id can't be the key, because it
+// differs for each delivery.
 //
 // If the bus doesn't exist, PutEvents still reports success. So a process checks before its first
-// delivery that the bus exists (events:DescribeEventBus). Until the bus exists, the sink is
+// delivery that the bus exists (events:DescribeEventBus). Until a check has succeeded, the sink is
 // unavailable. If the process has no permission to check, the sink sends jobs anyway.
 type Bus struct {
 	batcher
@@ -42,8 +42,9 @@ type Bus struct {
 	known bool // the bus exists, or the process has no permission to ask
 }
 
-// NewBus returns a sink to the bus with that name or ARN ("default" exists in every account).
-// source is the source of the sink's events. NewBus panics if api is nil or a name is empty.
+// NewBus returns a sink to an EventBridge bus. The parameter bus is the bus's name or ARN; every
+// account has a bus named "default". The parameter source is the Source of the sink's events.
+// NewBus panics if api is nil, or bus or source is empty.
 func NewBus(api BusAPI, bus, source string) *Bus {
 	if api == nil || bus == "" || source == "" {
 		panic("sink: NewBus: api is nil, or bus or source is empty") //nolint:forbidigo // a mistake in the program
@@ -61,7 +62,7 @@ func NewBus(api BusAPI, bus, source string) *Bus {
 			return nil, err
 		}
 		errs := unanswered(len(batch))
-		for i, e := range out.Entries[:min(len(out.Entries), len(batch))] { // in the order of the request
+		for i, e := range out.Entries[:min(len(out.Entries), len(batch))] { // the answer's entries are in the order of the request
 			if e.ErrorCode == nil {
 				errs[i] = nil
 			} else {

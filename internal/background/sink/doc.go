@@ -2,8 +2,9 @@
 // Each is a jobs.Sink over an SDK client. The worker's setting SAMEKEY_SINKS chooses them (package
 // readyworker).
 //
-// A job arrives at least once, always under the same id. Each sink documents the job's form.
-// Consumers in package lambda do the work of each id once.
+// A job arrives at least once, always under the same id. Each sink's comment describes the message
+// or event that carries the job. A consumer that is wrapped with package lambda does the work of
+// each id once.
 //
 // # Errors
 //
@@ -19,16 +20,18 @@
 //     another job of the batch, each refusal counts. If the sink accepted none, only the first
 //     refusal counts, and after ten refusals the rest of the batch isn't tried.
 //
-// A sink remembers the job whose refusal counted last. Refusals of other jobs don't count until the
-// sink has accepted a job, or three minutes have passed without another refusal of the remembered
-// job. So bad jobs are parked one after another. But if a sink refuses everything, not all jobs are
-// parked, even if each job arrives alone.
+// A sink remembers the job whose refusal of unknown cause counted last. If the sink accepts no job
+// of a batch, such a refusal of another job can count in two cases only: the sink accepted a job
+// within the last minute, or the remembered refusal is at least three minutes old. So bad jobs are
+// parked one after another. But if a sink refuses everything, not all jobs are parked, even if each
+// job arrives alone.
 //
 // # Sizes
 //
-// Calls stay within the limits that the services document: ten entries each, and 1 MiB for SQS, 1
-// MB for EventBridge, 256 KiB for SNS (the default limit of a topic). A job over the limit is sent
-// alone, and the service decides. If a service refuses a call, for example because a queue's limit
-// is set lower, each job of the call is sent alone. An asynchronous invocation takes at most 1 MB,
-// an execution of Step Functions at most 256 KiB.
+// A call stays within the limits that its service documents: ten entries, and together 1 MiB for
+// SQS, 1 MB for EventBridge, 256 KiB for SNS (the default limit of a topic). A job over the limit
+// is sent alone, and the service decides whether to accept it. If a service refuses a call, for
+// example because a queue's limit is set lower, each job of the call is sent again alone. An
+// asynchronous invocation of a function takes at most 1 MB, an execution of Step Functions at most
+// 256 KiB.
 package sink

@@ -9,7 +9,8 @@ const (
 	// trust is how long an accepted job counts as evidence that the sink is set up.
 	trust = time.Minute
 	// suspicion is how long a job stays the only suspect after a refusal, while the sink accepts
-	// nothing. suspicion is longer than the pause between two tries of a job.
+	// nothing. It is longer than the pause between two tries of a job, so that a job stays the
+	// suspect if it is refused at each try.
 	suspicion = 3 * time.Minute
 )
 
@@ -18,9 +19,9 @@ const (
 // refuses everything. The zero value means no evidence. evidence is safe for concurrent use.
 type evidence struct {
 	mu       sync.Mutex
-	accepted time.Time // the last accepted job
-	suspect  string    // the job whose refusal counted last
-	refused  time.Time // the suspect's last refusal
+	accepted time.Time // when the sink accepted a job last
+	suspect  string    // the id of the job whose refusal counted last
+	refused  time.Time // when the suspect's refusal counted last
 }
 
 // evidence.accepts notes that the sink accepted a job.
@@ -30,8 +31,9 @@ func (e *evidence) accepts() {
 	e.accepted = time.Now()
 }
 
-// evidence.suspects reports whether a refusal of unknown cause counts against job. It is called if
-// the round has no accepted job. The refusal doesn't count while another job is the suspect.
+// evidence.suspects reports whether a refusal of unknown cause counts against job, in a round
+// without an accepted job. The refusal doesn't count while another job is the suspect, unless the
+// sink has just accepted a job (trust). If the refusal counts, job becomes the suspect.
 func (e *evidence) suspects(job string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -19,8 +19,8 @@ const (
 	ofSink blame = iota
 	// ofJob: the content of the job is the cause.
 	ofJob
-	// inDoubt: the job's content or the sink's setup is the cause of the refusal. A [round] decides
-	// by the results of the other jobs.
+	// inDoubt: the cause is either the job's content or the sink's setup. A [round] decides between
+	// them by the results of the other jobs.
 	inDoubt
 )
 
@@ -58,7 +58,8 @@ func (c codes) of(code string) (blame, bool) {
 }
 
 // If a whole call failed, callFault finds the cause by the error's code, or else by the HTTP
-// status. A refusal of an unknown kind is in doubt. If there was no answer, the sink is at fault.
+// status. If both leave the cause of a refusal open, the fault is inDoubt. If there was no answer,
+// the sink is at fault.
 func callFault(err error) *fault {
 	if api, ok := errors.AsType[smithy.APIError](err); ok {
 		if b, known := judged.of(api.ErrorCode()); known {

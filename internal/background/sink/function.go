@@ -19,12 +19,12 @@ type FunctionAPI interface {
 
 var _ FunctionAPI = (*awslambda.Client)(nil)
 
-// Function invokes a function asynchronously for each job. A job is delivered when Lambda has
-// queued the event. The payload is a lambda.JobEvent, whose key is the job's id. Jobs of a group
-// are queued in order, but Lambda doesn't keep the order.
+// Function invokes a function asynchronously for each job. A job counts as delivered once Lambda
+// has queued its event. The payload is a lambda.JobEvent, whose key is the job's id. Jobs of a
+// group are queued in order, but Lambda doesn't keep the order.
 //
 // If an operation was invoked for a tenant, its jobs are sent for that tenant. Lambda accepts a
-// tenant only for a function with tenant isolation.
+// tenant only for a function with tenant isolation; for other functions set WithoutTenant.
 type Function struct {
 	oneByOne
 	api  FunctionAPI
@@ -37,16 +37,17 @@ type FunctionOptions struct {
 	// WithoutTenant sends jobs without their tenant, for a function without tenant isolation. If
 	// the function needs the tenant, the job's Args must name it.
 	WithoutTenant bool
-	// Durable starts a durable execution whose name is made of the job's id. A job that is
-	// delivered again starts nothing, as long as Lambda keeps the execution's history. If an
-	// execution with another payload has the name, the error counts against the job. Lambda invokes
-	// a durable function only by a version or an alias, so the function's name must have a
-	// qualifier.
+	// Durable starts a durable execution for each job. The execution's name is made of the job's
+	// id. So a job that is delivered again starts nothing, as long as Lambda keeps the execution's
+	// history. If the name belongs to an execution with another payload, the error counts against
+	// the job. Lambda invokes a durable function only by a version or an alias, so the function's
+	// name must have a qualifier.
 	Durable bool
 }
 
-// NewFunction returns a sink to the function with that name or ARN, which may have a qualifier. It
-// panics if api is nil, name is empty, or a durable function has no qualifier.
+// NewFunction returns a sink to a function. name is the function's name or ARN, with or without a
+// qualifier. NewFunction panics if api is nil, name is empty, or Durable is set and name has no
+// qualifier.
 func NewFunction(api FunctionAPI, name string, optFns ...func(*FunctionOptions)) *Function {
 	f := &Function{api: api, name: name}
 	for _, fn := range optFns {

@@ -16,7 +16,7 @@ import (
 	"github.com/samekey/samekey/lambda"
 )
 
-// unsendable escapes the characters of JSON that SQS refuses unescaped.
+// unsendable escapes the characters that JSON allows and SQS refuses.
 var unsendable = strings.NewReplacer("\uFFFE", `\ufffe`, "\uFFFF", `\uffff`)
 
 func text(args json.RawMessage) string { return unsendable.Replace(string(args)) }
@@ -48,9 +48,10 @@ type message struct {
 	trace                    trace.Context
 }
 
-// newMessageBatcher returns the batcher of a [Queue] or [Topic]. The batcher makes messages of
-// jobs, and calls send with several messages at a time. In a FIFO queue or topic the group of a
-// message keeps the order. In a standard queue or topic fairBy sets the group, for fair queues.
+// newMessageBatcher returns the batcher of a [Queue] or [Topic]. The batcher turns the jobs of a
+// call into messages, and passes them to the function send. A FIFO queue or topic keeps the order
+// of messages with the same group. For a standard queue or topic, the function fairBy returns a
+// message's group, which fair queues use.
 func newMessageBatcher(of service, fifo bool, fairBy func(jobs.Delivery) string, send func(context.Context, []message) (results, error)) batcher {
 	return batcher{service: of, ordered: fifo, size: messageSize, call: func(ctx context.Context, batch []jobs.Delivery) (results, error) {
 		all := make([]message, len(batch))
@@ -84,8 +85,8 @@ func attributes[V any](m message, text func(dataType, value *string) V) map[stri
 	return all
 }
 
-// group returns a message group id for the group g of a job: g itself if the service accepts it,
-// otherwise a hash.
+// group returns the message group id for g, a job's group or unit: g itself if the service accepts
+// it, otherwise a hash of g.
 func group(g string) string {
 	const limit = 128
 	bad := func(c rune) bool { return c <= ' ' || c > '~' }

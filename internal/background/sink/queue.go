@@ -11,8 +11,8 @@ import (
 	"github.com/samekey/samekey/idem/jobs"
 )
 
-// Queue.Deliver calls batcher.deliver and batcher.send (batch.go), which calls messageOf for each job
-// (message.go), and then sendMessages.
+// Queue.Deliver calls batcher.deliver, which calls batcher.send (batch.go). batcher.send calls
+// messageOf for each job (message.go), and then Queue.sendMessages.
 
 // QueueAPI is the part of *sqs.Client that a [Queue] uses.
 type QueueAPI interface {
@@ -21,12 +21,12 @@ type QueueAPI interface {
 
 var _ QueueAPI = (*sqs.Client)(nil)
 
-// Queue sends jobs to an SQS queue. A message's body is the job's Args. Its attributes are
-// lambda.KeyAttribute (the job's id), lambda.KindAttribute, and traceparent and tracestate if the
-// job has a trace context.
+// Queue sends jobs to an SQS queue. A message's body is the job's Args. The message's attributes
+// are lambda.KeyAttribute (the job's id), lambda.KindAttribute, and traceparent and tracestate if
+// the job has a trace context.
 //
 // In a FIFO queue (its URL ends in ".fifo") the job's id is also the deduplication id, and the
-// job's group is the message group. After a failure the rest of the group is held back.
+// job's group is the message group. If a job fails, the later jobs of its group are held back.
 type Queue struct {
 	batcher
 	api QueueAPI
@@ -35,14 +35,15 @@ type Queue struct {
 
 // QueueOptions are the options of [NewQueue].
 type QueueOptions struct {
-	// FairBy returns the unit of a job, such as a tenant. If a unit is busy, a standard queue
-	// delivers the messages of other units first (fair queues). "" means no unit. nil: no job has a
-	// unit. A FIFO queue uses the job's group instead.
+	// FairBy returns the unit to which a job belongs, such as a tenant, or "" for no unit. While a
+	// unit is busy, a standard queue delivers the messages of other units first (fair queues). If
+	// FairBy is nil, no job has a unit. For a FIFO queue FairBy must be nil, because the queue uses
+	// the job's group.
 	FairBy func(jobs.Delivery) string
 }
 
-// NewQueue returns a sink to the queue at url. It panics if api is nil, url is empty, or a FIFO
-// queue has FairBy.
+// NewQueue returns a sink to the queue at url. It panics if api is nil, url is empty, or FairBy is
+// set for a FIFO queue.
 func NewQueue(api QueueAPI, url string, optFns ...func(*QueueOptions)) *Queue {
 	var opt QueueOptions
 	for _, fn := range optFns {

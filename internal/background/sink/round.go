@@ -11,22 +11,22 @@ import (
 // cause.
 const maxDoubts = 10
 
-// round is a call of Deliver: the results so far, and their evidence about the sink.
+// round has the results of a call of Deliver so far, and what they show about the sink.
 type round struct {
 	service service
 	past    *evidence
 	batch   []jobs.Delivery
 	errs    []error
 	taken   bool  // the sink accepted a job, so the sink exists and is set up
-	down    bool  // the sink is at fault: the rest isn't tried
-	doubts  []int // deliveries whose refusal is in doubt
+	down    bool  // the sink is at fault: the other deliveries aren't tried
+	doubts  []int // indexes of the deliveries that were refused for an unknown cause
 }
 
 func newRound(of service, past *evidence, batch []jobs.Delivery) *round {
 	return &round{service: of, past: past, batch: batch, errs: make([]error, len(batch))}
 }
 
-// round.note records the result of delivery i: f is nil if the sink accepted the delivery.
+// round.note records the result of delivery i: the fault f, or success if f is nil.
 func (r *round) note(i int, f *fault) {
 	if f == nil {
 		r.errs[i], r.taken = nil, true
@@ -68,8 +68,8 @@ func (r *round) stops(ctx context.Context, these ...int) bool {
 
 // verdicts returns the errors for the drain. Refusals of unknown cause count against their jobs if
 // the sink accepted other jobs. Otherwise the sink may be the cause: then only the first refusal
-// counts, and only if no other job is the suspect of earlier rounds. The package comment has the
-// reasons.
+// counts, and only if earlier rounds don't make another job the suspect. The package comment gives
+// the reasons.
 func (r *round) verdicts() []error {
 	if r.taken {
 		r.past.accepts()

@@ -10,8 +10,8 @@ type service struct {
 type limits struct {
 	entries int
 	// bytes is the limit for all entries together, counted as the service counts them. An entry
-	// over the limit is sent alone, and the service decides. A queue's or topic's
-	// MaximumMessageSize may differ, and AWS raises limits.
+	// over the limit is sent alone, and the service decides whether to accept it: a queue's or
+	// topic's MaximumMessageSize may be higher or lower, and AWS raises limits.
 	bytes int
 }
 
@@ -20,8 +20,9 @@ var services = []service{queues, topics, buses, functions, machines}
 // The limits are from the API reference that comes with this module's version of the
 // service's SDK client.
 var (
-	// SendMessageBatch: 1 MiB for a message, and for all messages of a call (256 KiB until August
-	// 2025). The size counts a message's body and the names, types and values of its attributes.
+	// SendMessageBatch: 1 MiB for each message, and also for all messages of a call together (256
+	// KiB until August 2025). The size counts a message's body and the names, types and values of
+	// its attributes.
 	queues = service{"sqs", limits{entries: 10, bytes: 1 << 20}, codes{
 		ofJob: {"BatchRequestTooLong", "InvalidMessageContents"},
 		ofSink: {
@@ -44,11 +45,11 @@ var (
 		ofJob:  {"MalformedDetail"},
 		ofSink: {"InvalidAccountIdException", "NotAuthorizedForDetailTypeException", "NotAuthorizedForSourceException", "OperationDisabledException"},
 	}}
-	// Invoke takes one event a call, of at most 1 MB if asynchronous (256 KB until October 2025).
-	// An event can't be split, so Lambda decides whether it is too large.
+	// Invoke, if asynchronous, takes one event of at most 1 MB (256 KB until October 2025). No
+	// limit is set here, since a call has only one event: Lambda decides whether it is too large.
 	functions = service{"lambda", limits{}, codes{
 		ofJob: {
-			// an execution with another payload has the name
+			// the name belongs to an execution with another payload
 			"DurableExecutionAlreadyStartedException",
 			"InvalidRequestContentException", "RequestTooLargeException", "SerializedRequestEntityTooLargeException",
 		},
@@ -57,8 +58,8 @@ var (
 			"KMSAccessDeniedException", "KMSDisabledException", "KMSInvalidStateException", "KMSNotFoundException",
 		},
 	}}
-	// StartExecution takes one input a call, of at most 262,144 bytes. ExecutionLimitExceeded is
-	// the account's limit of open executions.
+	// StartExecution takes one input a call, of at most 262,144 bytes. ExecutionLimitExceeded means
+	// that the account has too many open executions.
 	machines = service{"states", limits{bytes: 256 << 10}, codes{
 		ofJob: {"InvalidExecutionInput", "InvalidName"},
 		ofSink: {

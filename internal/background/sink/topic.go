@@ -33,8 +33,8 @@ type TopicOptions struct {
 	FairBy func(jobs.Delivery) string
 }
 
-// NewTopic returns a sink to the topic with that ARN. It panics if api is nil, arn is empty, or a
-// FIFO topic has FairBy.
+// NewTopic returns a sink to the topic with that ARN. It panics if api is nil, arn is empty, or
+// FairBy is set for a FIFO topic.
 func NewTopic(api TopicAPI, arn string, optFns ...func(*TopicOptions)) *Topic {
 	var opt TopicOptions
 	for _, fn := range optFns {

@@ -21,12 +21,13 @@ func batchOf(ev events.DynamoDBEvent) batch {
 	}
 }
 
-// mostAtOnce is how many bytes of a batch are decoded together. If an event of 6 MB were decoded as
-// a whole, its images would take 100 MB.
+// mostAtOnce is how many bytes of a batch are decoded together, except that a larger record is
+// decoded alone. If an event of 6 MB were decoded as a whole, its images would take 100 MB of
+// memory.
 const mostAtOnce = 1 << 20
 
-// batch.part returns the index after the last record of a part that begins at index from. A part is
-// decoded as a whole.
+// batch.part returns the end of the part that begins at the index from: the index after the part's
+// last record. A part is decoded as a whole.
 func (b batch) part(from int) (to int) {
 	size := b.size(from)
 	for to = from + 1; to < b.n; to++ {
@@ -37,8 +38,8 @@ func (b batch) part(from int) (to int) {
 	return to
 }
 
-// invokeStream calls handle with the batch of an event, and encodes the report. It decodes each
-// record when handle reads it.
+// invokeStream calls handle with the batch of an event, and encodes the report that handle returns.
+// A record is decoded only when handle reads it.
 func invokeStream(ctx context.Context, payload []byte, handle func(context.Context, batch) (events.DynamoDBEventResponse, error)) ([]byte, error) {
 	var ev struct {
 		Records []json.RawMessage `json:"Records"`

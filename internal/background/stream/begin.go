@@ -7,9 +7,10 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// Drain.begin marks t's later jobs in the record as being delivered. From then on nobody can cancel
-// these jobs. If a job was cancelled, or another drain has delivered it, begin removes the job from
-// t. If the write fails, t's later jobs are not delivered, and t is retried.
+// Drain.begin notes in the record that t's later jobs are being delivered. From then on nobody can
+// cancel these jobs. If a job was cancelled, or another drain has delivered it, begin removes the
+// job from t. If the write fails, t's later jobs are not delivered now. They are retried unless the
+// record is unreadable.
 func (d *Drain) begin(ctx context.Context, t *todo) {
 	var names []string
 	for _, j := range t.jobs {

@@ -6,9 +6,9 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// Both is a drain and a completer in one function. A stream allows two readers; Both needs only
-// one. The completer needs a batching window, which then delays jobs too. Drain and Completer are
-// required.
+// Both is a drain and a completer in one function. A stream allows two readers; a Both is one of
+// them. The completer needs a batching window, which then delays jobs too. The fields Drain and
+// Completer are required.
 //
 // Drain and Completer work on each batch concurrently. If Drain or Completer fails to handle a
 // record, both get the batch again from that record on. If [DrainOptions.Delayed] and

@@ -34,10 +34,10 @@ type Browsed struct {
 	Units          float64 // read units, if the database counts them
 }
 
-// Browse scans the whole table in parallel, one goroutine for each of [SweepOptions.Segments], and
-// calls see with the records of each page. Calls of see don't overlap. Companions and foreign items
-// are left out. Browse changes nothing and doesn't count as a pass of the sweep. If ctx ends or a
-// read fails, Browse ends with that error.
+// Browse scans the whole table in parallel, one goroutine for each of [SweepOptions.Segments]. It
+// calls the function see with the records of each page, one call at a time. Companions and foreign
+// items are left out. Browse changes nothing and doesn't count as a pass of the sweep. If ctx ends
+// or a read fails, Browse ends with that error.
 func (s *Sweep) Browse(ctx context.Context, see func([]Glimpse, Browsed)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

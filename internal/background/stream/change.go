@@ -16,13 +16,14 @@ import (
 type change struct {
 	at       int // the index of the stream record in the batch
 	time     time.Time
-	old, new *store.Record // nil: the item did not exist before, or does not exist after
+	old, new *store.Record // the record before and after the change; old is nil if there was none or it is unreadable, new is nil if the record was deleted
 }
 
-// replaced reports whether old is gone: deleted, or replaced by a new claim.
+// replaced reports whether the old record is gone: deleted, or replaced by a new claim.
 func (c *change) replaced() bool { return c.old != nil && (c.new == nil || c.new.ID != c.old.ID) }
 
-// change.before returns the operation's record before the change; nil if the operation is new.
+// change.before returns the operation's record before the change. It returns nil if the operation
+// is new, or if the record was deleted.
 func (c *change) before() *store.Record {
 	if c.replaced() {
 		return nil
@@ -30,8 +31,8 @@ func (c *change) before() *store.Record {
 	return c.old
 }
 
-// leaseEnded reports whether a person has ended the lease of an attempt. A person's write adds a
-// decision to the record; an attempt that releases its record adds no decision.
+// leaseEnded reports whether a person has ended the lease of an attempt. An attempt that releases
+// its record also ends the lease, but only a person's write adds a decision to the record.
 func (c *change) leaseEnded() bool {
 	before := c.before()
 	if before == nil || before.Lease.IsZero() || !c.new.Lease.IsZero() || len(c.new.Settled) == 0 {
@@ -57,8 +58,9 @@ func readChange(rec *events.DynamoDBStreamRecord, event string) (c change, why S
 	return c, why, err
 }
 
-// readImage reads an item by the same rules as the store, without bodies. why is empty if the item
-// is an operation's record.
+// readImage reads an item by the same rules as the store, without bodies. The result why is empty
+// for an operation's record. For another item, or an unreadable record, why is the reason to skip
+// it.
 func readImage(image map[string]events.DynamoDBAttributeValue) (rec *store.Record, why Skip, err error) {
 	if len(image) == 0 {
 		return nil, SkipNoImage, nil

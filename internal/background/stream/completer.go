@@ -22,22 +22,23 @@ import (
 // A queue may return a ticket more than once, late, or a little early: using a
 // ticket twice is safe, and the receiver checks Due.
 type TicketQueue interface {
-	// Put adds tickets. Put returns nil if all were added, otherwise one error for each ticket,
-	// which is nil for an added ticket.
+	// Put adds tickets. Put returns nil if all were added. Otherwise it returns a list with one
+	// error for each ticket: nil for a ticket that was added.
 	Put(ctx context.Context, tickets []jobs.Ticket) []error
 }
 
 // Completer watches the table's stream for unfinished operations, and puts a ticket for each into a
-// queue. The queue delivers the ticket after the operation's lease and a grace. Operations that
-// finish within a batch need no ticket, so the event source mapping should have a batching window
-// of up to a minute. A Completer is safe for concurrent use, and may run twice, late or never: the
-// receiver of a ticket checks the record, and a client's retry works without a ticket.
+// queue. The queue delivers the ticket when the operation's lease and a grace are over. An
+// operation whose start and end are in the same batch needs no ticket, so the event source mapping
+// should have a batching window of up to a minute. A Completer is safe for concurrent use, and may
+// run twice, late or never: the receiver of a ticket checks the record, and a client's retry works
+// without a ticket.
 //
 // A Completer makes one ticket for each operation whose request is stored
-// ([idem.Options.Resumable]): only such an operation can be completed. The ticket waits until the
-// operation has ended, so later attempts need no other ticket. A Completer makes another ticket
-// only if a person ends an attempt's lease, or orders another try of a stuck operation. The sweep
-// handles the rest.
+// ([idem.Options.Resumable]): an operation without its request can't be completed. The ticket stays
+// in the queue until the operation has ended, so later attempts need no other ticket. A Completer
+// makes another ticket only if a person ends an attempt's lease, or orders another try of a stuck
+// operation. The sweep handles the rest.
 //
 // Completer also reports unfinished operations whose records were deleted or replaced
 // ([Hooks.ExpiredOpen]), each at least once.
@@ -54,7 +55,7 @@ type CompleterOptions struct {
 	// [state.DefaultGrace].
 	Grace time.Duration
 	// LeaveToSweep continues the batch if a ticket can't be queued: the sweep makes another ticket.
-	// Default: the batch is retried from that operation's record on.
+	// Default: the batch is retried, beginning with the stream record of that operation.
 	LeaveToSweep bool
 	// Logger gets warnings and errors. Default: slog.Default().
 	Logger *slog.Logger
@@ -64,8 +65,8 @@ type CompleterOptions struct {
 	Now func() time.Time
 }
 
-// NewCompleter returns a completer that puts tickets into queue. It panics if queue is nil or a
-// time is negative.
+// NewCompleter returns a completer that puts tickets into queue. It panics if queue is nil or Grace
+// is negative.
 func NewCompleter(queue TicketQueue, optFns ...func(*CompleterOptions)) *Completer {
 	var opt CompleterOptions
 	for _, fn := range optFns {
@@ -83,8 +84,8 @@ func NewCompleter(queue TicketQueue, optFns ...func(*CompleterOptions)) *Complet
 	return c
 }
 
-// Handle works on a batch of the stream. The report names the first record that must be retried;
-// the error is always nil.
+// Handle works on a batch of the stream. The report names the first record that must be retried.
+// The error is always nil.
 func (c *Completer) Handle(ctx context.Context, ev events.DynamoDBEvent) (events.DynamoDBEventResponse, error) {
 	return c.handle(ctx, batchOf(ev))
 }
@@ -117,7 +118,7 @@ func (c *Completer) run(ctx context.Context, changes []change) (first int) {
 			ticketed[ch.new.PK] = before != nil && state.Completable(before)
 		}
 		if ch.leaseEnded() || ch.new.State == store.Stuck {
-			ticketed[ch.new.PK] = false // the earlier ticket is over, or hidden until the old end of the lease
+			ticketed[ch.new.PK] = false // the earlier ticket has ended (stuck), or its message is hidden until the old end of the lease
 		}
 		newest[ch.new.PK] = ch
 	}
@@ -134,7 +135,8 @@ func (c *Completer) run(ctx context.Context, changes []change) (first int) {
 	return c.put(ctx, tickets, at)
 }
 
-// put puts tickets into the queue. at has the index of each ticket's stream record.
+// put puts tickets into the queue. The list at has an index for each ticket: that of its stream
+// record in the batch.
 func (c *Completer) put(ctx context.Context, tickets []jobs.Ticket, at []int) (first int) {
 	first = none
 	if len(tickets) == 0 {

@@ -70,7 +70,7 @@ func (c *cursor) coverage() float64 {
 }
 
 // cursor.found returns what the pass has found so far. While the pass is under way, each count is
-// at least the last pass's count.
+// at least that of the last complete pass.
 func (c *cursor) found() tally {
 	var sum tally
 	for _, p := range c.at {
@@ -94,8 +94,8 @@ func (c *cursor) next(now time.Time) cursor {
 	return n
 }
 
-// join merges another sweep's stored progress, theirs, into c. If the other sweep has ended c's
-// pass, join replaces c with theirs and returns false.
+// join merges the cursor theirs, which another sweep has stored, into c. If the other sweep has
+// ended c's pass, or has begun it again, join sets c to the other cursor and returns false.
 func (c *cursor) join(theirs cursor) bool {
 	if !theirs.began.Equal(c.began) || len(theirs.at) != len(c.at) {
 		*c = theirs
@@ -116,7 +116,9 @@ func further(a, b place) place {
 	return b
 }
 
-// overdue reports whether the last complete pass ended longer ago than within.
+// overdue reports whether the last complete pass ended too long ago: the parameter within is the
+// longest time allowed. Before the first complete pass, the time counts from the start of the pass
+// under way.
 func (c *cursor) overdue(now time.Time, within time.Duration) bool {
 	since := c.passed
 	if since.IsZero() {
@@ -131,7 +133,7 @@ type pass struct {
 	table *item.Table // nil: the pass isn't stored
 	name  string
 	now   func() time.Time
-	acts  bool // false: the pass only lists
+	acts  bool // false: the pass only lists work, and does none
 	fresh bool // no pass was under way before
 
 	mu      sync.Mutex       // guards the fields below and the cursor
@@ -141,8 +143,8 @@ type pass struct {
 	err     error
 }
 
-// savePages is the number of pages after which a place is stored. If the process is killed, the
-// next run reads the pages after the stored place again.
+// savePages is the number of pages after which the places are stored. If the process is killed, the
+// next run reads the pages after the stored places again.
 const savePages = 50
 
 // place returns the place in a segment, or the segment's end if another sweep has ended the pass.
@@ -191,7 +193,7 @@ func (p *pass) save(ctx context.Context) {
 		again := p.joinAgain(held.again)
 		p.lost = !p.join(*held) || p.lost
 		if p.again = again; p.lost && slices.Equal(again, held.again) {
-			return // the stored cursor has all failures already
+			return // the stored cursor has all of this run's failures already
 		}
 	}
 	p.err = errors.Join(p.err, errors.New("dynamo: sweep: its place can't be stored: other writes come in between"))
@@ -203,14 +205,14 @@ const (
 	cursorPassed = "passed_ms"  // N  0 = never
 	cursorBusy   = "busy_ms"    // N  0 = no run is at work
 	cursorLast   = "last_found" // L  a tally of the last complete pass
-	cursorOpen   = "open_ms"    // N  the claim time of the oldest open operation
+	cursorOpen   = "open_ms"    // N  the claim time of the oldest open operation in that pass
 	cursorAt     = "segs"       // L
 	cursorAgain  = "again"      // L
 	placeAfter   = "k"          // S
 	placeSeen    = "n"          // N
 	placeDone    = "d"          // BOOL
-	placeFound   = "f"          // L  a tally
-	placeOpen    = "o"          // N  the claim time of the oldest open operation
+	placeFound   = "f"          // L  a tally of the items up to the place
+	placeOpen    = "o"          // N  the claim time of the oldest open operation among these items
 	failurePK    = "k"          // S
 	failureRuns  = "n"          // N
 )
@@ -227,8 +229,8 @@ func getCursor(ctx context.Context, table item.Table, name string) (cursor, erro
 	return cursorOf(out.Item), nil
 }
 
-// putCursor stores c if the stored cursor has the version before c's. Otherwise putCursor changes
-// nothing and returns the stored cursor.
+// putCursor stores c if the stored cursor's version is the one before c's, or if c is the first
+// cursor. Otherwise putCursor changes nothing and returns the stored cursor.
 func putCursor(ctx context.Context, table item.Table, name string, c cursor) (held *cursor, err error) {
 	var v item.Values
 	at := make([]item.Value, len(c.at))
@@ -239,7 +241,7 @@ func putCursor(ctx context.Context, table item.Table, name string, c cursor) (he
 	for i, f := range c.again {
 		again[i] = &types.AttributeValueMemberM{Value: item.Map{failurePK: v.Str(f.pk), failureRuns: v.Num(f.runs)}}
 	}
-	// If two sweeps run at once, neither resets segments that the other has finished.
+	// By this condition, two sweeps that run at once don't reset each other's finished segments.
 	condition := "ver = :prev"
 	if c.ver == 1 {
 		condition += " OR attribute_not_exists(ver)"
