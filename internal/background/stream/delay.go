@@ -14,9 +14,10 @@ const (
 	delayTime = 5 * time.Second
 )
 
-// delay queues tickets: one for each operation that must be retried, and one for each due time of
-// jobs with a time. If a record is deleted, its jobs are only in the stream: delay returns the
-// first stream record that must be retried for this reason.
+// delay queues tickets: one for each operation that must be retried. For jobs with a time, it
+// queues one for each operation and due time. A ticket can't help if a record is deleted, since its
+// jobs are then only in the stream. For such jobs, delay returns the first stream record that must
+// be retried.
 func (d *Drain) delay(ctx context.Context, todos []*todo) (first int) {
 	first = none
 	var tickets, timed []jobs.Ticket

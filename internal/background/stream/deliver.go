@@ -63,8 +63,9 @@ func (d *Drain) deliver(ctx context.Context, all []delivery) map[*todo]map[strin
 	return outcomes
 }
 
-// beginSpans begins a span for each delivery. The returned function ends the span of delivery i. The
-// sink gets the batch's context, not a span's, since one call delivers many jobs.
+// beginSpans begins a span for each delivery. The returned function ends the span of delivery i.
+// One call of the sink delivers many jobs, so the sink gets the batch's context, not the context of
+// a span.
 func (d *Drain) beginSpans(ctx context.Context, all []delivery) (ends func(i int, err error)) {
 	if d.opt.Tracer == nil {
 		return func(int, error) {}
@@ -99,8 +100,8 @@ func (d *Drain) undelivered(ctx context.Context, j delivery, err error) {
 	}
 }
 
-// withReserve ends the context early. It leaves a tenth of the time, but at least a second, for
-// acknowledgements. A job that isn't acknowledged is delivered again.
+// withReserve returns a context that ends before ctx, so that a tenth of the remaining time, but at
+// least a second, is left for acknowledgements. A job that isn't acknowledged is delivered again.
 func withReserve(ctx context.Context) (context.Context, context.CancelFunc) {
 	deadline, ok := ctx.Deadline()
 	if !ok {

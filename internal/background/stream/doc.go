@@ -7,8 +7,8 @@
 //
 // [Redrive] is for operators: it delivers parked jobs again.
 //
-// Package worker runs all of them in one Lambda function.
-// docs/inside/performance.md#the-calls-of-the-worker lists their costs.
+// Package worker runs drain, completer and sweep in one Lambda function.
+// docs/inside/performance.md#the-calls-of-the-worker lists what their calls cost.
 //
 // # Guarantees
 //

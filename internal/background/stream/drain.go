@@ -19,15 +19,15 @@ import (
 // deliver (which calls open) and conclude.
 
 // Drain delivers staged jobs as their commits appear in the table's stream. It acknowledges all
-// delivered jobs of an operation by one update. A Drain is safe for concurrent use, and may run
-// twice, late or never: a job stays in its record until the job is acknowledged.
+// delivered jobs of an operation with one update. A Drain is safe for concurrent use. It may run
+// twice, late or never, since a job stays in its record until the job is acknowledged.
 //
-// Delivery is at least once, in the order of the stream, under stable ids. A job whose delivery
-// fails holds up its batch: the report names the first failed record ([Drain.Handle]), and Lambda
-// delivers the batch again from that record on. A job is parked after [DrainOptions.MaxTries]
-// failures that count against the job; the jobs after it are then delivered. Failures of the whole
-// sink ([jobs.ErrSinkDown]) don't park jobs. If [DrainOptions.Delayed] is set, a failed job holds
-// up only the following jobs of its operation.
+// Jobs are delivered in the order of the stream. Each is delivered at least once, under the same id
+// each time. A job whose delivery fails holds up its batch: the report names the first failed
+// record ([Drain.Handle]), and Lambda delivers the batch again from that record on. A job is parked
+// after [DrainOptions.MaxTries] failures that count against the job; the jobs after it are then
+// delivered. Failures of the whole sink ([jobs.ErrSinkDown]) don't park jobs. If
+// [DrainOptions.Delayed] is set, a failed job holds up only the following jobs of its operation.
 //
 // The stream must have old and new images. The function's event source mapping must start at
 // TRIM_HORIZON and have ReportBatchItemFailures and at least MaxTries retries.
@@ -45,16 +45,16 @@ type DrainOptions struct {
 	MaxTries int
 	// Concurrency is how many records are acknowledged at once. Default: 8.
 	Concurrency int
-	// Delayed gets a ticket for each operation with a job that could not be delivered, and the
-	// batch goes on. When the ticket is due, [Drain.Retry] delivers the jobs in the record. If the
-	// ticket can't be queued, the sweep handles the operation. If Delayed is nil, the batch is
-	// retried from the failed record on.
+	// Delayed gets a ticket for each operation with a job that could not be delivered. The drain
+	// then goes on with the rest of the batch. When the ticket is due, [Drain.Retry] delivers the
+	// jobs in the record. If the ticket can't be queued, the sweep handles the operation. If Delayed
+	// is nil, the batch is retried from the failed record on.
 	//
 	// For a job with a time ([store.Job].At), Delayed gets a ticket that is due at that time. If
 	// Delayed is nil, a sweep delivers the job.
 	//
-	// The jobs of an operation keep their order. A failed job doesn't hold up the jobs of other
-	// operations, even if they have the same Group.
+	// If Delayed is set, a failed job holds up only those later jobs of its operation that have the
+	// same Group. It doesn't hold up jobs of other operations, even with the same Group.
 	Delayed TicketQueue
 	// Logger gets warnings and errors, never a job's Args. Default: slog.Default().
 	Logger *slog.Logger
@@ -93,8 +93,8 @@ func (d *Drain) handle(ctx context.Context, b batch) (events.DynamoDBEventRespon
 	return d.inParts(ctx, b, func(changes []change) int { return d.work(ctx, changes) })
 }
 
-// Invoke is Handle for the runtime: payload and result are JSON. An event from another source than
-// DynamoDB is an error.
+// Invoke is Handle for the Lambda runtime, with payload and result as JSON. It returns an error if
+// the event is not from DynamoDB.
 func (d *Drain) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	return invokeStream(ctx, payload, d.handle)
 }
@@ -131,7 +131,7 @@ func (d *Drain) inParallel(todos []*todo, fn func(*todo)) {
 	wg.Wait()
 }
 
-// none means that no record must be retried: it is an index beyond every batch.
+// The index none means that no record must be retried. It is greater than every index in a batch.
 const none = int(^uint(0) >> 1)
 
 // run delivers the jobs of todos and acknowledges them. It returns the first stream record that

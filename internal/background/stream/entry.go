@@ -8,8 +8,8 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// Entry is a line of the list for operators. It has no idempotency key, no body and no caller's
-// data.
+// Entry is a line in the list of what waits for people. It contains no idempotency key, no body and
+// no data of the caller.
 type Entry struct {
 	Reason state.Reason `json:"reason"`
 	PK     string       `json:"pk"`     // identifies the record for [Redrive] and for the engine's Settle
@@ -21,17 +21,17 @@ type Entry struct {
 
 	Route   string    `json:"route,omitempty"`
 	Phase   string    `json:"phase,omitempty"` // the recovery point
-	Tries   int       `json:"tries,omitempty"` // the completer's tries; for a job: its failed deliveries
+	Tries   int       `json:"tries,omitempty"` // how often the completer has tried; in an entry about a job, how often its delivery has failed
 	LastErr string    `json:"last_err,omitempty"`
 	Created time.Time `json:"created,omitzero"`
-	Run     time.Time `json:"run,omitzero"`   // when the last attempt began
+	Run     time.Time `json:"run,omitzero"`   // when the most recent attempt began
 	Since   time.Time `json:"since,omitzero"` // when the wait for people began; zero if unknown
 
 	Job  string `json:"job,omitempty"`  // the job's name in the record
 	Kind string `json:"kind,omitempty"` // the job's kind
 }
 
-// Age returns how long ago the last attempt began.
+// Age returns how long ago the most recent attempt began.
 func (e Entry) Age(now time.Time) time.Duration { return now.Sub(e.Run) }
 
 func entry(why state.Reason, r *store.Record) Entry {

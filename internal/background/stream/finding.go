@@ -24,27 +24,28 @@ import (
 )
 
 // finding is an entry in the index of what waits for people, about an item that has no entry of its
-// own. Either the item is unreadable, or nobody continues its operation or delivers its jobs. A
+// own. The item is unreadable, or nobody continues its operation, or nobody delivers its jobs. A
 // finding is a separate item without the attribute st, so no reader takes it for a record.
 type finding struct {
 	pk     string // the item's key; if the finding is about several items, the key of one of them
 	key    string // the finding's key; "" means findingPK(pk)
-	kind   string // the kind of the jobs that wait for a sink; "" otherwise
+	kind   string // the kind, if the finding is about jobs that wait for a sink; otherwise ""
 	why    error
 	reason state.Reason // state.ReasonUnreadable or state.ReasonBlocked; "" if not listed yet
 	since  time.Time    // the start of the wait, as it was read
 	ends   time.Time    // the finding's expiry, as it was read
 }
 
-// findingLife is how long a finding lasts after the last sweep or drain that saw its item. No sweep
-// sees a message that was no ticket, since the message is gone from its queue. The finding about
-// such a message lasts for ticketLife, or until somebody dismisses the message.
+// findingLife is how long a finding lasts after a sweep or drain has last seen its item. ticketLife
+// is for the finding about a message in the ticket queue that was no ticket. No sweep renews that
+// finding, since the message is gone from the queue. Such a finding lasts for ticketLife, or until
+// somebody dismisses it.
 const (
 	findingLife = 7 * 24 * time.Hour
 	ticketLife  = 24 * time.Hour
 )
 
-// findingPK returns the partition key of the finding about the item pk.
+// findingPK returns the partition key of the finding about the item with the key pk.
 func findingPK(pk string) string { return hashed("samekey#unreadable#", pk) }
 
 // kindPK returns the partition key of the finding about jobs of a kind.
@@ -65,7 +66,7 @@ func (f finding) noTicket() bool { return strings.HasPrefix(f.pk, state.NoTicket
 // itsPK returns the partition key of the finding itself.
 func (f finding) itsPK() string { return cmp.Or(f.key, findingPK(f.pk)) }
 
-// findingOf reads a finding. It returns false for any other item.
+// findingOf decodes an item that is a finding. For any other item, ok is false.
 func findingOf(it item.Map) (f finding, ok bool) {
 	d := item.Decoder{It: it}
 	f.pk, f.key, f.kind = d.Text(item.AttrAbout, false), item.PK(it), d.WaitIn().Kind
@@ -107,11 +108,13 @@ func Listed(ctx context.Context, table *dynamo.Store, r *store.Record) (all []En
 	return all, nil
 }
 
-// listed reports whether the finding is on the list and has not expired: TTL deletes late.
+// listed reports whether the finding is on the list and has not expired. An expired finding may
+// still be in the table, since TTL deletes late.
 func (f finding) listed(now time.Time) bool { return f.reason != "" && f.ends.After(now) }
 
-// Dismiss removes the entry of a message that was no ticket. The entry's PK is pk. Dismiss returns
-// false if the list of what waits for people has no such entry.
+// Dismiss takes the entry with this pk off the list of what waits for people. The entry must be
+// about a message in the ticket queue that was no ticket. If the list has no such entry, Dismiss
+// returns false.
 func Dismiss(ctx context.Context, table *dynamo.Store, pk string) (bool, error) {
 	w := jobWriter{table.Table()}
 	it, err := w.found(ctx, findingPK(pk))
@@ -160,9 +163,9 @@ func (w jobWriter) list(ctx context.Context, f finding, now time.Time) error {
 	return nil
 }
 
-// suspect stores the first failure of a kind's sink. It lists the kind once the sink has accepted
-// no job of the kind for the time patience. If no failure follows within the time memory, the next
-// failure is a first failure again.
+// suspect notes that the sink of a kind has failed. It stores the time of the first failure. If
+// another failure comes at least the duration patience after the first, suspect lists the kind. If
+// no failure follows within the duration memory, the next failure counts as the first.
 func (w jobWriter) suspect(ctx context.Context, f finding, now time.Time, memory time.Duration) error {
 	it, err := w.found(ctx, f.key)
 	if err != nil {
@@ -197,8 +200,8 @@ func (w jobWriter) suspect(ctx context.Context, f finding, now time.Time, memory
 	return nil
 }
 
-// review reads the item of a finding. If the finding no longer holds, review takes it off the list,
-// and TTL deletes it.
+// review reads the item that a finding is about. If the finding still holds, review renews it.
+// Otherwise review takes it off the list, and TTL deletes it.
 func (w jobWriter) review(ctx context.Context, f finding, now time.Time, grace time.Duration) error {
 	it, err := w.found(ctx, f.pk)
 	if err != nil {
@@ -230,10 +233,10 @@ func (w jobWriter) strikeOff(ctx context.Context, f finding, now time.Time) erro
 	return nil
 }
 
-// lasts reports whether the finding about r still holds: nobody has continued r's operation or
-// delivered its jobs. A finding about a kind holds while r has waiting jobs of that kind; for other
-// records, the next sweep lists the kind again. If r has no stored request, the finding holds until
-// the client or a message begins another attempt.
+// lasts reports whether the finding about r still holds, because nobody has continued r's operation
+// or delivered its jobs. A finding about a kind of jobs holds while r has waiting jobs of that
+// kind. If only other records still have such jobs, the next sweep lists the kind again. If r has
+// no stored request, the finding holds until the client or a message begins another attempt.
 func (f finding) lasts(r *store.Record, now time.Time, grace time.Duration) bool {
 	for name, j := range r.Jobs {
 		if (f.kind == "" || f.kind == j.Kind) && state.Pending(r, name) && !state.Later(j, now) {

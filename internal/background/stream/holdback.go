@@ -16,7 +16,7 @@ import (
 // ticket of the earlier job delivers the removed jobs too.
 func (d *Drain) holdBack(ctx context.Context, t *todo) {
 	load := sync.OnceValues(func() (*store.Record, error) {
-		// The image may have jobs that were acknowledged later.
+		// The image may have jobs that have been acknowledged since, so read the current record.
 		now, err := d.writer.table.Glance(ctx, t.image.PK)
 		if err != nil && !errors.Is(err, store.ErrCorrupt) {
 			d.log.WarnContext(ctx, "can't look for earlier jobs", "record", redact.Record(t.image.PK), "error", err)
@@ -43,9 +43,9 @@ func (d *Drain) holdBack(ctx context.Context, t *todo) {
 	t.jobs = left
 }
 
-// ahead returns the jobs of t's image that precede the named job in its group and are not in t. It
-// leaves out jobs that this process has delivered, and jobs with a time, which their own tickets
-// deliver.
+// ahead returns the jobs of t.image that precede the named job in its group, have the same sink,
+// and are not in t.jobs. It leaves out parked jobs, jobs that this process has delivered, and jobs
+// with a time, which their own tickets deliver.
 func (d *Drain) ahead(t *todo, name string) (earlier []string) {
 	later := t.delivery(name)
 	for _, other := range slices.SortedFunc(maps.Keys(t.image.Jobs), byPosition) {
@@ -63,7 +63,8 @@ func (d *Drain) ahead(t *todo, name string) (earlier []string) {
 	return earlier
 }
 
-// together reports whether jobs of two kinds go to the same sink; true if unknown.
+// together reports whether jobs of the kinds a and b go to the same sink. It also returns true if
+// the sink can't tell.
 func (d *Drain) together(a, b string) bool {
 	if r, ok := d.sink.(interface{ Together(a, b string) bool }); ok {
 		return r.Together(a, b)

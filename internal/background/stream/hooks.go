@@ -19,16 +19,16 @@ type Hooks struct {
 	Failed    func(context.Context, jobs.Delivery, error) // a delivery failed, and may be retried
 	Parked    func(context.Context, Entry)                // a job was parked: only an operator can have it delivered
 
-	// Delayed is called for each ticket that was queued for undelivered jobs
-	// ([DrainOptions.Delayed]).
+	// Delayed is called for each ticket that was queued because jobs failed or were held back
+	// ([DrainOptions.Delayed]). It isn't called for the tickets of jobs with a time.
 	Delayed func(context.Context, jobs.Ticket)
 
 	Queued    func(context.Context, jobs.Ticket) // an operation's ticket was put into the completer's queue
-	MadeStuck func(context.Context, Entry)       // an operation that can't be completed is stuck now
+	MadeStuck func(context.Context, Entry)       // an operation that can't be completed was marked as stuck
 
-	// ExpiredOpen is called for an unfinished operation whose record was deleted or replaced. There
-	// is no other trace of the operation: use the entry for an alarm and for repairing unfinished
-	// work.
+	// ExpiredOpen is called for an unfinished operation whose record was deleted or replaced.
+	// Nothing else is left of the operation, so use the Entry for an alarm, and to repair the
+	// unfinished work.
 	ExpiredOpen func(context.Context, Entry)
 
 	// JobLost is called if a record is deleted or replaced while a job in it is parked or waits for
@@ -36,8 +36,8 @@ type Hooks struct {
 	// delivered.
 	JobLost func(context.Context, Entry)
 
-	// Tried is called by a worker after each try of a due ticket: to finish its operation, or to
-	// deliver jobs if the ticket has Jobs.
+	// Tried is called by a worker after each try of a due ticket. If [jobs.Ticket].Jobs is set, the
+	// try was to deliver jobs, otherwise to finish the ticket's operation.
 	Tried func(context.Context, Try)
 
 	// Swept is called after each run of [Sweep.Run], even after a failed run. A hook must not change
@@ -49,7 +49,7 @@ type Hooks struct {
 	Counted func(context.Context, *Counted)
 }
 
-// Try is the outcome of a ticket.
+// Try is the outcome of trying a ticket.
 type Try struct {
 	Ticket  jobs.Ticket
 	Outcome string // a completer.TicketOutcomeKind: "done", "moved", "in_flight", "stuck", "failed", "not_mine" or "unreadable"
@@ -82,9 +82,9 @@ type Skip string
 
 // The reasons to skip.
 const (
-	SkipCompanion  Skip = "companion"  // holds a body of another record, or a sweep's cursor
+	SkipCompanion  Skip = "companion"  // an item without a state: part of a body, a sweep's cursor, or an entry of the list for people
 	SkipForeign    Skip = "foreign"    // not an item of Samekey
-	SkipNoImage    Skip = "no image"   // the stream must have new and old images
+	SkipNoImage    Skip = "no image"   // the stream record lacks its image: the stream must have new and old images
 	SkipUnreadable Skip = "unreadable" // the layout, state or form is unknown: see docs/operate/item.md
 )
 
@@ -93,5 +93,5 @@ type Skipped struct {
 	Reason   Skip
 	Record   string // short name in logs; "" if it has none
 	Sequence string // sequence number of the stream record; "" for an item of the table
-	Err      error  // why the record is unreadable; nil for other reasons
+	Err      error  // why the record is unreadable; nil unless Reason is SkipUnreadable
 }

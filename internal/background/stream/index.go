@@ -13,15 +13,16 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// If a write about jobs also sets the record's wait, asSeen is part of its condition. The record
-// must be as it was read:
-//   - owner, ver: since the read, a holder's write may have begun or ended a wait, or staged a job
-//     that was parked;
-//   - the other jobs: [item.HoldJobs] appends this condition.
+// asSeen is part of the condition of a write that sets the record's wait. The write must fail if the
+// wait may have changed since the record was read:
+//   - owner and ver must be the same, since a holder's write may have begun or ended a wait, or
+//     staged a job that was parked;
+//   - no other job may have become parked or been redriven: [item.HoldJobs] makes this condition.
 const asSeen = " AND #owner = :owner AND ver = :ver"
 
-// withWait returns the write that turns now into after. The write removes paths (attributes of the
-// named jobs), and updates the record's entry in the index of what waits for people.
+// withWait returns the write that changes the record from now (as it was read) to after. The write
+// removes the attributes at paths, which belong to the named jobs, and updates the record's entry
+// in the index of what waits for people.
 func (w jobWriter) withWait(now, after *store.Record, names []string, condition string, paths []string, placeholders map[string]string) *dynamodb.UpdateItemInput {
 	var v item.Values
 	args := item.Map{":id": v.Str(now.ID), ":owner": v.Str(now.Owner), ":ver": v.Num(now.Ver)}
@@ -32,8 +33,8 @@ func (w jobWriter) withWait(now, after *store.Record, names []string, condition 
 		maps.DeleteFunc(others, func(name string, _ store.Job) bool { return slices.Contains(names, name) })
 		condition += item.HoldJobs(others, placeholders)
 	}
-	// If an earlier version of Samekey stored no start of the wait, use the start of the last
-	// attempt.
+	// An earlier version of Samekey may have stored no start of the wait. If so, use the start of
+	// the most recent attempt.
 	if state.WaitFrom(after, after.Run); is.Reason == state.NoReason {
 		paths = append(slices.Clone(paths), item.AttrWait, item.AttrSince, item.AttrWaitIn)
 	} else {
@@ -58,13 +59,14 @@ func misplaced(it item.Map, r *store.Record) bool {
 	return d.Text(item.AttrWait, false) != want || r.WaitSince.IsZero() != (want == "")
 }
 
-// placeCondition is the condition of a write that corrects the index. Unlike [ackCondition] it
-// demands no jobs: a record that became stuck before its first job has no jobs.
-//   - id: a new operation may have used the key since the record was read.
+// placeCondition is part of the condition of a write that corrects the index. It demands the same
+// id, since a new operation may have used the key since the record was read. Unlike [ackCondition],
+// it doesn't demand the attribute jobs, since a record that became stuck before its first job has
+// none.
 const placeCondition = "id = :id"
 
-// place corrects a record's entry in the index. If the record was written after r was read, place
-// changes nothing.
+// place corrects a record's entry in the index. If the record's wait may have changed since r was
+// read, place changes nothing.
 func (w jobWriter) place(ctx context.Context, r *store.Record) error {
 	_, _, err := w.amend(ctx, "place in the index", w.withWait(r, r.Clone(), nil, placeCondition, nil, make(map[string]string)))
 	return err

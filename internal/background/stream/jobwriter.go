@@ -33,13 +33,13 @@ func (w jobWriter) amendment(pk, condition, update string, args item.Map) *dynam
 	}
 }
 
-// amendRounds is how often a write about jobs is sent, in addition to the SDK's retries: a
-// transaction may block the record for a moment.
+// amendRounds is how many times a write about jobs is sent at most, each time with the SDK's own
+// retries. One time is not enough, since a transaction may block the record for a moment.
 const amendRounds = 6
 
-// amend sends a repeatable write again until an answer comes. now is the current record, or a zero
-// Record if there is none; now is nil only with an error. refused reports whether the condition of
-// the write failed.
+// amend sends a write that is safe to repeat. If no answer comes, amend sends it again, up to
+// amendRounds times in all. The result now is the current record, or a zero Record if there is
+// none, or nil with an error. The result refused reports whether the condition of the write failed.
 func (w jobWriter) amend(ctx context.Context, op string, in *dynamodb.UpdateItemInput) (now *store.Record, refused bool, err error) {
 	for round := range amendRounds {
 		if round > 0 && !item.Pause(ctx, round) {
@@ -61,9 +61,9 @@ func (w jobWriter) amend(ctx context.Context, op string, in *dynamodb.UpdateItem
 	return nil, false, err
 }
 
-// eachJob filters the named jobs by the function which, and makes one write about the jobs that are
-// left. If another write comes in between, eachJob starts again from the current record. It returns
-// a zero Record if the operation is gone.
+// eachJob makes one write about the named jobs. It leaves out the jobs for which the filter (the
+// parameter which) returns false. If another write comes in between, eachJob starts again from the
+// current record. It returns a zero Record if the operation is gone.
 func (w jobWriter) eachJob(ctx context.Context, op string, image *store.Record, names []string, which func(*store.Record, string) bool,
 	build func(now *store.Record, names []string) *dynamodb.UpdateItemInput,
 ) (*store.Record, error) {
@@ -87,7 +87,8 @@ func (w jobWriter) eachJob(ctx context.Context, op string, image *store.Record, 
 	return nil, fmt.Errorf("dynamo: %s: %w: other writes come in between", op, store.ErrConflict)
 }
 
-// each repeats the text part for each path, with the path in place of %s.
+// each returns joined copies of the string part, one for every path. The path replaces %s in its
+// copy.
 func each(paths []string, part string) string {
 	var b strings.Builder
 	for _, path := range paths {
@@ -108,31 +109,32 @@ func jobPaths(names []string) (paths []string, placeholders map[string]string) {
 
 // The conditions of writes about jobs.
 const (
-	// ackCondition is part of the condition of every write about an operation's jobs:
-	//   - id = :id: a new operation may have used the key since the image was made, and the new
-	//     operation's jobs have the same names;
-	//   - attribute_exists(jobs): if the map is missing, the update's path is invalid.
+	// ackCondition is part of the condition of every write about an operation's jobs. It demands:
+	//   - id = :id, since a new operation may have used the key since the image was made, and the
+	//     new operation's jobs have the same names;
+	//   - attribute_exists(jobs), since without this map the update's paths are invalid.
 	ackCondition = "id = :id AND attribute_exists(jobs)"
 
-	// notWaiting refuses a record that waits for people, since another drain may have parked a
-	// delivered job. Then [jobWriter.acknowledgeWaiting] removes the job and ends the wait.
+	// notWaiting makes an acknowledgement fail if the record waits for people, since another drain
+	// may have parked a delivered job. After this failure, [jobWriter.acknowledgeWaiting] removes
+	// the job and corrects the wait.
 	notWaiting = " AND attribute_not_exists(waits)"
 
 	// unbegun is the condition of the two writes that decide about a job with a time: a drain's
 	// write before the delivery, and a person's cancellation. The first write wins.
 	unbegun = " AND attribute_exists(%s) AND attribute_not_exists(%s.#b)"
 
-	// lastCondition is for an acknowledgement that also lets the record go:
-	//   - st = :done: an unfinished operation must be kept;
-	//   - size(jobs) = :n, and each job (appended): a commit after the image may have added a
-	//     job, and that job would expire undelivered;
-	//   - attribute_exists(until_s): exp_s gets the value of until_s.
+	// lastCondition is for an acknowledgement that also lets the record go. It demands:
+	//   - st = :done, since the record of an unfinished operation must be kept;
+	//   - size(jobs) = :n, and that each job exists (appended by ack), since a commit after the
+	//     image may have added a job, which would expire undelivered;
+	//   - attribute_exists(until_s), since the update copies until_s to exp_s.
 	lastCondition = ackCondition + " AND st = :done AND attribute_exists(until_s) AND size(jobs) = :n"
 
-	// letGoCondition is for a record whose jobs were all delivered before its finish. Since no
-	// acknowledgement follows, a separate write lets the record go:
-	//   - st, size: as in lastCondition;
-	//   - keep = :jobs: the record is kept for jobs, so that a second write changes nothing.
+	// letGoCondition is for a separate write that lets a record go, for example if all jobs were
+	// delivered before the operation finished, so that no acknowledgement follows. It demands:
+	//   - id, st, until_s, and size (with 0) for the same reasons as lastCondition;
+	//   - keep = :jobs, so that a second such write changes nothing.
 	letGoCondition = "id = :id AND st = :done AND keep = :jobs AND attribute_exists(until_s) AND size(jobs) = :zero"
 
 	// letGoUpdate makes a record expire at the end of its replay period, as if the record had never
@@ -140,10 +142,10 @@ const (
 	letGoUpdate = "SET exp_s = until_s REMOVE keep, until_s, waits, wait_ms, wait_in"
 )
 
-// acknowledge removes delivered jobs from image's record, by their names in image.Jobs. It ignores
-// jobs that are gone already. If image is finished and these jobs are the last, the same write lets
-// the record go. It is no error if the record is gone or belongs to another operation now: such a
-// record has none of these jobs.
+// acknowledge removes delivered jobs from image's record. names are the jobs' names in image.Jobs.
+// acknowledge ignores jobs that are gone already. If image is finished and has no other jobs, the
+// same write lets the record go. It is no error if the record is gone or belongs to another
+// operation now: such a record has none of these jobs.
 //
 // If no answer comes, acknowledge sends the write again. This is safe: the write removes only the
 // named jobs, and never lets a record with other jobs go.
@@ -227,8 +229,8 @@ func (w jobWriter) ack(image *store.Record, names []string, last bool) *dynamodb
 	return in
 }
 
-// Before jobs with a time are delivered, begin marks them in the record as begun. It returns the
-// current record, or a zero Record if the operation is gone.
+// Before a drain delivers jobs with a time, begin records that their delivery has begun. It returns
+// the current record, or a zero Record if the operation is gone.
 func (w jobWriter) begin(ctx context.Context, image *store.Record, names []string) (*store.Record, error) {
 	return w.eachJob(ctx, "begin", image, names, state.MayCancel, func(now *store.Record, names []string) *dynamodb.UpdateItemInput {
 		var v item.Values

@@ -8,8 +8,8 @@ import (
 )
 
 // Log returns hooks that log deliveries, tickets and tries at level Debug. If an operation becomes
-// stuck, the hooks log it at level Error. Drain, completer and sweep log failures, and each run of
-// a sweep, to their own Logger. A nil logger is slog.Default().
+// stuck, the hooks log it at level Error. Drain, completer and sweep themselves log failures to
+// their own Logger, and a sweep also logs each of its runs. A nil logger means slog.Default().
 //
 // The lines name the record by its short hash, and never contain the arguments of a job.
 func Log(logger *slog.Logger) Hooks {

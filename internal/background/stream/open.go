@@ -16,8 +16,9 @@ type unopened struct {
 }
 
 // open opens the sealed args of jobs. A job whose data key is unavailable waits as if its sink were
-// down, and is never parked for this reason. A job whose args were altered fails, and the failure
-// counts. In both cases, the following jobs of the group are held back.
+// down, and is never parked for this reason. A job whose args were altered fails, and this failure
+// counts as a failed delivery of the job. In both cases, the following jobs of the group are held
+// back.
 func (d *Drain) open(ctx context.Context, all []delivery) (open []delivery, closed []unopened) {
 	heldBack := make(map[string]bool) // groups
 	missing := make(map[string]error) // by key id: why its data keys are unavailable

@@ -40,8 +40,9 @@ func (w jobWriter) countFailures(ctx context.Context, image *store.Record, failu
 	})
 }
 
-// unparked returns the condition that no job is parked, so a parked job keeps its first reason. The
-// condition is as short as possible: with 50 jobs an expression is close to the limit of 4 KB.
+// unparked returns the condition that no job at these paths is parked. The condition keeps a later
+// failure from replacing the reason of a parked job. The condition is as short as possible: with 50
+// jobs an expression is close to the limit of 4 KB.
 func unparked(paths []string) string {
 	return ackCondition + each(paths, " AND attribute_not_exists(%s.#f)")
 }
@@ -65,8 +66,8 @@ func (w jobWriter) park(now *store.Record, names []string, failures map[string]e
 	var v item.Values
 	paths, placeholders := jobPaths(names)
 	placeholders["#t"], placeholders["#f"] = item.JobTries, item.JobFailed
-	// A job that was delivered meanwhile has no count. A lower count means that an operator has
-	// redriven the job.
+	// The condition on the count leaves out jobs that must not be parked now: a job that was
+	// delivered meanwhile has no count, and a redriven job has a lower count.
 	condition := unparked(paths) + each(paths, " AND %s.#t >= :max")
 	args := item.Map{":id": v.Str(now.ID), ":max": v.Num(int64(maxTries))}
 	// A record that already waits keeps the index entry of its first cause. So it doesn't matter if

@@ -6,9 +6,9 @@ import (
 	"github.com/samekey/samekey/internal/base/lru"
 )
 
-// recent remembers the last delivered jobs. If the process gets a batch again because of a failed
-// job, the other jobs are not delivered a second time. Without recent, delivery would still be
-// correct.
+// recent remembers the jobs that the process has most recently delivered. If the process gets a
+// batch again because of a failed job, the batch's other jobs are not delivered a second time. A
+// second delivery would not be wrong, so recent may forget jobs.
 type recent struct {
 	mu  sync.Mutex
 	ids *lru.Map[string, struct{}]

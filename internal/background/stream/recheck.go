@@ -15,8 +15,9 @@ import (
 const oldImage = 5 * time.Minute
 
 // If a todo's image is old, recheck reads the record, and drops the jobs that no longer wait in the
-// record. If a record is gone, a later stream record has the undelivered jobs. If a record can't be
-// read, the jobs are delivered: a second delivery is better than none.
+// record. If the record is gone, recheck drops all its jobs, since a later stream record has the
+// undelivered jobs. If the record can't be read, recheck drops none: a second delivery is better
+// than none.
 func (d *Drain) recheck(ctx context.Context, todos []*todo) {
 	d.inParallel(todos, func(t *todo) {
 		if t.gone || t.time.IsZero() || time.Since(t.time) < oldImage {

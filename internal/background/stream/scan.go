@@ -35,11 +35,12 @@ type scanner struct {
 	scanned int
 }
 
-// each scans all segments concurrently, starting at the pass's places, and calls fn with the
-// relevant items of every page. Reads are eventually consistent and use no write capacity, so
-// claims are not affected. If ctx ends, or end is past by the wall clock, each returns early,
-// without an error. If a page can't be read, or fn had no time for a page and so returns false, the
-// segment's place stays before the page. found is what fn has found in the page.
+// scanner.each scans all segments concurrently, each segment from the place that pass p has
+// reached. It calls fn with the relevant items of every page. Reads are eventually consistent and
+// use no write capacity, so claims are not affected. If ctx ends, or the time end has passed by the
+// wall clock, the scan ends early, without an error. If fn has no time for a page, it returns
+// false. In this case, or if a page can't be read, the segment's place stays before the page. The
+// result named found is what fn has found in the page.
 func (s *scanner) each(ctx context.Context, end time.Time, p *pass, fn func([]item.Map) (found tally, seen bool)) error {
 	pace := time.NewTicker(time.Duration(float64(time.Second) / s.perSecond))
 	first := make(chan struct{}, 1)
