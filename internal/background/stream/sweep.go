@@ -16,9 +16,9 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// Sweep reads the whole table to find jobs and operations that the stream's readers have missed,
-// because they were off for longer than the stream keeps its records, or because the table was
-// restored from a backup. Sweep runs on a schedule. It does the work that these readers would have
+// Sweep reads the whole table to find jobs and operations that the stream's readers have missed.
+// Readers miss work if they are off for longer than the stream keeps its records, or if the table
+// is restored from a backup. Sweep runs on a schedule. It does the work that the readers would have
 // done, and lists everything that needs an operator. A Sweep is safe for concurrent use.
 type Sweep struct {
 	api   ScanAPI
@@ -28,34 +28,37 @@ type Sweep struct {
 	log   *slog.Logger
 }
 
-// SweepOptions are a sweep's settings. By default, a sweep only lists, and lets records go if all
-// their jobs are delivered.
+// SweepOptions are a sweep's settings. By default, a sweep delivers no job, queues no ticket and
+// marks no operation as stuck. It lists what it finds, lets a record go if all its jobs are
+// delivered, and corrects the index of what waits for people.
 type SweepOptions struct {
 	// Drain delivers jobs that have waited for too long. nil: such jobs are only listed.
 	Drain *Drain
 	// Queue gets the tickets of abandoned operations. nil: such operations are only listed.
 	Queue TicketQueue
-	// MarkStuck marks an operation as stuck, by [idem.Engine.MarkStuck]. The sweep calls it if the
-	// operation can't be completed, and its retention since the last attempt is over. nil: such
-	// operations are only listed. If the error matches [jobs.ErrNotMine], another worker's sweep
-	// must mark the operation. If no sweep marks the operation within PassWithin, the operation
-	// waits for people. Calls may be concurrent. If MarkStuck is set, the sweep also removes the
-	// stored request of an operation that has been stuck for 30 days, and for longer than its
-	// retention. After that, only a retry of the client can continue the operation.
+	// MarkStuck marks an operation as stuck, by [idem.Engine.MarkStuck]. The sweep calls it for an
+	// abandoned operation without a stored request, once the retention has passed since the last
+	// attempt. nil: such operations are only listed. If MarkStuck's error matches
+	// [jobs.ErrNotMine], the operation is left to another worker's sweep. If the operation is still
+	// not marked after PassWithin, this sweep lists the operation's namespace as waiting for
+	// people. MarkStuck may be called concurrently. If MarkStuck is set, the sweep also removes the
+	// stored request of a stuck operation, 30 days after the last attempt, or after the retention
+	// if that is longer. Then only a retry of the client can continue the operation.
 	MarkStuck func(ctx context.Context, t jobs.Ticket, why string) error
 
-	// Late is how late the stream's readers must be before the sweep acts in their place. Default:
-	// 15 minutes.
+	// Late is how late the stream's readers must be before the sweep does their work. Default: 15
+	// minutes.
 	Late time.Duration
-	// Grace is [CompleterOptions.Grace]. Default: [state.DefaultGrace].
+	// Grace is how long an operation is left to its client, as in [CompleterOptions.Grace].
+	// Default: [state.DefaultGrace].
 	Grace time.Duration
 
 	// Name distinguishes the sweeps of one table if they have different tasks, such as those of two
-	// applications. Each sweep sees the whole table. Runs with the same name share their passes,
-	// and must have the same Segments. Default: "".
+	// applications. Each sweep sees the whole table. Sweeps with the same Name continue each
+	// other's passes, so they must have the same Segments. Default: "".
 	Name string
-	// PassWithin is how long the table may go without a complete pass before the report says
-	// Overdue. docs/operate/background.md#the-sweep says how long a pass takes. Default: a day.
+	// PassWithin is how long the table may go without a complete pass before [Report.Overdue] is
+	// set. docs/operate/background.md#the-sweep says how long a pass takes. Default: a day.
 	PassWithin time.Duration
 
 	// Segments is the number of parts of the scan, which are read concurrently. If the number
@@ -63,22 +66,22 @@ type SweepOptions struct {
 	Segments int
 	// PageSize is how many items a page may have. Default: 1000.
 	PageSize int
-	// PagesPerSecond keeps the scan slow: a page of 1000 records of 1 KB takes 128 read
-	// units. Default: 10.
+	// PagesPerSecond is how many pages all segments together read in a second, at most. A page of
+	// 1000 records of 1 KB takes 128 read units. Default: 10.
 	PagesPerSecond float64
-	// MaxEntries limits the list of a report, not the counts. Default: 1000.
+	// MaxEntries limits [Report.Entries]. The counts in a report have no limit. Default: 1000.
 	MaxEntries int
 
 	// Logger gets a line for each run and each entry. Default: slog.Default().
 	Logger *slog.Logger
 	// Hooks are called as the sweep works, for metrics.
 	Hooks Hooks
-	// Now is the clock to compare with stored times, for tests. Default: time.Now.
+	// Now is the clock, for tests. The sweep compares it with stored times. Default: time.Now.
 	Now func() time.Time
 }
 
-// NewSweep returns a sweep of store's table, which api scans. It panics if api or store is nil, or
-// if an option is negative.
+// NewSweep returns a sweep of the table of store. The client for the scan is api. NewSweep panics
+// if api or store is nil, or if an option is negative.
 func NewSweep(api ScanAPI, store *dynamo.Store, optFns ...func(*SweepOptions)) *Sweep {
 	var opt SweepOptions
 	for _, fn := range optFns {
@@ -103,16 +106,17 @@ func NewSweep(api ScanAPI, store *dynamo.Store, optFns ...func(*SweepOptions)) *
 
 // Run scans the table, acts, and reports. An error means that some work was left undone; the report
 // is returned as well. The next run first tries the failed records again, whatever part of the
-// table it scans. If the time is up, Run returns no error: the report says so, and the next run
-// continues the pass. The progress is stored in the table, in an item that only sweeps read.
+// table it scans. If ctx's time is up before the whole table is read, this is no error:
+// [Report.Complete] is false, and the next run continues the pass. The table holds the progress, in
+// an item that nothing but sweeps reads.
 func (s *Sweep) Run(ctx context.Context) (*Report, error) {
 	over, err := s.pass(ctx, true)
 	return s.scan(ctx, over, err)
 }
 
-// GoOn does what Run does if a pass is under way and no other run works on it. Otherwise GoOn
-// returns nil, after one read. If a schedule calls GoOn every few minutes, each pass comes to its
-// end.
+// GoOn continues a pass that is under way, as Run does. If no pass is under way, or another run
+// works on it, GoOn returns nil after one read. If a schedule calls GoOn every few minutes, each
+// pass is completed.
 func (s *Sweep) GoOn(ctx context.Context) (*Report, error) {
 	over, err := s.pass(ctx, true)
 	if err == nil && (over.fresh || s.opt.Now().Before(over.busy)) {
@@ -169,14 +173,14 @@ func (s *Sweep) scan(ctx context.Context, over *pass, undone error) (*Report, er
 		return sum, failed
 	}
 	again := s.again(ctx, half(end), over, func(items []item.Map) []string {
-		_, failed := see(items) // the scan counts these records later, with their pages
+		_, failed := see(items) // without the tally: the scan counts these records when it reads their pages
 		return failed
 	})
 	err := scan.each(ctx, end, over, func(items []item.Map) (sum tally, seen bool) {
 		fresh, tried := over.part(items)
 		sum, failed := see(fresh)
 		if len(failed) > 0 && out(ctx, end) {
-			return sum, false // there was no time for the failed records
+			return sum, false // the records may have failed for lack of time: the next run reads the page again
 		}
 		over.later(failed)
 		of := s.look(ctx, tried)
@@ -203,8 +207,9 @@ func (s *Sweep) scan(ctx context.Context, over *pass, undone error) (*Report, er
 	return rep, err
 }
 
-// pass continues the pass under way, or begins a new pass. A pass that acts stores its place. If
-// the stored place can't be read, pass returns an error, and the run begins at the start.
+// pass continues the pass under way, or begins a new pass. Only a pass that acts stores its
+// progress. If the stored progress can't be read, pass returns an error together with a pass that
+// begins at the start of the table and isn't stored.
 func (s *Sweep) pass(ctx context.Context, acts bool) (*pass, error) {
 	p := &pass{now: s.opt.Now, acts: acts, tried: make(map[string]int64)}
 	var err error
@@ -219,8 +224,8 @@ func (s *Sweep) pass(ctx context.Context, acts bool) (*pass, error) {
 }
 
 // end returns the time at which the scan must be over, by the wall clock; the zero time means no
-// end. It also returns a context for the work on pages. This context ends in time to store the
-// place.
+// end. It also returns a context for the work on pages. This context ends after that time, but
+// early enough to store the pass's progress.
 func (s *Sweep) end(ctx context.Context) (end time.Time, work context.Context, cancel context.CancelFunc) {
 	deadline, ok := ctx.Deadline()
 	if !ok {

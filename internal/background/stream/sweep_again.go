@@ -13,28 +13,27 @@ import (
 	"github.com/samekey/samekey/internal/item"
 )
 
-// failure is a record that a run of a sweep failed to handle. The pass goes on without the record,
-// which may fail for ever. The next run tries the record first, since the next pass may reach it
+// failure is a record that a run of a sweep failed to handle. A record may fail for ever, so the
+// pass goes on without it. The next run tries the record first, since the next pass may reach it
 // only a day later.
 type failure struct {
 	pk   string
-	runs int64 // how many runs have failed
+	runs int64 // how many runs have failed to handle the record
 }
 
 const (
-	// maxAgain is how many records may wait for the next run: each takes 100 bytes of the cursor's
-	// item.
+	// maxAgain is how many failed records the cursor lists for the next run, at most. Each takes
+	// 100 bytes of the cursor's item.
 	maxAgain = 1000
-	// If there is no room for other records, a record leaves the list after giveWayAfter failed
-	// runs.
+	// A record leaves the list after giveWayAfter failed runs, if other records need its place.
 	giveWayAfter = 4
 	// againBatch is how many records are read, and then processed together.
 	againBatch = 100
 )
 
-// later makes the next run try the records that failed in this run. If there is no room, records
-// with giveWayAfter failed runs are removed. If there is still no room, the rest waits for the next
-// pass. So no failure holds up the pass.
+// later adds the records pks, which failed in this run, to the list for the next run. If the list
+// is full, records with giveWayAfter or more failed runs make room. If the list is still full, the
+// rest of pks waits for the next pass. So no failure holds up the pass.
 func (p *pass) later(pks []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -51,15 +50,16 @@ func (p *pass) later(pks []string) {
 	}
 }
 
-// stillLater puts records that failed again at the end of the list. So the next run begins with
-// other records.
+// stillLater puts records that failed again at the end of the list, so that the next run begins
+// with other records.
 func (p *pass) stillLater(pks []string) {
 	for _, pk := range pks {
 		p.again = append(p.again, failure{pk, p.tried[pk] + 1})
 	}
 }
 
-// take returns the next n records to try, and removes them from the list.
+// take removes the next n records from the list and returns them. It notes that this run tries
+// them.
 func (p *pass) take(n int) []failure {
 	batch := slices.Clone(p.again[:n])
 	p.again = p.again[n:]
@@ -81,8 +81,8 @@ func (p *pass) part(items []item.Map) (fresh, tried []item.Map) {
 	return fresh, tried
 }
 
-// joinAgain adds the failures of another sweep, except those that this sweep has
-// tried since.
+// joinAgain returns p's failures together with theirs, the failures of another sweep. It leaves out
+// a failure of theirs if this run has tried the record.
 func (p *pass) joinAgain(theirs []failure) []failure {
 	list := slices.Clone(p.again)
 	for _, f := range theirs {
@@ -94,8 +94,8 @@ func (p *pass) joinAgain(theirs []failure) []failure {
 	return list
 }
 
-// again passes the records that failed in earlier runs to the function see. It stops at end, to
-// leave time for the pass.
+// again passes the records that failed in earlier runs to the function see. It stops at the time
+// end, to leave time for the scan.
 func (s *Sweep) again(ctx context.Context, end time.Time, p *pass, see func([]item.Map) []string) error {
 	var errs []error
 	for todo := len(p.again); todo > 0 && !out(ctx, end); {
@@ -118,12 +118,13 @@ func (s *Sweep) again(ctx context.Context, end time.Time, p *pass, see func([]it
 	return errors.Join(errs...)
 }
 
-// out reports whether ctx has ended or end is past, by the wall clock. A zero end is no limit.
+// out reports whether ctx has ended, or the time end is past by the wall clock. A zero end sets no
+// limit.
 func out(ctx context.Context, end time.Time) bool {
 	return ctx.Err() != nil || !end.IsZero() && !time.Now().Before(end)
 }
 
-// half returns the middle of the time from now to end.
+// half returns the time halfway between now and end; zero if end is zero.
 func half(end time.Time) time.Time {
 	if end.IsZero() {
 		return end

@@ -11,18 +11,18 @@ type Report struct {
 	// Complete says that the whole table was seen: by [Sweep.List], or by this run
 	// of [Sweep.Run] and the earlier runs of its pass.
 	Complete bool `json:"complete"`
-	// PassBegan is when this run's pass began, and LastPass when the last complete pass ended; zero
-	// for none. Overdue says that LastPass is longer ago than [SweepOptions.PassWithin], so some
-	// records may be overlooked. Before the first complete pass, PassBegan is used in place of
-	// LastPass.
+	// PassBegan is when this run's pass began. LastPass is when the last complete pass ended; zero
+	// if there was none. Overdue says that LastPass is longer ago than [SweepOptions.PassWithin],
+	// so some records may be overlooked. Before the first complete pass, PassBegan is used in place
+	// of LastPass. [Sweep.List] sets neither LastPass nor Overdue.
 	PassBegan time.Time `json:"pass_began"`
 	LastPass  time.Time `json:"last_pass,omitzero"`
 	Overdue   bool      `json:"overdue"`
-	// Coverage is the share of the table that this pass has seen, from 0 to 1, in whole
-	// segments; 1 if the pass is complete.
+	// Coverage is the share of the table's segments that this pass has read to the end; 1 if the
+	// pass is complete.
 	Coverage float64 `json:"coverage"`
-	// OldestOpen is the claim time of the oldest open operation, in flight or abandoned, that the
-	// pass has seen; zero for none.
+	// OldestOpen is the claim time of the oldest open operation that the pass has seen, in flight
+	// or abandoned; zero for none. While the pass is under way, what the last pass saw counts too.
 	OldestOpen time.Time `json:"oldest_open,omitzero"`
 	// OpenAge is the time since OldestOpen. PassAge is the time since LastPass; before the first
 	// complete pass, it is the time since PassBegan. OpenAge and PassAge are in whole seconds.
@@ -33,25 +33,27 @@ type Report struct {
 	Scanned int `json:"scanned"` // items this run has read
 
 	// ByReason counts what the pass has found. While the pass is under way, the counts are at least
-	// those of the last pass, so that a gauge doesn't flap with each run. Entries lists what this
-	// run has found, up to [SweepOptions.MaxEntries]; for each reason the oldest come first.
+	// those of the last pass: otherwise each new pass would begin with counts near 0. Entries lists
+	// what this run has found, up to [SweepOptions.MaxEntries]; for each reason the oldest come
+	// first.
 	ByReason map[state.Reason]Tally `json:"by_reason"`
 	Entries  []Entry                `json:"entries,omitempty"`
 
 	Delivered int `json:"delivered"` // jobs
-	LetGo     int `json:"let_go"`    // records that this run let go, as all their jobs are delivered
+	LetGo     int `json:"let_go"`    // records that this run let go, since all their jobs are delivered
 	Queued    int `json:"queued"`    // tickets for the completer
 	MadeStuck int `json:"stuck"`     // operations that this run has marked as stuck
 	Emptied   int `json:"emptied"`   // stuck operations whose stored request was removed
-	Placed    int `json:"placed"`    // records with a corrected entry in the index of what waits for people
+	Placed    int `json:"placed"`    // records whose entry in the index of what waits for people was corrected
 
-	// Young counts the jobs and operations that are overdue by less than [SweepOptions.Late]. This
-	// run has left them to the stream's readers. From YoungUntil on, a sweep handles all of them.
+	// Young counts the jobs and operations that this run has left to the stream's readers, because
+	// they are not overdue by [SweepOptions.Late] yet. From YoungUntil on, a sweep handles those of
+	// them that are still there.
 	Young      int       `json:"young"`
 	YoungUntil time.Time `json:"young_until,omitzero"`
 }
 
-// leaves adds up the jobs and operations that are left to the stream's readers.
+// leaves adds to r the jobs and operations in f that are left to the stream's readers.
 func (r *Report) leaves(f *tasks) {
 	r.Young += f.young
 	if f.youngUntil.After(r.YoungUntil) {
@@ -66,7 +68,8 @@ type Tally struct {
 	Oldest int64 `json:"oldest_s"`
 }
 
-// age returns the whole seconds from then to now; 0 if then is zero or in the future.
+// age returns the time between its two arguments, in whole seconds; 0 if the first is zero or after
+// the second.
 func age(then, now time.Time) int64 {
 	if then.IsZero() {
 		return 0
@@ -74,7 +77,7 @@ func age(then, now time.Time) int64 {
 	return max(int64(now.Sub(then)/time.Second), 0)
 }
 
-// did adds o, the results of a page's work.
+// did adds o, the report of the work on one page, to r.
 func (r *Report) did(o *Report) {
 	r.Delivered += o.Delivered
 	r.LetGo += o.LetGo

@@ -11,8 +11,9 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// tally holds the counts of what a pass has found. Each segment has a tally, stored with the
-// segment's place. So a pass of many runs counts each record once, even if two runs see the record.
+// tally holds the counts of what a pass has found. Each segment has a tally, which is stored
+// together with the segment's place. So if a later run of the pass reads a page again, the page's
+// records are still counted once.
 type tally struct {
 	by   map[state.Reason]found
 	open time.Time // when the oldest open operation was claimed; zero for none
@@ -44,8 +45,8 @@ func (t tally) with(o tally) tally {
 	return sum
 }
 
-// atLeast returns the greater count of t and o for each reason. While a pass is under way, the
-// records that it has not seen yet count as in the last pass.
+// atLeast returns, for each reason, the greater of the counts in t and in o. While a pass is under
+// way, o is the last pass: it stands in for the records that the pass has not seen yet.
 func (t tally) atLeast(o tally) tally {
 	most := t.with(tally{open: o.open})
 	for why, f := range o.by {

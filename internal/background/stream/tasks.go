@@ -28,12 +28,12 @@ type tasks struct {
 
 	misplaced  []*store.Record // records with a wrong entry in the index of what waits for people
 	unreadable []finding       // unreadable items to list in the index
-	reviews    []finding       // findings whose items must be read again
+	reviews    []finding       // findings to renew or remove: their items must be read again
 
 	oldestOpen time.Time // when the oldest open operation was claimed; zero for none
 
 	young      int       // jobs and operations that are still left to the stream's readers
-	youngUntil time.Time // when all of these are late enough for a sweep
+	youngUntil time.Time // when all young jobs and operations are late enough for a sweep
 }
 
 func later(a, b time.Time) time.Time {
@@ -202,15 +202,15 @@ func (s *Sweep) act(ctx context.Context, f tasks, rep *Report) (failed []string,
 		note(u.itsPK(), s.jobs.review(ctx, u, s.opt.Now(), s.opt.Grace))
 	}
 	slices.Sort(failed)
-	return slices.Compact(failed), errors.Join(errs...) // a record may have failed twice
+	return slices.Compact(failed), errors.Join(errs...) // two tasks of one record may have failed
 }
 
-// If a sink has accepted no job of a kind for the time patience, the kind is listed for people.
-// Tries don't count against a job while its sink is down, so such a job is never parked.
+// patience is how long a sink may accept no job of a kind before the kind is listed for people. The
+// jobs are not parked meanwhile, since no tries are counted while a sink is down.
 const patience = time.Hour
 
-// down returns findings by kind. A kind has a finding if its sink accepted none of the kind's jobs
-// in todos, and one of these jobs has waited for longer than patience.
+// down returns a finding for each kind whose sink accepted none of the kind's jobs in todos, if one
+// of these jobs has waited for longer than patience. The map's keys are the kinds.
 func (s *Sweep) down(todos []*todo) map[string]finding {
 	all, took := make(map[string]finding), make(map[string]bool)
 	for _, t := range todos {
@@ -229,7 +229,7 @@ func (s *Sweep) down(todos []*todo) map[string]finding {
 }
 
 // markStuck marks an operation as stuck. If no worker covers the operation's namespace, markStuck
-// adds one finding to uncovered, for all operations of the namespace.
+// adds a finding to the map uncovered: one for all operations of the namespace.
 func (s *Sweep) markStuck(ctx context.Context, r *store.Record, rep *Report, uncovered map[string]finding) error {
 	if s.opt.MarkStuck == nil {
 		return nil
@@ -240,7 +240,7 @@ func (s *Sweep) markStuck(ctx context.Context, r *store.Record, rep *Report, unc
 		return nil // another worker works on the operation
 	case errors.Is(err, jobs.ErrNotMine):
 		if s.opt.Now().Before(state.LeftUntil(r).Add(s.opt.PassWithin)) {
-			return nil // the sweep for the operation's namespace marks it as stuck
+			return nil // left to the sweep that marks operations of this namespace
 		}
 		key := namespacePK(state.Namespace(r.PK))
 		uncovered[key] = finding{pk: r.PK, key: key, why: fmt.Errorf("nobody has ended it within %v: %w", s.opt.PassWithin, err), reason: state.ReasonBlocked}
@@ -255,15 +255,15 @@ func (s *Sweep) markStuck(ctx context.Context, r *store.Record, rep *Report, unc
 	return nil
 }
 
-// empty removes the stored request of a stuck operation, with its companions. If an operator
-// decides about the operation meanwhile, the record has a new version and the write fails: decision
-// and request stay.
+// empty removes the stored request of a stuck operation, and the request's companions. If an
+// operator has decided about the operation meanwhile, the record has a new version. The write is
+// then refused, so the decision and the request stay.
 func (s *Sweep) empty(ctx context.Context, r *store.Record, rep *Report) error {
 	if s.opt.MarkStuck == nil {
 		return nil // this sweep only lists operations
 	}
 	next := state.Emptied(r)
-	state.Stamp(next, r, rand.Text()) // a new owner, so that the store removes the whole request
+	state.Stamp(next, r, rand.Text()) // a fence: earlier holders can no longer write the record
 	held, err := s.store.Commit(ctx, store.Commit{Prev: r, Next: next})
 	if err != nil || held != nil {
 		return err

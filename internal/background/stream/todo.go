@@ -14,21 +14,21 @@ import (
 
 // todo is the drain's work on one operation of a batch.
 type todo struct {
-	image     *store.Record    // the newest image in the batch, or the record that was read since
+	image     *store.Record    // the newest image in the batch, or the record if it was read after that
 	time      time.Time        // the time of the image, or of the record's removal
 	gone      bool             // the record is no longer in the table
 	jobs      []jobRef         // to be delivered
 	lost      []jobRef         // jobs that waited for people or for their time when their record was deleted
-	letGo     bool             // the image is done and kept for jobs, but has none: the drain lets the record go
+	letGo     bool             // the finished record was kept for jobs and has none left: the drain lets it go
 	letGoAt   int              // index in the batch of the change that set letGo
 	later     []jobRef         // jobs with a time: their tickets deliver them
 	heldBack  []jobRef         // jobs that wait for an earlier job of their group
-	retry     bool             // a result: whether a stream record must be retried
-	retryFrom int              // a result: the first such stream record, or none
-	down      map[string]error // by kind, why the sink accepts no job now
+	retry     bool             // set by Drain.run: whether a stream record must be retried
+	retryFrom int              // set by Drain.run: the index of the first such stream record, or none
+	down      map[string]error // for each kind whose sink accepts no job now: the reason
 }
 
-// heldBackFrom returns the first stream record with a job that is held back.
+// heldBackFrom returns the index of the first stream record with a job that is held back.
 func (t *todo) heldBackFrom() int {
 	first := none
 	for _, j := range t.heldBack {
@@ -46,7 +46,7 @@ type jobRef struct {
 // netted combines the changes of a batch into one todo for each operation. A job is to be delivered
 // if a new image has it and the old image lacks it, so the drain's own writes cause no deliveries.
 // A job that is left in a removed record is to be delivered too. A job that is missing in a later
-// image of the batch was delivered already.
+// image of the batch was delivered already, and is left out.
 func netted(changes []change) []*todo {
 	type id struct{ pk, operation string }
 	index := make(map[id]*todo)
@@ -82,7 +82,8 @@ func (t *todo) add(c *change) {
 			t.want(name, c.at)
 		}
 	}
-	// If ver is the same, the change is an acknowledgement, and its drain lets the record go.
+	// If ver is the same, a drain made the change to acknowledge a job. That drain lets the record
+	// go.
 	if state.NoJobsLeft(c.new) && (before == nil || before.Ver != c.new.Ver) {
 		t.letGo, t.letGoAt = true, c.at
 	}
@@ -100,15 +101,15 @@ func (t *todo) remove(c *change) {
 	}
 }
 
-// wholeSecond is the most by which a change may be later than the time of its stream record, since
-// the stream's times are whole seconds. A job that was due in the second in which its record was
-// removed is delivered rather than lost.
+// The stream's times are whole seconds, so a change may have been made up to wholeSecond after the
+// time of its stream record. If a job was due in the second in which its record was removed, it is
+// delivered rather than lost.
 const wholeSecond = time.Second - time.Millisecond
 
-// putOff removes from t.jobs the jobs that have a time. The drain doesn't deliver such jobs from an
+// putOff removes the jobs that have a time from t.jobs. The drain doesn't deliver such jobs from an
 // image, even if their time has come: an operator may have cancelled a job after the image was
-// made. If a record is deleted, such a job is cancelled, unless its time had come before or its
-// delivery had begun.
+// made. If the record was deleted, no ticket can deliver such jobs. Those whose time had come, or
+// whose delivery had begun, stay in t.jobs; the others are lost.
 func (t *todo) putOff(now time.Time) {
 	if removed := t.time.Add(wholeSecond); t.gone && !t.time.IsZero() && removed.Before(now) {
 		now = removed
@@ -141,14 +142,15 @@ func (t *todo) times() (all []time.Time) {
 	return slices.CompactFunc(all, time.Time.Equal)
 }
 
-// want adds a job once, at the first stream record that has it.
+// want adds a job to t.jobs, unless t.jobs has it already, from an earlier stream record.
 func (t *todo) want(name string, at int) {
 	if !slices.ContainsFunc(t.jobs, func(j jobRef) bool { return j.name == name }) {
 		t.jobs = append(t.jobs, jobRef{name, at})
 	}
 }
 
-// byPosition orders names of jobs as they were staged: "2.0" before "10.0".
+// byPosition compares names of jobs by the order in which the jobs were staged: "2.0" is before
+// "10.0".
 func byPosition(a, b string) int {
 	pa, ia, okA := position(a)
 	pb, ib, okB := position(b)

@@ -32,16 +32,17 @@ var _ QueryAPI = (*dynamodb.Client)(nil)
 var ErrNoIndex = errors.New("the table has no index of what waits for people")
 
 // A Waiting lists and counts what waits for people. It reads an index that holds nothing else, so
-// the time doesn't depend on the table's size. It is safe for concurrent use.
+// the time that it takes doesn't depend on the table's size. It is safe for concurrent use.
 //
 // DynamoDB updates the index after the table, usually within a second. So an entry may be out of
 // date, and a new entry may be missing. Read the record before you act on its entry, as the
-// engine's Settle and [Redrive] do. A record that an earlier version of Samekey left waiting is in
-// the index once a sweep has seen it.
+// engine's Settle and [Redrive] do. If a record began to wait under an earlier version of Samekey,
+// its entry may be missing until a sweep has seen the record.
 //
-// A record has one entry. The entry names the record's first reason, in the order of
-// [WaitingReasons], and its first parked job. Operations that end without a person, such as
-// abandoned operations, are not in the index: [Sweep] lists them.
+// A record has one entry, even if it waits for several reasons. The entry names the reason that
+// comes first in [WaitingReasons]. If the reason is [state.ReasonParked], the entry also names the
+// record's first parked job. Operations that end without a person, such as abandoned operations,
+// are not in the index: [Sweep] lists them.
 type Waiting struct {
 	api   QueryAPI
 	table string
@@ -50,7 +51,7 @@ type Waiting struct {
 
 // WaitingOptions are the settings of a [Waiting]; the zero value is the default.
 type WaitingOptions struct {
-	// Only has the reasons to which the list is limited. Default: [WaitingReasons].
+	// Only has the reasons whose entries are listed and counted. Default: [WaitingReasons].
 	Only []state.Reason
 	// After is the entry after which [Waiting.All] begins. Only its fields Since and PK are used.
 	// Default: All begins with the oldest entry.
@@ -59,7 +60,8 @@ type WaitingOptions struct {
 	Now func() time.Time
 }
 
-// WaitingReasons returns the reasons to wait for people, in the order of precedence.
+// WaitingReasons returns the reasons for which a record waits for people, in the order of
+// precedence.
 func WaitingReasons() (all []state.Reason) {
 	for _, name := range state.ReasonNames(true) {
 		all = append(all, state.Reason(name))
@@ -67,8 +69,9 @@ func WaitingReasons() (all []state.Reason) {
 	return all
 }
 
-// NewWaiting returns the list of what waits for people in store's table. api reads the table's
-// index. It panics if api or store is nil, or if a reason in Only is not one of [WaitingReasons].
+// NewWaiting returns a [Waiting] for the table of store. The client that queries the table's index
+// is api. NewWaiting panics if api or store is nil, or if a reason in [WaitingOptions.Only] is not
+// one of [WaitingReasons].
 func NewWaiting(api QueryAPI, store *dynamo.Store, optFns ...func(*WaitingOptions)) *Waiting {
 	var opt WaitingOptions
 	for _, fn := range optFns {
@@ -92,12 +95,12 @@ type Counted struct {
 	Count int `json:"count"`
 	// Oldest is how long the oldest entry has waited, in whole seconds; 0 if nothing waits.
 	Oldest int64 `json:"oldest_s"`
-	// ByReason has an entry for each reason, even if the count is 0.
+	// ByReason has a Tally for each reason in [WaitingOptions.Only], even if the count is 0.
 	ByReason map[state.Reason]Tally `json:"by_reason"`
 }
 
-// Count counts what waits. It reads all entries: about ten entries, or 4 KB, cost half a read unit.
-// If nothing waits, Count costs 20 read units.
+// Count counts the entries that wait for people. It reads all of them, for half a read unit per 4
+// KB, or about ten entries. If nothing waits, Count costs 20 read units.
 func (w *Waiting) Count(ctx context.Context) (*Counted, error) {
 	parts := w.parts(time.Time{})
 	tallies, err := inParallel(parts, func(p *part) (Tally, error) { return w.count(ctx, p) })
@@ -116,8 +119,8 @@ func (w *Waiting) Count(ctx context.Context) (*Counted, error) {
 	return all, nil
 }
 
-// All returns what waits, the oldest first. It reads some entries of each partition ahead, and
-// stops with the first error.
+// All returns the entries that wait for people, the oldest first. It reads some entries of each
+// partition ahead, and stops with the first error.
 func (w *Waiting) All(ctx context.Context) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		parts := w.parts(w.opt.After.Since)
@@ -153,10 +156,11 @@ type part struct {
 	next  item.Map // where the next page begins
 	read  bool     // whether the partition was read to its end
 	ready []Entry  // entries to return next, in order
-	held  []Entry  // entries with the last time that was read: the next page may have more of the same time
+	held  []Entry  // entries with the latest Since that was read: the next page may have more entries with this Since
 }
 
-// Sizes of pages. The first page of a list is small and cheap; later pages are larger.
+// Sizes of pages. The first page of a partition is small and cheap. Each later page is moreLimit
+// times as large as the one before, up to mostLimit entries.
 const (
 	firstLimit = 25
 	moreLimit  = 4
@@ -206,7 +210,8 @@ func (w *Waiting) query(ctx context.Context, p *part, edit func(*dynamodb.QueryI
 	in := &dynamodb.QueryInput{
 		TableName: &w.table, IndexName: aws.String(item.WaitIndex),
 		KeyConditionExpression: &condition,
-		// TTL deletes late, so the index still has expired records and findings.
+		// TTL deletes late, so the index may still have expired records and findings: leave them
+		// out.
 		FilterExpression:          aws.String("attribute_not_exists(exp_s) OR exp_s >= :now"),
 		ExpressionAttributeValues: args,
 		ExclusiveStartKey:         p.next,
@@ -234,7 +239,8 @@ func (w *Waiting) fill(ctx context.Context, p *part) error {
 		for _, it := range out.Items {
 			p.held = append(p.held, indexed(p.why, it))
 		}
-		// DynamoDB returns entries of the same time in any order.
+		// DynamoDB returns entries with the same Since in any order, so they are sorted by PK here
+		// once all of them are read.
 		slices.SortFunc(p.held, byAge)
 		n := len(p.held)
 		for n > 0 && !p.read && p.held[n-1].Since.Equal(p.held[len(p.held)-1].Since) {
@@ -277,11 +283,12 @@ func oldest(parts []*part) (first *part) {
 	return first
 }
 
-// byAge orders entries: the oldest first.
+// byAge compares two entries: the older comes first; of two of the same age, the one with the
+// smaller PK.
 func byAge(a, b Entry) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.PK, b.PK)) }
 
-// indexed returns an entry of the index. It leaves out fields that it can't read: an odd entry must
-// not end the list.
+// indexed returns an entry of the index. It leaves out fields that it can't read, since one damaged
+// entry must not end the list.
 func indexed(why state.Reason, it item.Map) Entry {
 	text := func(name string) string { d := item.Decoder{It: it}; return d.Text(name, false) }
 	milli := func(name string) time.Time { d := item.Decoder{It: it}; return d.Milli(name, false) }

@@ -1,4 +1,5 @@
-// Package worker runs drain, completer, ticket handler and sweep in one background function.
+// Package worker runs the drain, the completer, the handler of tickets and the sweep in one
+// background function.
 //
 //	queue := completer.NewQueue(sqs.NewFromConfig(cfg), os.Getenv("TICKETS_URL"))
 //	lambda.Start(worker.New(client, store, queue, func(o *worker.Options) {
@@ -11,14 +12,15 @@
 // # Events
 //
 // The function's event sources are the table's stream (one event source mapping), the queue of
-// tickets, and two schedules. One schedule starts the sweep. The other counts what waits for
-// people, every few minutes; its Input is {"source":"aws.scheduler","task":"count"}.
-// [Worker.Invoke] finds the event's source in the event.
+// tickets, and two schedules. One schedule starts the sweep. The other, whose Input is
+// {"source":"aws.scheduler","task":"count"}, starts a count of what waits for people every few
+// minutes. After each count, the worker continues the sweep's pass if one is under way.
+// [Worker.Invoke] sees from an event which source sent it.
 //
 // # Isolation
 //
 // Jobs and abandoned operations share one reader of the stream, which sees each stream record once.
-// They must not hold up each other:
+// Neither may hold up the other:
 //
 //   - A job that can't be delivered is delayed: a ticket for it goes to the queue, and the stream
 //     goes on. The ticket waits in the queue, and is tried after growing pauses, until the job is

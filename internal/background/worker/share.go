@@ -15,18 +15,19 @@ import (
 	"github.com/samekey/samekey/internal/base/redact"
 )
 
-// leastShare is the shortest share. In this time, a service that works again can answer.
+// leastShare is the shortest share. It is long enough for a service that works again to answer.
 const leastShare = 250 * time.Millisecond
 
-// If a context is marked with [ease], [share.use] gives a sink up to turns shares while the sink
-// accepts jobs.
+// turns is how many shares [share.use] gives a sink at most, one after another, while the sink
+// accepts jobs. In a context that is not marked with [ease], a sink gets only one share.
 const turns = 6
 
-// ease marks a context that holds up no other work. In such a context each share has its full
-// length, so that a job is delivered even if it takes longer than its sink's reduced share.
+// ease marks a context whose work holds up no other work. In such a context a sink gets its full
+// share even if the share was reduced, so that a slow job is delivered too. If the full share is
+// used up without progress, the sink's next share in this context is leastShare.
 type ease struct {
 	mu   sync.Mutex
-	hung map[*share]bool // shares that were used up without progress
+	hung map[*share]bool // shares that were used up without progress in this context
 }
 
 type easeKey struct{}
@@ -60,8 +61,8 @@ func (s *share) use(ctx context.Context, fn func(context.Context) (progress, lef
 	}
 }
 
-// turn calls fn with one share. more reports whether fn made progress and has work left, and ctx
-// has not ended.
+// turn calls fn with one share. The result more says whether fn made progress and has work left,
+// and ctx has not ended.
 func (s *share) turn(ctx context.Context, fn func(context.Context) (progress, left bool)) (more bool) {
 	had, eased := s.get(), easeOf(ctx)
 	gets := had
@@ -76,8 +77,8 @@ func (s *share) turn(ctx context.Context, fn func(context.Context) (progress, le
 	case limited.Err() == nil || progress:
 		s.set(min(2*had, s.full))
 		eased.note(s, false)
-	case time.Since(began) < gets-gets/10: // another limit ended ctx before the share did
-	case eased != nil: // the stream was not held up
+	case time.Since(began) < gets-gets/10: // another limit ended ctx earlier: the share keeps its length
+	case eased != nil: // no other work was held up: only this context's next share is shorter
 		eased.note(s, true)
 	default:
 		s.set(max(had/2, min(leastShare, s.full)))
@@ -85,8 +86,8 @@ func (s *share) turn(ctx context.Context, fn func(context.Context) (progress, le
 	return progress && left && ctx.Err() == nil
 }
 
-// get returns the length of a share in this context: the whole share, or leastShare after s was
-// used up without progress.
+// get returns the length of the share s in this context: its full length, or leastShare after s was
+// used up without progress here.
 func (e *ease) get(s *share) time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -160,8 +161,8 @@ func overdue(ctx context.Context, err error) bool {
 	return ctx.Err() != nil && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled))
 }
 
-// untried returns, in order, the deliveries for which there was no time. It leaves out deliveries
-// that follow a failed job of their group.
+// untried returns, in order, the indexes of the deliveries for which there was no time. It leaves
+// out deliveries that follow a failed job of their group.
 func untried(batch []jobs.Delivery, errs []error, of []int) (left []int) {
 	failed := make(map[string]bool)
 	for _, i := range of {

@@ -22,8 +22,9 @@ const (
 	taskCount = "count" // counts what waits for people
 )
 
-// sourceOf returns the source of an event. It looks at the event's first record, or at the field
-// source of an event of EventBridge. The handler of each source checks every record.
+// sourceOf returns the source of an event. It looks at the event's first record. If there are no
+// records, it looks at the fields source and task, which a schedule's event has. The other records
+// are left to the source's handler, which checks each of them.
 func sourceOf(payload []byte) (source, error) {
 	var ev struct {
 		Records []struct {

@@ -56,9 +56,10 @@ type Options struct {
 	Logger *slog.Logger
 	// Hooks are called as the worker works, for metrics.
 	Hooks stream.Hooks
-	// Tracer is [stream.DrainOptions.Tracer].
+	// Tracer is passed to the drain: see [stream.DrainOptions.Tracer].
 	Tracer trace.Tracer
-	// Resumed is [completer.Options.Resumed].
+	// Resumed is called with the outcome of each ticket that was due: see
+	// [completer.Options.Resumed].
 	Resumed func(context.Context, jobs.Ticket, completer.TicketOutcome)
 
 	// Drain sets options of the drain. It may override options that follow from the fields above.
@@ -74,8 +75,8 @@ type Options struct {
 
 const (
 	defaultShare = 5 * time.Second
-	// shares is how many shares a batch may take: the sinks and the queue work concurrently, then
-	// acknowledgements follow.
+	// shares is how many shares a batch may take. The sinks and the queue work concurrently, so
+	// their shares don't add up; the rest is for acknowledgements.
 	shares = 3
 	// resumes is how many messages of the queue are worked on at once: a whole batch, so that a slow
 	// function doesn't hold up the tickets of other functions.
@@ -88,8 +89,8 @@ type API interface {
 	stream.QueryAPI
 }
 
-// New returns the worker of store's table, which api reads. Tickets go to queue, and wait there.
-// New panics if api, store or queue is nil or a number is out of range.
+// New returns the worker of the table of store. The client for scans and queries is api. Tickets
+// wait in the given queue. New panics if api, store or queue is nil or a number is out of range.
 func New(api API, store *dynamo.Store, queue *completer.Queue, optFns ...func(*Options)) *Worker {
 	var opt Options
 	for _, fn := range optFns {
