@@ -9,12 +9,12 @@ import (
 	"sync"
 )
 
-// Above level, the time to save a byte costs more than storing the byte. The figures are in
+// Above this level, the time to save a byte costs more than storing the byte. The figures are in
 // docs/inside/decisions/0072-deflate.md.
 const level = 7
 
-// A writer holds about 800 KB, a reader about 40 KB. The garbage collector empties the
-// pools.
+// The pools keep writers (about 800 KB each) and readers (about 40 KB each) for reuse, until the
+// garbage collector drops them.
 var (
 	deflaters = sync.Pool{New: func() any {
 		d := new(deflater)
@@ -24,7 +24,7 @@ var (
 	inflaters = sync.Pool{New: func() any { return flate.NewReader(nil) }}
 )
 
-// deflater is a writer of the pool. The pool keeps w, but not the buffer.
+// deflater is an element of the pool deflaters. While it is in the pool, it has no buffer.
 type deflater struct {
 	*bytes.Buffer
 
@@ -33,8 +33,8 @@ type deflater struct {
 
 // Deflate compresses body (RFC 1951), without the 18 bytes of gzip around it.
 func Deflate(body []byte) []byte {
-	const stored = 64                                                       // overhead of a body that can't be compressed, besides 5 bytes for each block of 64 KB
-	buf := bytes.NewBuffer(make([]byte, 0, len(body)+len(body)>>12+stored)) // large enough, since growing would need twice the memory
+	const stored = 64                                                       // a body that can't be compressed grows by at most this, and 5 bytes for each block of 64 KB
+	buf := bytes.NewBuffer(make([]byte, 0, len(body)+len(body)>>12+stored)) // room for any result, since growing the buffer would need twice the memory
 	d := deflaters.Get().(*deflater)
 	d.Buffer = buf
 	d.w.Reset(d)
@@ -51,7 +51,7 @@ func Deflate(body []byte) []byte {
 // Inflate decompresses b. A result of more than limit bytes is an error, since no larger body is
 // stored. Inflate uses memory for at most about twice the limit, whatever b holds.
 func Inflate(b []byte, limit int) ([]byte, error) {
-	from := bytes.NewReader(b) // a ByteReader, so that flate reads nothing after the end
+	from := bytes.NewReader(b) // from is an io.ByteReader, so flate reads nothing after the end of the compressed data
 	r := inflaters.Get().(io.ReadCloser)
 	defer inflaters.Put(r)
 	if err := r.(flate.Resetter).Reset(from, nil); err != nil {

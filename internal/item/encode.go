@@ -13,8 +13,8 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// Values allocates the values of a call to DynamoDB in one block, since separate allocations would
-// be most of the call's cost. A Values must not be copied after the first use.
+// Values is one block of memory for the values of a call to DynamoDB, since allocating each value
+// separately would be most of the call's cost. A Values must not be copied after the first use.
 type Values struct {
 	Box *Box // seals the contents of the record; nil leaves them plain
 
@@ -24,7 +24,7 @@ type Values struct {
 	b              [2]types.AttributeValueMemberB
 	ss, nn, mm, bb int
 	raw            [32]byte // the bytes of a hash
-	hashed         int      // number of bytes of raw in use
+	hashed         int      // how many bytes of raw are in use
 
 	Text strings.Builder // numbers and expressions, one after the other
 }
@@ -50,7 +50,7 @@ func (v *Values) Num(n int64) Value {
 	return v.Digits(v.Text.String()[begin:])
 }
 
-// Digits returns the number s as a value of an item.
+// Digits returns s, a number in decimal, as a value of an item.
 func (v *Values) Digits(s string) Value {
 	m := next(v.n[:], &v.nn)
 	m.Value = s
@@ -79,8 +79,8 @@ func (v *Values) Bin(b []byte) Value {
 	return m
 }
 
-// Hash returns a hash as a value of an item. If s is lower-case hex, the value is the hash's bytes,
-// which need half the space. Otherwise the value is s itself.
+// Hash returns the hash s as a value of an item. If s is the hash's bytes in lower-case hex, the
+// value is these bytes, which need half the space. Otherwise the value is s itself.
 func (v *Values) Hash(s string) Value {
 	n := len(s) / 2
 	if n == 0 || len(s)%2 != 0 {
@@ -102,7 +102,7 @@ func (v *Values) Hash(s string) Value {
 	return v.Bin(b)
 }
 
-// digit returns the value of a lower-case hex digit; more than 15 for any other byte.
+// digit returns the value of the lower-case hex digit c, or 16 if c is any other byte.
 func digit(c byte) byte {
 	switch {
 	case '0' <= c && c <= '9':
@@ -113,8 +113,8 @@ func digit(c byte) byte {
 	return 16
 }
 
-// next returns the next unused element of block, and counts it in used. If all are
-// used, it returns a new element.
+// next returns the next unused element of block, and adds 1 to *used. If all elements are
+// used, next returns a new one.
 func next[T any](block []T, used *int) *T {
 	if *used == len(block) {
 		return new(T)
@@ -141,9 +141,9 @@ func (v *Values) Millis(t time.Time) Value {
 	return v.Num(t.UnixMilli())
 }
 
-// Encode makes the item of a new record. body is the result of encodeBody for the response; nil if
-// there is no response. The map is made without spare room, because the SDK's iteration visits
-// spare room too.
+// Encode makes the item of a new record. body is the resp attribute; nil if there is no
+// response. The map is made without spare room: the SDK iterates over the map, and the iteration
+// visits spare room too.
 func (v *Values) Encode(r *store.Record, body Value) Map {
 	var values [len(Fields)]Value
 	room := 0
@@ -205,7 +205,7 @@ func (v *Values) times(phases []store.Phase) Value {
 	return &types.AttributeValueMemberL{Value: list}
 }
 
-// Calls returns the counts of calls.
+// Calls returns the calls attribute: how many calls the committed phases made.
 func (v *Values) Calls(calls map[string]int) Value {
 	if len(calls) == 0 {
 		return nothing()
@@ -259,7 +259,7 @@ func (v *Values) Decision(d store.Decision) Value {
 	return &types.AttributeValueMemberM{Value: m}
 }
 
-// Hands returns take-overs and releases.
+// Hands returns the handovers: take-overs and releases.
 func (v *Values) Hands(all []store.Handover) Value {
 	list := make([]Value, len(all))
 	for i, h := range all {
@@ -275,7 +275,7 @@ func (v *Values) Hands(all []store.Handover) Value {
 	return &types.AttributeValueMemberL{Value: list}
 }
 
-// Asked returns the last look-up.
+// Asked returns the most recent look-up.
 func (v *Values) Asked(a *store.Asked) Value {
 	m := Map{askedPhase: v.Str(a.Phase), askedAt: v.Millis(a.At), askedTimes: v.Num(int64(a.Times)), askedSaid: v.Str(a.Said)}
 	if !a.Sent.IsZero() {
@@ -341,8 +341,8 @@ func (v *Values) header(h http.Header) Value {
 	return v.Map(m)
 }
 
-// field returns the value of a header: as bytes if s isn't UTF-8, since a string holds only
-// UTF-8.
+// field returns s, a value of a header. The result is a string, or bytes if s isn't UTF-8, since a
+// string of DynamoDB holds only UTF-8.
 func (v *Values) field(s string) Value {
 	if !utf8.ValidString(s) {
 		return &types.AttributeValueMemberB{Value: []byte(s)}
@@ -350,8 +350,8 @@ func (v *Values) field(s string) Value {
 	return v.Str(s)
 }
 
-// Response returns the resp attribute. If over isn't nil, the answer's body is in the companions
-// of over. Otherwise body is the answer's body.
+// Response returns the resp attribute. If the overflow over isn't nil, it says where the answer's
+// body is. Otherwise the answer's body is body.
 func (v *Values) Response(re *store.Response, over *store.Overflow, body []byte, zipped bool) Value {
 	if v.Box != nil {
 		return v.contents(kindAnswer, answerHead(re, over, zipped), over, body)
@@ -364,7 +364,7 @@ func (v *Values) Response(re *store.Response, over *store.Overflow, body []byte,
 	return v.Map(m)
 }
 
-// Input returns the req attribute, with a body as in Response.
+// Input returns the req attribute. The request's body is given by over or body, as for Response.
 func (v *Values) Input(in *store.Input, over *store.Overflow, body []byte, zipped bool) Value {
 	if v.Box != nil {
 		return v.contents(kindRequest, requestHead(in, over, zipped), over, body)
@@ -386,8 +386,9 @@ func (v *Values) Input(in *store.Input, over *store.Overflow, body []byte, zippe
 	return &types.AttributeValueMemberM{Value: m}
 }
 
-// contents returns a sealed request or answer. The place of the body is also stored
-// unsealed, without length and hash, since conditions and people need it.
+// contents returns a sealed request or answer. If the body is in companions, their number and
+// owner are stored unsealed too, since conditions and people need them. The body's length and
+// hash are only sealed.
 func (v *Values) contents(kind string, h *head, over *store.Overflow, body []byte) Value {
 	if over != nil {
 		body = nil
@@ -413,7 +414,7 @@ func (v *Values) body(m Map, over *store.Overflow, body []byte, zipped bool) {
 	switch {
 	case over != nil:
 		m[respOverflow] = v.overflow(over)
-	case len(body) > 0: // the service refuses an empty binary
+	case len(body) > 0: // an empty body needs no attribute
 		m[respBody] = v.Bin(body)
 		if zipped {
 			m[respZipped] = Yes

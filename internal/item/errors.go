@@ -18,10 +18,10 @@ type outcome struct {
 	write error       // meaning for a write: ErrRefused (final), ErrConflict (try again) or ErrUnknown
 }
 
-// outcomes is the only table of the service's error codes. Names without "Exception" are
-// reasons of a cancelled transaction. After a code that isn't in the table, or an error
-// without a code (no connection, no answer in time), the outcome is unknown. A variable
-// would be made at each cold start, so outcomes is a function.
+// outcomes is the only table of the service's error codes. The codes without
+// "Exception", except RequestLimitExceeded, are reasons of a cancelled transaction. If a code
+// isn't in the table, or an error has no code (no connection, no answer in time), the outcome is
+// unknown. A variable would be made at each cold start, so outcomes is a function.
 func outcomes(code string) (_ outcome, known bool) {
 	switch code {
 	case "AccessDeniedException", "ExpiredTokenException", "IncompleteSignatureException", "InvalidSignatureException",
@@ -31,8 +31,8 @@ func outcomes(code string) (_ outcome, known bool) {
 	case "ItemCollectionSizeLimitExceeded", "ResourceNotFoundException", "ValidationException", "ValidationError":
 		return outcome{store.Invalid, store.ErrRefused}, true
 	case "ProvisionedThroughputExceededException", "ProvisionedThroughputExceeded", "RequestLimitExceeded", "ThrottlingError", "ThrottlingException":
-		// this try wrote nothing, but an earlier try of the SDK's client may have written, and its
-		// answer may be lost
+		// The refused try wrote nothing. But the SDK's client may have tried before: an earlier try
+		// may have written, and the answer to that try may be lost.
 		return outcome{store.Throttled, store.ErrUnknown}, true
 	case "DuplicateItem", "ReplicatedWriteConflictException", "TransactionConflict", "TransactionConflictException":
 		return outcome{store.Conflict, store.ErrConflict}, true
@@ -44,8 +44,9 @@ func outcomes(code string) (_ outcome, known bool) {
 	return outcome{store.Unknown, store.ErrUnknown}, false
 }
 
-// outcomeOf returns the outcome of an error. The outcome of a cancelled transaction is
-// that of its first reason other than a failed condition.
+// outcomeOf returns the outcome of an error. For a cancelled transaction, it is the outcome of
+// the first reason that is in the table and isn't a failed condition. If there is no such reason,
+// the outcome is empty.
 func outcomeOf(err error) outcome {
 	if cancelled, ok := errors.AsType[*types.TransactionCanceledException](err); ok && len(cancelled.CancellationReasons) > 0 {
 		for _, r := range cancelled.CancellationReasons {
@@ -106,13 +107,14 @@ func TooLarge(message string) bool {
 	return strings.Contains(message, "Item size") && strings.Contains(message, "exceeded")
 }
 
-// WriteError looks up the meaning of a write's error in outcomes. If a record refused the write,
-// held is that record and the returned error is nil. Otherwise the error isn't nil.
+// WriteError looks up the meaning of a write's error in outcomes. If the condition of a
+// write outside a transaction failed, held is the record in the table (empty if there is none),
+// and the returned error is nil. Otherwise, or if that record can't be decoded, the error isn't nil.
 func WriteError(op string, err error) (held *store.Record, _ error) {
 	return writeError(op, err, Decode)
 }
 
-// WriteErrorGlance is WriteError, but reads the record by Glance.
+// WriteErrorGlance is WriteError, but decodes the record by [Glance], without bodies.
 func WriteErrorGlance(op string, err error) (held *store.Record, _ error) {
 	return writeError(op, err, Glance)
 }
@@ -125,7 +127,7 @@ func writeError(op string, err error, decode func(Map) (*store.Record, error)) (
 		return decode(failed.Item)
 	}
 	told := outcomeOf(err).write
-	if told == nil { // failed conditions cancelled the transaction
+	if told == nil { // only failed conditions cancelled the transaction
 		told = store.ErrUnknown
 	}
 	if api, ok := errors.AsType[smithy.APIError](err); ok && Invalid(err) && TooLarge(api.ErrorMessage()) {

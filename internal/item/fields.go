@@ -77,11 +77,11 @@ type Field struct {
 	decode func(*Decoder, *store.Record)
 	same   func(prev, next *store.Record) bool
 
-	must, fixed bool     // must: a text that each record has; fixed: an attribute of a common kind that no update writes
-	Sealed      bool     // the value has contents, which are binary if sealed
+	must, fixed bool     // must: each record has this text; fixed: no update writes this attribute (for common kinds only)
+	Sealed      bool     // the value has contents that may be sealed; sealed contents are binary
 	Hidden      bool     // lists of records don't read it ([Listed])
 	Kind        string   // the types of its value: S, N, B, L, M or BOOL
-	Parts       []string // the parts that are read for lists
+	Parts       []string // if not nil, lists of records read only these parts of the value
 	Path        string   // the placeholder in expressions, if the name is a reserved word
 }
 
@@ -98,7 +98,7 @@ var Fields = [...]Field{ // only literals, which need no work at a cold start
 		decode: func(d *Decoder, r *store.Record) { r.Ver = d.Number(AttrVer, true) },
 	},
 	{
-		Name: AttrFP, Kind: "B S", // S if it isn't hex
+		Name: AttrFP, Kind: "B S", // S if the fingerprint isn't hex
 		encode: func(v *Values, r *store.Record) Value { return v.Hash(r.Fingerprint) },
 		decode: func(d *Decoder, r *store.Record) { r.Fingerprint = d.hash(AttrFP) },
 	},
@@ -122,7 +122,7 @@ var Fields = [...]Field{ // only literals, which need no work at a cold start
 	{Name: AttrExpires, Kind: "N", seconds: func(r *store.Record) *time.Time { return &r.Expires }},
 	{Name: AttrUntil, Kind: "N", seconds: func(r *store.Record) *time.Time { return &r.Until }},
 	{
-		Name: AttrRetain, Kind: "N", Hidden: true, // absent: the default, or the record is finished
+		Name: AttrRetain, Kind: "N", Hidden: true, // absent if the retention is the default, and in a finished record
 		encode: Retained,
 		decode: func(d *Decoder, r *store.Record) {
 			if r.Retention = time.Duration(d.Number(AttrRetain, false)) * time.Second; r.Retention == 0 && r.State != store.Done {
@@ -135,9 +135,9 @@ var Fields = [...]Field{ // only literals, which need no work at a cold start
 		Name: AttrLease, Kind: "N",
 		encode: func(v *Values, r *store.Record) Value {
 			if r.State == store.Done && r.Lease.IsZero() {
-				return nil // nobody takes over an ended operation
+				return nil // no lease, since nobody takes over an ended operation
 			}
-			return v.Millis(r.Lease) // 0, not absent: only a released record has 0
+			return v.Millis(r.Lease) // 0 in a released record; only a finished record may lack the attribute
 		},
 		decode: func(d *Decoder, r *store.Record) { r.Lease = d.Milli(AttrLease, r.State != store.Done) },
 		same:   func(prev, next *store.Record) bool { return prev.Lease.Equal(next.Lease) },
@@ -234,9 +234,9 @@ var Fields = [...]Field{ // only literals, which need no work at a cold start
 		},
 	},
 	{
-		Name: AttrJobs, Kind: "M", Sealed: true, // written with the first job; only a forgotten operation loses the map
+		Name: AttrJobs, Kind: "M", Sealed: true, // the map is written with the first job, and removed only when the operation is forgotten
 		encode: func(v *Values, r *store.Record) Value {
-			return unless(len(r.Jobs) == 0 && r.Keep != store.KeepJobs, r.Jobs, v.Jobs) // an empty map stays while Keep is KeepJobs: the write that lets the record go checks the map's size
+			return unless(len(r.Jobs) == 0 && r.Keep != store.KeepJobs, r.Jobs, v.Jobs) // while Keep is KeepJobs, an empty map is written too: the write that lets the record go checks the map's size
 		},
 		decode: func(d *Decoder, r *store.Record) { r.Jobs = d.jobs(r.Keep == store.KeepJobs) },
 	},
@@ -250,7 +250,8 @@ var Fields = [...]Field{ // only literals, which need no work at a cold start
 		encode: func(v *Values, r *store.Record) Value { return v.optionalText(r.Trace.String()) },
 		decode: func(d *Decoder, r *store.Record) { r.Trace = trace.Parse(d.Text(AttrTrace, false)) },
 	},
-	// Items with the next three fields are in the index of what waits for people.
+	// The next three fields are for the index of what waits for people. An item without the first
+	// two isn't in that index.
 	{Name: AttrWait, Kind: "S", Hidden: true, encode: func(v *Values, r *store.Record) Value {
 		return v.waiting(r, func(w state.Wait) Value { return v.Str(WaitKey(w.Reason, r.PK)) })
 	}},
@@ -262,7 +263,7 @@ var Fields = [...]Field{ // only literals, which need no work at a cold start
 		decode: func(d *Decoder, r *store.Record) { r.WaitSince = d.Milli(AttrSince, false) },
 	},
 	{Name: AttrWaitIn, Kind: "M", Hidden: true, encode: func(v *Values, r *store.Record) Value { return v.waiting(r, v.WaitIn) }},
-	// the store encodes these, since bodies may be in companions
+	// the store encodes the next two fields, since their bodies may be in companions
 	{Name: AttrResp, Kind: "M", Sealed: true, Parts: []string{respStatus, sealedContents}, decode: (*Decoder).response},
 	{Name: AttrRequest, Kind: "M", Sealed: true, Parts: []string{reqMethod, reqPath, sealedContents}, decode: (*Decoder).input},
 	{
@@ -273,7 +274,7 @@ var Fields = [...]Field{ // only literals, which need no work at a cold start
 			}
 			return nil
 		},
-		decode: (*Decoder).sealing, // after all fields that may be sealed
+		decode: (*Decoder).sealing, // decoded after all fields that may be sealed
 	},
 }
 
@@ -309,7 +310,7 @@ func (f *Field) Encode(v *Values, r *store.Record) Value {
 	return nil
 }
 
-// read sets the field of a record from an item.
+// read sets this field of r from the item of d.
 func (f *Field) read(d *Decoder, r *store.Record) {
 	switch {
 	case f.decode != nil:
@@ -323,8 +324,8 @@ func (f *Field) read(d *Decoder, r *store.Record) {
 	}
 }
 
-// Stays reports whether an update from prev to next leaves out this field: the attribute is
-// unchanged, or the update has separate code for it.
+// Stays reports whether an update from prev to next leaves out this field, because the attribute
+// is unchanged or is never updated, or because the update has separate code for it.
 func (f *Field) Stays(prev, next *store.Record) bool {
 	switch {
 	case f.same != nil:
@@ -340,7 +341,7 @@ func (f *Field) Stays(prev, next *store.Record) bool {
 	return true
 }
 
-// Listed returns the paths that are read for lists of records.
+// Listed returns the paths of the attributes and parts that lists of records read.
 func Listed() (paths []string) {
 	for i := range Fields {
 		f := &Fields[i]
@@ -356,7 +357,7 @@ func Listed() (paths []string) {
 	return paths
 }
 
-// unless returns make(from), or nil if absent is true.
+// unless returns nil if absent is true, and otherwise make(from).
 func unless[T any](absent bool, from T, make func(T) Value) Value {
 	if absent {
 		return nil
@@ -378,7 +379,7 @@ func (v *Values) scope(r *store.Record) Value {
 	return v.Str(r.Scope)
 }
 
-// waiting returns make(w) for the wait w of r; nil if r doesn't wait.
+// waiting returns nil if the record r doesn't wait for people, and otherwise make(w) for its wait w.
 func (v *Values) waiting(r *store.Record, make func(state.Wait) Value) Value {
 	w := state.WaitOf(r)
 	return unless(w.Reason == state.NoReason, w, make)

@@ -11,7 +11,7 @@ import (
 )
 
 type (
-	// Map is an item, or a map in one.
+	// Map is an item, or a value of type map in an item.
 	Map = map[string]types.AttributeValue
 	// Value is the value of an attribute.
 	Value = types.AttributeValue
@@ -41,13 +41,13 @@ type Table struct {
 	Seal   *seal.Sealer // opens sealed contents; nil: they stay closed
 }
 
-// Load reads a record, and leaves its contents closed. It returns nil if there is no
+// Load reads a record, and leaves its sealed contents closed. It returns nil if there is no
 // record.
 func (t Table) Load(ctx context.Context, pk string) (*store.Record, error) {
 	return t.load(ctx, pk, Decode)
 }
 
-// Glance is Load without bodies, like [Glance].
+// Glance is Load without the bodies of answer and request.
 func (t Table) Glance(ctx context.Context, pk string) (*store.Record, error) {
 	return t.load(ctx, pk, Glance)
 }

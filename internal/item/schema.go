@@ -5,8 +5,8 @@ package item
 // before a later release writes that version.
 const Layout = "1"
 
-// The parts of seal, and of a sealed req or resp. Programs that don't know sealing report a sealed
-// record as corrupt, because required parts are missing.
+// The parts of the attribute seal, and sealedContents, a part of a sealed req, resp or job. Programs
+// that don't know sealing report a sealed record as corrupt, because required parts are missing.
 const (
 	sealKey        = "k" // S  the key that wraps the data key
 	sealAlgorithm  = "a" // S
@@ -14,11 +14,11 @@ const (
 	sealedContents = "x" // B
 )
 
-// The parts of resp, and of the companions that hold a large body.
+// The parts of the attribute resp. Companions that hold a large body have the attribute respBody.
 const (
 	respStatus   = "s" // N
 	respHeader   = "h" // M  name → S, or L of S
-	respBody     = "b" // B  also used in a companion
+	respBody     = "b" // B  in a companion: its part of the body
 	respZipped   = "z" // BOOL
 	respOverflow = "o" // M
 	overOwner    = "o" // S
@@ -31,7 +31,7 @@ const (
 // The parts of a job.
 const (
 	jobKind   = "k"  // S
-	jobArgs   = "a"  // S  JSON; in x if sealed
+	jobArgs   = "a"  // S  JSON; if sealed, in the part x instead
 	jobGroup  = "g"  // S
 	JobTries  = "t"  // N
 	JobFailed = "f"  // S  why the job was parked
@@ -40,7 +40,7 @@ const (
 	jobTrace  = "tp" // S  trace context of the phase that staged the job
 )
 
-// The parts of req. The parts of the body have the same names as in resp.
+// The parts of the attribute req. The parts of the body have the same names as in resp.
 const (
 	reqMethod   = "m" // S
 	reqPath     = "p" // S
@@ -68,16 +68,16 @@ const (
 	handErr  = "e" // S
 )
 
-// The parts of asked.
+// The parts of the attribute asked.
 const (
 	askedPhase = "p" // S
 	askedAt    = "t" // N  epoch ms
 	askedTimes = "n" // N
 	askedSaid  = "d" // S
-	askedSent  = "s" // N  epoch ms; absent once the doubt has ended
+	askedSent  = "s" // N  epoch ms  until when a copy of the call may have been sent; absent once the doubt has ended
 )
 
-// The parts of wait_in.
+// The parts of the attribute wait_in.
 const (
 	waitPhase  = "p" // S
 	waitJob    = "j" // S
@@ -89,8 +89,8 @@ const (
 // AttrAbout is a finding's attribute with the key of the item that the finding is about.
 const AttrAbout = "about" // S
 
-// phaseIntent is the third part of a phase that has only begun. Programs that don't know this mark
-// report the phase as malformed, and don't run it.
+// phaseIntent is the third part of a phase that has only begun. Programs that don't know
+// phaseIntent report the record as corrupt, and don't continue the operation.
 const phaseIntent = "?"
 
 // phaseSaid is the third part of a phase whose result a person gave. The next part is the result's

@@ -25,14 +25,14 @@ const SetSince = AttrSince + " = " + FirstSince
 // FirstSince is the value that SetSince assigns.
 const FirstSince = "if_not_exists(" + AttrSince + ", :since)"
 
-// WaitProjected lists the attributes of the index that are not its keys: all that a list
-// shows. No attribute holds data of the request.
+// WaitProjected lists the attributes that the index holds besides its keys. A list of what waits
+// shows no others. None of them holds data of the request.
 var WaitProjected = []string{
 	AttrWaitIn, AttrAbout, AttrID, AttrFn, AttrHandler, AttrRoute, AttrLastErr, AttrTries, AttrCreated, AttrRun, AttrExpires,
 }
 
-// waitShards is the number of partitions of the index for each reason. A partition takes
-// 1000 writes a second, and a slow index slows the table.
+// waitShards is the number of partitions of the index for each reason. One partition
+// would take only 1000 writes a second, and an index that is too slow also slows writes to the table.
 const waitShards = 8
 
 // WaitKeys returns the partition keys of the index for a reason.
@@ -44,7 +44,7 @@ func WaitKeys(cause state.Reason) []string {
 	return keys
 }
 
-// WaitKey returns the value of "waits", an attribute of the item pk.
+// WaitKey returns the value of the attribute "waits" for the item with the partition key pk.
 func WaitKey(cause state.Reason, pk string) string {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(pk)) // never fails
@@ -54,13 +54,14 @@ func WaitKey(cause state.Reason, pk string) string {
 func waitKey(cause state.Reason, shard int) string { return string(cause) + "#" + strconv.Itoa(shard) }
 
 // HoldJobs returns a condition, beginning with AND, that fails if any of these jobs has become
-// parked or is no longer parked. HoldJobs adds placeholders to names. A write needs the condition
-// if it ends a wait or makes a parked job the cause of the wait, since writes about jobs don't
-// raise ver. The condition protects:
-//   - a job that is not parked: if a drain parks it between read and write, the write
-//     would remove the record from the index;
-//   - a parked job: if an operator redrives it meanwhile, the write would leave the
-//     record in the index for good.
+// parked, or is no longer parked, since it was read. HoldJobs adds the condition's placeholders to
+// the map names. A write needs the condition if it ends a wait or makes a parked job the cause of
+// the wait. A check of ver isn't enough, since writes about jobs don't raise ver. Without the
+// condition:
+//   - If a drain parks a job between read and write, the write would remove the record
+//     from the index.
+//   - If an operator redrives a parked job between read and write, the write would leave
+//     the record in the index for good.
 func HoldJobs(jobs map[string]store.Job, names map[string]string) string {
 	var b strings.Builder
 	for i, name := range slices.Sorted(maps.Keys(jobs)) {
@@ -75,9 +76,9 @@ func HoldJobs(jobs map[string]store.Job, names map[string]string) string {
 }
 
 // HoldDecisions returns a condition, beginning with AND, that is true while a record has
-// exactly these decisions. HoldDecisions adds values to args. A write of the whole list
-// needs the condition, so that two operators at once don't overwrite each other's
-// decision.
+// exactly these decisions. HoldDecisions adds the condition's values to the map args. A
+// write of the whole list needs the condition, so that two operators at once don't
+// overwrite each other's decision.
 func HoldDecisions(all []store.Decision, args Map) string {
 	n := len(all)
 	if n == 0 {
@@ -90,12 +91,12 @@ func HoldDecisions(all []store.Decision, args Map) string {
 	if all[n-1].ID == "" {
 		return condition + " AND attribute_not_exists(" + last + ")"
 	}
-	args[":decision"] = v.Str(all[n-1].ID) // needed because the length of a full list no longer changes
+	args[":decision"] = v.Str(all[n-1].ID) // needed because a new decision doesn't change the length of a full list
 	return condition + " AND " + last + " = :decision"
 }
 
-// WaitIn returns the value of the attribute wait_in: the phase or job for which w waits.
-// Lists show it.
+// WaitIn returns the value of the attribute wait_in, which lists show: the phase or job of
+// the wait w.
 func (v *Values) WaitIn(w state.Wait) Value {
 	m := make(Map, 4)
 	for name, s := range map[string]string{waitPhase: w.Phase, waitJob: w.Job, waitKind: w.Kind, waitReason: w.Failed} {

@@ -22,23 +22,24 @@
 // # Like Lambda
 //
 // Streams: the records of a shard are read in order, and a child shard after its parent.
-// Records are filtered first, and then batched up to a size, a window and 6 MB. A failed
-// batch is retried from the first failed record, and bisected if configured, up to the
-// retry limit or the age of its records. Then the batch goes to the on-failure
-// destination, and the next batch is delivered. A throttled invocation uses up no
-// retries.
+// Records are filtered first, and then gathered into a batch until a number of records, a
+// time or 6 MB is reached. A failed batch is retried from the first failed record, and
+// bisected if configured, until the retries are used up or the records are too old. Then
+// the batch goes to the on-failure destination, and the next batch is delivered. A
+// throttled invocation uses up no retries.
 //
 // Queues: the successful part of a batch is deleted; the rest is left to the
 // visibility timeout and the queue's redrive policy. A FIFO queue keeps the order
 // within a message group.
 //
-// Streams and queues deliver at least once. No state is kept across processes: a stream
-// begins at its starting position at each start.
+// Streams and queues deliver at least once. No state is kept across processes, so a
+// stream begins at its starting position at each start.
 //
 // # Unlike Lambda
 //
-// Waits are short: an empty shard is read ten times a second, retries wait a second at
-// most. There are no tumbling windows, no parallelization of a shard, no scaling. When
-// both halves of a bisected batch are given up, each half is reported in its own
-// document; Lambda may report both in one. A scheduled run isn't retried.
+// Waits are short: an empty shard is read ten times a second, and a failed batch waits a
+// second at most for its retry. There are no tumbling windows, no parallelization of a
+// shard, no scaling. When both halves of a bisected batch are given up, each half is
+// reported in its own document; Lambda may report both in one. A scheduled run isn't
+// retried.
 package eventsource

@@ -13,20 +13,21 @@ const (
 )
 
 // Failure is the message that Lambda sends to the on-failure destination of a stream. It
-// says where to find the records of a batch that was given up. The structs encode to
-// Lambda's JSON. [Failure.Message] and [Failure.Object] return the documents to send.
+// says where to find the records of a batch that was given up. [Failure.Message] and
+// [Failure.Object] return it as JSON, as Lambda sends it.
 type Failure struct {
 	RequestContext FailureRequest `json:"requestContext"`
-	// ResponseContext is nil if the records became too old before the function got them.
+	// ResponseContext is nil if ApproximateInvokeCount is 0, because the records became too old
+	// before the first invocation.
 	ResponseContext *FailureResponse `json:"responseContext,omitempty"`
 	Version         string           `json:"version"`
 	Timestamp       string           `json:"timestamp"` // RFC 3339, with milliseconds
 	Batch           FailureBatch     `json:"DDBStreamBatchInfo"`
-	// Payload is the event with these records.
+	// Payload is the event with the records of the batch.
 	Payload []byte `json:"-"`
 }
 
-// FailureRequest is the last failed invocation.
+// FailureRequest describes the last failed invocation.
 type FailureRequest struct {
 	// RequestID is the id of the invocation if the function failed with an error, and
 	// otherwise a random id.
@@ -41,8 +42,7 @@ type FailureRequest struct {
 type FailureResponse struct {
 	StatusCode      int    `json:"statusCode"`
 	ExecutedVersion string `json:"executedVersion"`
-	// FunctionError is "Unhandled", or nil if the function returned and reported
-	// failed records.
+	// FunctionError is "Unhandled" if the function failed with an error, and otherwise nil.
 	FunctionError *string `json:"functionError"`
 }
 

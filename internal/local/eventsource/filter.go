@@ -22,7 +22,7 @@ type pattern struct {
 }
 
 // field holds the conditions on a key: either a pattern for the object below the key, or
-// rules. The value must fulfil at least one rule.
+// rules. Of the rules, the key's value must fulfil at least one.
 type field struct {
 	below *pattern
 	rules []rule
@@ -52,8 +52,8 @@ func parseFilters(sources []string) (filters, error) {
 }
 
 // Match reports whether an event source mapping with these filter patterns delivers the
-// record: a pattern matches, or there are no patterns. The error names the pattern that
-// can't be read, or says that the record can't be read.
+// record: a pattern matches, or there are no patterns. Match returns an error if the
+// record or a pattern can't be read. An error about a pattern names it.
 func Match(patterns []string, record []byte) (bool, error) {
 	parsed, err := parseFilters(patterns)
 	if err != nil {
@@ -121,13 +121,13 @@ func (f filters) match(v any) bool {
 	return len(f) == 0 || slices.ContainsFunc(f, func(p pattern) bool { return p.match(v) })
 }
 
-// match reports whether v fulfils the pattern. If v is an array, at least one
-// element must.
+// match reports whether v fulfils the pattern. If v is an array with elements,
+// at least one element must fulfil the pattern.
 func (p pattern) match(v any) bool {
 	if list, ok := v.([]any); ok && len(list) > 0 {
 		return slices.ContainsFunc(list, p.match)
 	}
-	object, _ := v.(map[string]any) // nil if v is not an object: all fields are missing
+	object, _ := v.(map[string]any) // nil if v is not an object; then all fields count as missing
 	for key, field := range p.fields {
 		value, present := object[key]
 		if !field.match(value, present) {

@@ -9,8 +9,9 @@ import (
 	"strings"
 )
 
-// rule is one value or operator of a field. match gets the field's values from leavesOf,
-// and no values if the field is missing. One matching value fulfils the rule.
+// rule is one condition on a field: a value or an operator. match gets the field's values, as
+// leavesOf returns them, or no values if the field is missing. One matching value fulfils any
+// rule but exists.
 type rule interface{ match(leaves []any) bool }
 
 type (
@@ -22,8 +23,7 @@ type (
 	anythingBut []any
 	// numeric matches a number within all bounds.
 	numeric []bound
-	// exists matches a field with values if exists is true, and a field without values if exists is
-	// false.
+	// exists, if true, matches a field with values; if false, a field without values.
 	exists bool
 )
 
@@ -73,8 +73,8 @@ func (b bound) holds(value *big.Rat) bool {
 	}
 }
 
-// rational returns the exact value of a number of moderate size. The exact value of a
-// number such as 1e999999999, which is valid JSON, would fill the memory.
+// rational returns the exact value of n, or false if n is too large or too near to zero. The exact
+// value of 1e999999999, for example, which is valid JSON, would fill the memory.
 func rational(n json.Number) (*big.Rat, bool) {
 	if f, err := n.Float64(); err != nil || f != 0 && (f > 1e30 || f < -1e30 || f > -1e-30 && f < 1e-30) {
 		return nil, false

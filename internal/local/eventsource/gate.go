@@ -8,7 +8,7 @@ import (
 // gate lets invocations begin, unless it is closed. The zero value is open.
 type gate struct {
 	mu     sync.Mutex
-	opened chan struct{} // nil while the gate is open; the method open closes the channel
+	opened chan struct{} // nil while the gate is open; otherwise a channel, which the method open closes
 }
 
 func (g *gate) close() {

@@ -1,7 +1,7 @@
 package eventsource
 
-// Hooks are called as the source works; any hook may be nil. The source's own goroutines
-// call hooks, several at once, and wait until the hooks return.
+// Hooks are called as the source works; any hook may be nil. Several goroutines of the source may
+// call hooks at once. Each waits until its hook returns.
 type Hooks struct {
 	// Invoked is called after each invocation, successful or not.
 	Invoked func(Invocation)
@@ -21,11 +21,11 @@ type Invocation struct {
 	// Records is the number of records or messages; 0 for a schedule.
 	Records int
 	// Failed is how many records or messages will be delivered again or are given up. If Err is
-	// set, all have failed. Otherwise a stream's reported record and all later records have failed,
-	// or a queue's reported messages.
+	// set, that is all of them. Otherwise it is, for a stream, the first record that the function
+	// reported and all later records, and for a queue, the messages that the function reported.
 	Failed int
-	// Err is why the invocation as a whole failed; otherwise nil. It is the function's
-	// error, an answer that doesn't name its failed records properly, or the reason why the
-	// function couldn't be invoked.
+	// Err is nil unless the invocation failed as a whole. Then it is the function's error, or
+	// says that the answer doesn't name its failed records properly, or why the function
+	// couldn't be invoked.
 	Err error
 }

@@ -16,8 +16,8 @@ type Mapping struct {
 
 // Pause stops the source, as disabling a mapping does in Lambda, but at once: after Pause
 // returns, no invocation begins. A running invocation goes on, and its result is used. A
-// paused stream keeps its place in each shard. A paused queue gives back the messages
-// that it had received; their receive counts have risen. Pause of a paused source does
+// paused stream keeps its place in each shard. A paused queue gives back the messages that
+// it had received, but their receive counts stay raised. Pausing a paused source does
 // nothing.
 func (m *Mapping) Pause() { m.gate.close() }
 
@@ -28,9 +28,8 @@ func (m *Mapping) Resume() { m.gate.open() }
 func (m *Mapping) Paused() bool { return m.gate.closed() }
 
 // Close ends the source and returns when all goroutines of the source have ended. Close
-// doesn't wait for a running invocation. The invocation's result is lost: a source that is
-// started anew delivers the batch again. Close may be called more than once and returns
-// nil.
+// doesn't wait for a running invocation, so the invocation's result is lost, and a source that
+// is started anew delivers the batch again. Close may be called more than once and returns nil.
 func (m *Mapping) Close() error {
 	m.cancel()
 	m.wg.Wait()

@@ -31,7 +31,7 @@ func (o observer) invoked(ctx context.Context, i Invocation) {
 	}
 }
 
-// ignored logs that Lambda would ignore a report of failed records.
+// ignored logs that a report of failed records was ignored, as Lambda would ignore it.
 func (o observer) ignored(ctx context.Context, records int) {
 	if records > 0 {
 		o.log.WarnContext(ctx, "records were reported as failed and count as done: the mapping has no ReportBatchItemFailures", "failed", records)
@@ -52,8 +52,8 @@ func (o observer) discarded(ctx context.Context, f Failure) {
 	}
 }
 
-// failed reports an error outside of the function, unless the error is only that ctx has
-// ended.
+// failed reports an error of the source, not of the function. After the end of ctx it
+// reports nothing.
 func (o observer) failed(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		return
@@ -79,8 +79,8 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// growing returns base doubled with each failure after the first, up to limit
-// times base.
+// growing returns base, doubled for each failure after the first, but at most base times
+// limit.
 func growing(base time.Duration, failures, limit int) time.Duration {
 	factor := 1
 	for range failures - 1 {
