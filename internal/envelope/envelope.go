@@ -33,7 +33,7 @@ func EncodeTicket(t jobs.Ticket) []byte {
 
 // ParseTicket reads a payload of [EncodeTicket]. ok is false for any other payload, which
 // is an event for the handler. An error means that the payload is a malformed envelope.
-// ParseTicket accepts the members in any order, each member once, and no unknown members.
+// The members may be in any order. ParseTicket accepts neither duplicate nor unknown members.
 func ParseTicket(payload []byte) (t jobs.Ticket, ok bool, err error) {
 	content, ok, err := open(payload)
 	if !ok || err != nil {

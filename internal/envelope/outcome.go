@@ -31,10 +31,10 @@ const (
 type Outcome struct {
 	Kind       Kind
 	RetryAfter time.Duration // for InFlight: the rest of the lease
-	Error      string        // for Failed, NotMine, Stuck and Unreadable; for logs
+	Error      string        // text for the logs; only with Failed, NotMine, Stuck and Unreadable
 }
 
-// OutcomeOf returns the outcome for the error of [idem.Engine.Resume].
+// OutcomeOf returns the outcome for the error that [idem.Engine.Resume] returned, or for nil.
 func OutcomeOf(err error) Outcome {
 	switch {
 	case err == nil:
@@ -46,7 +46,7 @@ func OutcomeOf(err error) Outcome {
 	case errors.Is(err, idem.ErrCorrupt):
 		return Outcome{Kind: Unreadable, Error: redact.Error(err)} // another try can't help
 	case errors.Is(err, idem.ErrUnavailable), errors.Is(err, store.ErrUnknown), errors.Is(err, idem.ErrConflict):
-		return Outcome{Kind: Failed, Error: redact.Error(err)} // also if the record could not be marked as stuck
+		return Outcome{Kind: Failed, Error: redact.Error(err)} // this is also the outcome if the write that marks the record as stuck has failed
 	case errors.Is(err, idem.ErrStuck):
 		return Outcome{Kind: Stuck, Error: redact.Error(err)}
 	case errors.Is(err, idem.ErrInFlight):
@@ -70,8 +70,8 @@ func EncodeOutcome(o Outcome) []byte {
 	return encode(outcomeJSON{o.Kind, o.RetryAfter.Milliseconds(), o.Error})
 }
 
-// ParseOutcome reads an answer of [EncodeOutcome]. Any other answer is an error: the
-// invoked function doesn't know envelopes.
+// ParseOutcome reads an answer of [EncodeOutcome]. Any other answer is an error, and means
+// that the invoked function doesn't know envelopes.
 func ParseOutcome(payload []byte) (Outcome, error) {
 	content, ok, err := open(payload)
 	if err != nil {

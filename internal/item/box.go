@@ -17,15 +17,15 @@ type Seal struct {
 	closed *closed   // nil if nothing is left to open
 }
 
-// NewSeal returns the encryption of a record whose data key is key.
+// NewSeal returns the Seal of a record with the given data key.
 func NewSeal(key *seal.Key) *Seal {
 	return &Seal{keyID: key.ID(), algorithm: seal.Algorithm, wrapped: key.Wrapped(), key: key}
 }
 
-// KeyID returns the name of the key, for store.Record.Seal.
+// KeyID names the key that wraps the record's data key. store.Record.Seal needs this method.
 func (s *Seal) KeyID() string { return s.keyID }
 
-// SealOf returns the encryption of r's contents; nil if r isn't sealed.
+// SealOf returns the Seal of r; nil if r isn't sealed.
 func SealOf(r *store.Record) *Seal {
 	if r == nil {
 		return nil
@@ -45,7 +45,7 @@ func (s *Seal) Key() *seal.Key {
 	return s.key
 }
 
-// Kinds of sealed parts. Each part is bound to its kind, so the kinds' values never change.
+// Kinds of sealed parts. The values must never change, since each stored part is bound to its kind.
 const (
 	kindScope   = "scope"
 	kindRequest = "request"
@@ -56,7 +56,7 @@ const (
 )
 
 // Box seals and opens the parts of a record. It uses the fields that the record had when NewBox was
-// called. A nil Box leaves the parts plain.
+// called. Without a Box (nil), the parts are stored plain.
 type Box struct {
 	key    *seal.Key
 	pk, id string
@@ -64,7 +64,9 @@ type Box struct {
 	whose  [6]string
 }
 
-// NewBox returns the box of r with key; nil if key is nil. r's scope must be open.
+// NewBox returns a Box that seals and opens the parts of r with the given data key; nil if the key
+// is nil. For requests, results and answers, the scope of r must be open, since these are bound to
+// the scope.
 func NewBox(key *seal.Key, r *store.Record) *Box {
 	if key == nil {
 		return nil
@@ -88,9 +90,9 @@ const sealLayout = "1"
 //   - scope: with another caller;
 //   - fingerprint and its scheme: with another request of the caller.
 //
-// The last three lines apply to requests, results and answers. Args are bound to kind,
-// group and tenant. Place and hash of a body's chunks are in the sealed request or
-// answer.
+// The last three lines apply only to requests, results and answers. Args are also bound to
+// the tenant, and to the kind and group of their job. The chunks of a body are bound to a
+// request or answer by the place of the chunks and the hash of the body, which are sealed in it.
 func (b *Box) context(kind string, part ...string) []byte {
 	place := append(make([]string, 0, 16), "samekey", sealLayout, b.pk, b.id, kind)
 	switch kind {
@@ -116,17 +118,19 @@ func resultPart(at int, phase string) []string { return []string{strconv.Itoa(at
 // another kind or in another group.
 func argsPart(name string, j store.Job) []string { return []string{name, j.Kind, j.Group} }
 
-// Chunk seals plain, the content of companion i of over.
+// Chunk seals the content of companion number i of a large body. The parameter over is the body's
+// place.
 func (b *Box) Chunk(plain []byte, over *store.Overflow, i int) []byte {
 	return b.seal(plain, kindBody, chunkPart(over, i)...)
 }
 
-// OpenChunk opens the content of companion i of over.
+// OpenChunk is the inverse of [Box.Chunk].
 func (b *Box) OpenChunk(sealed []byte, over *store.Overflow, i int) ([]byte, error) {
 	return b.open(sealed, kindBody, chunkPart(over, i)...)
 }
 
-// chunkPart includes owner and first number, which together identify the body.
+// chunkPart includes the owner and the number of the first companion. Both together identify the
+// body.
 func chunkPart(o *store.Overflow, i int) []string {
 	return []string{o.Owner, strconv.FormatInt(o.First, 10), strconv.Itoa(o.Count), strconv.Itoa(i)}
 }

@@ -48,7 +48,8 @@ func (d *Decoder) sealing(r *store.Record) {
 	r.Seal = s
 }
 
-// sealedPart returns the binary of a sealed request or answer; nil if it is plain.
+// sealedPart returns the bytes of a sealed request or answer, or of a job's sealed args; nil if
+// they are plain.
 func (d *Decoder) sealedPart(it Map) []byte {
 	b := as[*types.AttributeValueMemberB](d, it, sealedContents, false)
 	if b == nil {
@@ -57,8 +58,8 @@ func (d *Decoder) sealedPart(it Map) []byte {
 	return notNil(b.Value)
 }
 
-// notNil returns an empty slice for nil. A nil part would count as absent; an empty part is
-// corrupt.
+// notNil returns an empty slice if b is nil, and otherwise b. A part that is nil would count as
+// absent; a sealed part that is empty is refused as corrupt.
 func notNil(b []byte) []byte {
 	if b == nil {
 		return []byte{}
@@ -66,10 +67,11 @@ func notNil(b []byte) []byte {
 	return b
 }
 
-// Unseal opens the contents of the decoded record r, and changes r. known are data keys
-// that the caller holds; sealer opens any other data key. An error matches
-// [store.ErrCorrupt] if the contents have changed since they were sealed, and
-// [store.ErrSealed] if there is no data key. After an error the contents are still closed.
+// Unseal opens the contents of the decoded record r, and changes r. If a Seal in the list
+// known already has the record's open data key, Unseal uses it; otherwise the sealer opens the data
+// key. An error matches [store.ErrCorrupt] if the contents have changed since they were sealed, or
+// are plain although the sealer requires sealed contents. It matches [store.ErrSealed] if there is
+// no data key. After an error the contents are still closed.
 //
 // The data key of a record without sealed contents stays closed, since it may never
 // be needed.
@@ -105,7 +107,7 @@ func Unseal(ctx context.Context, sealer *seal.Sealer, r *store.Record, known ...
 	return nil
 }
 
-// Opened returns s with the opened data key.
+// Opened returns a copy of s in which the data key is open.
 func (s *Seal) Opened(ctx context.Context, sealer *seal.Sealer) (*Seal, error) {
 	if s.key != nil {
 		open := *s
@@ -207,7 +209,7 @@ func hasPlain(r *store.Record) bool {
 	if s := SealOf(r); s != nil && s.closed != nil {
 		c = s.closed
 	} else if s != nil && s.key != nil {
-		return false // the record was opened before
+		return false // its contents are plain because the record was opened before
 	}
 	plain := r.Scope != "" || r.Input != nil && c.request == nil || r.Response != nil && c.answer == nil
 	for at, p := range r.Phases {

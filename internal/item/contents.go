@@ -14,7 +14,7 @@ import (
 // body as an unsealed record would store it.
 
 // head holds a request or an answer, without the body. Unknown fields are ignored, so that later
-// programs may add some.
+// programs may add fields.
 type head struct {
 	Status   int                 `json:"s,omitempty"`
 	Method   string              `json:"m,omitempty"`

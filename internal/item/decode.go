@@ -24,13 +24,13 @@ const (
 	MaxStored = defaults.MaxStoredRequest
 )
 
-// Decode reads an item, and leaves sealed contents closed: [Unseal] opens them. Decode never
-// guesses, since a wrong guess could run a request again: an item is corrupt if a required
-// attribute is missing, or if any attribute has the wrong type.
+// Decode reads an item, and leaves sealed contents closed: [Unseal] opens them. An item is corrupt
+// if a required attribute is missing, or if any attribute has the wrong type. Decode never guesses
+// a value, since a wrong guess could run a request again.
 func Decode(it Map) (*store.Record, error) { return decode(Decoder{It: it}) }
 
-// Glance is Decode without the bodies of answer and request, for readers of many items:
-// an item of a few KB may hold a compressed body of megabytes.
+// Glance is like [Decode], but leaves out the bodies of answer and request. It is for programs
+// that read many items, since an item of a few KB may hold a compressed body of megabytes.
 func Glance(it Map) (*store.Record, error) { return decode(Decoder{It: it, bodiless: true}) }
 
 // Read reads an item of the table as a record, for tools that scan the table or read its stream. It
@@ -68,7 +68,7 @@ func decode(d Decoder) (*store.Record, error) {
 	return r, nil
 }
 
-// room is the memory for a decoded answer.
+// room is the memory for a decoded answer. It is allocated together with the record.
 type room struct {
 	response store.Response
 	values   [4]string // values of the headers
@@ -137,7 +137,7 @@ func (d *Decoder) Text(name string, must bool) string {
 	return ""
 }
 
-// hash returns a hash in either form of [Values.Hash].
+// hash returns the text that was given to [Values.Hash], whichever form Hash chose for it.
 func (d *Decoder) hash(name string) string {
 	b, binary := d.It[name].(*types.AttributeValueMemberB)
 	if !binary {
@@ -397,7 +397,7 @@ func (d *Decoder) response(r *store.Record) {
 	r.Overflow = d.overflow("resp.o", m.Value)
 }
 
-// body reads a body in the record itself.
+// body reads a body that is stored in the record itself.
 func (d *Decoder) body(path string, it Map) []byte {
 	b := as[*types.AttributeValueMemberB](d, it, respBody, false)
 	if b == nil || d.bodiless {

@@ -1,13 +1,14 @@
-// Package asleep marks a simulated process that sleeps past its deadline, like a frozen
-// sandbox of Lambda. Such a process renews no lease.
+// Package asleep marks the context of a simulated process that sleeps past its deadline, like
+// a frozen sandbox of Lambda. Such a process renews no lease.
 package asleep
 
 import "context"
 
 type key struct{}
 
-// With returns a context of a process that sleeps past its deadline. Only tests use it.
+// With returns a copy of ctx with the mark of a process that sleeps past its deadline. Only
+// tests use With.
 func With(ctx context.Context) context.Context { return context.WithValue(ctx, key{}, true) }
 
-// In reports whether the process of ctx sleeps past its deadline.
+// In reports whether ctx has the mark of [With].
 func In(ctx context.Context) bool { return ctx.Value(key{}) != nil }

@@ -1,5 +1,5 @@
 // Package awsname names executions and schedules after the work that they do. The same
-// work always has the same name, so that AWS refuses a second execution.
+// work always gets the same name, so that AWS refuses a second execution of this work.
 package awsname
 
 import (
@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// Of returns a name that every service accepts, of at most limit characters. The name is id with _
-// for each dot, since the name of a durable execution can't have dots. If id is too long or
-// contains characters that some service refuses, the name is a hash of id and owner, 32 characters
-// long.
+// Of returns a name that every service accepts, of at most limit characters. The name is id, with
+// each dot replaced by "_", since the name of a durable execution can't have dots. If id is empty
+// or too long, or contains characters that some service refuses, the name is a hash of id and
+// owner, 32 characters long.
 func Of(id, owner string, limit int) string {
 	odd := func(c rune) bool {
 		return (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && c != '.' && c != '-'

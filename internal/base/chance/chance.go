@@ -1,5 +1,5 @@
-// Package chance draws the random part of waits. A simulation sets the source in the
-// context, so that a run can be repeated from its seed.
+// Package chance draws the random part of waits. A simulation puts its own source of random
+// numbers into the context, so that a run can be repeated from its seed.
 package chance
 
 import (
@@ -15,7 +15,7 @@ func With(ctx context.Context, draw func(n int64) int64) context.Context {
 	return context.WithValue(ctx, sourceKey{}, draw)
 }
 
-// N returns a number from 0 to n-1. It panics if n is zero or negative.
+// N returns a random number from 0 to n-1. It panics if n is zero or negative.
 func N[T ~int | ~int64](ctx context.Context, n T) T {
 	if draw, ok := ctx.Value(sourceKey{}).(func(int64) int64); ok {
 		return T(draw(int64(n)))

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Defaults and bounds of idem.Options and idem.Remembers.
+// Defaults and bounds of idem.Options, idem.Remembers and idem.LookUp.
 const (
 	Retention    = 24 * time.Hour
 	MinRetention = time.Hour // longer than a copy of a claim can be delayed in the network
@@ -30,11 +30,11 @@ const (
 	MaxRetryAfter = 5 * time.Second
 
 	Memory = 24 * time.Hour   // how long a provider remembers a key
-	Within = 15 * time.Minute // how late a call may arrive, and how late a look-up may show the call
+	Within = 15 * time.Minute // how long a call may be on its way, plus how far a look-up may lag behind
 )
 
-// Methods returns the methods that carry keys by default, at the server (package idem)
-// and at the client (package idem/client). Server and client must agree: otherwise the
-// client would repeat requests that the server runs again. PUT and DELETE are idempotent
-// by definition (RFC 9110, 9.2.2), so they carry no keys.
+// Methods returns the HTTP methods whose requests have keys by default, at the server (package
+// idem) and at the client (package idem/client). Both need the same list: if the client's list
+// had a method that the server's list lacks, the client would repeat requests that the server runs
+// again. PUT and DELETE are idempotent by definition (RFC 9110, 9.2.2), so they need no keys.
 func Methods() []string { return []string{http.MethodPost, http.MethodPatch} }

@@ -3,8 +3,8 @@ package hook
 
 import "context"
 
-// Both returns a hook that calls a, then b. Either may be nil; if both are nil, the
-// result is nil.
+// Both returns a hook that calls the hook a and then the hook b. Either of them may be nil;
+// if both are nil, the result is nil.
 func Both[E any](a, b func(context.Context, E)) func(context.Context, E) {
 	switch {
 	case a == nil:

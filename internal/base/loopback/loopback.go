@@ -16,24 +16,26 @@ type Refusal struct {
 	Why    string
 }
 
-// Guard lets programs on this machine and pages of the server's own origin reach a
-// server on 127.0.0.1, and refuses every other page in a browser:
+// Guard protects a server on 127.0.0.1. Programs on this machine and pages of the server's own
+// origin reach the server; requests that a browser sends for pages of other origins are refused. A
+// request must keep these rules:
 //
-//   - The Host header must be a loopback name of the server. After DNS rebinding the header has
-//     another name.
-//   - Origin and Sec-Fetch-Site must name the same origin if they are present.
-//     Browsers send them, programs don't.
+//   - The Host header must hold a loopback name of the server. After DNS rebinding, Host holds
+//     the name of another site.
+//   - If Origin and Sec-Fetch-Site are present, they must name the server's own origin. Browsers
+//     send these headers, programs don't.
 type Guard struct {
 	// Refuse writes the answer to a refused request. Required.
 	Refuse func(http.ResponseWriter, Refusal)
-	// Page reports whether other origins may link to the requested resource. Such a resource must
-	// hold no data, and a request for it must change nothing. Default: no resource.
+	// Page reports whether other origins may link to the requested resource. If so, the resource
+	// must hold no data, and a request for it must change nothing. Without Page, other origins
+	// may link to nothing.
 	Page func(*http.Request) bool
 
 	hosts []string // with the port
 }
 
-// For returns g for the server at base, such as http://127.0.0.1:3000.
+// For returns a copy of g that guards the server with the URL base, such as http://127.0.0.1:3000.
 func (g Guard) For(base string) Guard {
 	if u, err := url.Parse(base); err == nil && u.Port() != "" {
 		for _, host := range []string{"127.0.0.1", "localhost", "::1"} {
@@ -63,7 +65,7 @@ func (g Guard) check(r *http.Request) Refusal {
 		return Refusal{http.StatusForbidden, "the request comes from another origin"}
 	case site == "" || site == "same-origin":
 		return Refusal{}
-	// site is "none" for a typed address; a followed link is a navigation
+	// a browser sends the site "none" for an address that a person typed, and the mode "navigate" for a link that a person followed
 	case g.Page != nil && g.Page(r) && (site == "none" || r.Header.Get("Sec-Fetch-Mode") == "navigate"):
 		return Refusal{}
 	}

@@ -17,7 +17,7 @@ type pair[K comparable, V any] struct {
 	value V
 }
 
-// New returns an empty map. most is the largest number of entries.
+// New returns an empty map. The parameter most is the largest number of entries.
 func New[K comparable, V any](most int) *Map[K, V] {
 	return &Map[K, V]{most: most, entry: make(map[K]*list.Element)}
 }

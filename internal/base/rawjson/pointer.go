@@ -19,13 +19,13 @@ type Pointer struct {
 	tokens []string
 }
 
-// Member returns the pointer to a member of the body, or to a nested member. Names must contain
-// neither "/" nor "~".
+// Member returns the pointer to the member of the body that has the given name; with several names,
+// to a nested member. No name may contain "/" or "~".
 func Member(path ...string) Pointer {
 	return Pointer{Text: "/" + strings.Join(path, "/"), tokens: path}
 }
 
-// Parse returns the pointer in text; false if text is malformed or points to the
+// Parse reads a JSON Pointer. It returns false if the text is malformed or points to the
 // whole body.
 func Parse(text string) (Pointer, bool) {
 	if !strings.HasPrefix(text, "/") || strings.Count(text, "~") != strings.Count(text, "~0")+strings.Count(text, "~1") {
@@ -102,7 +102,8 @@ func step(at json.RawMessage, token string) (json.RawMessage, error) {
 	return m[token], nil
 }
 
-// Scalar returns a text, or an integer as it is written. number is true for an integer.
+// Scalar returns v decoded if v is a text, and as it is written if v is an integer. Any other v is
+// an error. The result number is true for an integer.
 func Scalar(v json.RawMessage) (text string, number bool, err error) {
 	if integer(v) {
 		return string(v), true, nil
@@ -116,7 +117,7 @@ func Scalar(v json.RawMessage) (text string, number bool, err error) {
 	case text == "":
 		return "", false, errors.New("it is empty")
 	case !utf8.Valid(v) || strings.ContainsRune(text, utf8.RuneError):
-		return "", false, errors.New("it isn't Unicode") // after decoding, two different texts could be equal
+		return "", false, errors.New("it isn't Unicode") // decoding replaces what is invalid, so two different texts could become equal
 	}
 	return text, false, nil
 }

@@ -11,12 +11,13 @@ import (
 // trailers.
 type Recorder struct {
 	header http.Header
-	sent   http.Header // copy made by WriteHeader
+	sent   http.Header // copy of header, made by WriteHeader
 	status int
 	body   bytes.Buffer
 }
 
-// New returns a Recorder. header holds the answer's first headers.
+// New returns a Recorder. [Recorder.Header] returns the given header, which may already contain
+// headers of the answer.
 func New(header http.Header) *Recorder { return &Recorder{header: header} }
 
 // Header implements [http.ResponseWriter].
@@ -43,7 +44,7 @@ func (r *Recorder) Write(b []byte) (int, error) {
 	return r.body.Write(b)
 }
 
-// Answer returns the answer, once the handler has returned.
+// Answer returns the recorded answer. Call it after the handler has returned.
 func (r *Recorder) Answer() (status int, header http.Header, body []byte) {
 	r.WriteHeader(http.StatusOK)
 	if _, ok := r.sent["Content-Type"]; !ok && r.body.Len() > 0 && r.sent.Get("Content-Encoding") == "" {

@@ -25,7 +25,7 @@ func Error(err error) string {
 	return Cut(s)
 }
 
-// Decoding returns an error of encoding/json without the value that the error may quote.
+// Decoding returns err, an error of encoding/json, without the value that err may quote.
 // encoding/json quotes numbers; a type's own decoder, such as time.Time's, may quote any value.
 func Decoding(err error) error {
 	if t, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
@@ -38,9 +38,9 @@ func Decoding(err error) error {
 	return fmt.Errorf("json: a value can't be decoded (%T)", err)
 }
 
-// Panic describes the value of a panic in the program's code. It quotes values of the Go runtime.
-// Of any other value it names only the type, since the value may hold data of a request. The text
-// begins with "panicked".
+// Panic describes the value of a panic in the program's code. If the value is an error of the Go
+// runtime, Panic quotes it. Of any other value Panic names only the type, since the value may hold
+// data of a request. The text begins with "panicked".
 func Panic(value any) string {
 	if err, ok := value.(runtime.Error); ok {
 		return "panicked: " + err.Error()
@@ -57,8 +57,8 @@ func Cut(s string) string {
 	return strings.ToValidUTF8(s, "")
 }
 
-// Record returns the short name of a record in logs, events and errors: 48 bits of the hash
-// in the partition key. Record returns a key of another form unchanged.
+// Record returns the short name that logs, events and errors use for a record: 48 bits of the
+// hash in the partition key. Record returns a key of another form unchanged.
 func Record(pk string) string {
 	if len(pk) < 43 {
 		return pk

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// Client is the header of package idem/client.
+// Client is the header in which package idem/client counts its attempts.
 const Client = "Retry-Attempt"
 
-// Header is a request header in which senders count.
+// Header is a request header in which senders count their attempts.
 type Header struct {
 	Name    string // in canonical form
 	First   int    // the highest count of a first attempt; a retry has a higher count
@@ -62,8 +62,8 @@ func In(h http.Header) bool {
 	return false
 }
 
-// parameter returns the value of the only parameter with the name; "" if there is none,
-// or several.
+// parameter returns the value of a parameter in list; "" if list has no parameter with this
+// name, or several.
 func parameter(list, name string) (value string) {
 	found := false
 	for part := range strings.SplitSeq(list, ";") {
@@ -77,7 +77,7 @@ func parameter(list, name string) (value string) {
 	return value
 }
 
-// Above reports whether count is a decimal number above first, with at most nine digits.
+// Above reports whether count is a decimal number of at most nine digits, and greater than first.
 func Above(count string, first int) bool {
 	if len(count) > 9 {
 		return false

@@ -11,10 +11,10 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// Kinds of callers that no source of events verifies. Adapters can't use them.
+// Kinds of callers that no source of events verifies. Adapters can't use these kinds.
 const (
 	Program = "program" // callers that the program names: idem.Options.Scope, idem.Request.Scope
-	Source  = "source"  // a source of events: idem.Request.Source
+	Source  = "source"  // a source of events as the caller: idem.Request.Source
 	One     = "one"     // all callers together: idem.OneScope
 )
 
@@ -23,8 +23,8 @@ const (
 	tenantPart    = "tenant"
 )
 
-// Reserved reports whether an adapter must not use a kind, because callers could then
-// look like other callers.
+// Reserved reports whether adapters must not use the kind. With a reserved kind, the scope of
+// one caller could look like the scope of another.
 func Reserved(kind string) bool {
 	switch kind {
 	case "", Program, Source, One, operationPart, tenantPart:

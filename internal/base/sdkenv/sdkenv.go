@@ -13,10 +13,10 @@ import (
 )
 
 // Config returns the settings for a client's NewFromConfig: Region, credentials, endpoint and kind
-// of endpoint. For the service DYNAMODB the endpoint is AWS_ENDPOINT_URL_DYNAMODB, or else
-// AWS_ENDPOINT_URL. AWS_USE_FIPS_ENDPOINT and AWS_USE_DUALSTACK_ENDPOINT set the endpoint's kind.
-// Region and credentials are empty if they are not set. The error names the variable whose value is
-// neither true nor false.
+// of endpoint. If service is DYNAMODB, for example, the endpoint is AWS_ENDPOINT_URL_DYNAMODB, or
+// else AWS_ENDPOINT_URL. AWS_USE_FIPS_ENDPOINT and AWS_USE_DUALSTACK_ENDPOINT set the endpoint's
+// kind. If one of these two variables is neither true nor false, Config returns an error that names
+// the variable. Region and credentials are empty if they are not set.
 func Config(getenv func(string) string, service string) (aws.Config, error) {
 	creds := aws.Credentials{
 		AccessKeyID:     getenv("AWS_ACCESS_KEY_ID"),
@@ -47,7 +47,7 @@ func Config(getenv func(string) string, service string) (aws.Config, error) {
 	return cfg, nil
 }
 
-// isSet reads a switch as the SDK's config package does.
+// isSet reads a variable whose value is true or false, as the SDK's config package does.
 func isSet(getenv func(string) string, name string) (bool, error) {
 	switch value := getenv(name); {
 	case strings.EqualFold(value, "true"):

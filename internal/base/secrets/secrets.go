@@ -1,10 +1,10 @@
-// Package secrets recognises credentials, which no stored request may contain.
+// Package secrets recognises credentials, so that they can be left out of stored requests.
 package secrets
 
 import "strings"
 
-// Named reports whether a parameter, or an authorizer's value, with this name is a credential: a
-// token, a password or a signature.
+// Named reports whether name is the name of a credential, such as a token, a password or a
+// signature. It is for the names of query parameters and of an authorizer's values.
 func Named(name string) bool {
 	name = strings.NewReplacer("-", "", "_", "", ".", "").Replace(strings.ToLower(name))
 	for _, part := range []string{"token", "secret", "password", "passwd", "authorization", "apikey", "accesskey", "privatekey", "signature", "credential", "cookie", "jwt"} {

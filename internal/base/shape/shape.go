@@ -3,8 +3,8 @@
 //
 // A shape is an example without contents, in JSON: "" stands for a text, 0 for a whole number, 0.5
 // for a number, false for yes or no, null for anything, [x] for a list of x, and {"*":x} for an
-// object with an x under each name. Any other object lists the fields. A field whose name ends with
-// ? may be missing or null.
+// object with an x under each name. Any other object stands for an object with these fields. A
+// field whose name ends with ? may be missing or null.
 package shape
 
 import (
@@ -22,11 +22,12 @@ import (
 	"time"
 )
 
-// Max is the longest shape, in bytes. In a longer shape, null replaces the deeper parts.
+// Max is the length of the longest shape, in bytes. If a shape would be longer, null replaces its
+// deeper parts.
 const Max = 512
 
 const (
-	anything = "null" // the shape of any value
+	anything = "null" // every value fits this shape
 	deepest  = 4
 )
 
@@ -81,8 +82,8 @@ func of(t reflect.Type, depth int) string {
 
 type field struct{ name, mark, shape string }
 
-// fields returns the fields of a struct, and those of its embedded structs that have no name in
-// JSON. mark is "?" if all fields may be missing.
+// fields returns the fields of the struct type t. In place of an embedded struct without a name in
+// JSON, it returns that struct's fields. The parameter mark is "?" if all fields may be missing.
 func fields(t reflect.Type, depth int, mark string) (all []field) {
 	for f := range t.Fields() {
 		within := f.Type
@@ -109,8 +110,8 @@ func fields(t reflect.Type, depth int, mark string) (all []field) {
 	return all
 }
 
-// object returns the shape with these fields. The shape is null if a name has a special
-// meaning in shapes. It is also null if a name occurs twice, since encoding/json then
+// object returns the shape of an object with these fields. The shape is null if a field's name
+// has a special meaning in shapes. It is also null if a name occurs twice, since encoding/json then
 // chooses one of the fields.
 func object(all []field) string {
 	texts, seen := make([]string, len(all)), make(map[string]bool)
@@ -130,8 +131,9 @@ func Example(shape string) string {
 	return strings.NewReplacer(`""`, `"TEXT"`, `?":`, `":`, `"*":`, `"NAME":`).Replace(shape)
 }
 
-// Check returns an error if a program that expects this shape could not read result, or
-// would miss a field. Every result fits a shape that is empty or can't be read.
+// Check returns an error if a result doesn't fit the shape: it isn't JSON, a value in it has
+// another kind, a field is missing, or a field is unknown. Every result fits a shape that is empty
+// or can't be read.
 func Check(shape string, result []byte) error {
 	want, err := parsed([]byte(shape))
 	if err != nil {
@@ -154,7 +156,8 @@ func parsed(raw []byte) (v any, err error) {
 	return v, err
 }
 
-// differs describes the first difference of got from want; at is the name of got.
+// differs describes the first point in which the value got doesn't fit the shape want; "" if got
+// fits. The parameter at is the place of got in the result.
 func differs(want, got any, at string) string {
 	var fits bool
 	switch want := want.(type) {

@@ -11,8 +11,8 @@ type Handlers struct {
 	n  map[string]int
 }
 
-// Add adds a handler to the group among, such as a namespace, and returns the group's number of
-// handlers on this store.
+// Add counts one more unnamed handler in a group, such as a namespace, and returns the group's new
+// count on this store. The parameter among names the group.
 func (h *Handlers) Add(among string) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
