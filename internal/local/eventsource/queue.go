@@ -23,33 +23,35 @@ type QueueAPI interface {
 var _ QueueAPI = (*sqs.Client)(nil)
 
 const (
-	receiveLimit   = 10 // the most messages that ReceiveMessage returns or a batch call accepts
+	receiveLimit   = 10 // the largest number of messages that ReceiveMessage returns, and that a batch call accepts
 	maxConcurrency = 1000
 )
 
-// Queue is the event source mapping of an SQS queue. Function, API, URL and ARN
-// are required.
+// Queue is the event source mapping of an SQS queue. The fields Function, API, URL and
+// ARN are required.
 type Queue struct {
 	// Function is invoked with batches.
 	Function lambdarun.Invoker
 	// FunctionName identifies the function in trace headers. A message's trace header
-	// counts how often the function was invoked in the chain that led to the message.
-	// From 16 on, the message is a loop, and the function doesn't get it. An empty name
-	// turns this check off.
+	// counts how often the function was invoked in the chain that led to the message. If
+	// the count is 16 or more, the message is part of a loop, and the function doesn't get
+	// it. An empty FunctionName turns this check off.
 	FunctionName string
-	// Dropped gets the body of a message that is a loop, before the message is deleted.
-	// It may send the body to the dead-letter queue. Dropped may be nil.
+	// Dropped is called with the body of a message that is part of a loop, before the
+	// message is deleted. It may send the body to the dead-letter queue. Dropped may be nil.
 	Dropped func(ctx context.Context, body string) error
 	API     QueueAPI
 	URL     string
-	// ARN is passed to the function. A queue whose ARN ends in ".fifo" is a FIFO queue.
+	// ARN is the queue's ARN. The function gets it in each record of its event. A queue whose
+	// ARN ends in ".fifo" is a FIFO queue.
 	ARN string
 
 	// BatchSize is the largest number of messages of an invocation, 1 to 10000. A size
-	// above 10 needs a MaximumBatchingWindow and a standard queue. Default 10.
+	// above 10 needs a MaximumBatchingWindow of a second or more, and a standard queue.
+	// Default 10.
 	BatchSize int
-	// MaximumBatchingWindow is how long to wait for a full batch, from its first message
-	// on, up to 5 min. Default 0: no wait. For a FIFO queue it must be 0.
+	// MaximumBatchingWindow is how long the source waits for a full batch after the batch's
+	// first message: 0 (the default: no wait) to 5 min. For a FIFO queue it must be 0.
 	MaximumBatchingWindow time.Duration
 	// Filters are the patterns of the filter criteria. A message that matches no pattern is
 	// deleted. If there are no filters, every message is delivered.
@@ -60,17 +62,19 @@ type Queue struct {
 	// Default 5, Lambda's initial number of pollers.
 	MaximumConcurrency int
 
-	// PollEvery is the pause after a read without messages, and after a failed read. A
-	// read without messages is itself a long poll of a second. After failed reads the
-	// pause grows to at most fifty times PollEvery. Default 100 ms.
+	// PollEvery is the pause after a read without messages, and after a failed read. In
+	// addition, the read itself waits up to a second for a message (long poll). With each
+	// further failed read in a row the pause doubles, up to fifty times PollEvery. Default
+	// 100 ms.
 	PollEvery time.Duration
 	Hooks     Hooks
-	// Logger gets a line for each failed invocation and each error; nil discards them.
+	// Logger gets a line for each failed invocation and each error. If it is nil, nothing
+	// is logged.
 	Logger *slog.Logger
 }
 
-// Start checks the description and begins to read the queue, which need not exist
-// yet. The source ends when ctx does.
+// Start checks q's fields and begins to read the queue. The queue need not exist yet. The
+// source ends when ctx does.
 func (q Queue) Start(ctx context.Context) (*Mapping, error) {
 	run, err := q.prepare()
 	if err != nil {
@@ -81,7 +85,7 @@ func (q Queue) Start(ctx context.Context) (*Mapping, error) {
 	return run.mapping, nil
 }
 
-// prepare sets the description's defaults, checks it and returns a queueRun.
+// prepare sets defaults in q's fields, checks the fields and returns a queueRun.
 func (q Queue) prepare() (*queueRun, error) {
 	if q.BatchSize == 0 {
 		q.BatchSize = 10

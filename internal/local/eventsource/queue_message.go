@@ -12,7 +12,7 @@ type message struct {
 	id, handle string
 	body       string
 	trace      string // the trace header of the sender
-	json       []byte // the message's record in the event
+	json       []byte // the message as a record of the event
 }
 
 // The order of the fields is that of Lambda's events.
@@ -63,12 +63,13 @@ func newMessage(arn string, m types.Message) message {
 	return message{id: out.MessageID, handle: out.ReceiptHandle, body: out.Body, trace: out.Attributes["AWSTraceHeader"], json: marshal(out)}
 }
 
-// wants reports whether a filter matches the message, or there are no filters.
+// wants reports whether the function gets the message: if a filter matches the message, or
+// if there are no filters.
 func (f filters) wants(m message) bool {
 	if len(f) == 0 {
 		return true
 	}
-	v, _ := decodeJSON(m.json) // always JSON: json was encoded here
+	v, _ := decodeJSON(m.json) // no error: newMessage encoded m.json
 	record, _ := v.(map[string]any)
 	body, err := decodeJSON([]byte(m.body))
 	plain := err != nil
@@ -78,9 +79,11 @@ func (f filters) wants(m message) bool {
 	return slices.ContainsFunc(f, func(p pattern) bool { return p.wants(record, body, plain) })
 }
 
-// wants is match for a message with a decoded body. If the pattern's "body" is an object,
-// only a JSON body can match; if it is an array, only plain text can. A pattern without
-// "body" ignores the body. The same rules apply to each alternative of "$or".
+// wants reports whether the pattern matches a message. The parameter record is the
+// message's record in the event; the parameter body is the message's body, decoded unless
+// it is plain text. If the pattern's "body" is an object, only a JSON
+// body can match; if it is an array, only plain text can. A pattern without "body" ignores
+// the body. The same rules apply to each alternative of "$or".
 func (p pattern) wants(record map[string]any, body any, plain bool) bool {
 	for key, field := range p.fields {
 		value, present := record[key]

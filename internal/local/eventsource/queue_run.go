@@ -15,12 +15,12 @@ import (
 	"github.com/samekey/samekey/internal/servers/lambdarun"
 )
 
-// longPoll is how long the queue delays an empty answer. Pause takes effect between
-// polls.
+// longPoll is how long the queue waits for a message before it answers that there is none.
+// A paused source stops reading when its current poll ends.
 const longPoll = time.Second
 
-// queueRun is a running [Queue]: read gathers batches, and deliver passes each to
-// the function.
+// queueRun is a running [Queue]. Its method read gathers batches; its method deliver passes
+// a batch to the function.
 type queueRun struct {
 	Queue
 	filters  filters
@@ -31,7 +31,7 @@ type queueRun struct {
 
 func (r *queueRun) read(ctx context.Context) {
 	for failures := 0; ; {
-		// If no slot is free, nothing is received: the messages stay in the queue.
+		// Wait for a free slot before receiving: until then the messages stay in the queue.
 		select {
 		case r.slots <- struct{}{}:
 		case <-ctx.Done():
@@ -62,7 +62,8 @@ func (r *queueRun) read(ctx context.Context) {
 }
 
 // gather receives messages until there are enough for a batch or the window is over. It
-// stops earlier when a call fails or the source is paused.
+// stops earlier if a call fails, if the source is paused, or if the first poll brings no
+// message.
 func (r *queueRun) gather(ctx context.Context) ([]message, error) {
 	var batch []message
 	var due time.Time
@@ -85,7 +86,7 @@ func (r *queueRun) gather(ctx context.Context) ([]message, error) {
 		if err != nil || full || len(batch) == 0 || r.mapping.gate.closed() {
 			return batch, err
 		}
-		// The API waits for whole seconds only; a shorter wait is a sleep.
+		// ReceiveMessage can wait only for whole seconds, so a shorter wait is done here.
 		if len(received) == 0 && wait < longPoll && !sleep(ctx, min(r.PollEvery, wait)) {
 			return nil, ctx.Err()
 		}
@@ -119,7 +120,7 @@ func (r *queueRun) receive(ctx context.Context, limit int, wait time.Duration) (
 
 // deliver invokes the function with as many messages as fit into an event, and deletes the
 // messages that succeeded. It gives back the messages that did not fit. Failed messages
-// wait for the visibility timeout.
+// stay in the queue, and are delivered again after the visibility timeout.
 func (r *queueRun) deliver(ctx context.Context, batch []message) {
 	if r.mapping.gate.closed() {
 		r.giveBack(ctx, batch)
@@ -143,13 +144,13 @@ func (r *queueRun) deliver(ctx context.Context, batch []message) {
 	}
 	r.remove(ctx, done)
 	if !ran {
-		// Throttled: asking for the next batch at once is useless.
+		// The function was throttled, for example. The next batch would fail, too: wait.
 		_ = sleep(ctx, growing(r.PollEvery, 10, 10))
 	}
 }
 
-// endLoops deletes messages with 16 invocations of the function in their lineage, as
-// Lambda does, and returns the other messages.
+// endLoops deletes each message that was sent after 16 or more invocations of the function
+// in one chain, as Lambda does. It returns the other messages.
 func (r *queueRun) endLoops(ctx context.Context, batch []message) []message {
 	if r.FunctionName == "" {
 		return batch
@@ -176,7 +177,7 @@ func (r *queueRun) invoke(ctx context.Context, batch []message) (failed []int, r
 	all := make([]int, 0, len(batch))
 	ids := make([]string, 0, len(batch))
 	records := make([][]byte, 0, len(batch))
-	eldest := batch[0].trace // the batch is invoked with the trace of the longest lineage
+	eldest := batch[0].trace // the trace header with the highest count of invocations: it is used for the batch
 	for i, m := range batch {
 		all, ids, records = append(all, i), append(ids, m.id), append(records, m.json)
 		if lambdarun.Lineage(m.trace, r.FunctionName) > lambdarun.Lineage(eldest, r.FunctionName) {

@@ -7,12 +7,13 @@ import (
 	"slices"
 )
 
-// failedItems reads a function's answer as Lambda does with ReportBatchItemFailures. It
-// returns the positions in ids of the failed records, in ascending order. It returns no
-// position for an empty answer, null, {}, [], and an empty or missing list.
+// failedItems reads a function's answer as Lambda does with ReportBatchItemFailures. For
+// each failed record it returns the position of the record's id in the slice ids; the
+// positions are in ascending order. No record has failed if the answer is empty, null, {}
+// or [], or if batchItemFailures is missing, null or an empty list.
 //
-// The error says why the whole batch counts as failed: an answer of another
-// form, or an item that names none of the records.
+// If the answer has another form, or an item names none of the records, failedItems
+// returns an error: the whole batch counts as failed.
 func failedItems(response []byte, ids []string) ([]int, error) {
 	if len(bytes.TrimSpace(response)) == 0 {
 		return nil, nil

@@ -10,47 +10,50 @@ import (
 	"github.com/samekey/samekey/internal/servers/lambdarun"
 )
 
-// Schedule invokes a function at set times. Function is required, and so is Expression or
-// Every.
+// Schedule invokes a function at set times. The field Function is required, and one of the
+// fields Expression and Every.
 type Schedule struct {
 	// Function is invoked with Input.
 	Function lambdarun.Invoker
 	// Async, if not nil, is invoked by scheduled runs instead of Function. It may retry
-	// failed runs, as Lambda does with asynchronous events. Tick invokes Function.
+	// failed runs, as Lambda does with asynchronous events. Timer.Tick invokes
+	// Function even then.
 	Async lambdarun.Invoker
 	// Name is the schedule's name in the event. Default "schedule".
 	Name string
 	// Expression is an expression of EventBridge: rate(…), cron(…), or at(…) if Rule is
 	// false.
 	Expression string
-	// Timezone is the IANA name of the zone of cron and at. Default UTC.
+	// Timezone is the IANA name of the time zone in which cron(…) and at(…) give times.
+	// Default UTC.
 	Timezone string
-	// Every, if positive, replaces Expression, which must still be valid or empty.
+	// Every, if positive, is the interval between runs. Expression then has no effect, but
+	// must be valid or empty.
 	Every time.Duration
-	// Input is the payload. Default: the event of EventBridge Scheduler or, if Rule is set, of an
-	// EventBridge rule.
+	// Input is the payload. Default: the event that EventBridge Scheduler sends, or, if Rule
+	// is true, the event that an EventBridge rule sends.
 	Input []byte
 	// Rule is true for an EventBridge rule (SAM's Schedule), and false for EventBridge
 	// Scheduler (SAM's ScheduleV2).
 	Rule bool
-	// Disabled turns scheduled runs off. Tick still works.
+	// Disabled turns scheduled runs off. Timer.Tick still works.
 	Disabled bool
 
 	Hooks Hooks
-	// Logger gets a line for each failed run; nil discards them.
+	// Logger gets a line for each failed run. If it is nil, nothing is logged.
 	Logger *slog.Logger
 }
 
-// Timer is a running [Schedule]. Runs that are due during a pause are skipped; Tick works
-// even then.
+// Timer is a running [Schedule]. Runs that are due during a pause are skipped. Tick works
+// during a pause, too.
 type Timer struct {
 	*Mapping
 	schedule Schedule
 	observer observer
 }
 
-// Start checks the description and begins. The first run of a rate is one interval from
-// now. Runs may overlap: like EventBridge, a schedule doesn't wait for the function. An
+// Start checks s's fields and starts the schedule. The first run of a rate is one interval
+// from now. Runs may overlap: like EventBridge, a schedule doesn't wait for the function. An
 // at(…) in the past never runs. The source ends when ctx does.
 func (s Schedule) Start(ctx context.Context) (*Timer, error) {
 	if s.Name == "" {
@@ -72,8 +75,8 @@ func (s Schedule) Start(ctx context.Context) (*Timer, error) {
 	return t, nil
 }
 
-// plan returns a function that returns the next run after a time, or false if there is
-// none.
+// plan returns the schedule's plan: a function that takes a time and returns the time of
+// the next run after it, or false if there is none.
 func (s Schedule) plan() (func(time.Time) (time.Time, bool), error) {
 	switch {
 	case s.Function == nil:

@@ -6,14 +6,14 @@ import (
 	"github.com/samekey/samekey/internal/servers/ids"
 )
 
-// Values that EventBridge puts into the events of schedules.
+// Stand-ins for the account and the Region that EventBridge names in its events.
 const (
 	scheduleAccount = "123456789012"
 	scheduleRegion  = "us-east-1"
 )
 
-// scheduledEvent is the payload of a schedule without an input. Detail is an object in the
-// event of a rule, and a string that holds an object in the event of EventBridge Scheduler.
+// scheduledEvent is the payload of a schedule without an input. In a rule's event Detail is
+// an object. In an event of EventBridge Scheduler it is a string: the object's JSON.
 type scheduledEvent struct {
 	Version    string   `json:"version"`
 	ID         string   `json:"id"`

@@ -11,15 +11,15 @@ import (
 	"github.com/adhocore/gronx"
 )
 
-// every returns the plan of a rate.
+// every returns the plan (see Schedule.plan) of runs at this interval.
 func every(interval time.Duration) func(time.Time) (time.Time, bool) {
 	return func(after time.Time) (time.Time, bool) { return after.Add(interval), true }
 }
 
 var expressionForm = regexp.MustCompile(`^(rate|cron|at)\((.*)\)$`)
 
-// parseExpression reads rate(5 minutes), cron(0 9 ? * MON-FRI *) and, except for a
-// rule, at(2026-11-21T10:00:00).
+// parseExpression reads an expression of one of the forms rate(5 minutes),
+// cron(0 9 ? * MON-FRI *) and at(2026-11-21T10:00:00). A rule can't have the last form.
 func parseExpression(expression, timezone string, rule bool) (func(time.Time) (time.Time, bool), error) {
 	form := expressionForm.FindStringSubmatch(expression)
 	if form == nil {
@@ -98,8 +98,8 @@ func parseCron(s string, zone *time.Location) (func(time.Time) (time.Time, bool)
 	}, nil
 }
 
-// weekdays turns AWS's days of the week, 1 to 7 from Sunday on, into gronx's days, 0 to 6.
-// Steps, and the number after #, stay unchanged.
+// weekdays changes the numbers of the days of the week: AWS counts from Sunday = 1, gronx
+// from Sunday = 0. A number after / (a step) or # stays unchanged, and so do names.
 func weekdays(field string) (string, error) {
 	var out strings.Builder
 	for i, c := range field {

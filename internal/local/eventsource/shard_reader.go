@@ -10,28 +10,29 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 )
 
-// readLimit is the most records that GetRecords returns.
+// readLimit is the largest number of records that GetRecords returns.
 const readLimit = 1000
 
 // shardReader reads a shard from beginning to end. Since iterators expire, it remembers its
-// place by the sequence number of the last record.
+// place by the sequence number of the last record that it has read.
 type shardReader struct {
 	api     StreamAPI
 	arn, id string
-	latest  bool      // while last is empty, begin at the shard's end
-	since   time.Time // if latest: the minute in which the source started; all records of this minute may be delivered
+	latest  bool      // begin at the shard's end, as long as the field last is ""
+	since   time.Time // if latest: the beginning of the minute in which the source started; all records of this minute may be delivered
 
 	iterator string // "": the next read gets an iterator first
 	last     string // sequence number of the last record read; "" before the first
-	horizon  bool   // get the next iterator at the oldest record
+	horizon  bool   // the next iterator must be one at the oldest record
 	rewound  bool   // the iterator was taken at the oldest record, and no new record has been read since
 }
 
-// read returns the next records, if there are any yet. end says that the shard is closed
-// and has no more records. After an error the next call continues at the same place.
+// read returns the next records, if there are any yet. It returns end = true if the shard
+// is closed and has no more records. After an error the next call continues at the same
+// place.
 func (r *shardReader) read(ctx context.Context) (records []types.Record, end bool, err error) {
-	// Try again at once if an iterator has become invalid; after a second failure
-	// wait.
+	// If the iterator has become invalid, try once more at once. After a second failure
+	// the caller waits.
 	for range 2 {
 		records, end, err = r.readOnce(ctx)
 		if err == nil || !r.prepare(err) {
@@ -41,13 +42,13 @@ func (r *shardReader) read(ctx context.Context) (records []types.Record, end boo
 	return records, end, err
 }
 
-// prepare prepares the next try after an error. It reports whether to try again at
+// prepare changes r for the next try after an error. It reports whether to try again at
 // once.
 func (r *shardReader) prepare(err error) bool {
-	// a new iterator does no harm, and may help
+	// Get a new iterator: it may help, and does no harm.
 	r.iterator = ""
-	// But an iterator at the end of a shard can't be replaced: a new iterator would
-	// miss records written in between.
+	// But if the old iterator was at the shard's end, a new one at the end would miss the
+	// records written in between. Get one at the oldest record instead.
 	r.horizon = r.horizon || r.latest && r.last == ""
 	if _, expired := errors.AsType[*types.ExpiredIteratorException](err); expired {
 		return true
@@ -86,7 +87,7 @@ func (r *shardReader) readOnce(ctx context.Context) ([]types.Record, bool, error
 	return records, r.iterator == "", nil
 }
 
-// take gets an iterator unless there is one.
+// take gets an iterator unless r has one.
 func (r *shardReader) take(ctx context.Context) error {
 	if r.iterator != "" {
 		return nil
@@ -112,8 +113,8 @@ func (r *shardReader) take(ctx context.Context) error {
 	return nil
 }
 
-// seen reports whether the record was read before, or precedes the reader's start. If a read
-// returns to the oldest record, it gets such records again.
+// seen reports whether to skip the record after a return to the oldest record: it was
+// read before, or, if the source started at LATEST, it is older than that start.
 func (r *shardReader) seen(record types.Record) bool {
 	change := record.Dynamodb
 	if !r.rewound || change == nil {

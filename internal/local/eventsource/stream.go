@@ -37,25 +37,25 @@ const (
 	Latest      = "LATEST"
 )
 
-// Stream is the event source mapping of a DynamoDB stream. Function, API and
+// Stream is the event source mapping of a DynamoDB stream. The fields Function, API and
 // ARN are required.
 type Stream struct {
 	// Function is invoked with batches, one at a time for each shard.
 	Function lambdarun.Invoker
-	// FunctionARN is passed to the destination; it may be empty.
+	// FunctionARN is the function's ARN, as OnFailure gets it in a Failure; it may be empty.
 	FunctionARN string
 	API         StreamAPI
 	// ARN is the ARN of the stream, which ends with the stream's label.
 	ARN string
 
-	// StartingPosition is TrimHorizon (the default), or Latest for only the records written after
-	// Start returned.
+	// StartingPosition is TrimHorizon (the default: the stream's oldest record) or Latest
+	// (only records written after Start returned).
 	StartingPosition string
 	// BatchSize is the largest number of records of an invocation, 1 to 10000.
 	// Default 100.
 	BatchSize int
-	// MaximumBatchingWindow is how long to wait for a full batch, from its first
-	// record on, up to 5 min. Default 0: no wait.
+	// MaximumBatchingWindow is how long the source waits for a full batch after the batch's
+	// first record: 0 (the default: no wait) to 5 min.
 	MaximumBatchingWindow time.Duration
 	// Filters are the patterns of the filter criteria. A record that matches no pattern is dropped.
 	// If there are no filters, every record is delivered.
@@ -65,11 +65,11 @@ type Stream struct {
 	// BisectBatchOnFunctionError splits a batch in two when the function fails.
 	// Splitting uses up no retries.
 	BisectBatchOnFunctionError bool
-	// MaximumRetryAttempts is how often a batch is retried, 0 to 10000. Default nil; nil
-	// and -1 retry a batch until its records expire.
+	// MaximumRetryAttempts is how often a batch is retried, 0 to 10000. If it is nil (the
+	// default) or -1, a batch is retried until its records are older than MaximumRecordAge.
 	MaximumRetryAttempts *int
-	// MaximumRecordAge is how old a record may be when the function is invoked. 0 or a negative
-	// value stands for the stream's 24 h.
+	// MaximumRecordAge is how old a record may be when the function is invoked. 0 or a
+	// negative value means 24 h, the time for which a stream keeps its records.
 	MaximumRecordAge time.Duration
 	// ParallelizationFactor must be 0 or 1: only one invocation at a time gets records of
 	// a shard.
@@ -78,18 +78,19 @@ type Stream struct {
 	// gets the error and the batch is lost, as in Lambda. May be nil.
 	OnFailure func(context.Context, Failure) error
 
-	// PollEvery is the pause after a read without records, and after a failed read. After
-	// failed reads the pause grows to at most fifty times PollEvery. Default 100 ms.
+	// PollEvery is the pause after a read without records, and after a failed read. With
+	// each further failed read in a row the pause doubles, up to fifty times PollEvery.
+	// Default 100 ms.
 	PollEvery time.Duration
 	Hooks     Hooks
-	// Logger gets a line for each failed invocation, each batch given up and each error; nil
-	// discards them.
+	// Logger gets a line for each failed invocation, for each batch that is given up and for
+	// each error. If it is nil, nothing is logged.
 	Logger *slog.Logger
 }
 
-// Start checks the description, looks up the stream and begins to read the stream. The
-// error names the wrong field, or says why the stream can't be described. Later failures
-// of the endpoint don't end the source. The source ends when ctx does.
+// Start checks s's fields, looks up the stream and begins to read the stream. If a field is
+// wrong or the stream can't be described, Start returns an error. Later failures of the
+// endpoint don't end the source. The source ends when ctx does.
 func (s Stream) Start(ctx context.Context) (*Mapping, error) {
 	run, err := s.prepare()
 	if err == nil {
@@ -103,7 +104,7 @@ func (s Stream) Start(ctx context.Context) (*Mapping, error) {
 	return run.mapping, nil
 }
 
-// prepare checks the description, sets its defaults and returns a streamRun.
+// prepare checks s's fields, sets defaults in them and returns a streamRun.
 func (s Stream) prepare() (*streamRun, error) {
 	if err := s.check(); err != nil {
 		return nil, err

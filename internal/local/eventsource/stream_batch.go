@@ -9,7 +9,7 @@ type streamBatch struct {
 	window time.Duration
 
 	records []streamRecord
-	due     time.Time // when the first record's window ends
+	due     time.Time // when the batch's window ends
 }
 
 func (b *streamBatch) add(r streamRecord) {
@@ -19,8 +19,8 @@ func (b *streamBatch) add(r streamRecord) {
 	b.records = append(b.records, r)
 }
 
-// next removes and returns a batch; nil if no batch is due. If all is true, every record is
-// due.
+// next takes a batch out of b and returns it, or returns nil if no batch is due. If the
+// parameter all is true, it doesn't wait for a full batch or the end of the window.
 func (b *streamBatch) next(all bool) []streamRecord {
 	n, full := b.fit()
 	if n == 0 || !full && !all && time.Now().Before(b.due) {
@@ -46,7 +46,8 @@ func (b *streamBatch) fit() (n int, full bool) {
 	return n, n == b.size
 }
 
-// wait returns the pause before the next step: poll, or less if a batch is due earlier.
+// wait returns the pause before the next step: the duration poll, or less if a batch is due
+// earlier.
 func (b *streamBatch) wait(poll time.Duration) time.Duration {
 	if len(b.records) == 0 {
 		return poll

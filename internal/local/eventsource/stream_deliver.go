@@ -13,7 +13,7 @@ import (
 type attempt struct {
 	failedFrom int    // index of the first record that is delivered again; all earlier records are done
 	err        error  // the reason why the whole batch failed
-	ran        bool   // whether the function ran; false if it was throttled or closed
+	ran        bool   // the function ran, or the request was too large; false if the function was throttled, for example
 	unhandled  bool   // the function returned an error instead of an answer
 	requestID  string // if known
 }
@@ -21,11 +21,11 @@ type attempt struct {
 // deliver passes a batch to the function until each record is done or given up. It
 // returns false if ctx ends first.
 //
-// A retry passes the same records. If the function reports failed records, the first of
-// them and all records after it are a new batch, which may be retried as often as the old
-// batch. Each half of a bisected batch is also a new batch.
+// A retry passes the same records. If the function reports failed records, the first
+// failed record and all records after it become a new batch: the count of retries starts
+// anew. Each half of a bisected batch also becomes a new batch.
 func (r *streamRun) deliver(ctx context.Context, shard string, records []streamRecord) bool {
-	var last attempt // the last attempt in which the function ran
+	var last attempt // the most recent attempt whose field ran is true
 	invoked := 0     // how often the function got exactly these records
 	failures := 0
 	for len(records) > 0 {
@@ -72,7 +72,7 @@ func (r *streamRun) invoke(ctx context.Context, records []streamRecord) attempt 
 		return attempt{err: err, ran: true, unhandled: true, requestID: fe.RequestID}
 	}
 	if err != nil {
-		// other reasons, such as throttling, are temporary
+		// a request that is too large will fail again; other errors, such as throttling, are temporary
 		return attempt{err: err, ran: errors.Is(err, lambdarun.ErrRequestTooLarge)}
 	}
 	ids := make([]string, 0, len(records))

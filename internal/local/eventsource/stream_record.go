@@ -17,7 +17,7 @@ import (
 type streamRecord struct {
 	sequence string
 	created  time.Time // whole seconds
-	json     []byte    // the record in the event
+	json     []byte    // the record as the event holds it
 }
 
 // The fields are in the order of Lambda's events.
@@ -93,8 +93,8 @@ func plainMap(image map[string]types.AttributeValue) map[string]any {
 	return plain
 }
 
-// plainValue returns a value in the form {"S": "text"}. encoding/json writes a []byte as
-// base64.
+// plainValue returns a value in the form {"S": "text"}. A []byte stays a []byte, since
+// encoding/json writes it as base64.
 func plainValue(value types.AttributeValue) map[string]any {
 	switch v := value.(type) {
 	case *types.AttributeValueMemberS:
@@ -130,8 +130,9 @@ func plainValue(value types.AttributeValue) map[string]any {
 	}
 }
 
-// marshal is json.Marshal without escapes for HTML, as in Lambda's events. v contains only
-// strings, numbers and bytes, so marshal can't fail.
+// marshal is like json.Marshal, but doesn't escape characters for HTML: Lambda's events
+// don't either. The argument v contains only strings, numbers, booleans and
+// bytes, so marshal can't fail.
 func marshal(v any) []byte {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -140,11 +141,12 @@ func marshal(v any) []byte {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// The bytes of an event before and after the records.
+// What an event contains before and after the records.
 const (
 	eventHead = `{"Records":[`
 	eventTail = `]}`
-	// maxEventBytes limits the records in an invocation, whose payload has at most 6 MB.
+	// maxEventBytes is the space for the records in an event, commas included: the payload
+	// of an invocation has at most 6 MB.
 	maxEventBytes = lambdarun.MaxRequestBytes - len(eventHead) - len(eventTail)
 )
 

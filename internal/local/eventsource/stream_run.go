@@ -10,15 +10,15 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 )
 
-// streamRun is a running [Stream]: watch finds shards, read reads a shard, and
-// deliver passes batches to the function.
+// streamRun is a running [Stream]. Its method watch finds shards, its method read reads one
+// shard, and its method deliver passes a batch to the function.
 type streamRun struct {
 	Stream
 	filters  filters
 	observer observer
 	mapping  *Mapping
 	tree     *shardTree
-	shards   []types.Shard           // the last listing; only watch uses it
+	shards   []types.Shard           // the most recent listing; after locate, only watch uses it
 	latest   map[string]*shardReader // for LATEST: readers of the shards that were open at the start
 	ended    chan struct{}           // a shard has ended
 }
@@ -57,7 +57,7 @@ func (r *streamRun) watch(ctx context.Context) {
 		for _, id := range r.tree.list(r.shards) {
 			reader := r.latest[id]
 			if reader == nil {
-				// the records in a later shard are newer than the start
+				// with LATEST this shard was opened after the start, so all its records are new
 				reader = &shardReader{api: r.API, arn: r.ARN, id: id}
 			}
 			r.mapping.wg.Go(func() { r.read(ctx, reader) })
@@ -109,7 +109,7 @@ func (r *streamRun) read(ctx context.Context, reader *shardReader) {
 	r.tree.finish(reader.id)
 	select {
 	case r.ended <- struct{}{}:
-	default: // watch has not seen an earlier signal yet
+	default: // an earlier signal still waits for watch
 	}
 }
 
@@ -120,7 +120,7 @@ func (r *streamRun) gone(shard string, err error) bool {
 	return notFound && !r.tree.listed(shard)
 }
 
-// add adds the records that match a filter to the batch.
+// add adds to the batch the records that pass the filters.
 func (r *streamRun) add(batch *streamBatch, records []types.Record) {
 	unwanted := 0
 	for _, record := range records {
@@ -142,5 +142,6 @@ func (r *streamRun) wanted(record streamRecord) bool {
 	return err == nil && r.filters.match(v)
 }
 
-// pollWait returns the pause before the next read, after this many failed reads.
+// pollWait returns the pause before the next read. The parameter failures is how many reads
+// in a row have failed.
 func (r *streamRun) pollWait(failures int) time.Duration { return growing(r.PollEvery, failures, 50) }

@@ -14,8 +14,8 @@ import (
 // describeEvery is how often watch looks for new shards. It also looks when a shard ends.
 const describeEvery = time.Second
 
-// shardTree holds the shards of a stream, and decides which may be read. Each shard is
-// read once. A child waits until its parent is read to the end, so that the records of an
+// shardTree holds the shards of a stream, and decides which shards may be read. Each shard
+// is read once. A child waits until its parent is read to the end, so that the records of an
 // item stay in order across a split.
 type shardTree struct {
 	mu      sync.Mutex
@@ -46,8 +46,8 @@ func (t *shardTree) list(shards []types.Shard) []string {
 }
 
 // ready returns the shards that can be started, in the order of the listing, and marks
-// them as started. A shard waits for its parent while the parent is listed. A parent that
-// is no longer listed has no records left.
+// them as started. A shard waits until its parent is done. If the parent is neither listed
+// nor being read, it has no records left, and the shard doesn't wait.
 func (t *shardTree) ready(shards []types.Shard) []string {
 	var ids []string
 	for _, s := range shards {

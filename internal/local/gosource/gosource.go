@@ -32,7 +32,7 @@ import (
 	"github.com/samekey/samekey/internal/servers/lambdarun"
 )
 
-// Package is a main package. Path is its path for a go command that runs in Dir.
+// Package is a main package: a go command that runs in the folder Dir finds it at Path.
 type Package struct{ Path, Dir string }
 
 // Build builds the package for this machine into the file out, with the flags for Lambda,
@@ -147,7 +147,7 @@ func (p Package) Inputs(ctx context.Context) (Inputs, error) {
 	return in, nil
 }
 
-// Inputs are the files that a program is built from. The zero value has none.
+// Inputs are the files that a program is built from. The zero value has no files.
 type Inputs struct {
 	packages []string // folders of Go packages
 	embeds   []string // folders of embedded files
@@ -177,8 +177,8 @@ type FileStamp struct {
 	Changed time.Time
 }
 
-// Stamp returns the state of the files, and of files that were later added to their
-// folders. Stamp omits tests.
+// Stamp returns the state of the files. Files that were later added to the folders of
+// packages or embedded files are included; tests are not.
 func (in Inputs) Stamp() Stamp {
 	s := make(Stamp)
 	for _, dir := range in.packages {
@@ -193,8 +193,8 @@ func (in Inputs) Stamp() Stamp {
 	return s
 }
 
-// StampModules is Stamp for all sources of the modules: a program that doesn't build may
-// need a package that doesn't exist yet.
+// StampModules is like Stamp, but includes all source files of the modules. It is meant for
+// a program that doesn't build: a package that the program lacks may be written later.
 func (in Inputs) StampModules() Stamp {
 	s := in.Stamp()
 	for _, module := range in.modules {

@@ -12,7 +12,7 @@ import (
 type API struct {
 	ID    string // logical id
 	REST  bool
-	Stage string // "$default" for an HTTP API without a stage
+	Stage string // "$default" if an HTTP API names no stage, "Prod" if a REST API names none
 	// StageVariables are passed to the functions.
 	StageVariables map[string]string
 	// BinaryMediaTypes are the binary media types of a REST API.
@@ -137,8 +137,8 @@ func (t *Template) readAPI(r resource, functions []Function) (API, error) {
 	return api, p.err()
 }
 
-// authorizer reads the authorizer with this name from auth, an API's Auth. The parameter
-// where is the route, for errors.
+// authorizer reads the authorizer with this name. The parameter auth is the API's property
+// Auth; the parameter where names the route in errors.
 func (t *Template) authorizer(auth *props, where, name string, rest bool) *Authorizer {
 	p := auth.mapping("Authorizers").mapping(name)
 	if p.node == nil {

@@ -13,10 +13,10 @@
 // imports a value from another stack is ignored. A required value that can't be resolved
 // is an error that names the resource, the property and its line.
 //
-// A resource that the template doesn't name is called STACK-LOGICALID, as in
-// CloudFormation but without the random part. [Template.Set] sets values that are known
-// only at run time (the ARN of a stream, the URL of a queue) before the functions are
-// read.
+// If the template gives a resource no name, the resource is called STACK-LOGICALID: the
+// name that CloudFormation makes, without the random part. [Template.Set] sets values that
+// are known only at run time (the ARN of a stream, the URL of a queue) before the
+// functions are read.
 //
 // If an AWS::Serverless::Application or an AWS::CloudFormation::Stack names a template by
 // its path, this nested template is read, too. The ids of its resources get the nesting

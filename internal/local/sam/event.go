@@ -17,7 +17,7 @@ type Event struct {
 	Schedule *ScheduleEvent
 }
 
-// RouteEvent is a route of an API.
+// RouteEvent is the route of an API that invokes the function.
 type RouteEvent struct {
 	API  string // logical id; if the event names no API, the id of the API that SAM makes
 	REST bool
@@ -39,7 +39,7 @@ type StreamEvent struct {
 	StartingPosition      string
 	Bisect                bool
 	Retries               *int          // nil: not given
-	MaxAge                time.Duration // 0: not given; negative: until the record expires
+	MaxAge                time.Duration // 0: not given; negative: as long as the stream keeps the record
 	ParallelizationFactor int
 	OnFailure             string // ARN
 }
@@ -131,8 +131,8 @@ func batching(p *props) Batching {
 	return b
 }
 
-// maxConcurrency returns MaximumConcurrency, which is 2 to 1000 in Lambda; 0 if it is
-// not set.
+// maxConcurrency returns the property MaximumConcurrency, or 0 if it is not given. Lambda
+// allows 2 to 1000.
 func maxConcurrency(p *props) int {
 	n, given := p.integer("MaximumConcurrency")
 	if given && (n < 2 || n > 1000) {
@@ -188,12 +188,13 @@ func (t *Template) route(p *props, property, implicit, kind string) *RouteEvent 
 	}
 }
 
-// api returns the logical id of the API that an event names.
+// api returns the id of the API that an event names, or of the implicit API if it names
+// none.
 func (t *Template) api(p *props, property, implicit, kind string) string {
 	if !p.has(property) {
 		return t.full(implicit)
 	}
-	id := p.str(property) // Ref gives the logical id itself
+	id := p.str(property) // a Ref to an API has become the API's logical id
 	if r, ok := t.resource(id); id == implicit || ok && r.kind == kind {
 		return t.full(id)
 	}
