@@ -15,11 +15,11 @@ import (
 // Function is a Lambda function.
 type Function struct {
 	ID, Name, ARN string
-	// Bootstrap is the path of the binary. Other packages check that the binary can be
-	// run.
+	// Bootstrap is the path of the binary. This package doesn't check that the binary can
+	// be run; its callers do.
 	Bootstrap string
-	// Root is the folder of the files that are deployed beside the binary; "" for the
-	// binary's folder.
+	// Root is the folder of the files that are deployed beside the binary. It is "" if
+	// they are in the binary's folder.
 	Root string
 	// Source is the Go package to build Bootstrap from; zero if another tool builds
 	// Bootstrap.
@@ -29,9 +29,9 @@ type Function struct {
 	MemoryMB    int
 	// Concurrency is the reserved concurrency; 0 for none.
 	Concurrency int
-	// PerProcess is how many invocations a process runs at a time on Lambda Managed
-	// Instances: the capacity provider's number, or DefaultPerProcess. 0 for other
-	// functions.
+	// PerProcess is how many invocations one process runs at a time, for a function on
+	// Lambda Managed Instances. It is the number in CapacityProviderConfig, or else
+	// DefaultPerProcess. For other functions it is 0.
 	PerProcess int
 	Async      Async
 	// PerTenant is true if each invocation names a tenant, and a process works for one
@@ -48,14 +48,15 @@ type Source struct {
 	Package, Dir string
 }
 
-// DefaultPerProcess is PerProcess on Managed Instances if the template sets no number.
+// DefaultPerProcess is the PerProcess of a function on Managed Instances for which the
+// template sets no number.
 const DefaultPerProcess = 16
 
 // Async configures asynchronous invocations that fail.
 type Async struct {
 	Retries int           // 0 to 2; 2 by default
 	MaxAge  time.Duration // 6 h by default
-	// OnFailure is the ARN of the destination; "" is none.
+	// OnFailure is the ARN of the destination for events that failed; "" if there is none.
 	OnFailure string
 }
 
@@ -70,8 +71,8 @@ func (a *Async) read(p *props) {
 	a.OnFailure = destination(p)
 }
 
-// functionProperties are the properties that this package reads, and the properties without
-// meaning on one machine.
+// functionProperties are the properties of a function that need no note: this package
+// reads them, or they mean nothing on one machine.
 var functionProperties = []string{
 	"AssumeRolePolicyDocument", "Architectures", "AutoPublishAlias", "AutoPublishAliasAllProperties", "AutoPublishCodeSha256",
 	"CapacityProviderConfig", "Code", "CodeSigningConfigArn", "CodeUri", "DeploymentPreference", "Description", "Environment", "EphemeralStorage", "EventInvokeConfig",
@@ -150,9 +151,10 @@ func (t *Template) function(r resource) (Function, error) {
 }
 
 // code finds the binary and the files beside it. If the template names the Go package, or
-// tells sam build that CodeUri is a Go package, the binary is built from source. If sam
-// build would deploy CodeUri unchanged, the files are CodeUri's files. Otherwise the binary
-// is in CodeUri or, if another tool builds the binary, in the output folder of sam build.
+// tells sam build that CodeUri is a Go package, the binary is built from source. Otherwise
+// the binary is in the output folder of sam build or, if it isn't there, in CodeUri.
+// SkipBuild tells sam build to deploy CodeUri unchanged. With SkipBuild, the files beside
+// the binary are CodeUri's, and a binary that isn't built from source is in CodeUri.
 func (t *Template) code(f *Function, p *props, r resource) {
 	code := "CodeUri"
 	if r.kind == typeLambda {
@@ -186,14 +188,16 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// built returns the path where a build by the given builder puts the binary.
+// built returns the path of a function's binary below .aws-sam. The parameter by is
+// the folder there: "samekey" if samekey builds the binary, "build" if sam build does.
 func (t *Template) built(by string, r resource) string {
 	return filepath.Join(t.outermost.dir, ".aws-sam", by, strings.ReplaceAll(t.full(r.id), ".", string(filepath.Separator)), "bootstrap")
 }
 
-// source reads the Go package of a function whose CodeUri is dir. The key GoPackage is
-// samekey's own. Its value is an import path, or a folder relative to the template that
-// begins with ./ or ../.
+// source returns the Go package of a function whose CodeUri is dir; false if the metadata
+// names none. The metadata's key GoPackage is samekey's own: sam build doesn't know it.
+// Its value is an import path or, if it begins with ./ or ../, a folder relative to the
+// template.
 func (t *Template) source(metadata *props, dir string) (Source, bool) {
 	if pkg := metadata.str("GoPackage"); pkg != "" {
 		if strings.HasPrefix(pkg, "./") || strings.HasPrefix(pkg, "../") {
@@ -254,7 +258,8 @@ func (t *Template) environment(p *props) map[string]string {
 }
 
 // destination returns the ARN of the OnFailure target in a mapping's or function's
-// DestinationConfig. SAM creates a target if only a Type is given; samekey doesn't.
+// DestinationConfig. If only a Type is given, SAM creates a target. samekey creates none
+// and reports an error.
 func destination(p *props) string {
 	on := p.mapping("DestinationConfig").mapping("OnFailure")
 	arn := on.str("Destination")

@@ -12,7 +12,7 @@ import (
 
 // call evaluates an intrinsic function.
 func (t *Template) call(name string, arg *yaml.Node) (any, error) {
-	// a value that refers to itself would never be resolved
+	// a limit: a value that refers to itself would be evaluated without end
 	if t.depth++; t.depth > maxDepth {
 		return nil, errors.New("values refer to each other in a circle")
 	}
@@ -85,7 +85,8 @@ func (t *Template) evaluate(name string, arg *yaml.Node) (any, error) {
 	}
 }
 
-// arguments resolves an intrinsic function's argument to a list that is never empty.
+// arguments resolves an intrinsic function's argument to a list. If the resolved argument
+// is no list or is empty, it becomes the only element of the list.
 func (t *Template) arguments(arg *yaml.Node) ([]any, error) {
 	v, err := t.value(arg)
 	if err != nil {
@@ -162,8 +163,9 @@ func (t *Template) findInMap(args []any) (any, error) {
 	return nil, fmt.Errorf("nothing at %s", strings.Join(keys, "."))
 }
 
-// sub replaces ${Name}, ${Name.Attribute} and the names in the mapping of Fn::Sub;
-// ${!Name} is a literal ${Name}.
+// sub evaluates Fn::Sub. It replaces ${Name} and ${Name.Attribute} by their values. It
+// takes a value from the mapping of Fn::Sub or, if the mapping lacks the name, from the
+// template. ${!Name} becomes the text ${Name}.
 func (t *Template) sub(arg *yaml.Node) (any, error) {
 	template, own := arg, (*yaml.Node)(nil)
 	if arg.Kind == yaml.SequenceNode {

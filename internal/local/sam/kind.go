@@ -17,8 +17,8 @@ const (
 	typeQueue       = "AWS::SQS::Queue"
 )
 
-// Each element of meaningless is a type, or a prefix of types, that has no effect on one
-// machine and needs no notice.
+// If a resource's type begins with one of these texts, the resource means nothing on one
+// machine, and Ignored leaves it out.
 var meaningless = []string{
 	"AWS::ApplicationAutoScaling::", "AWS::Budgets::", "AWS::CloudWatch::", "AWS::IAM::", "AWS::KMS::",
 	"AWS::Lambda::Permission", "AWS::Logs::", "AWS::ResourceGroups::", "AWS::S3::BucketPolicy", "AWS::Serverless::Connector",

@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// connect adds the events that are separate resources, as in plain CloudFormation, to the
-// functions of all templates.
+// connect reads this template's event sources and invocation settings that are separate
+// resources, as in plain CloudFormation. It adds them to their functions, which may be in
+// any template.
 func (t *Template) connect(functions []Function) error {
 	errs := make([]error, 0, len(t.resources))
 	for _, r := range t.resources {
@@ -50,7 +51,7 @@ func (t *Template) mapping(f *Function, name string, p *props) {
 	f.Notes = append(f.Notes, fmt.Sprintf("event source %s has no effect: samekey local doesn't send %s", name, arn))
 }
 
-// isStream reports whether a table of any template has the stream.
+// isStream reports whether arn is the stream of a table in any template.
 func (t *Template) isStream(arn string) bool {
 	for in := range t.outermost.all() {
 		for _, r := range in.resources {

@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// The APIs that SAM makes for events that name no API.
+// These are the ids of the APIs that SAM makes for events that name no API.
 const (
 	implicitHTTP = "ServerlessHttpApi"
 	implicitREST = "ServerlessRestApi"
 )
 
-// ref resolves Ref: a pseudo parameter, a parameter or a resource's name.
+// ref returns the value of Ref for a pseudo parameter, a parameter or a resource.
 func (t *Template) ref(name string) (any, error) {
 	switch name {
 	case "AWS::NoValue":
@@ -38,7 +38,7 @@ func (t *Template) ref(name string) (any, error) {
 	if v, ok := t.known[attributeName{t.full(name), ""}]; ok {
 		return v, nil
 	}
-	// a version or an alias that SAM makes for a function
+	// FUNCTION.Version or FUNCTION.Alias, which SAM makes for a function
 	if id, suffix, ok := strings.Cut(name, "."); ok {
 		r, there := t.resource(id)
 		if there && isFunction(r.kind) && (suffix == "Alias" || suffix == "Version") {
@@ -78,8 +78,9 @@ func (t *Template) missing(name string) error {
 	return fmt.Errorf("there is no parameter or resource %s", name)
 }
 
-// nameProperty maps a type to the property that holds the resource's name. Ref and
-// Fn::GetAtt are errors for other types, since their values are unknown.
+// nameProperty maps a resource's type to the property that holds the resource's name. If a
+// type is missing here, and ref has no case for it, its Ref is an error, since the value
+// is unknown.
 var nameProperty = map[string]string{
 	typeFunction: "FunctionName", typeLambda: "FunctionName", typeTable: "TableName", typeSimpleTable: "TableName", typeQueue: "QueueName",
 	typeSchedule:                           "Name",

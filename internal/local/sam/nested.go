@@ -21,8 +21,8 @@ type nesting struct {
 // maxNesting limits the nesting, since a template may nest itself.
 const maxNesting = 10
 
-// readNested reads the templates that this template's resources name by a path.
-// Other locations, such as a URL, are left out: see Ignored.
+// readNested reads the nested templates whose location is a path. It doesn't read a
+// template at another location, such as a URL; Ignored then returns the nesting resource.
 func (t *Template) readNested() error {
 	var errs []error
 	for _, r := range t.resources {
@@ -59,7 +59,8 @@ func (t *Template) readNested() error {
 	return errors.Join(errs...)
 }
 
-// checkInputs refuses values for parameters that a nested template doesn't have.
+// checkInputs returns an error if the nesting resource sets a parameter that this template
+// doesn't have.
 func (t *Template) checkInputs() error {
 	for name := range entries(t.in.inputs) {
 		if child(child(t.root, "Parameters"), name) == nil {
@@ -127,8 +128,9 @@ func (t *Template) each(yield func(*Template) bool) bool {
 	return true
 }
 
-// full returns a resource's id with the ids of the nesting resources as prefix:
-// Samekey.Worker is Worker in the template that Samekey nests.
+// full returns a resource's id with the ids of the nesting resources before it. For
+// example, Samekey.Worker is the resource Worker in the template that the resource Samekey
+// nests.
 func (t *Template) full(id string) string {
 	if t.in.parent == nil {
 		return id
@@ -136,9 +138,9 @@ func (t *Template) full(id string) string {
 	return t.in.parent.full(t.in.id) + "." + id
 }
 
-// later is called for a value that Set will set. While a condition is evaluated, later
-// returns a placeholder, which is not empty and differs from every other value. Otherwise
-// later returns err, since the value is unknown.
+// later is called for a value that is unknown until Set sets it. While a condition is
+// evaluated, later returns a placeholder, which is not empty and differs from every other
+// value. Otherwise later returns err.
 func (t *Template) later(kind, id string, err error) (any, error) {
 	if t.judged > 0 {
 		return kind + ":" + t.full(id), nil

@@ -40,7 +40,7 @@ func (p *props) fail(name string, err error) {
 		where += " (line " + strconv.Itoa(node.Line) + ")"
 	}
 	err = fmt.Errorf("%s: %w", where, err)
-	// A property may be read twice. Its error is kept once.
+	// If a property is read twice, its error is still kept only once.
 	if !slices.ContainsFunc(*p.errs, func(e error) bool { return e.Error() == err.Error() }) {
 		*p.errs = append(*p.errs, err)
 	}
@@ -103,7 +103,8 @@ func (p *props) strs(name string) []string {
 	return list
 }
 
-// integer returns a whole number; false if the property is missing or isn't a whole number.
+// integer returns a property that is a whole number. It returns false if the property is
+// missing or is anything else.
 func (p *props) integer(name string) (int, bool) {
 	s := p.str(name)
 	if s == "" {
@@ -127,8 +128,8 @@ func (p *props) seconds(name string) time.Duration {
 	return time.Duration(p.number(name)) * time.Second
 }
 
-// boolean returns a bool, which may be written as a string; false if the property is
-// missing.
+// boolean returns a property that is true or false; the template may write it as a string.
+// A missing property is false.
 func (p *props) boolean(name string) bool {
 	yes, err := p.t.isTrue(child(p.node, name))
 	if err != nil {
@@ -161,7 +162,8 @@ func (t *Template) isTrue(n *yaml.Node) (bool, error) {
 	return false, fmt.Errorf("%v is neither true nor false", v)
 }
 
-// mapping returns the properties inside a property; empty if the property is missing.
+// mapping returns the properties inside a property. If the property is missing, the result
+// has no properties.
 func (p *props) mapping(name string) *props {
 	return p.enter(name, child(p.node, name), yaml.MappingNode)
 }
@@ -184,7 +186,8 @@ func (p *props) enter(name string, n *yaml.Node, kind yaml.Kind) *props {
 	return in
 }
 
-// each calls yield for every property that is a mapping, with the property's name.
+// each calls yield for every property that is a mapping: with the property's name and the
+// properties inside it.
 func (p *props) each(yield func(string, *props) bool) {
 	for name, n := range entries(p.node) {
 		in := p.enter(name, n, yaml.MappingNode)
@@ -194,7 +197,7 @@ func (p *props) each(yield func(string, *props) bool) {
 	}
 }
 
-// items returns an iterator over the mappings in a list.
+// items returns an iterator over the mappings in a property that is a list.
 func (p *props) items(name string) iter.Seq[*props] {
 	return func(yield func(*props) bool) {
 		list := p.enter(name, child(p.node, name), yaml.SequenceNode)

@@ -95,7 +95,8 @@ func (t *Template) redrive(p *props) *Redrive {
 	return &Redrive{Queue: id, MaxReceiveCount: count}
 }
 
-// queueByARN finds the queue with an ARN in all templates of the stack.
+// queueByARN returns the id of the queue with this ARN, which may be in any template of
+// the stack.
 func (t *Template) queueByARN(arn string) (id string, ok bool) {
 	for in := range t.outermost.all() {
 		for _, r := range in.resources {

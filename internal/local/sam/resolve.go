@@ -9,15 +9,15 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// A resolved value is nil, a string, a bool, a number, a []any or a
-// map[string]any. Numbers keep the spelling of the template.
+// number is a number as the template spells it. A resolved value is nil, a string, a bool,
+// a number, a []any or a map[string]any.
 type number string
 
 // noValue is the value of AWS::NoValue; a list or mapping drops it.
 type noValue struct{}
 
-// resolved is like value, but refuses dynamic references: only CloudFormation can look
-// them up.
+// resolved resolves n as t.value does, but refuses dynamic references, which only
+// CloudFormation can look up.
 func (t *Template) resolved(n *yaml.Node) (any, error) {
 	v, err := t.value(n)
 	if err != nil {
@@ -92,7 +92,7 @@ func scalar(n *yaml.Node) any {
 		return strings.EqualFold(n.Value, "true")
 	case "!!int", "!!float":
 		return number(n.Value)
-	default: // also timestamps, such as the version of a policy
+	default: // a timestamp, such as the Version of a policy, stays a string too
 		return n.Value
 	}
 }
@@ -124,7 +124,7 @@ func (t *Template) settle(n *yaml.Node) (*yaml.Node, error) {
 	return nil, nil
 }
 
-// asNode turns a resolved value back into a tree.
+// asNode turns a resolved value back into YAML nodes.
 func asNode(v any, line int) *yaml.Node {
 	str := func(tag, s string) *yaml.Node {
 		return &yaml.Node{Kind: yaml.ScalarNode, Tag: tag, Value: s, Line: line}

@@ -18,7 +18,7 @@ type Table struct {
 // Attribute is an attribute of a key, with its type S, N or B.
 type Attribute struct{ Name, Type string }
 
-// Key is an attribute's role in a key: HASH or RANGE.
+// Key is one part of a key: an attribute with its role, HASH or RANGE.
 type Key struct{ Attribute, Role string }
 
 // Index is a secondary index.

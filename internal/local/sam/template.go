@@ -14,18 +14,18 @@ import (
 
 // Options are the options of [Load].
 type Options struct {
-	// StackName is AWS::StackName. It is also the prefix of names that the template does
-	// not set. Default "local".
+	// StackName is the value of AWS::StackName. If the template sets no name for a
+	// resource, the resource's name begins with StackName. Default "local".
 	StackName string
 	// Region is AWS::Region. Default "us-east-1".
 	Region string
 	// AccountID is AWS::AccountId. Default "123456789012".
 	AccountID string
-	// Parameters are values for the template's parameters, in place of the defaults. A name
-	// that the template doesn't have is an error of Load.
+	// Parameters are values for the template's parameters, in place of the defaults. Load
+	// refuses a parameter that the template doesn't have.
 	Parameters map[string]string
-	// Environment holds variables that replace the variables of every function. The
-	// template's value of a replaced variable isn't resolved.
+	// Environment holds environment variables for every function. If the template sets a
+	// variable of the same name, its value is replaced, and isn't resolved.
 	Environment map[string]string
 }
 
@@ -49,7 +49,7 @@ type Template struct {
 type shared struct {
 	outermost *Template
 	known     map[attributeName]string // values from Set
-	depth     int                      // depth of calls being evaluated
+	depth     int                      // how deep the intrinsic functions being evaluated are nested
 	judged    int                      // number of conditions being evaluated
 }
 
@@ -129,8 +129,8 @@ func (t *Template) readResources() error {
 }
 
 // merge applies the Globals of a type to a resource's properties, as SAM does. It merges
-// mappings, and puts the entries of a global list before the resource's. For other values,
-// the resource's value wins.
+// mappings. If both values are lists, it puts the global entries before the resource's
+// entries. Otherwise the resource's value wins.
 func merge(global, own *yaml.Node) *yaml.Node {
 	switch {
 	case global == nil:

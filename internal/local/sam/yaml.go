@@ -125,8 +125,8 @@ func entries(n *yaml.Node) iter.Seq2[string, *yaml.Node] {
 	}
 }
 
-// intrinsic returns the function and its argument if n is a call: a mapping whose only key
-// is Ref or Fn::….
+// intrinsic reports whether n is a call of an intrinsic function: a mapping with one key,
+// which is Ref or begins with Fn::. It returns the function's name and its argument.
 func intrinsic(n *yaml.Node) (name string, arg *yaml.Node, ok bool) {
 	if n == nil || n.Kind != yaml.MappingNode || len(n.Content) != 2 {
 		return "", nil, false

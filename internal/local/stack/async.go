@@ -14,8 +14,9 @@ import (
 // asyncInvoker runs asynchronous invocations like Lambda. It retries a failed invocation
 // as often as the function's configuration says, and then sends the invocation to the
 // OnFailure destination. It retries a throttled invocation until the invocation is too
-// old. The pauses are Lambda's divided by 300: 0.2 s and 0.4 s in place of one minute and
-// two minutes. If the process has died, the rest of its lease is added to the pause.
+// old. The pauses between tries are shorter than Lambda's by a factor of 300: 0.2 s and
+// 0.4 s in place of one minute and two minutes. If the process has died, the rest of its
+// lease is added to the pause.
 type asyncInvoker struct {
 	ctx   context.Context //nolint:containedctx // the stack's: its end stops background work
 	pause time.Duration

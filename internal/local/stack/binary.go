@@ -9,13 +9,14 @@ import (
 	"runtime"
 )
 
-// lambdaArch maps a GOARCH to the name that Lambda and the Makefile use.
+// lambdaArch maps a GOARCH to the architecture's name in Lambda and in the Makefile.
 var lambdaArch = map[string]string{"amd64": "x86_64", "arm64": "arm64"}
 
 var elfArch = map[elf.Machine]string{elf.EM_X86_64: "amd64", elf.EM_AARCH64: "arm64"}
 
-// checkBinary returns the reason why a bootstrap can't be run here, and what to do. It
-// accepts scripts and other files that are not ELF files.
+// checkBinary returns an error if a bootstrap can't be run here. The error says why, and
+// what to do. checkBinary accepts every executable that is not an ELF file, such as a
+// script.
 func checkBinary(path string) error {
 	advice := "build it for this machine, as with make build"
 	if arch := lambdaArch[runtime.GOARCH]; arch != "" {

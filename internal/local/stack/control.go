@@ -10,11 +10,11 @@ import (
 // FunctionState is the state of a function in the answer of GET /functions.
 type FunctionState struct {
 	Name string `json:"name"` // logical id
-	// PID is the id of the living process that got work last; 0 for none.
+	// PID is the id of the living process that got work most recently; 0 if there is none.
 	PID int `json:"pid"`
 	// Invocations is the number of invocations that have begun, from all sources.
 	Invocations int64 `json:"invocations"`
-	// Paused says that the event sources are paused.
+	// Paused is true if all of the function's event sources are paused.
 	Paused bool `json:"paused"`
 }
 

@@ -17,9 +17,9 @@ type identity struct {
 	key, secret, tok string
 }
 
-// readIdentity returns dummy credentials. If the caller provides a database, readIdentity
-// returns the caller's credentials: DynamoDB Local can keep a database for each access key
-// and Region.
+// readIdentity returns dummy credentials, unless the caller provides a database and
+// credentials. The caller's database may be a DynamoDB Local that keeps separate data for
+// each access key and Region, so readIdentity then returns the caller's credentials.
 func readIdentity() identity {
 	id := identity{
 		region: cmp.Or(os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION"), "us-east-1"),

@@ -25,7 +25,7 @@ const (
 	envStreams  = "AWS_ENDPOINT_URL_DYNAMODB_STREAMS"
 )
 
-// database is DynamoDB Local, or the caller's endpoint.
+// database is DynamoDB Local, or the database at the endpoint that the caller provides.
 type database struct {
 	url, streamsURL string
 	client          *dynamodb.Client
@@ -92,7 +92,7 @@ func (d *database) create(ctx context.Context, table sam.Table, ttl bool, log *s
 func (d *database) enableTTL(ctx context.Context, table sam.Table) error {
 	now, err := d.client.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: &table.Name})
 	if err == nil && now.TimeToLiveDescription != nil && now.TimeToLiveDescription.TimeToLiveStatus == types.TimeToLiveStatusEnabled {
-		return nil // TTL is on already: DynamoDB refuses to enable it twice
+		return nil // TTL is on already, and DynamoDB would refuse to enable it again
 	}
 	_, err = d.client.UpdateTimeToLive(ctx, &dynamodb.UpdateTimeToLiveInput{
 		TableName:               &table.Name,
@@ -139,7 +139,8 @@ func projection(i sam.Index) *types.Projection {
 	return &types.Projection{ProjectionType: types.ProjectionType(i.Projection), NonKeyAttributes: i.NonKey}
 }
 
-// sameTable returns an error that says how an existing table differs from the template.
+// sameTable returns an error if the key or the stream of an existing table differs from
+// the template. The error names the difference.
 func sameTable(want sam.Table, got *types.TableDescription) error {
 	key := make([]sam.Key, 0, len(got.KeySchema))
 	for _, k := range got.KeySchema {

@@ -32,7 +32,7 @@ func (s *Stack) buildAll(ctx context.Context, t *sam.Template) error {
 	for _, def := range defs {
 		if pkg, ok := sourceOf(def); ok {
 			s.say("building function %s", def.ID)
-			// Build also accepts a package that is not a program; Inputs doesn't.
+			// Inputs refuses a package that is not a program; Build alone would accept it.
 			_, err := pkg.Inputs(ctx)
 			if err == nil {
 				_, err = pkg.Build(ctx, def.Bootstrap)
@@ -45,7 +45,7 @@ func (s *Stack) buildAll(ctx context.Context, t *sam.Template) error {
 	return errors.Join(errs...)
 }
 
-// sourceOf returns the Go package of a function that is built here.
+// sourceOf returns a function's Go package; false if the function isn't built here.
 func sourceOf(def sam.Function) (gosource.Package, bool) {
 	return gosource.Package{Path: def.Source.Package, Dir: def.Source.Dir}, def.Source.Package != ""
 }
@@ -100,8 +100,8 @@ func (d *deployment) discard() error {
 	return errors.Join(errs...)
 }
 
-// enter makes d the running deployment. It ends functions that are replaced or removed,
-// and their event sources; the caller starts the event sources of the fresh functions.
+// enter makes d the running deployment. It ends replaced and removed functions with their
+// event sources. It doesn't start the event sources of d.fresh: the caller does.
 func (s *Stack) enter(ctx context.Context, d *deployment) {
 	old := s.running()
 	s.functions.Store(&d.functions)
@@ -130,7 +130,8 @@ func (s *Stack) enter(ctx context.Context, d *deployment) {
 }
 
 // redeploy reads the template again, puts it in place of the running template, and returns
-// it. If redeploy fails, the running template continues, and new tables and queues stay.
+// it. If redeploy fails, the old template continues to run, but tables and queues that
+// redeploy has made stay.
 func (s *Stack) redeploy(ctx context.Context) (*sam.Template, error) {
 	template, err := s.readTemplate(ctx)
 	if err != nil {

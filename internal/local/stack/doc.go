@@ -1,6 +1,6 @@
 // Package stack runs the functions of a SAM template on one machine, without Docker. It
-// starts the real bootstraps and serves their APIs like API Gateway. The streams of
-// DynamoDB Local, local queues and schedules invoke the functions.
+// starts the same bootstraps as Lambda, and serves the template's APIs like API Gateway.
+// Schedules, local queues and the streams of DynamoDB Local invoke the functions.
 //
 //	s, err := stack.Start(ctx, stack.Options{Template: "template.yaml"})
 //	if err != nil {

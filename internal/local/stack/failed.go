@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Failed is an entry of an OnFailure destination.
+// Failed is a failed event that was sent to an OnFailure destination.
 type Failed struct {
 	Function    string          `json:"function"`    // logical id
 	Destination string          `json:"destination"` // ARN

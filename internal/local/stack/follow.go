@@ -25,8 +25,8 @@ func (s *Stack) Database() *dynamodb.Client {
 
 // Follow reads the stream of [Ready.Table] until ctx ends. It calls started() once. After
 // that it calls changed() for each batch, with the partition keys of the written items.
-// Calls for one shard don't overlap. Follow has no effect on the functions that read the
-// stream.
+// Calls of changed() for the same shard don't overlap. Follow has no effect on the
+// functions that read the stream.
 func (s *Stack) Follow(ctx context.Context, started func(), changed func(pks []string)) error {
 	table, err := s.db.client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &s.ready.Table})
 	if err != nil {

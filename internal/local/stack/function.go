@@ -17,7 +17,7 @@ import (
 )
 
 // defaultConcurrency is how many processes a function may have, unless the template
-// reserves a number. An account in AWS has 1000, too many for a laptop.
+// reserves a number. AWS's default is 1000 for an account, too many for a laptop.
 const defaultConcurrency = 50
 
 // function is a running function of the template.
@@ -61,8 +61,9 @@ func (s *Stack) overridden(def sam.Function) sam.Function {
 	return def
 }
 
-// functionEnviron returns a function's variables. If a name has several values, the first
-// wins, in this order: Options.Environment, overrides, the template, the stack.
+// functionEnviron returns a function's variables. If several of these sources set a
+// variable, the first of them wins: Options.Environment, Options.Overrides, the template,
+// the stack.
 func (s *Stack) functionEnviron(def sam.Function) []string {
 	env := append(s.environ(s.servers.invoke.url), s.proxy.environ(s.servers.invoke.url)...)
 	for _, name := range slices.Sorted(maps.Keys(def.Environment)) {
@@ -80,7 +81,8 @@ func (s *Stack) functionEnviron(def sam.Function) []string {
 	return env
 }
 
-// startFunction makes a function ready for invocations, which start the processes.
+// startFunction makes a function ready for invocations. It starts no process: an
+// invocation starts one.
 func startFunction(ctx context.Context, def sam.Function, env []string, l *logs, log *slog.Logger) (*function, error) {
 	concurrency := defaultConcurrency
 	if def.Concurrency > 0 {
@@ -117,7 +119,7 @@ func (f *function) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 		f.log.WarnContext(ctx, "an invocation is refused", "error", err)
 		f.invocations.Add(-1)
 	case errors.Is(err, lambdarun.ErrRecursive), errors.Is(err, lambdarun.ErrThrottled), errors.Is(err, lambdarun.ErrRequestTooLarge), errors.Is(err, lambdarun.ErrClosed):
-		f.invocations.Add(-1) // it did not run
+		f.invocations.Add(-1) // the function did not run
 	}
 	return out, err
 }

@@ -14,7 +14,8 @@ import (
 // gateway serves all APIs of the template on one port.
 type gateway struct{ mounts []mount }
 
-// mount is an API and its path. The path is the API's stage, as in AWS.
+// mount is an API and its path. The path is the API's stage, as in AWS, or the API's id if
+// another API has that path.
 type mount struct {
 	id, path string // path is "" or "/Prod"
 	rest     bool
@@ -37,7 +38,8 @@ func newGateway(apis []sam.API, functions map[string]*function, log *slog.Logger
 		}
 		fr.mounts = append(fr.mounts, m)
 	}
-	// routes of an API at the root can't be reached below another API's path
+	// a route of an API at the root must not be below another API's path, since the other
+	// API would get its requests
 	for _, api := range apis {
 		if api.Stage != "$default" || fr.at(api.ID) != "" {
 			continue
@@ -106,7 +108,7 @@ func (fr *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	best.handler.ServeHTTP(w, below(r, best.path))
 }
 
-// below returns the request with the prefix cut off its path.
+// below returns the request r with prefix removed from the beginning of its path.
 func below(r *http.Request, prefix string) *http.Request {
 	if prefix == "" {
 		return r

@@ -16,9 +16,10 @@ import (
 // maxEventBytes is the largest payload of an asynchronous invocation.
 const maxEventBytes = 1 << 20
 
-// invokeAPI is Lambda's Invoke API for the functions of the stack, a part of EventBridge
-// Scheduler's API, and a stand-in for KMS. It answers every other call with an error. SDKs
-// in functions send a call here, not to AWS, if the call's service has no endpoint set.
+// invokeAPI serves Lambda's Invoke API for the functions of the stack. It also serves a
+// part of EventBridge Scheduler's API, and a stand-in for KMS. It answers every other call
+// with an error. If no endpoint is set for a service, the SDKs in functions send the
+// service's calls here, not to AWS.
 type invokeAPI struct {
 	region, account string
 	functions       map[string]*function // functions by logical id

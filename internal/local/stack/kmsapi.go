@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// kmsAPI stands in for the two calls of AWS KMS that a seal.Sealer makes. It keeps no
-// secret: it derives each key from the ARN, so that records of an earlier start can be
-// opened.
+// kmsAPI stands in for the two calls of AWS KMS that a seal.Sealer makes. It derives each
+// key from the key's ARN alone, so that records of an earlier start can be opened. Its
+// keys are therefore no secret.
 type kmsAPI struct{ next http.Handler }
 
 type kmsCall struct {

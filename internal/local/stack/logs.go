@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// logs writes whole lines of several writers to one writer.
+// logs passes the output of several writers to one writer, in whole lines.
 type logs struct {
 	mu      sync.Mutex
 	w       io.Writer
@@ -41,8 +41,8 @@ func (l *logs) says() func(format string, args ...any) {
 	return func(format string, args ...any) { fmt.Fprintf(w, format+"\n", args...) }
 }
 
-// prefixed returns a writer that puts a name before each line, and leaves out lines of
-// metrics. It buffers an incomplete line, up to 64 KB.
+// prefixed returns a writer that puts a name before each line. Unless l.metrics is set,
+// the writer leaves out lines of metrics. It buffers an incomplete line, up to 64 KB.
 func (l *logs) prefixed(name string) io.Writer {
 	return &prefixWriter{logs: l, prefix: name + " | "}
 }

@@ -18,31 +18,33 @@ import (
 type Options struct {
 	// Template is the path of the SAM template. Default "template.yaml".
 	Template string
-	// StackName is AWS::StackName. It is also the prefix of names that the template
-	// doesn't set. Two stacks that share a database need different names. Default "local".
+	// StackName is the value of AWS::StackName. If the template sets no name for a
+	// resource, the resource's name begins with StackName. Two stacks that share a
+	// database need different names. Default "local".
 	StackName string
 	// Parameters are values for the template's parameters.
 	Parameters map[string]string
 	// Environment holds variables for all functions. They replace all other variables of
 	// the same name.
 	Environment map[string]string
-	// Processes start along with the stack. In the values of Parameters and
-	// Environment, {NAME} is replaced by the URL of a process.
+	// Processes start along with the stack. In the values of Parameters and Environment,
+	// {NAME} is replaced by the URL of the process with that name.
 	Processes []Process
 	// APIPort and ControlPort are ports on 127.0.0.1; 0 is any free port.
 	APIPort, ControlPort int
 	// TTL turns on the time to live of the tables: DynamoDB Local then deletes
 	// expired items within about a second, while AWS takes days.
 	TTL bool
-	// Watch rebuilds and restarts changed parts while the stack runs: functions whose Go
-	// packages or bootstraps change, and all parts that a changed template replaces.
+	// Watch applies changes while the stack runs. If a function's Go package or bootstrap
+	// changes, the function is rebuilt and restarted. If the template changes, the parts
+	// that it changes are replaced.
 	Watch bool
-	// Metrics keeps in Logs the functions' metrics, which are lines of JSON.
+	// Metrics makes Logs include the functions' metrics, which are lines of JSON.
 	Metrics bool
 	// Overrides replace timeouts and intervals of the template, usually to shorten them.
 	Overrides Overrides
 	// Logs gets all output of the stack, the functions and the processes. Only one
-	// goroutine writes at a time. Default os.Stderr.
+	// goroutine at a time writes to Logs. Default os.Stderr.
 	Logs io.Writer
 }
 
@@ -52,9 +54,10 @@ type Process struct {
 	Name string
 	// Command is the program and its arguments.
 	Command []string
-	// URL is the process's address. The stack is ready when the process answers there.
-	// Port 0 means any free port: the process reads the port from the variable
-	// LOCAL_<NAME>_PORT. If URL is empty, the stack doesn't wait for the process.
+	// URL is the process's address. The stack isn't ready before the process answers
+	// there. If the port is 0, the stack chooses a free port. The process reads its port
+	// from the variable LOCAL_<NAME>_PORT. If URL is empty, the stack doesn't wait for the
+	// process.
 	URL string
 
 	port net.Listener // holds the port until the process is started
@@ -75,9 +78,9 @@ type Overrides struct {
 	SweepEvery *time.Duration
 }
 
-// ReadOverrides reads the overrides from variables. LOCAL_CONCURRENCY is a number.
-// LOCAL_FUNCTION_TIMEOUT, LOCAL_LEASE_MARGIN, LOCAL_GRACE, LOCAL_STREAM_WINDOW and
-// LOCAL_SWEEP_EVERY are Go durations. An empty variable sets nothing. The error names
+// ReadOverrides reads the overrides from environment variables. LOCAL_CONCURRENCY sets
+// PerProcess. LOCAL_FUNCTION_TIMEOUT, LOCAL_LEASE_MARGIN, LOCAL_GRACE, LOCAL_STREAM_WINDOW
+// and LOCAL_SWEEP_EVERY are Go durations. An empty variable sets nothing. The error names
 // every bad value.
 func ReadOverrides(getenv func(string) string) (Overrides, error) {
 	var o Overrides
@@ -117,7 +120,8 @@ func ReadOverrides(getenv func(string) string) (Overrides, error) {
 	return o, errors.Join(errs...)
 }
 
-// The names in reserved are keys that the stack itself writes into the ready line.
+// The stack itself writes these keys into the ready line, so they can't be names of
+// processes.
 var reserved = []string{"ready", "api", "apis", "control", "dynamodb", "lambda", "sqs", "table", "ui"}
 
 // withDefaults returns o with defaults for zero fields. It chooses the processes' ports,
