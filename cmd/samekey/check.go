@@ -18,12 +18,14 @@ import (
 )
 
 const checkLong = `Sends one request to an HTTP API many times, with Idempotency-Key, and judges the answers.
-Choose a request that may be carried out a few times, such as a small order of a test
-account. Before check sends anything, it prints the number of requests, and asks.
+Choose a request that does no harm if it is carried out a few times, such as a small order
+of a test account. Before the command sends anything, it prints the number of requests, and
+asks whether to go on.
 
 More flags allow more checks: --other-body, --refused-body, --other-path, --other-method,
---other-caller-env and --origin. With --contract acp or ucp, the request creates a checkout
-session, and check also updates, completes and cancels sessions. See docs/use/check.md.`
+--other-caller-env and --origin. With --contract acp or ucp, the request must create a
+checkout session, and the command also updates, completes and cancels sessions. See
+docs/use/check.md.`
 
 // checkOptions holds the flags of samekey check.
 type checkOptions struct {
@@ -41,7 +43,7 @@ type text struct{ value, file string }
 
 func (t *text) register(fs *pflag.FlagSet, name, usage string) {
 	fs.StringVar(&t.value, name, "", usage)
-	fs.StringVar(&t.file, name+"-file", "", "read the body from `FILE`")
+	fs.StringVar(&t.file, name+"-file", "", "read the text of --"+name+" from `FILE`")
 }
 
 func (t *text) read() ([]byte, error) {
@@ -133,20 +135,20 @@ func (o *checkOptions) register(fs *pflag.FlagSet) {
 	fs.Func("header", "send the header `NAME=VALUE`; may be repeated (Content-Type defaults to application/json)", add(&o.header))
 	fs.Func("header-env", "send a header with a secret value, read from an environment variable: `NAME=VARIABLE`; may be repeated", add(&o.env))
 	o.other.register(fs, "other-body", "`TEXT` of another valid body: check that the API refuses this body under the same key")
-	o.bad.register(fs, "refused-body", "`TEXT` of a body that the API refuses with a 4xx: check that the corrected request may use the same key")
-	fs.StringVar(&t.OtherPath, "other-path", "", "another `PATH` that accepts keys and the body: check that the API refuses the first key on this path")
-	fs.StringVar(&t.OtherMethod, "other-method", "", "another `METHOD` of the URL: check that the API refuses the first key with this method")
+	o.bad.register(fs, "refused-body", "`TEXT` of a body that the API refuses with a 4xx: check that a valid body then works under the same key")
+	fs.StringVar(&t.OtherPath, "other-path", "", "another `PATH` that accepts keys and the same body: check that the API refuses the first request's key on this path")
+	fs.StringVar(&t.OtherMethod, "other-method", "", "another `METHOD`: check that a request with this method and the first request's key doesn't get the first answer")
 	fs.Func("other-caller-env", "credentials of another caller, `NAME=VARIABLE` as in --header-env: check that this caller doesn't get the first caller's answer", add(&o.callerEnv))
 	fs.StringVar(&t.Origin, "origin", "", "check CORS for this `ORIGIN` of a web page, such as https://shop.example")
-	fs.BoolVar(&t.KeyOptional, "key-optional", false, "don't require a key: the API documents that keys are optional")
+	fs.BoolVar(&t.KeyOptional, "key-optional", false, "for an API that documents keys as optional: it is no fault if a request without a key runs")
 	c := &t.Checkout
 	fs.StringVar(&c.ID, "id-pointer", "", "acp, ucp: JSON `POINTER` to the session's id in the answer (default: /id)")
 	for _, op := range []struct {
 		name, path string
 		into       *check.Operation
 	}{{"update", "{id}", &c.Update}, {"complete", "{id}/complete", &c.Complete}, {"cancel", "{id}/cancel", &c.Cancel}} {
-		fs.StringVar(&op.into.Path, op.name+"-path", "", "acp, ucp: `PATH` of the "+op.name+" below the URL (default: "+op.path+")")
-		fs.Func(op.name+"-body", "acp, ucp: `TEXT` of a body that the "+op.name+" accepts", func(body string) error {
+		fs.StringVar(&op.into.Path, op.name+"-path", "", "acp, ucp: `PATH` of the operation \""+op.name+"\", below the URL (default: "+op.path+")")
+		fs.Func(op.name+"-body", "acp, ucp: `TEXT` of a body that the API accepts for the operation \""+op.name+"\"", func(body string) error {
 			op.into.Body = []byte(body)
 			return nil
 		})
@@ -154,7 +156,7 @@ func (o *checkOptions) register(fs *pflag.FlagSet) {
 	p := &o.options
 	fs.StringVar(&p.Contract, "contract", check.Default, "`CONTRACT` that decides the exit code: "+strings.Join(check.Contracts(), ", "))
 	fs.StringVar(&p.Prefix, "prefix", check.DefaultPrefix, "begin all keys with `TEXT`, by which an operator recognizes the requests")
-	fs.StringVar(&p.Name, "name", "", "use `TEXT` in all keys, after the prefix, as the name of this run (default: random)")
+	fs.StringVar(&p.Name, "name", "", "`TEXT` that names this run in all keys, after the prefix (default: random)")
 	fs.IntVar(&p.Racers, "at-once", check.DefaultRacers, "number of requests to send at the same time")
 	fs.IntVar(&p.Requests, "requests", check.DefaultRequests, "maximum number of requests")
 	fs.DurationVar(&p.Timeout, "timeout", check.DefaultTimeout, "longest wait for an answer")

@@ -118,7 +118,7 @@ func (p *decider) run(ctx context.Context, ref []string, d *decision) (err error
 
 // dismiss removes from the list a message that isn't a ticket.
 func (p *decider) dismiss(ctx context.Context, pk string) error {
-	if yes, err := p.c.agreed(p.env, p.op.place, "The message is no longer in the queue of tickets. It is removed from the list, and no operation is lost."); !yes {
+	if yes, err := p.c.agreed(p.env, p.op.place, "The message is no longer in the queue of tickets. The change removes its entry from the list; no operation is lost."); !yes {
 		return err
 	}
 	switch done, err := stream.Dismiss(ctx, p.op.store, pk); {
@@ -145,7 +145,7 @@ type changed struct {
 // changeExits sets the exit codes of a command that changes a record.
 func changeExits(cmd *cobra.Command) *cobra.Command {
 	return exitCodes(cmd, map[int]string{
-		exitDone: "done, or shown with --dry-run", exitFailed: "failed, not confirmed, or refused because the record has changed", exitFound: "no record matches",
+		exitDone: "done; with --dry-run: the change was shown", exitFailed: "failed, not confirmed, or refused because the record has changed", exitFound: "no record matches",
 	})
 }
 
@@ -181,7 +181,7 @@ func newForget(env environment) *cobra.Command {
 	var loss idem.Loss
 	cmd := &cobra.Command{
 		Use: "forget {REF | --key KEY [--scope SCOPE]} [FLAGS]", Short: "Free a key and forget the operation",
-		Long: "Frees the key of an operation: the next request with the key runs as a new operation.\nDangerous: completed work may be done again. If samekey list shows a message\nthat is no ticket (samekey#ticket#ID), forget only removes this entry from the list.",
+		Long: "Frees the key of an operation: the next request with the key runs as a new operation.\nDangerous: completed work may be done again. With the REF samekey#ticket#ID, which\nsamekey list shows for a message that is no ticket, forget only removes the entry from the\nlist.",
 	}
 	newDecider(env, cmd, false, &decision{wish: func() records.Wish { return records.Wish{Do: records.Forget, Loss: loss} }})
 	fs := cmd.Flags()
@@ -209,7 +209,7 @@ func newSettle(env environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "settle {REF | --key KEY [--scope SCOPE]} {--answer STATUS | --result JSON | --not-made | --risk-twice | --ask} [FLAGS]", Short: "Settle a stuck operation or a call in doubt",
 		Long: `Ends a stuck or abandoned operation with the answer that its client gets from now on
-(--answer). Or records the outcome of a call in doubt, and the operation continues:
+(--answer). Or records the outcome of a call in doubt, so that the operation can continue:
 
   --result JSON   the call was made, and this is its result (samekey get shows the fields)
   --not-made      the call had no effect, and is made once more

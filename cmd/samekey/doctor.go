@@ -13,9 +13,9 @@ import (
 )
 
 const doctorLong = `Finds mistakes in the deployment of a table, its worker and its functions. Each finding says
-what is wrong, what it causes, and how to mend it. doctor changes nothing: it reads, and tries
-writes whose conditions are always false. A check that AWS refuses or doesn't answer is
-listed as not checked.
+what is wrong, what it causes, and how to mend it. doctor changes nothing. To learn your
+permissions, it tries writes, but under a condition that is always false. If AWS refuses a
+check's request or doesn't answer it, the check is listed as not checked.
 
 doctor finds functions by their variable IDEM_TABLE, by the table's stream and by the
 worker's SAMEKEY_FUNCTIONS. With --stack it takes table and functions from a CloudFormation

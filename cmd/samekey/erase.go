@@ -43,10 +43,11 @@ func newErase(env environment) *cobra.Command {
 	e := &eraser{}
 	cmd := &cobra.Command{
 		Use: "erase --caller SCOPE [FLAGS]", Short: "Erase a caller and the caller's answers from finished records",
-		Long: `Erases a caller and all answers to the caller, for a person who asks for deletion. The command
-reads the whole table, shows how many records each scope has, and asks. It erases
-records that are finished or expired, and did not change meanwhile; each record stores who
-decided, and when. The keys stay in use until the records expire: a retry gets 410 and does not run.
+		Long: `Removes a caller, and all answers to this caller, from the table's records, for example
+because the person asks for deletion. The command reads the whole table, shows the number of
+matching records by scope, and asks. A record is erased only if it is finished or expired,
+and has not changed meanwhile. It then stores who decided, and when. The keys stay in
+use until the records expire: a retry gets 410 and does not run.
 
 Unfinished operations and undelivered jobs are listed, not erased: settle, redrive or cancel
 them, then erase again. Sealed records need --keys-from.
@@ -74,8 +75,8 @@ The bucket FailedBucket stores copies of records for 30 days: erase can't reach 
 		return e.run(cmd.Context(), env)
 	}
 	return exitCodes(cmd, map[int]string{
-		exitDone: "all records are erased, or shown with --dry-run", exitFailed: "failed or not confirmed; some records may be erased: run the command again",
-		exitFound: "the caller has no record; or some records were not erased: unfinished, with undelivered jobs, sealed, or in another namespace",
+		exitDone: "all of the caller's records are erased (with --dry-run: would be erased)", exitFailed: "failed or not confirmed; some records may be erased: run the command again",
+		exitFound: "the caller has no record, or some records were not erased; the output says why",
 	})
 }
 
@@ -119,9 +120,9 @@ func (e *eraser) run(ctx context.Context, env environment) error {
 		case errors.Is(err, jobs.ErrMoved):
 			rep.Left[plan.PK()] = "the record changed meanwhile: erase again"
 		case errors.Is(err, store.ErrSealed):
-			return fmt.Errorf("sealed: %s; %d records are erased: run the command again with --keys-from", sealedText(e.op.sealer, err), rep.Erased)
+			return fmt.Errorf("sealed: %s; %d records were erased before this one: for the rest, run the command again with a --keys-from that has the key", sealedText(e.op.sealer, err), rep.Erased)
 		case err != nil:
-			return fmt.Errorf("%w; %d records are erased: run the command again", err, rep.Erased)
+			return fmt.Errorf("%w; %d records were erased before this one: for the rest, run the command again", err, rep.Erased)
 		default:
 			rep.Erased++
 		}

@@ -25,7 +25,7 @@ func exitMeanings() map[int]string {
 	return map[int]string{
 		exitDone:   "done",
 		exitFailed: "failed",
-		exitWrong:  "usage error: bad flags or arguments; no table, Region or credentials",
+		exitWrong:  "usage error: bad flags or arguments, or no table, Region or credentials",
 	}
 }
 

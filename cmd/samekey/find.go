@@ -12,22 +12,23 @@ import (
 )
 
 const refHelp = `REF is one of: the record's partition key (v1#NAMESPACE#HASH), the operation's id, a job's
-id (OPERATION.PHASE.INDEX), a derived key (the UUID that the provider got), or the short
-name in a log line. A customer's key needs --key; --key - reads the key from standard input,
-which keeps it out of the shell's history. The key is never printed.
+id (OPERATION.PHASE.INDEX), a derived key (the UUID that the provider got), or the
+record's short name in a log line. Give a customer's key with --key KEY. With --key -, the
+command reads the key from standard input, which keeps it out of the shell's history. The
+key is never printed.
 
 --scope is the caller:
   jwt:ISSUER|SUBJECT, lambda:APIID|SUBJECT, iam:SUBJECT   an authorizer's subject
   program:NAME   the result of Options.Scope
   source:NAME    a queue, or another source of events
   one            callers whom nobody verifies (OneScope)
-  SUBJECT        matches the subject in each of these forms
-A scope may begin with operation:NAME| (Request.Operation) and tenant:NAME|.
+  SUBJECT        a subject alone, which matches in each of these forms
+A scope may begin with operation:NAME| (from Request.Operation), tenant:NAME|, or both.
 
-A partition key, or --key with the whole --scope and --namespace, costs one read. Otherwise
-the command searches the index of waiting operations, then the whole table. Before it scans
-for a --key, the command asks. The search covers all namespaces; the flag --namespace
-limits it to one.`
+A search by partition key, or by --key with the whole --scope and --namespace, costs one
+read. Otherwise the command searches the index of waiting operations, then the whole table.
+With --key, it asks before it scans the table. The search covers all namespaces; the flag
+--namespace limits it to one.`
 
 // finder finds the record that a person means.
 type finder struct {
@@ -45,10 +46,10 @@ type finder struct {
 func newFinder(op *operator, fs *pflag.FlagSet) *finder {
 	f := &finder{op: op, progress: newProgress(op.env, fs)}
 	op.registerKeys(fs)
-	fs.StringVar(&f.key, "key", "", "the customer's `KEY`; - reads the key from standard input")
+	fs.StringVar(&f.key, "key", "", "the customer's `KEY`, or - to read the key from standard input")
 	fs.StringVar(&f.scope, "scope", "", "`SCOPE` of the key, such as 'jwt:ISSUER|SUBJECT' or program:NAME; or a bare subject")
-	fs.StringVar(&f.route, "key-route", "", "`ROUTE` of the key under idem.ACP or idem.UCP: METHOD PATH")
-	fs.StringArrayVar(&f.services, "service", nil, "also look for a derived key among the calls to this `SERVICE` (or SERVICE/STEP, as in tx.Key) that abandoned attempts may have made; may be repeated")
+	fs.StringVar(&f.route, "key-route", "", "`ROUTE` of the key, as METHOD PATH; only for keys under idem.ACP or idem.UCP")
+	fs.StringArrayVar(&f.services, "service", nil, "if REF is a derived key, also compare it with calls to this `SERVICE` (or SERVICE/STEP, as in tx.Key) that abandoned attempts may have made; the flag may be repeated")
 	fs.DurationVar(&f.since, "since", 0, "search only records with an attempt in the last `TIME`, such as 2h")
 	fs.Float64Var(&f.pages, "pages", 8, "scan: 1-MB pages to read per second; a page costs 128 read units")
 	fs.IntVar(&f.segments, "segments", 8, "scan: parts of the table to read at once")
@@ -64,7 +65,7 @@ func (f *finder) check(args []string) error {
 	case f.key != "" && len(args) > 0:
 		return wrongCallf("give REF or --key, not both")
 	case f.key == "" && len(args) == 0:
-		return wrongCallf("no record named: give REF or --key KEY")
+		return wrongCallf("no record is named: give REF or --key KEY")
 	case f.pages <= 0 || f.segments < 1 || f.segments > 1000 || f.since < 0:
 		return wrongCallf("--pages must be above 0, --segments 1 to 1000, and --since not negative")
 	}
@@ -120,7 +121,7 @@ func (f *finder) scanning(of records.Customer) (items int64, _ error) {
 	}
 	items = f.op.tellScan(f.pages)
 	if of.Key != "" && !agreed(f.op.env) {
-		return 0, errors.New("the table was not scanned: records of other callers were not compared. To find the record by one read, give the whole --scope, such as 'jwt:ISSUER|SUBJECT'")
+		return 0, errors.New("the table was not scanned, so records of other callers were not compared. To find the record by one read, give the whole --scope, such as 'jwt:ISSUER|SUBJECT'")
 	}
 	f.progress.start("items seen")
 	return items, nil

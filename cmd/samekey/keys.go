@@ -53,13 +53,13 @@ func (op *operator) readable(rec *store.Record, err error) (*store.Record, error
 
 func sealedText(sealer *seal.Sealer, err error) string {
 	if sealer == nil {
-		return "no data key: give --keys-from a program that has the keys"
+		return "no data key: set --keys-from to a program that has the keys"
 	}
 	return "no data key: the program of --keys-from failed: " + err.Error()
 }
 
 // sealedWrite explains why a decision about a sealed record was refused.
 func (op *operator) sealedWrite(err error) error {
-	return fmt.Errorf("sealed: %s; nothing was changed: to store an answer or a result, the command needs the key too",
+	return fmt.Errorf("sealed: %s; nothing was changed, since the command needs the key to store an answer or a result",
 		sealedText(op.sealer, err))
 }

@@ -59,7 +59,8 @@ func newList(env environment) *cobra.Command {
 		Use:   "list [FLAGS]",
 		Short: "List the operations that wait for people, the oldest first",
 		Long: `Lists the operations and jobs that wait for people, from the table's index "waiting".
-Entries with the same reason, route and place share a row, which shows the oldest record.
+Entries with the same reason, route and place share a row, which shows the oldest of their
+records.
 
 --scan         reads the whole table, and also lists abandoned operations and late jobs,
                which the worker ends without people
@@ -115,15 +116,15 @@ func (l *lister) register(env environment, fs *pflag.FlagSet) {
 	fs.StringSliceVar(&l.reasons, "reason", nil, "list only these `REASONS`, separated by commas: "+strings.Join(state.ReasonNames(true), ", ")+"; with --scan also "+strings.Join(state.ReasonNames(false), ", "))
 	fs.StringVar(&l.route, "route", "", "list only operations of this `ROUTE`")
 	fs.DurationVar(&l.older, "older", 0, "list only entries that are older than `TIME`")
-	fs.IntVar(&l.max, "max", 1000, "print at most this many rows, or entries of --json, and count the rest")
+	fs.IntVar(&l.max, "max", 1000, "print at most this many rows (with --json: entries), and count the rest")
 	fs.BoolVar(&l.each, "each", false, "print a row for each record")
 	fs.BoolVar(&l.scan, "scan", false, "read the whole table, and list all unfinished work")
-	fs.StringVar(&l.caller, "caller", "", "list all operations of this caller: a `SCOPE` as samekey get prints it, or a bare subject, found in every kind of scope and every namespace")
+	fs.StringVar(&l.caller, "caller", "", "list all operations of this caller, in every namespace: a `SCOPE` as samekey get prints it, or a bare subject, which matches in every kind of scope")
 	fs.BoolVar(&l.stats, "stats", false, "count the records by state, route and age")
 	fs.BoolVar(&l.needs, "fingerprints", false, "count the records by the secret and scheme of their fingerprint")
 	l.op.registerKeys(fs)
 	fs.Float64Var(&l.pages, "pages", 4, "scan: 1-MB pages to read per second; a page costs 128 read units")
-	fs.DurationVar(&l.grace, "grace", state.DefaultGrace, "scan: the completer's grace: how long the completer leaves an operation to the client")
+	fs.DurationVar(&l.grace, "grace", state.DefaultGrace, "scan: the completer's grace, the time for which it leaves an operation to the client")
 }
 
 func (l *lister) list(ctx context.Context) (*listed, error) {

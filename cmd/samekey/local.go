@@ -16,18 +16,18 @@ import (
 	"github.com/samekey/samekey/internal/local/stack"
 )
 
-const localLong = `Runs the functions of a SAM template on 127.0.0.1, with an HTTP API in front,
-DynamoDB Local with streams, queues and schedules. When all functions are ready, samekey
+const localLong = `Runs the functions of a SAM template on 127.0.0.1, with an HTTP API in front. Queues,
+schedules and DynamoDB Local (with streams) run too. When all functions are ready, samekey
 local prints one line of JSON with the addresses to standard output. Logs go to standard
 error. Ctrl-C stops samekey local.
 
-Environment, all optional:
+Environment variables, all optional:
   LOCAL_API_PORT, LOCAL_CONTROL_PORT, LOCAL_UI_PORT                  ports
   LOCAL_CONCURRENCY                                                  a number
   LOCAL_FUNCTION_TIMEOUT, LOCAL_LEASE_MARGIN, LOCAL_GRACE,
   LOCAL_STREAM_WINDOW, LOCAL_SWEEP_EVERY                             times, such as 500ms or 2m
-  AWS_ENDPOINT_URL_DYNAMODB, AWS_ENDPOINT_URL_DYNAMODB_STREAMS       use this database
-  AWS_ENDPOINT_URL_SQS                                               use these queues
+  AWS_ENDPOINT_URL_DYNAMODB, AWS_ENDPOINT_URL_DYNAMODB_STREAMS       URLs of a database to use instead of DynamoDB Local
+  AWS_ENDPOINT_URL_SQS                                               URL of a queue service to use instead of local queues
 See docs/use/local.md.`
 
 // defaultTemplate is the default of --template, in the current folder.
@@ -86,7 +86,7 @@ func runLocal(ctx context.Context, env environment, opts stack.Options, uiPort i
 		ready.UI = page.URL()
 		go func() { served <- page.Serve(ctx) }()
 	}
-	env.note("ready at %s; Ctrl-C stops samekey local. To use samekey list, get and the other commands in another terminal:", ready.API)
+	env.note("ready at %s; Ctrl-C stops samekey local. To use samekey list and other commands in another terminal, first run there:", ready.API)
 	for _, line := range running.Exports() {
 		env.note("  %s", line)
 	}

@@ -193,7 +193,7 @@ func TestLocalServesAPage(t *testing.T) {
 				if tt.page && localtest.Send(t, http.MethodGet, line.UI, "").Status != http.StatusOK {
 					t.Error("there is no page")
 				}
-				tells := "ready at " + line.API + "; Ctrl-C stops samekey local. To use samekey list, get and the other commands in another terminal:\n"
+				tells := "ready at " + line.API + "; Ctrl-C stops samekey local. To use samekey list and other commands in another terminal, first run there:\n"
 				if tt.page {
 					tells += "  export IDEM_TABLE=" + line.Table + "\n"
 				}

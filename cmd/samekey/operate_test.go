@@ -59,7 +59,7 @@ func TestGetByEverything(t *testing.T) {
 	d.fails(t, 1, "were not compared", "get", "--key", "another", "--scope", "jwt:jane")
 	d.fails(t, 1, "were not compared", "get", "--key", customersKey, "--scope", "jwt:omar")
 	d.fails(t, 3, "no record", "get", "v1##nobody")
-	d.fails(t, 2, "no record named", "get")
+	d.fails(t, 2, "no record is named", "get")
 	d.fails(t, 2, "not both", "get", "--key", "k", "--scope", "one", rec.PK)
 	d.fails(t, 2, "is not a partition key", "get", "nonsense\x1b[2J")
 }

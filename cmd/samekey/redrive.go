@@ -75,7 +75,7 @@ delivered are delivered again, with the same ids.`,
 		return run(cmd, args)
 	}
 	return exitCodes(cmd, map[int]string{
-		exitDone:   "done, or shown with --dry-run",
+		exitDone:   "done; with --dry-run: the change was shown",
 		exitFailed: "failed, not confirmed, or refused because a record has changed: run the command again for the rest",
 		exitFound:  "no record or no parked job matches",
 	})

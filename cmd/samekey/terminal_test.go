@@ -404,7 +404,7 @@ func TestPrintStory(t *testing.T) {
 func TestFindOnATerminal(t *testing.T) {
 	onTerminal(t, func(s *terminal) {
 		for _, c := range []shown{
-			{"", 2, "no record named: give REF or --key KEY"},
+			{"", 2, "no record is named: give REF or --key KEY"},
 			{"a b", 2, `too many arguments, from "b" on; usage: samekey get {REF | --key KEY [--scope SCOPE]} [FLAGS]`},
 			{"--scope jwt:jane", 2, "--scope needs --key"},
 			{"--pages 0 x", 2, "--pages must be above 0, --segments 1 to 1000, and --since not negative"},
@@ -430,7 +430,7 @@ func TestFindOnATerminal(t *testing.T) {
 			{"AAAAAAAAAAAAAAAAAAAAAAAAAA --no-scan", 1, "not found in the index of waiting operations, and --no-scan prevents"},
 			{"AAAAAAAAAAAAAAAAAAAAAAAAAA --pages 1000", 3, "no record matches: all records were compared"},
 			{"AAAAAAAA --segments 1000 --pages 1000 --since 1h", 3, "no record matches: all records"},
-			{"--key KEY --scope jwt:omar", 1, "the table was not scanned: records of other callers were not compared"},
+			{"--key KEY --scope jwt:omar", 1, "the table was not scanned, so records of other callers were not compared"},
 			{"--key done-key --scope jane --no-scan", 1, "the operation is done, not stuck: the answer can't be changed; for parked jobs, use samekey redrive"},
 		} {
 			s.run("retry "+c.args, c.code, c.want)
@@ -438,7 +438,7 @@ func TestFindOnATerminal(t *testing.T) {
 		delete(s.env, "IDEM_NAMESPACE")
 		s.run("retry --key done-key --no-scan", 1,
 			"not found in the index of waiting operations, and --no-scan prevents")
-		s.asked(strings.NewReader("n\n"), "retry --key done-key", 1, "the table was not scanned: records of other callers were not compared")
+		s.asked(strings.NewReader("n\n"), "retry --key done-key", 1, "the table was not scanned, so records of other callers were not compared")
 		s.asked(strings.NewReader("y\n"), "retry --key done-key", 1, "the operation is done, not stuck: the answer can't be changed; for parked jobs, use samekey redrive")
 		s.asked(strings.NewReader("done-key\r\nmore"), "retry --key - --scope jwt:jane --namespace rides", 1, "the operation is done, not stuck: the answer can't be changed; for parked jobs, use samekey redrive")
 		s.as.set(refusingOps("AccessDeniedException", "Query"))
@@ -504,7 +504,7 @@ func TestScansOnATerminal(t *testing.T) {
 		s.env["IDEM_NAMESPACE"] = ""
 		s.asked(strings.NewReader("y\n"), "release --key omar-key --since 1h", 1, "no attempt holds the record")
 		s.run("release --key omar-key --scope jwt:omar --namespace nowhere", 1,
-			"the table was not scanned: records of other callers were not compared")
+			"the table was not scanned, so records of other callers were not compared")
 	})
 }
 
@@ -709,11 +709,11 @@ func TestSealedOnATerminal(t *testing.T) {
 		s.sealed(s.T)
 		s.stuck(s.T)
 		s.run("forget --lose-work --lose-jobs --dry-run REF", 0,
-			"sealed: no data key: give --keys-from a program that has the keys",
+			"sealed: no data key: set --keys-from to a program that has the keys",
 			`the work: phases ["ride_created" "charge_created"], and calls that may have been made. A request`,
 			`1 undelivered jobs, of the kinds ["mail"] (--lose-jobs); a drain may have delivered 1 of them, or`)
 		s.run("settle --answer 410 --yes REF", 1,
-			"sealed: no data key: give --keys-from a program that has the keys; nothing")
+			"sealed: no data key: set --keys-from to a program that has the keys; nothing")
 		s.run("erase --caller jwt:jane --yes", 3,
 			"Records to erase: 1. Their keys stay in use until the records expire; retries get",
 			"1 of jwt:jane",

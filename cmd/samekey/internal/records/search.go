@@ -54,7 +54,7 @@ func (f *Found) Untold(missing string) string {
 	for _, p := range []struct {
 		n   int
 		why string
-	}{{f.Sealed, "sealed: give --keys-from a program that has the keys"}, {f.Missing, missing}, {f.Unreadable, "not readable by this version"}} {
+	}{{f.Sealed, "sealed: set --keys-from to a program that has the keys"}, {f.Missing, missing}, {f.Unreadable, "not readable by this version"}} {
 		if p.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", p.n, p.why))
 		}
