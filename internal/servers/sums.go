@@ -11,7 +11,8 @@ import (
 	"strings"
 )
 
-// ErrChecksum matches the error if a file differs from its checksum in a bundle's Sums.
+// ErrChecksum matches the error if the files in a bundle's lib are not those in its Sums:
+// a file is missing, is not listed, or has another checksum.
 var ErrChecksum = errors.New("not the files pinned in SHA256SUMS")
 
 // parseSums reads the lines "<sha256 in hex>  <file name>".
@@ -30,8 +31,8 @@ func parseSums(data []byte) (map[string]string, error) {
 	return sums, nil
 }
 
-// checkNames checks that lib has exactly the listed files: the class path is the
-// whole folder, so an unpinned file would run as well.
+// checkNames checks that the folder lib has the files in sums, and no others. A file that
+// isn't pinned would run as well, since the class path is the whole folder.
 func checkNames(lib string, sums map[string]string) error {
 	entries, err := os.ReadDir(lib)
 	if err != nil {

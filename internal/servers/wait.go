@@ -11,8 +11,8 @@ import (
 var errEnded = errors.New("ended early")
 
 // WaitAnswer waits until the server gives an HTTP answer, which may be a refusal. It
-// returns an error after five minutes, or when the channel ended is closed. A nil
-// channel is never closed.
+// returns an error after five minutes, when ctx ends, or when somebody closes the channel
+// named ended. That channel may be nil.
 func WaitAnswer(ctx context.Context, name, endpoint string, ended <-chan struct{}) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()

@@ -24,15 +24,17 @@ var errAuthorizer = errors.New("the authorizer failed")
 // Authorizer decides on requests to an HTTP API: a [RequestAuthorizer] or a
 // [LambdaAuthorizer].
 type Authorizer interface {
-	// authorize returns the value of requestContext.authorizer for the route's function,
-	// or nil. event has no body yet.
+	// authorize returns what the route's function gets as requestContext.authorizer. If
+	// it returns nil, the function gets no such member. The parameter event has no body
+	// yet.
 	authorize(r *http.Request, api *httpAPI, event *httpEvent) (json.RawMessage, error)
 }
 
-// RequestAuthorizer decides by a Go function. An error refuses the request before the
-// route's function runs: the answer is 403 if the error matches [ErrForbidden], and
-// otherwise 401. A nil identity without an error lets the request through. The authorizer
-// must not read the body.
+// RequestAuthorizer is a Go function that decides on requests. If it returns an error, the
+// request is refused, and the route's function doesn't run. The answer is then 403 if the
+// error matches [ErrForbidden], and otherwise 401. If it returns neither an error nor an
+// identity, the request goes through without an identity. The function must not
+// read the body.
 type RequestAuthorizer func(*http.Request) (*Identity, error)
 
 func (f RequestAuthorizer) authorize(r *http.Request, _ *httpAPI, _ *httpEvent) (json.RawMessage, error) {
@@ -47,8 +49,8 @@ func (f RequestAuthorizer) authorize(r *http.Request, _ *httpAPI, _ *httpEvent) 
 	return out, nil
 }
 
-// LambdaAuthorizer decides by calling a Lambda function with payload format 2.0. Answers
-// are not cached.
+// LambdaAuthorizer decides by calling a Lambda function with payload format 2.0. The
+// function's answers are not cached.
 //
 // A refused request is answered with
 //   - 401 if an identity source is missing (the function isn't called), or if the function
@@ -61,8 +63,7 @@ type LambdaAuthorizer struct {
 	// "querystring.name" or "stageVariables.name". If there are none, every request is
 	// passed to the function.
 	IdentitySources []string
-	// Simple lets the function answer with isAuthorized. The function may always answer
-	// with an IAM policy.
+	// Simple allows the function to answer with isAuthorized instead of an IAM policy.
 	Simple bool
 }
 
@@ -134,8 +135,8 @@ type authorizerAnswer struct {
 	Context     map[string]any `json:"context"`
 }
 
-// askAuthorizer invokes an authorizer's function. Cancelling the request doesn't
-// cancel the function, as in Lambda.
+// askAuthorizer invokes an authorizer's function. As in Lambda, the function continues if
+// the request is cancelled.
 func askAuthorizer(ctx context.Context, fn lambdarun.Invoker, event any) (*authorizerAnswer, error) {
 	payload, err := json.Marshal(event)
 	if err != nil {
@@ -159,7 +160,7 @@ func askAuthorizer(ctx context.Context, fn lambdarun.Invoker, event any) (*autho
 	return &answer, nil
 }
 
-// allows returns nil if the answer's policy allows the ARN of a request.
+// allows returns an error unless the answer's policy allows the request with this ARN.
 func (a *authorizerAnswer) allows(arn string) error {
 	if a.Policy == nil {
 		return fmt.Errorf("%w: its answer has no policyDocument", errAuthorizer)
@@ -167,7 +168,7 @@ func (a *authorizerAnswer) allows(arn string) error {
 	return a.Policy.allows(arn)
 }
 
-// identitySource returns the value of an identity source in a request.
+// identitySource returns the value that a request has for an identity source, or "".
 func identitySource(r *http.Request, source string, stageVariables map[string]string) string {
 	kind, name, _ := strings.Cut(source, ".")
 	switch kind {

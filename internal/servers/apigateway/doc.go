@@ -5,5 +5,6 @@
 // into responses.
 //
 // The handlers have no CORS, no throttling of their own and no limit on headers. The
-// paths of requests don't contain the stage; the handlers add it to the paths in events.
+// paths of requests don't contain the stage. HTTP APIs add it to all paths in events, unless
+// it is "$default". REST APIs add it to requestContext.path only.
 package apigateway

@@ -9,15 +9,15 @@ import (
 	"sync"
 )
 
-// maxHeadBytes limits how much of a request's head is examined.
+// maxHeadBytes limits how much of a request's head (its first line and its headers) is kept.
 const maxHeadBytes = 1 << 20
 
 type headKey struct{}
 
 // KeepHeaderCase makes srv remember the case in which clients write header names. REST
-// APIs pass on the case, while Go's server canonicalizes the names. Call KeepHeaderCase
+// APIs pass on this case, but Go's server canonicalizes the names. Call KeepHeaderCase
 // before srv serves, and then serve on the returned listener instead of ln.
-// KeepHeaderCase works for HTTP/1 without TLS.
+// KeepHeaderCase works only for HTTP/1 without TLS.
 func KeepHeaderCase(srv *http.Server, ln net.Listener) net.Listener {
 	connContext, connState := srv.ConnContext, srv.ConnState
 	srv.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
@@ -30,8 +30,9 @@ func KeepHeaderCase(srv *http.Server, ln net.Listener) net.Listener {
 		return ctx
 	}
 	srv.ConnState = func(c net.Conn, state http.ConnState) {
-		// The next head begins when a request is finished. One byte of the next head may
-		// have been read before. It belongs to the first line, which is not examined.
+		// When a request is finished, the next request's head begins. Go's server may
+		// already have read one byte of that head, and this byte is not kept. It isn't
+		// needed: it belongs to the first line, and only the later lines are examined.
 		if c, ok := c.(*headConn); ok && state == http.StateIdle {
 			c.reset()
 		}

@@ -40,8 +40,8 @@ var ErrForbidden = errors.New("forbidden")
 
 // HTTPAPIOptions are the options of [HTTPAPI].
 type HTTPAPIOptions struct {
-	// Routes is the route table: keys as in API Gateway, such as "POST /rides", "GET
-	// /rides/{id}", "ANY /{proxy+}" or "$default". The most specific route takes the
+	// Routes are the API's route keys. They are written as in API Gateway: "POST /rides",
+	// "GET /rides/{id}", "ANY /{proxy+}" or "$default". The most specific route takes the
 	// request. If no route matches, the answer is 404. Default: "$default" alone, which
 	// takes every request. [HTTPAPIRoutes] ignores this field.
 	Routes []string
@@ -56,15 +56,16 @@ type HTTPAPIOptions struct {
 	// port.
 	DomainName string
 	// Stage is passed to the function. The paths of requests don't contain the stage. The
-	// paths in events begin with the stage, unless it is "$default" (the default).
+	// paths in events begin with the stage, unless the stage is "$default". Default
+	// "$default".
 	Stage string
 	// StageVariables are passed to the function. Default none.
 	StageVariables map[string]string
 	// IntegrationTimeout is how long to wait for the function. The function continues after the
 	// timeout. Default 30 s, API Gateway's limit.
 	IntegrationTimeout time.Duration
-	// Logger gets the reason for each answer that is API Gateway's own; the client
-	// doesn't get the reason. Default: discard.
+	// Logger gets the reason if the authorizer refuses a request, the invocation fails or
+	// the response is malformed. The client doesn't get the reason. Default: discard.
 	Logger *slog.Logger
 }
 
@@ -81,10 +82,10 @@ type HTTPRoute struct {
 
 // HTTPAPI returns a handler that behaves as an API Gateway HTTP API with a Lambda
 // proxy integration and payload format 2.0: it makes an event from each request,
-// invokes inv and makes an HTTP response from the result. It panics if a route or
-// the timeout is not valid.
+// invokes inv and makes an HTTP response from the result. HTTPAPI panics if inv is
+// nil, or if a route or the timeout is not valid.
 //
-// The paths in events are decoded, even rawPath, as in HTTP APIs. A body is passed as
+// As in HTTP APIs, every path in an event is decoded, even rawPath. A body is passed as
 // text if its Content-Type is text/*, application/json, application/xml or
 // application/javascript. Any other body, form data included, is passed in base64.
 //
@@ -115,9 +116,9 @@ func HTTPAPI(inv lambdarun.Invoker, optFns ...func(*HTTPAPIOptions)) http.Handle
 	return newHTTPAPI(routes, opts)
 }
 
-// HTTPAPIRoutes is like [HTTPAPI], with a function and an authorizer for each route.
-// routes is keyed by route key; if it is empty, every answer is 404. The options Routes
-// and Authorizer are not used.
+// HTTPAPIRoutes is like [HTTPAPI], but each route has a function and an authorizer of its
+// own. The keys of the map routes are route keys, such as "POST /rides". If the map is
+// empty, every answer is 404. The options Routes and Authorizer are not used.
 func HTTPAPIRoutes(routes map[string]HTTPRoute, optFns ...func(*HTTPAPIOptions)) http.Handler {
 	return newHTTPAPI(routes, newHTTPAPIOptions(optFns))
 }
@@ -206,7 +207,8 @@ func (a *httpAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	event.setBody(r.Header.Get("Content-Type"), body)
 	payload, err := json.Marshal(event)
 	if err != nil {
-		// Only an authorizer's own context can hold values without a JSON form.
+		// can't happen: what the authorizer said is JSON already, and the rest of the
+		// event consists of strings, numbers and maps of strings
 		log.ErrorContext(r.Context(), "event is not JSON", "error", err)
 		writeMessage(w, http.StatusInternalServerError, "Internal Server Error")
 		return
@@ -270,7 +272,7 @@ func (a *httpAPI) writeInvokeError(ctx context.Context, w http.ResponseWriter, r
 	}
 }
 
-// writeMessage writes an answer of API Gateway itself.
+// writeMessage writes an answer that API Gateway itself gives.
 func writeMessage(w http.ResponseWriter, status int, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)

@@ -13,8 +13,8 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// httpEvent is aws-lambda-go's event type without the client certificate, which
-// aws-lambda-go always writes.
+// httpEvent is aws-lambda-go's event type without the client certificate: aws-lambda-go's
+// type would write an empty certificate if there is none.
 type httpEvent struct {
 	events.APIGatewayV2HTTPRequest
 	RequestContext httpEventContext `json:"requestContext"`
@@ -23,8 +23,8 @@ type httpEvent struct {
 type httpEventContext struct {
 	events.APIGatewayV2HTTPRequestContext
 	Authentication *struct{} `json:"authentication,omitempty"`
-	// Authorizer is JSON: after a Lambda authorizer without a context it contains null,
-	// which aws-lambda-go's type can't hold.
+	// Authorizer is raw JSON, since aws-lambda-go's type can't hold {"lambda":null}. This
+	// is the value if a Lambda authorizer answers without a context.
 	Authorizer json.RawMessage `json:"authorizer,omitempty"`
 }
 
@@ -34,8 +34,8 @@ func (e *httpEvent) setBody(contentType string, body []byte) {
 	e.Body, e.IsBase64Encoded = eventBody(contentType, body)
 }
 
-// event makes the event of a request in payload format 2.0, without the body. path is
-// decoded.
+// event makes the event of a request in payload format 2.0, without the body. The caller
+// has decoded the path.
 func (a *httpAPI) event(r *http.Request, requestID, routeKey, path string, params map[string]string) httpEvent {
 	now := a.now().UTC()
 	sourceIP := hostname(r.RemoteAddr)
@@ -78,8 +78,8 @@ func (a *httpAPI) event(r *http.Request, requestID, routeKey, path string, param
 	}
 }
 
-// hopHeaders belong to one connection; API Gateway does not pass them on. Cookies have a
-// field of their own in events.
+// hopHeaders are the headers of a single connection, which API Gateway doesn't pass on, and
+// Cookie: in events of format 2.0, cookies have a field of their own.
 var hopHeaders = map[string]bool{
 	"Connection":        true,
 	"Cookie":            true,
@@ -91,8 +91,8 @@ var hopHeaders = map[string]bool{
 	"Upgrade":           true,
 }
 
-// eventHeaders lower-cases names, joins duplicates and adds what API Gateway
-// adds.
+// eventHeaders returns an event's headers: the request's headers with lower-case names and
+// joined duplicates, and the headers that API Gateway adds.
 func (a *httpAPI) eventHeaders(r *http.Request, sourceIP string) map[string]string {
 	h := make(map[string]string, len(r.Header)+6)
 	for name, values := range r.Header {
@@ -109,7 +109,8 @@ func (a *httpAPI) eventHeaders(r *http.Request, sourceIP string) map[string]stri
 	return h
 }
 
-// forwarded returns the values of the X-Forwarded headers that API Gateway adds.
+// forwarded returns the values of the headers X-Forwarded-For, -Proto and -Port, which API
+// Gateway adds. before is the request's own X-Forwarded-For.
 func forwarded(r *http.Request, before, sourceIP string) (client, proto, port string) {
 	client, proto, port = sourceIP, "http", "80"
 	if before != "" {
@@ -137,8 +138,8 @@ func eventCookies(h http.Header) []string {
 	return cookies
 }
 
-// eventQuery decodes the parameters and joins duplicates, in their order. Parameters
-// that can't be decoded stay as they are.
+// eventQuery returns the decoded parameters of a query. If a name has several values, they
+// are joined in their order. A name or value that can't be decoded stays as it is.
 func eventQuery(raw string) map[string]string {
 	if raw == "" {
 		return nil
@@ -171,9 +172,9 @@ func queryPairs(raw string) iter.Seq2[string, string] {
 	}
 }
 
-// eventBody returns a body as it is in the event. AWS doesn't document which types are
-// text; the types here come from published trials. Form data, types such as
-// application/problem+json, and bodies without a type become base64.
+// eventBody returns the form that a body has in the event: text or base64. AWS doesn't
+// document which types stay text; this list comes from experiments that others published.
+// Form data, types such as application/problem+json, and bodies without a type become base64.
 func eventBody(contentType string, body []byte) (text string, isBase64 bool) {
 	if len(body) == 0 {
 		return "", false
@@ -190,7 +191,7 @@ func eventBody(contentType string, body []byte) (text string, isBase64 bool) {
 	}
 }
 
-// decodePath decodes a path as HTTP APIs do: all escapes except %25, the percent sign.
+// decodePath decodes a path as HTTP APIs do: every escape except %25 (the percent sign).
 func decodePath(escaped string) string {
 	decoded, err := url.PathUnescape(strings.ReplaceAll(escaped, "%25", "%2525"))
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// httpResponse is the answer of an HTTP API to the client.
+// httpResponse is the answer of an HTTP API or REST API to the client.
 type httpResponse struct {
 	status     int
 	header     http.Header
@@ -25,8 +25,9 @@ type httpResponse struct {
 var gatewayHeaders = []string{"Connection", "Content-Length", "Keep-Alive", "Trailer", "Transfer-Encoding", "Upgrade"}
 
 // parseHTTPAPIResponse reads a function's result. A JSON object with a statusCode is a
-// response in payload format 2.0. Anything else, JSON or not, is the body of a 200 with
-// type application/json. An error names the part that API Gateway would not accept.
+// response in payload format 2.0. Any other result, JSON or not, is the body of an answer
+// with status 200 and type application/json. The error says which part of the result API
+// Gateway would not accept.
 func parseHTTPAPIResponse(payload []byte) (*httpResponse, error) {
 	var fields map[string]json.RawMessage
 	isObject := json.Unmarshal(payload, &fields) == nil
@@ -41,19 +42,19 @@ func parseHTTPAPIResponse(payload []byte) (*httpResponse, error) {
 	if err := json.Unmarshal(payload, &resp); err != nil {
 		return nil, err
 	}
-	// Go's server would take a 1xx for a preliminary answer.
+	// A status below 200 is refused: Go's server would send it as a preliminary answer.
 	if resp.StatusCode < 200 || resp.StatusCode > 599 {
 		return nil, fmt.Errorf("status code %d", resp.StatusCode)
 	}
 
 	header := make(http.Header)
-	// sorted, since two names may differ only in case
+	// Sorted: if two names differ only in case, their values always have the same order.
 	for _, name := range slices.Sorted(maps.Keys(resp.Headers)) {
 		header.Add(name, resp.Headers[name])
 	}
 	for _, name := range slices.Sorted(maps.Keys(resp.MultiValueHeaders)) {
 		for _, v := range resp.MultiValueHeaders[name] {
-			// A function may put the same header into both maps.
+			// A function may put the same header into both maps: send it once.
 			if !slices.Contains(header.Values(name), v) {
 				header.Add(name, v)
 			}

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// errImplicitDeny matches the error of a policy that has no statement about the request.
-// It also matches [ErrForbidden].
+// errImplicitDeny matches the error if no statement of a policy is about the request. The
+// error also matches [ErrForbidden].
 var errImplicitDeny = fmt.Errorf("no statement allows it: %w", ErrForbidden)
 
 // policy is the part of an IAM policy that authorizers use.
@@ -22,7 +22,7 @@ type statement struct {
 	Effect   string   `json:"Effect"`
 	Action   oneOrAll `json:"Action"`
 	Resource oneOrAll `json:"Resource"`
-	// Parts that are not evaluated here: a statement with them is an error.
+	// These parts can't be evaluated here. A statement that has one of them is an error.
 	NotAction, NotResource, Condition json.RawMessage
 }
 
@@ -96,7 +96,8 @@ func matchesAny(patterns []string, s string, foldCase bool) bool {
 // wildcard reports whether pattern matches the whole of s: * matches any characters, even
 // slashes, and ? matches a single character.
 func wildcard(pattern, s string) bool {
-	// the last star in pattern, and the place in s up to which it matches
+	// star is the index in pattern of the most recent star. That star matches s up to the
+	// index mark.
 	star, mark := -1, 0
 	p, i := 0, 0
 	for i < len(s) {

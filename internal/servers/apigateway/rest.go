@@ -50,18 +50,19 @@ type RESTAPIOptions struct {
 	// IntegrationTimeout is how long to wait for the function. The function continues after the
 	// timeout. Default 29 s.
 	IntegrationTimeout time.Duration
-	// Logger gets the reason for each answer that is API Gateway's own. Default: discard.
+	// Logger gets the reason if the authorizer refuses a request, the invocation fails or
+	// the response is malformed. Default: discard.
 	Logger *slog.Logger
 }
 
 // RESTAPI returns a handler that behaves as an API Gateway REST API with Lambda proxy
-// integrations (payload format 1.0). routes is keyed by route key, such as "POST /rides"
-// or "ANY /{proxy+}". It panics if a route or the timeout is not valid.
+// integrations (payload format 1.0). The keys of the map routes are route keys, such as
+// "POST /rides" or "ANY /{proxy+}". RESTAPI panics if a route or the timeout is not valid.
 //
-// Header names have the client's case if the server was passed to [KeepHeaderCase], and otherwise
-// Go's canonical case. A request body is base64 if its Content-Type is a binary media type. A
-// response in base64 is decoded only if the first media type of the request's Accept header is
-// binary.
+// In events, header names have the client's case if the server was passed to [KeepHeaderCase],
+// and otherwise Go's canonical case; a request body is in base64 if its Content-Type is a binary
+// media type. A response body in base64 is decoded only if the first media type of the request's
+// Accept header is binary.
 //
 // API Gateway's own answers are JSON:
 //   - 403 if no route matches,
@@ -193,8 +194,8 @@ func (a *restAPI) writeInvokeError(ctx context.Context, w http.ResponseWriter, r
 	}
 }
 
-// isBinary reports whether a media type is binary. If */* is a binary media type, every
-// body is binary, even if it has no type.
+// isBinary reports whether a media type matches one of BinaryMediaTypes. If */* is one of
+// them, every body is binary, even a body without a type.
 func (a *restAPI) isBinary(mediaType string) bool {
 	mediaType, _, _ = strings.Cut(mediaType, ";")
 	mediaType = strings.ToLower(strings.TrimSpace(mediaType))
@@ -220,7 +221,7 @@ func writeIntegrationError(w http.ResponseWriter, status int) {
 	writeREST(w, status, "InternalServerErrorException", `{"message": "Internal server error"}`)
 }
 
-// writeREST writes an answer of API Gateway itself.
+// writeREST writes an answer that API Gateway itself gives.
 func writeREST(w http.ResponseWriter, status int, errorType, body string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header()["x-amzn-ErrorType"] = []string{errorType}
@@ -228,8 +229,8 @@ func writeREST(w http.ResponseWriter, status int, errorType, body string) {
 	_, _ = io.WriteString(w, body)
 }
 
-// pathSegments splits a path and then decodes the parts, so that an escaped slash
-// separates nothing.
+// pathSegments splits a path at its slashes, and then decodes each segment. So an escaped
+// slash is a part of its segment.
 func pathSegments(escaped string) []string {
 	segments := strings.Split(strings.TrimPrefix(escaped, "/"), "/")
 	for i, s := range segments {

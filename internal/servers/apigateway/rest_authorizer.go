@@ -11,7 +11,7 @@ import (
 	"github.com/samekey/samekey/internal/servers/lambdarun"
 )
 
-// RESTAuthorizer is a Lambda authorizer of a REST API. Answers are not cached.
+// RESTAuthorizer is a Lambda authorizer of a REST API. Its answers are not cached.
 //
 // A refused request is answered with
 //   - 401 if an identity source is missing or the token is invalid (the function isn't
@@ -24,9 +24,11 @@ type RESTAuthorizer struct {
 	// only the value of the first identity source.
 	Token bool
 	// IdentitySources are the parts that a request must have: "header.Name",
-	// "querystring.name" or "stageVariables.name". TOKEN takes a single header.
+	// "querystring.name" or "stageVariables.name". An authorizer of the type TOKEN
+	// has exactly one source, a header.
 	IdentitySources []string
-	// Validation must match the whole token; nil matches any token.
+	// Validation, if not nil, decides whether the token of a TOKEN authorizer is valid.
+	// The expression must be anchored at both ends, so that it matches whole tokens.
 	Validation *regexp.Regexp
 }
 

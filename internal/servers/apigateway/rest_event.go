@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// restEvent is the event of a REST API. aws-lambda-go's type omits fields that API Gateway
-// sends as null or false.
+// restEvent is the event of a REST API. It replaces aws-lambda-go's type, which omits fields
+// that API Gateway sends as null or false.
 type restEvent struct {
 	Resource          string              `json:"resource"`
 	Path              string              `json:"path"`
@@ -110,7 +110,7 @@ func (a *restAPI) setHeaders(ev *restEvent, r *http.Request, sourceIP string) {
 	}
 	spelling := headerSpelling(r)
 	for name, values := range r.Header {
-		// REST APIs drop the headers of the connection, and Content-Length
+		// REST APIs pass on Cookie, but not the other hopHeaders and not Content-Length.
 		if hopHeaders[name] && name != "Cookie" || name == "Content-Length" || len(values) == 0 {
 			continue
 		}

@@ -56,9 +56,9 @@ func parameter(segment string) (name string, ok bool) {
 
 func isGreedy(segment string) bool { return strings.HasSuffix(segment, "+}") }
 
-// match returns the path parameters if the route takes the request. path is split at its
-// slashes, so a path that ends with a slash has an empty last segment, which no parameter
-// matches.
+// match reports whether the route takes the request, and returns the path parameters. The
+// caller has split the path at its slashes. A path that ended with a slash has an empty last
+// segment, and no parameter matches an empty segment.
 func (r route) match(method string, path []string) (params map[string]string, ok bool) {
 	if r.method != "ANY" && r.method != method {
 		return nil, false
@@ -126,7 +126,7 @@ type routeTable struct {
 	fallback bool    // $default
 }
 
-// newRouteTable reads route keys, which must differ.
+// newRouteTable makes the table of the given route keys. The caller passes no key twice.
 func newRouteTable(keys []string) (routeTable, error) {
 	var t routeTable
 	for _, key := range keys {
@@ -144,13 +144,13 @@ func newRouteTable(keys []string) (routeTable, error) {
 	return t, nil
 }
 
-// find returns the key and the path parameters of the route that takes the
-// request. path is decoded.
+// find returns the key and the path parameters of the route that takes the request. The
+// caller has decoded the path.
 func (t routeTable) find(method, path string) (key string, params map[string]string, ok bool) {
 	return t.findSegments(method, strings.Split(strings.TrimPrefix(path, "/"), "/"))
 }
 
-// findSegments is find for a path that is split at its slashes.
+// findSegments does the same as find, for a path that is already split at its slashes.
 func (t routeTable) findSegments(method string, segments []string) (key string, params map[string]string, ok bool) {
 	for _, r := range t.routes {
 		if params, ok := r.match(method, segments); ok {

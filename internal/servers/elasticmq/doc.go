@@ -1,4 +1,4 @@
-// Package elasticmq finds or starts a local SQS: ElasticMQ, in memory, on
+// Package elasticmq finds an SQS server, or starts one: ElasticMQ, in memory, on
 // 127.0.0.1.
 //
 //	q, err := elasticmq.Find(ctx)
@@ -8,26 +8,28 @@
 //	defer q.Close()
 //	out, err := q.Client().CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: aws.String("jobs")})
 //
-// A test calls [Start], which skips the test if there is no queue, and closes the
-// queue at the end.
+// A test calls [Start], which skips the test if there is no server, and closes the
+// server at the test's end.
 //
-// Make and use queues with the SQS API. Delays, visibility timeouts, redrive policies and
+// Create and use queues with the SQS API. Delays, visibility timeouts, redrive policies and
 // FIFO order are supported.
 //
-// # Where the queue comes from
+// # Where the server comes from
 //
-// [Find] takes the first of these that works:
+// [Find] tries these in this order:
 //
-//  1. the endpoint in AWS_ENDPOINT_URL_SQS; nothing is started, and a host that
-//     isn't loopback is refused unless QUEUELOCAL_ALLOW_REMOTE=1;
+//  1. the endpoint in AWS_ENDPOINT_URL_SQS: if it is set, Find uses it and starts nothing.
+//     A host that isn't loopback is an error unless QUEUELOCAL_ALLOW_REMOTE=1;
 //  2. Java 17 or newer (JAVA_HOME, then PATH), and jars that are in the cache already;
 //  3. Java and Maven: Maven downloads the jars of a pinned pom into the cache, and every
 //     file is checked against pinned SHA-256 sums.
 //
-// If none works, the error matches [ErrUnavailable] and has a line for each source.
+// If none works, Find's error matches [ErrUnavailable] and has a line for each source
+// that was tried.
 //
 // A first run downloads about 37 MB, a later run starts in about two seconds. The cache is
-// the folder samekey in [os.UserCacheDir], or DYNAMOTEST_CACHE, as for dynamotest.
+// the folder named by DYNAMOTEST_CACHE, or else the folder samekey in [os.UserCacheDir].
+// Package dynamotest uses the same cache.
 //
 // The server runs in its own process, without the environment's AWS variables.
 // [Server.Close] ends the process. On Linux the process also ends if its parent is killed.

@@ -15,10 +15,10 @@ import (
 //go:embed recipe
 var recipe embed.FS
 
-// elasticMQVersion is the version pinned in elasticmq/.
+// elasticMQVersion is the version that recipe/pom.xml pins.
 const elasticMQVersion = "1.6.16"
 
-// minJava is the oldest tested version.
+// minJava is the oldest version of Java that was tested.
 const minJava = 17
 
 func elasticMQ() servers.Bundle {
@@ -33,7 +33,7 @@ func recipeFile(name string) []byte {
 	return b
 }
 
-// source describes where [Find] looks.
+// source describes where [Find] looks for a server.
 func source() servers.Source {
 	return servers.Source{
 		Kind:        "a queue",
@@ -62,8 +62,8 @@ func start(ctx context.Context, java, dir string) (*servers.Found, error) {
 	return &servers.Found{Endpoint: running.Endpoint, Stop: running.Stop}, nil
 }
 
-// command returns a command that runs in dir with relative file names: the path of a home
-// folder may have characters that a class path can't have.
+// command returns the command that runs ElasticMQ. It runs in dir and uses relative file
+// names, since dir's path may have characters that a class path can't have.
 func command(java, dir, tmp string, port int) *exec.Cmd {
 	p := strconv.Itoa(port)
 	cmd := exec.Command(java,

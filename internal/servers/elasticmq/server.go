@@ -30,8 +30,8 @@ const (
 // instead of skipping it.
 var ErrUnavailable = errors.New("elasticmq: no SQS available")
 
-// Required reports whether a test without a queue must fail instead of being skipped:
-// REQUIRE_QUEUE or REQUIRE_DYNAMODB has a value other than "", "0" and "false".
+// Required reports whether a test without a queue must fail instead of being skipped. This
+// is so if REQUIRE_QUEUE or REQUIRE_DYNAMODB has a value other than "", "0" and "false".
 func Required() bool {
 	return servers.Required(envRequire) || servers.Required(envRequireAll)
 }
@@ -45,12 +45,11 @@ type Server struct {
 	handle servers.Handle
 }
 
-// Find returns the endpoint named by AWS_ENDPOINT_URL_SQS or else starts ElasticMQ,
-// in the order of the package documentation. The caller must [Server.Close] the
-// result. Each call starts its own process.
+// Find returns the endpoint that AWS_ENDPOINT_URL_SQS names, and sends no request to it. If
+// none is named, Find starts ElasticMQ in the way that the package documentation describes;
+// each such call starts a new process. The caller must [Server.Close] the result.
 //
-// If ctx ends, Find ends, but a server that it has returned continues. Find sends no
-// request to the endpoint from the environment.
+// ctx limits the search. A server that Find has returned continues after ctx ends.
 //
 // The error matches [ErrUnavailable] if this machine can't run a queue.
 func Find(ctx context.Context) (*Server, error) {
@@ -64,9 +63,9 @@ func Find(ctx context.Context) (*Server, error) {
 	return &Server{Endpoint: found.Endpoint, handle: servers.Handle{Stop: found.Stop}}, nil
 }
 
-// Client returns a client of the server. It uses static test credentials and
-// makes no retries. Nothing is read from the environment or from configuration
-// files. optFns run after these settings and may change any of them.
+// Client returns an SQS client for the server. The client uses static test credentials,
+// makes no retries, and reads nothing from the environment or from configuration files.
+// optFns may change any of these settings.
 //
 // Clients of one Server share their connections, which Close drops. Client panics if
 // Endpoint is empty: such a client would call the real service.
@@ -87,9 +86,9 @@ func testCredentials(context.Context) (aws.Credentials, error) {
 	return aws.Credentials{AccessKeyID: "elasticmq", SecretAccessKey: "elasticmq", Source: "elasticmq"}, nil
 }
 
-// Close ends the process that [Find] started and waits for its end. For another
-// endpoint, and for a nil or zero Server, it ends nothing. Close closes idle
-// connections of [Server.Client]. Later calls return the result of the first.
+// Close ends the process that [Find] started, and waits until it has ended. If Find started
+// none, or if s is nil or zero, there is nothing to end. Close also closes the idle
+// connections of clients. Later calls of Close return the result of the first call.
 func (s *Server) Close() error {
 	if s == nil {
 		return nil

@@ -13,18 +13,18 @@ import (
 const startTimeout = 10 * time.Minute
 
 // Start finds or starts a server for a test, as [Find] does, and closes it at the
-// test's end. If this machine can't run a queue, Start skips the test, or fails it if
-// a queue is [Required], and names what is missing. Every other error fails the test.
+// test's end. If this machine can't run a queue, Start says what is missing, and skips the
+// test; if a queue is [Required], the test fails. Every other error fails the test.
 //
-// Each call starts a separate process. If AWS_ENDPOINT_URL_SQS names an endpoint, no
-// process is started and tests share the endpoint: give queues unique names.
+// Each call starts a separate process, unless AWS_ENDPOINT_URL_SQS names an endpoint. Then
+// all tests share that endpoint, so give queues unique names.
 func Start(tb testing.TB) *Server {
 	tb.Helper()
 	return startWith(tb, &servers.Missed, Find)
 }
 
-// Main runs the tests of a package that has no other servers, and returns the exit code.
-// It prints how many tests were skipped for lack of a queue, and why.
+// Main runs the tests of a package that needs no server except [Start]'s, and returns the
+// exit code. It prints how many tests were skipped for lack of a queue, and why.
 func Main(m interface{ Run() int }) int {
 	defer servers.Missed.Tell()
 	return m.Run()

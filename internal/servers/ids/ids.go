@@ -1,5 +1,5 @@
-// Package ids has the account and the Region of all local resources, and makes random
-// ids in AWS's forms.
+// Package ids defines the account and the Region of all local resources, and makes random
+// ids that look like AWS's.
 package ids
 
 import (
@@ -25,7 +25,7 @@ func UUID() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// Trace returns an X-Ray header value for a request without tracing.
+// Trace returns a value for the X-Ray header of a request that isn't traced.
 func Trace() string {
 	return fmt.Sprintf("Root=1-%08x-%s", time.Now().Unix(), randomHex(12))
 }

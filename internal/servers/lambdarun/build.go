@@ -12,7 +12,7 @@ import (
 )
 
 // BuildBootstrap builds the main package pkg into the file out, with the flags of a
-// deployed function. pkg is an argument of go build in the current directory. The binary
+// deployed function. pkg is written as for go build in the current directory. The binary
 // is for this machine's system and architecture, without a version control stamp. The
 // error contains the compiler's messages.
 func BuildBootstrap(ctx context.Context, pkg, out string) error {
@@ -37,7 +37,8 @@ func BuildBootstrapIn(ctx context.Context, dir, pkg, out string) error {
 	cmd := exec.CommandContext(ctx, "go", "build",
 		"-trimpath", "-buildvcs=false", "-ldflags=-s", "-tags="+Tags, "-o", out, pkg)
 	cmd.Dir, cmd.Env = dir, Environ()
-	// A cancelled go command can leave a compiler behind that keeps the pipe open.
+	// A cancelled go command can leave a compiler behind that keeps the output's pipe open:
+	// limit the wait for it.
 	cmd.WaitDelay = 5 * time.Second
 	output, err := cmd.CombinedOutput()
 	if ctx.Err() != nil {

@@ -37,34 +37,35 @@ type Config struct {
 	// and LAMBDA_TASK_ROOT. Default: the folder of Binary.
 	Dir string
 	// Env holds more variables for the process, as "NAME=value". They replace Lambda's
-	// variables, except AWS_LAMBDA_RUNTIME_API. The parent's environment is not passed
-	// on. AWS_REGION, default us-east-1, also sets the ARN's region.
+	// variables of the same name, except AWS_LAMBDA_RUNTIME_API and (if PerProcess is
+	// above 1) AWS_LAMBDA_MAX_CONCURRENCY. The parent's environment is not passed on.
+	// AWS_REGION, default us-east-1, also sets the ARN's region.
 	Env []string
 	// Timeout is how long an invocation may take, not counting the start of the process.
 	// After the timeout the sandbox is killed. Default 3 s, at most 15 min.
 	Timeout time.Duration
 	// Overtime is how long an invocation may continue after its deadline before the
-	// sandbox is killed. Lambda allows none. With overtime, a test can stop a process, and
-	// continue it when other processes take it for dead. Default 0.
+	// sandbox is killed. Lambda allows no overtime. With overtime, a test can pause a
+	// process, and continue it when other processes take it for dead. Default 0.
 	Overtime time.Duration
 	// MaxConcurrency is the largest number of invocations in flight, and of processes.
 	// Default 10.
 	MaxConcurrency int
 	// PerProcess is how many invocations a process runs at a time. Default 1, as in
 	// Lambda. It is higher on Lambda Managed Instances: the process reads the number from
-	// AWS_LAMBDA_MAX_CONCURRENCY and asks for as many invocations at once. If the number
+	// AWS_LAMBDA_MAX_CONCURRENCY and asks for this many invocations at once. If the number
 	// is above 1, an invocation that times out fails for its caller, but the process is
 	// not killed, and Overtime has no effect.
 	PerProcess int
-	// PerTenant separates tenants, like Lambda's tenant isolation: each invocation
-	// is for a tenant ([ForTenant]), and a process works only for the tenant of its
-	// first invocation. Default: there are no tenants.
+	// PerTenant separates tenants, like Lambda's tenant isolation: each invocation must
+	// name a tenant ([ForTenant]), and a process works only for the tenant of its first
+	// invocation. Default: no invocation may name a tenant.
 	PerTenant bool
 	// MemoryMB is passed to the process but not enforced. Default 128.
 	MemoryMB int
-	// Stdout and Stderr get the output of the processes; nil discards it. Processes
-	// inherit an *os.File. Any other writer is called by one goroutine at a time,
-	// even if both are the same writer.
+	// Stdout and Stderr get the output of the processes; nil discards it. If one is an
+	// *os.File, the processes inherit it. Any other writer is called by one goroutine at
+	// a time, even if Stdout and Stderr are the same writer.
 	Stdout, Stderr io.Writer
 
 	after func(time.Duration) <-chan time.Time // makes the timers of deadlines; time.After, except in tests
@@ -148,9 +149,8 @@ func (c Config) region() string {
 	return region
 }
 
-// environ returns the whole environment of a process that finds its Runtime API
-// at the given address. As in Lambda, an OS-only runtime gets no
-// AWS_EXECUTION_ENV.
+// environ returns the whole environment of a process. runtimeAPI is the address of the
+// Runtime API. AWS_EXECUTION_ENV is missing, as in Lambda's OS-only runtimes.
 func (c Config) environ(runtimeAPI, logStream string) []string {
 	region, initialization := c.region(), "on-demand"
 	if c.PerProcess > 1 {
