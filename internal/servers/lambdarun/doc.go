@@ -7,7 +7,8 @@
 // invocations reuse the process. As on Lambda Managed Instances, a process can also run
 // several invocations ([Config.PerProcess]). If the function separates tenants
 // ([Config.PerTenant]), no process works for two tenants. Every sandbox has its own
-// Runtime API on 127.0.0.1. [InProcess] runs a handler of this program instead.
+// Runtime API on 127.0.0.1. [InProcess] needs no binary: it runs a handler inside this
+// program.
 //
 //	fn, err := lambdarun.Start(ctx, lambdarun.Config{Binary: "dist/api/bootstrap"})
 //	if err != nil {
@@ -24,12 +25,13 @@
 // reads the number from AWS_LAMBDA_MAX_CONCURRENCY. At a deadline only the invocation
 // fails, and the process continues. A late answer is accepted and discarded.
 //
-// A function that returns an error keeps its process. If it panics, exits or is killed,
-// the next invocation starts a new process. Unless PerProcess is above 1, the process is
-// killed at the deadline, without warning. An invocation that has begun continues after
-// its caller has gone. A caller beyond the concurrency limit is throttled, not queued.
-// Payload limits are Lambda's. The child gets Lambda's environment variables and the
-// variables of the configuration, but no variables of the parent.
+// If a handler returns an error, the process continues. If the handler panics, or the
+// process exits or is killed, the next invocation starts a new process. Unless PerProcess
+// is above 1, the process is killed at the deadline, without warning. An invocation that
+// has begun continues after its caller has gone. A caller beyond the concurrency limit is
+// throttled, not queued. Payload limits are Lambda's. A sandbox's process gets Lambda's
+// environment variables and the variables of the configuration, but not the variables of
+// this program.
 //
 // # Unlike Lambda
 //

@@ -12,8 +12,8 @@ var (
 	// ErrThrottled matches the error of an invocation that was refused because
 	// MaxConcurrency other invocations are in flight. The function did not run.
 	ErrThrottled = errors.New("rate exceeded")
-	// ErrRequestTooLarge matches the error of a payload over [MaxRequestBytes].
-	// The function did not run.
+	// ErrRequestTooLarge matches the error of an invocation whose payload is over
+	// [MaxRequestBytes]. The function did not run.
 	ErrRequestTooLarge = errors.New("request payload over 6291456 bytes")
 	// ErrClosed matches the error of an invocation that was made after Close, or that
 	// Close interrupted. An interrupted function may have run in part.
@@ -22,8 +22,8 @@ var (
 
 // Values of [FunctionError].Type for errors that Lambda itself reports.
 const (
-	// TypeTimedOut: the deadline passed and the sandbox was killed, or a sandbox was
-	// not ready within ten seconds of its start.
+	// TypeTimedOut: the deadline passed, or a process did not ask for work within ten
+	// seconds of its start.
 	TypeTimedOut = "Sandbox.Timedout"
 	// TypeExited: the process exited or was killed before it answered the invocation, or
 	// before it asked for its first invocation.
@@ -35,12 +35,14 @@ const (
 	TypeResponseTooLarge = "Function.ResponseSizeTooLarge"
 )
 
-// FunctionError says that an invocation began and failed: the function returned an error
-// or panicked, or its sandbox died. Effects that the invocation had by then remain.
+// FunctionError is the error of an accepted invocation that failed: the function returned an
+// error or panicked, or a Type constant names the cause. Effects that the invocation had by
+// then remain.
 type FunctionError struct {
 	// Type is the name of the error's Go type, or one of the Type constants.
 	Type string
-	// Message is the error's text. Lambda's own messages name the request id.
+	// Message is the error's text. Lambda's own messages contain the request id, except
+	// the message of TypeResponseTooLarge.
 	Message string
 	// RequestID is the id of the invocation.
 	RequestID string
@@ -56,7 +58,7 @@ func (e *FunctionError) Error() string {
 
 // newFunctionError returns an error as a runtime would report it.
 func newFunctionError(requestID, errType, message string) *FunctionError {
-	// Two strings: Marshal cannot fail.
+	// Marshal cannot fail: the struct holds two strings.
 	payload, _ := json.Marshal(struct {
 		Type    string `json:"errorType"`
 		Message string `json:"errorMessage"`
@@ -72,7 +74,7 @@ func reportedError(requestID, header string, body []byte) *FunctionError {
 		Message string `json:"errorMessage"`
 	}
 	if err := json.Unmarshal(body, &report); err != nil {
-		// Lambda passes on a body that is not JSON as the error's message.
+		// If the body is not JSON, Lambda takes it as the error's message.
 		if header == "" {
 			header = "Runtime.Unknown"
 		}
@@ -84,8 +86,8 @@ func reportedError(requestID, header string, body []byte) *FunctionError {
 	return &FunctionError{Type: report.Type, Message: report.Message, RequestID: requestID, Payload: body}
 }
 
-// trailerError reads an error from the trailer of a response that had begun; body is
-// base64.
+// trailerError returns the error that a runtime sent in a response's trailer, after a part
+// of the response. The parameter body is base64.
 func trailerError(requestID, errType, body string) *FunctionError {
 	report, err := base64.StdEncoding.DecodeString(body)
 	if err != nil {
@@ -99,8 +101,8 @@ func timedOutError(requestID string, after time.Duration) *FunctionError {
 		fmt.Sprintf("RequestId: %s Error: Task timed out after %.2f seconds", requestID, after.Seconds()))
 }
 
-// exitedError returns the error of a process that ended. The parameter how is the
-// process's state in the words of os/exec.
+// exitedError returns the error of an invocation whose process ended. The parameter how is
+// the process's final state in the words of os/exec.
 func exitedError(requestID, how string) *FunctionError {
 	reason := "Runtime exited with error: " + how
 	if how == "exit status 0" {

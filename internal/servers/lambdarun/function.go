@@ -51,10 +51,10 @@ func Start(ctx context.Context, cfg Config) (*Function, error) {
 	return f, nil
 }
 
-// Invoke runs the function once. It returns when the sandbox is free for the next
-// invocation or gone. So consecutive invocations share a process; if the function
-// separates tenants, consecutive invocations of one tenant. Besides a [*FunctionError] and
-// the context's error, errors match [ErrThrottled], [ErrRequestTooLarge], [ErrTenant],
+// Invoke runs the function once. It returns when the process can take the next invocation
+// or has ended. So consecutive invocations share a process, except invocations of
+// different tenants if the function separates tenants. The error is a [*FunctionError],
+// wraps the context's error, or matches [ErrThrottled], [ErrRequestTooLarge], [ErrTenant],
 // [ErrRecursive] or [ErrClosed].
 func (f *Function) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	wrap := func(err error) error {
@@ -129,9 +129,9 @@ func (f *Function) PIDs() []int {
 	return pids
 }
 
-// PID returns the id of the process that most recently began its invocation. If no
-// invocation runs, PID returns the id of the idle process that was used last; 0 if there
-// is no process.
+// PID looks for the running invocation that began last, and returns the id of its process.
+// If no invocation runs, PID returns the id of the idle process that was used most
+// recently, or 0 if there is no idle process.
 func (f *Function) PID() int {
 	if running := f.Running(); len(running) > 0 {
 		return running[len(running)-1].PID
@@ -144,9 +144,9 @@ func (f *Function) PID() int {
 	return 0
 }
 
-// Kill sends SIGKILL to a process of the function and waits until it is gone. If the
-// process runs an invocation, the invocation ends with [TypeExited]. The error is
-// [os.ErrProcessDone] if no process of the function has that id.
+// Kill sends SIGKILL to a process of the function and waits until the process is gone.
+// Invocations that the process runs end with [TypeExited]. The error matches
+// [os.ErrProcessDone] if no process of the function has the id pid.
 func (f *Function) Kill(pid int) error {
 	f.mu.Lock()
 	var victim *sandbox
@@ -202,12 +202,13 @@ func (f *Function) shutdown() {
 	}
 }
 
-// starter starts the process of a new sandbox, for the invocation with that id.
+// starter starts the process of a new sandbox. requestID is the id of the invocation that
+// needs the process.
 type starter func(requestID string)
 
 // acquire counts an invocation and takes a worker for it, in an idle sandbox or in a new
-// one. If the starter is not nil, the caller must call it to start the new sandbox. The
-// caller must call wg.Done.
+// one. If the starter is not nil, the caller must call it to start the new sandbox. When the
+// invocation has ended, the caller must call wg.Done.
 func (f *Function) acquire(ctx context.Context) (starter, *sandbox, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -266,11 +267,11 @@ func (f *Function) run(ctx context.Context, start starter, s *sandbox, inv *invo
 	defer func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		// inFlight falls when the worker becomes free: the next invocation must find the
-		// worker.
+		// Lower inFlight and free the worker under one lock, so that the next invocation
+		// finds the worker.
 		f.inFlight--
 		delete(s.runs, inv)
-		// Close killed the process, so TypeExited is not the cause.
+		// The process was killed because the function was closed, so the error is ErrClosed.
 		if fe, ok := errors.AsType[*FunctionError](out.err); ok && f.closed && fe.Type == TypeExited {
 			out.err = ErrClosed
 		}
@@ -292,8 +293,8 @@ func (f *Function) run(ctx context.Context, start starter, s *sandbox, inv *invo
 			f.mu.Unlock()
 			return outcome{err: ErrClosed}
 		}
-		// The invocation gets a new sandbox if the old one has not seen it: the old one
-		// died idle, or Restart killed it during its start.
+		// If the sandbox died idle, or Restart killed it during its start, it has not seen
+		// the invocation. In these cases the invocation gets a new sandbox.
 		if start != nil && !s.retired {
 			f.mu.Unlock()
 			if s.upErr != nil {
@@ -317,8 +318,8 @@ func (f *Function) run(ctx context.Context, start starter, s *sandbox, inv *invo
 	return out
 }
 
-// leaveAfter frees a worker of s when back is closed. leaveAfter doesn't wait: an
-// invocation that timed out may go on for long. The caller holds mu.
+// leaveAfter frees a worker of s when the channel back is closed. leaveAfter doesn't wait
+// for that, since an invocation that timed out may go on for long. The caller holds mu.
 func (f *Function) leaveAfter(back <-chan struct{}, s *sandbox) {
 	select {
 	case <-back:
@@ -373,7 +374,7 @@ func (f *Function) newSandbox(ctx context.Context) (starter, *sandbox) {
 	f.all[s] = struct{}{}
 	f.wg.Add(1)
 	if s.shared() {
-		f.idle = append(f.idle, s) // other invocations may wait for its start
+		f.idle = append(f.idle, s) // from now on other invocations can wait for its start
 	}
 	f.enter(s)
 	return func(requestID string) {
@@ -382,7 +383,8 @@ func (f *Function) newSandbox(ctx context.Context) (starter, *sandbox) {
 	}, s
 }
 
-// startSandbox starts the process and returns when it asks for work.
+// startSandbox starts the process. It returns when the process asks for work, or has
+// failed.
 func (f *Function) startSandbox(ctx context.Context, s *sandbox, requestID string) error {
 	result := make(chan error, 1)
 	started := func(pid int, err error) {

@@ -31,12 +31,12 @@ var _ Invoker = (*InProcessFunction)(nil)
 // lambda.NewHandler of aws-lambda-go. A timeout of 0 is Lambda's default of 3 s.
 //
 // h gets a context with a deadline, a request id, an ARN and a trace header, as in Lambda. An error
-// or a panic of h becomes a [*FunctionError] as aws-lambda-go would report it. Concurrency has no
-// limit. A handler that lambda.NewHandler makes of a Go function reuses the memory of its answers,
-// so make a new handler for each invocation if several run at once. At the deadline the invocation
-// ends with [TypeTimedOut]. Code in this process cannot be killed: h continues until it returns,
-// and should return when its context ends. A panic in another goroutine of h, or os.Exit, ends this
-// process.
+// or a panic of h becomes a [*FunctionError] with the type and the message that aws-lambda-go would
+// report. Concurrency has no limit. If lambda.NewHandler makes a handler of a Go function, the
+// handler's answers share memory. So if several invocations run at once, h should be an
+// [InvokerFunc] that makes a handler for each call. At the deadline the invocation ends with
+// [TypeTimedOut]. Code in this process cannot be killed: h continues until it returns, and should
+// return when its context ends. A panic in another goroutine of h, or os.Exit, ends this process.
 //
 // InProcess panics if h is nil or timeout is negative.
 func InProcess(h Invoker, timeout time.Duration) *InProcessFunction {
@@ -87,7 +87,7 @@ func (f *InProcessFunction) Invoke(ctx context.Context, payload []byte) ([]byte,
 	go func() {
 		defer f.wg.Done()
 		defer cancel()
-		// The outcome if the handler ends its goroutine by runtime.Goexit.
+		// If the handler ends its goroutine by runtime.Goexit, out keeps this value.
 		out := outcome{err: exitedError(requestID, "exit status 0")}
 		defer func() { done <- out }()
 		out = f.call(hctx, requestID, payload)
@@ -156,7 +156,7 @@ func panicError(requestID string, v any) *FunctionError {
 }
 
 func messageError(requestID string, report messages.InvokeResponse_Error) *FunctionError {
-	payload, _ := json.Marshal(report) // strings and numbers only
+	payload, _ := json.Marshal(report) // can't fail: only strings and numbers are encoded
 	return &FunctionError{Type: report.Type, Message: report.Message, RequestID: requestID, Payload: payload}
 }
 

@@ -15,15 +15,15 @@ const (
 //
 // ctx bounds how long the caller waits, not how long the function runs. When ctx ends, Invoke
 // returns an error that wraps the context's error. An invocation that has begun goes on until it
-// is done or reaches the function's own timeout, as in Lambda. Until then the caller must not
-// change the payload.
+// is done or reaches the function's own timeout, as in Lambda. So the caller must not change the
+// payload before the invocation has ended, even if Invoke has returned.
 //
 // The error is a [*FunctionError] if the function reported an error or died.
 type Invoker interface {
 	Invoke(ctx context.Context, payload []byte) ([]byte, error)
 }
 
-// InvokerFunc is a function as an [Invoker].
+// InvokerFunc makes a Go function an [Invoker].
 type InvokerFunc func(ctx context.Context, payload []byte) ([]byte, error)
 
 // Invoke calls f.

@@ -22,15 +22,15 @@ var ErrRecursive = errors.New("the function is in a recursive loop")
 
 type traceKey struct{}
 
-// Traced returns a context for invocations that continue the chain of a trace header. A
-// function's SDK sends the header with each request, and a queue stores it in a message's
-// AWSTraceHeader.
+// Traced returns a context for invocations that belong to a chain of requests. The parameter
+// header is the chain's trace header: a function's SDK sends it with each request, and a
+// queue stores it in a message's AWSTraceHeader.
 func Traced(ctx context.Context, header string) context.Context {
 	return context.WithValue(ctx, traceKey{}, header)
 }
 
-// Lineage returns how often the named function was invoked in the chain of a trace
-// header.
+// Lineage returns how often the named function was invoked in a chain of requests. The
+// count is in the chain's trace header.
 func Lineage(header, function string) int {
 	n, _, _ := lineage(header, function)
 	return n
@@ -38,8 +38,8 @@ func Lineage(header, function string) int {
 
 const lineageMember = "Lineage="
 
-// lineage returns the number that [Lineage] returns, the header's other members and the
-// lineages of other functions.
+// lineage splits a trace header. The result n is what [Lineage] returns, members are the
+// header's members other than Lineage, and others are the other functions' entries in Lineage.
 func lineage(header, function string) (n int, members, others []string) {
 	mine := lineageID(function)
 	for member := range strings.SplitSeq(header, ";") {
@@ -59,14 +59,15 @@ func lineage(header, function string) (n int, members, others []string) {
 	return n, members, others
 }
 
-// lineageID returns the text before a function's count in a header.
+// lineageID returns the text before a function's count in a trace header.
 func lineageID(function string) string {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(function)) // never fails
 	return fmt.Sprintf("1:%08x:", h.Sum32())
 }
 
-// descend returns the trace header of the function's next invocation in the chain of ctx.
+// descend returns the trace header for the function's next invocation: the header in ctx,
+// or a new one, with the function's count raised by 1.
 func descend(ctx context.Context, function string) (string, error) {
 	header, _ := ctx.Value(traceKey{}).(string)
 	if header == "" {

@@ -4,6 +4,6 @@ package lambdarun
 
 import "syscall"
 
-// sandboxAttr has no effect on this system: if this process is killed, a sandbox ends when
-// it next calls the Runtime API, which is gone.
+// sandboxAttr has no effect on this system. If this program is killed, its Runtime APIs are
+// gone, so a sandbox ends at its next call of its Runtime API.
 func sandboxAttr() *syscall.SysProcAttr { return nil }

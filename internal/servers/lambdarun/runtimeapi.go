@@ -38,13 +38,13 @@ type outcome struct {
 
 // runtimeAPI is the Runtime API of a sandbox: the process asks runtimeAPI for work and
 // posts results to it. runtimeAPI accepts an answer only for an invocation that it holds,
-// and only once. If the process has one worker, runtimeAPI holds only the last invocation:
-// a late answer to an earlier invocation is refused.
+// and only once. If the process has one worker, runtimeAPI holds only the most recent
+// invocation, so it refuses a late answer to an earlier one.
 type runtimeAPI struct {
 	arn     string
 	workers int
-	// polled has a token for each worker that asks for work. A worker that asks has also
-	// finished its last invocation.
+	// polled has a token for each worker that asks for work. Such a worker has finished its
+	// previous invocation.
 	polled chan struct{}
 	work   chan *invocation
 	// initFailed is buffered, so that the report of a failed start never blocks.
@@ -75,11 +75,11 @@ func (a *runtimeAPI) handler() http.Handler {
 	return mux
 }
 
-// hand gives inv to the process, which must have polled. It returns false if gone is
-// closed first; then the process has not seen inv.
+// hand gives inv to the process, which must have polled. If the channel gone is closed
+// before the process takes inv, hand returns false, and the process has not seen inv.
 func (a *runtimeAPI) hand(inv *invocation, gone <-chan struct{}) bool {
 	a.hold(inv)
-	// The request of a dead process can linger for a moment; don't answer it.
+	// If the process is dead, its request for work can linger for a moment; don't answer it.
 	select {
 	case <-gone:
 		return false
@@ -151,7 +151,7 @@ func (a *runtimeAPI) serveResponse(w http.ResponseWriter, r *http.Request) {
 			"Exceeded maximum allowed payload size ("+strconv.Itoa(MaxResponseBytes)+" bytes).")
 		return
 	}
-	// A handler that returns a reader can fail after half of the response; the
+	// A handler that returns an io.Reader can fail in the middle of the response. The
 	// runtime then reports the error in the trailer.
 	if errType := r.Trailer.Get("Lambda-Runtime-Function-Error-Type"); errType != "" {
 		inv.answer <- outcome{err: trailerError(inv.id, errType, r.Trailer.Get("Lambda-Runtime-Function-Error-Body"))}
@@ -189,8 +189,8 @@ func (a *runtimeAPI) serveInitError(w http.ResponseWriter, r *http.Request) {
 	writeRuntimeStatus(w, http.StatusAccepted, "", "")
 }
 
-// readLimited reads r to its end, so that the sender gets the reply, but keeps at
-// most limit bytes.
+// readLimited returns the content of r, or tooLarge if the content exceeds limit bytes.
+// In both cases it reads r to the end, so that the sender gets the reply.
 func readLimited(r io.Reader, limit int64) (body []byte, tooLarge bool, err error) {
 	body, err = io.ReadAll(io.LimitReader(r, limit+1))
 	if err != nil || int64(len(body)) <= limit {

@@ -17,8 +17,8 @@ import (
 	"github.com/samekey/samekey/internal/servers/ids"
 )
 
-// sandbox is a process with its Runtime API. It runs one invocation at a time, or
-// one for each worker of its process.
+// sandbox is a process with its Runtime API. The process has one worker or several; each
+// runs one invocation at a time.
 type sandbox struct {
 	api *runtimeAPI
 	// tenant is the process's tenant; "" without tenants.
@@ -27,8 +27,8 @@ type sandbox struct {
 	up chan struct{}
 	// upErr is the error of the start; read it after up is closed.
 	upErr error
-	// kill sends SIGKILL to this process, and never to a later process with the same id.
-	// Before the start, kill prevents the start.
+	// kill sends SIGKILL to the sandbox's process, and never to a later process with the
+	// same id. Before the start, kill prevents the start.
 	kill context.CancelFunc
 	// gone is closed when the process has ended and was waited for.
 	gone chan struct{}
@@ -42,14 +42,15 @@ type sandbox struct {
 	retired bool                     // killed by Restart
 }
 
-// output returns the standard output or error of a child process. All writers of a
-// function share mu: several processes write, and two writers may be the same.
+// output returns the writer for the standard output or error of a sandbox's process. All
+// writers of a function share the mutex mu, since several processes write, and Stdout and
+// Stderr of the configuration can be one writer.
 func output(w io.Writer, mu *sync.Mutex) io.Writer {
 	switch w := w.(type) {
 	case nil:
 		return nil
 	case *os.File:
-		return w // inherited: no pipe that could break
+		return w // the process inherits the file, so there is no pipe that could break
 	default:
 		return &lockedWriter{mu: mu, w: w}
 	}
@@ -85,8 +86,9 @@ func serveRuntimeAPI(ctx context.Context, api *runtimeAPI) (*apiServer, error) {
 		Handler:           api.handler(),
 		ReadHeaderTimeout: 10 * time.Second,
 		ErrorLog:          log.New(io.Discard, "", 0),
-		// http.Server.Close does not wait for handlers; conns does. Serve itself calls
-		// this hook with StateNew, so Add isn't called after Serve has returned.
+		// http.Server.Close does not wait for handlers, so close waits for conns. Serve
+		// calls ConnState with StateNew in its own goroutine, so conns.Add isn't called
+		// after Serve has returned.
 		ConnState: func(_ net.Conn, state http.ConnState) {
 			switch state {
 			case http.StateNew:
@@ -142,7 +144,8 @@ func (s *sandbox) run(ctx context.Context, cfg Config, outputMu *sync.Mutex, sta
 		return
 	}
 	started(cmd.Process.Pid, nil)
-	// The error repeats the state, or reports the sandbox's own kill.
+	// The error of Wait isn't needed: it repeats the state, or says that s.kill was called
+	// or that WaitDelay is over.
 	_ = cmd.Wait()
 	s.exit = cmd.ProcessState.String()
 }

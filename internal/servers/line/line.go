@@ -11,10 +11,10 @@ import (
 	"strings"
 )
 
-// Transport repeats a read whose connection broke, so that a test sees only answers of
-// DynamoDB Local. It never repeats a write, which may have been applied. Like dynamo.Tune,
-// it also prevents the SDK fault that breaks the connection of a large write. A Transport
-// is safe for concurrent use; set the fields before the first request.
+// Transport repeats a read whose connection broke, at most four times, so that the break
+// doesn't fail a test. It never repeats a write, since the write may have been applied.
+// Like dynamo.Tune, it also prevents the SDK fault that breaks the connection of a large
+// write. A Transport is safe for concurrent use; set the fields before the first request.
 type Transport struct {
 	// Base sends the requests; it must not be nil.
 	Base http.RoundTripper
@@ -74,7 +74,7 @@ func (l *Transport) CloseIdleConnections() {
 	}
 }
 
-// read sends a read, and waits for the whole answer.
+// read sends req, a read of the table, with the body asked. It waits for the whole answer.
 func (l *Transport) read(req *http.Request, asked []byte) (*http.Response, error) {
 	again := req.Clone(req.Context())
 	again.Body = io.NopCloser(bytes.NewReader(asked))

@@ -43,7 +43,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp.Body = io.NopCloser(bytes.NewReader(body))
 	resp.ContentLength = int64(len(body))
 	resp.Header.Set("Content-Length", strconv.Itoa(len(body)))
-	resp.Header.Del("X-Amz-Crc32") // the checksum of the original body
+	resp.Header.Del("X-Amz-Crc32") // it is the checksum of the original body
 	return resp, nil
 }
 
@@ -53,7 +53,7 @@ func (t transport) CloseIdleConnections() {
 }
 
 func mend(body []byte) []byte {
-	// only an empty map or answer contains {}
+	// without {} there is no empty map to mend
 	if !bytes.Contains(body, []byte("{}")) {
 		return body
 	}
@@ -97,7 +97,7 @@ func mendValue(v any) {
 		value["M"] = map[string]any{}
 		return
 	}
-	// The values under M are attribute values again, even under the name "M".
+	// The elements of a map are attribute values too, even an element with the name "M".
 	if m, ok := value["M"].(map[string]any); ok {
 		mendMap(m)
 	}

@@ -21,7 +21,7 @@ import (
 	"time"
 )
 
-// NewJava is the script of a java command that is new enough, for [Commands].
+// NewJava is a script for [Commands]: a fake java command whose version is new enough.
 const NewJava = `echo 'openjdk version "17.0.15" 2025-04-15' >&2`
 
 // Commands puts shell scripts, keyed by name, into a folder and returns the folder's path.
@@ -36,8 +36,8 @@ func Commands(t *testing.T, scripts map[string]string) string {
 	return dir
 }
 
-// Bare gives the test an environment with an empty cache, without the variables, and
-// with only the scripts as commands.
+// Bare changes the test's environment. The variable that cache names is set to an empty
+// folder. The listed variables and JAVA_HOME are emptied. The only commands are the scripts.
 func Bare(t *testing.T, cache string, scripts map[string]string, variables ...string) {
 	t.Helper()
 	for _, name := range append(variables, "JAVA_HOME") {
@@ -47,7 +47,7 @@ func Bare(t *testing.T, cache string, scripts map[string]string, variables ...st
 	t.Setenv("PATH", Commands(t, scripts))
 }
 
-// envHelper makes a test binary run [HelperMain].
+// envHelper is the environment variable that makes a test binary run [HelperMain].
 const envHelper = "SERVERSTEST_HELPER"
 
 // HelperMain is the program that [EndsWithAKilledParent] kills. It starts a server, prints
@@ -116,15 +116,15 @@ func EndsWithAKilledParent(t *testing.T, endpoint, dir string) {
 // WaitEnd waits until nothing listens at the endpoint any more.
 func WaitEnd(t *testing.T, endpoint string) {
 	t.Helper()
-	// only a limit for a failing test
+	// the deadline matters only if the test fails
 	deadline := time.Now().Add(10 * time.Minute)
 	for {
 		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(endpoint, "http://"))
 		if err != nil {
 			return
 		}
-		// a server that ends closes its connections; a running server also closes them
-		// after a while, so this is no proof
+		// a server that ends closes its connections, but a running server also closes them
+		// after a while; so after a close, dial again
 		_ = conn.SetReadDeadline(deadline)
 		_, err = conn.Read(make([]byte, 1))
 		_ = conn.Close()
@@ -136,8 +136,8 @@ func WaitEnd(t *testing.T, endpoint string) {
 
 // Loopback returns addresses in the kernel's form. got are the addresses on which
 // processes listen at the endpoint's port. want is the only allowed address, 127.0.0.1.
-// Loopback reads /proc itself, not by the code under test. On systems without /proc it
-// skips the test.
+// Loopback reads /proc itself, without the code under test. It skips the test outside Linux,
+// and on s390x, which is big-endian.
 func Loopback(t *testing.T, endpoint string) (got, want []string) {
 	t.Helper()
 	if runtime.GOOS != "linux" || runtime.GOARCH == "s390x" {

@@ -10,13 +10,13 @@ import (
 // TB is a test that records how it ends.
 type TB struct {
 	testing.TB
-	SkippedWith, FailedWith string // the message of Skip or Fatal, if it was called
+	SkippedWith, FailedWith string // the messages of Skip, and of Fatal or Error; "" if not called
 
 	cleanups []func()
 }
 
-// RunTest calls f as a test, which Skip and Fatal may end. Then it calls the functions
-// that Cleanup registered.
+// RunTest runs f as a test: Skip and Fatal end f. Then RunTest calls the functions that
+// Cleanup registered.
 func RunTest(f func(t *TB)) *TB {
 	t := &TB{}
 	done := make(chan struct{})
