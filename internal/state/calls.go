@@ -15,15 +15,15 @@ import (
 )
 
 // MayReach reports whether an operation may call other systems. held is the record, or nil before
-// the claim. An operation whose key names a delivery may not make calls. A record that an earlier
-// version of Samekey claimed is an exception: a call may have been made already.
+// the claim. An operation whose key names a delivery must not make calls, unless an earlier
+// version of Samekey claimed its record: that version may have made a call already.
 func MayReach(deliveryKey bool, held *store.Record) bool {
 	return !deliveryKey || held != nil && !held.DeliveryKey
 }
 
 // AnyCall is the entry in a record's Doubts for unnamed calls that may have been made. The commit
-// of any phase with calls removes the entry. So a deploy may rename the phase that made the calls,
-// or insert another phase.
+// of any phase with calls removes the entry, even if a deploy has renamed the phase that made the
+// calls, or has inserted another phase before it.
 const AnyCall = "?"
 
 // MarkOf returns the mark that stays in the record if the holder vanishes during the phase. If the
@@ -41,9 +41,9 @@ func NeverRepeated(r *store.Record, phase string) bool {
 	return slices.Contains(r.Doubts, AnyCall+phase)
 }
 
-// SentByAnother returns another phase that may have sent the call and whose calls are never
-// repeated; "" if there is no such phase. Such a phase exists if the calling phase was renamed, or
-// if the program took another branch.
+// SentByAnother returns the name of another phase that may have sent the call, and whose calls are
+// never repeated; "" if there is no such phase. There is one if the phase was renamed after the
+// call, or if an earlier attempt took another branch.
 func SentByAnother(r *store.Record, phase, call string) string {
 	if _, sent := r.Sent[call]; !sent {
 		return ""
@@ -59,12 +59,12 @@ func SentByAnother(r *store.Record, phase, call string) string {
 // Marks returns the marks that the commit of the phase removes.
 func Marks(phase string) []string { return []string{AnyCall, AnyCall + phase} }
 
-// OthersMark reports whether call is the mark of another phase whose calls are never
-// repeated.
+// OthersMark reports whether call, an entry of Doubts, is the mark of another phase whose calls
+// are never repeated.
 func OthersMark(call, phase string) bool { return IsMark(call) && !slices.Contains(Marks(phase), call) }
 
-// InDoubt reports whether the phase may have made a call that isn't recorded: r's Doubts contain a
-// mark of the phase, or any named call.
+// InDoubt reports whether the phase may have made a call that no commit has recorded. It may have
+// if r.Doubts contains a mark of the phase or the name of any call.
 func InDoubt(r *store.Record, phase string) bool {
 	return slices.ContainsFunc(r.Doubts, func(call string) bool { return !OthersMark(call, phase) })
 }
@@ -73,16 +73,16 @@ func InDoubt(r *store.Record, phase string) bool {
 // because names are escaped.
 func IsMark(call string) bool { return strings.HasPrefix(call, AnyCall) }
 
-// vanished adds held's mark to r's Doubts: the holder of held vanished, and may have sent a call
-// until end.
+// vanished notes in r that the holder of held vanished, and may have sent a call until the time
+// end. If held has a mark, vanished adds the mark to r.Doubts.
 func vanished(r, held *store.Record, end time.Time) {
 	if !held.Lease.IsZero() && held.Mark != "" {
 		doubt(r, With(held.Doubts, held.Mark), doubtSince(held), doubtUntil(held, end))
 	}
 }
 
-// doubt sets the calls that may have been made, the time from which they may have begun, and the
-// last moment at which they may have been sent. If calls is empty, doubt clears these fields.
+// doubt sets the fields Doubts, DoubtSince and DoubtUntil of r. If the list calls is empty, doubt
+// clears these fields and r.Sent. If r has no lease, doubt also clears r.Mark.
 func doubt(r *store.Record, calls []string, since, until time.Time) {
 	if r.Doubts, r.DoubtSince, r.DoubtUntil = calls, since, until; len(calls) == 0 {
 		r.Doubts, r.DoubtSince, r.DoubtUntil, r.Sent = nil, time.Time{}, time.Time{}, nil
@@ -92,8 +92,8 @@ func doubt(r *store.Record, calls []string, since, until time.Time) {
 	}
 }
 
-// doubtSince returns the earliest time at which a call in doubt can have begun: r.DoubtSince, or
-// else r.Run, the start of the last attempt.
+// doubtSince returns the earliest time at which a call in doubt can have begun: r.DoubtSince if r
+// has doubts; otherwise r.Run, the start of the last attempt.
 func doubtSince(r *store.Record) time.Time {
 	if len(r.Doubts) > 0 {
 		return r.DoubtSince
@@ -101,8 +101,8 @@ func doubtSince(r *store.Record) time.Time {
 	return r.Run
 }
 
-// doubtUntil returns the last moment at which a call in doubt may have been sent. The last attempt
-// at r may have sent a call until end; earlier attempts ended before the last attempt began.
+// doubtUntil returns the last moment at which a call in doubt may have been sent. Earlier attempts
+// may have sent it until r.DoubtUntil; the last attempt may send it until the time end.
 func doubtUntil(r *store.Record, end time.Time) time.Time {
 	return later(r.DoubtUntil, Millis(end))
 }
@@ -114,18 +114,19 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// Sending returns the union of sent and more, and changes neither map.
+// Sending merges the maps sent and more, and changes neither.
 func Sending(sent, more map[string]string) map[string]string {
 	if len(more) == 0 {
 		return sent
 	}
 	all := maps.Clone(more)
-	maps.Copy(all, sent) // for a call that may have been made, the first hash wins
+	maps.Copy(all, sent) // a call that may have been made already keeps the hash that was sent first
 	return all
 }
 
-// inDoubt returns the entries of sent whose calls may be in doubt: all entries if doubts
-// has a mark.
+// inDoubt returns the entries of the map sent whose calls may be in doubt. If the list doubts has
+// a mark, these are all entries, because a mark doesn't name its call; otherwise they are the
+// entries whose calls are in the list.
 func inDoubt(sent map[string]string, doubts []string) map[string]string {
 	if slices.ContainsFunc(doubts, IsMark) {
 		return sent
@@ -150,13 +151,13 @@ func unrecorded(held *store.Record, calls []string) (doubts []string) {
 			doubts = append(doubts, call)
 		}
 	}
-	if len(doubts) > 0 && held.Mark != "" && held.Mark != AnyCall { // the call is never repeated, whatever the next program says
+	if len(doubts) > 0 && held.Mark != "" && held.Mark != AnyCall { // keep this mark: it forbids to repeat the call, even if the next program would repeat it
 		doubts = With(doubts, held.Mark)
 	}
 	return doubts
 }
 
-// tells says whether a committed phase made this call. idem.Tx.Key gives calls their names.
+// tells reports whether a committed phase of r has recorded the call, whose name idem.Tx.Key made.
 func tells(r *store.Record, call string) bool {
 	service, number, numbered := strings.Cut(call, "#")
 	if !numbered {
@@ -166,7 +167,8 @@ func tells(r *store.Record, call string) bool {
 	return err == nil && n <= r.Calls[service+"#"]+r.Calls[Skipped]
 }
 
-// Tally returns the counts of made plus the counts of calls. It doesn't change made.
+// Tally returns the counts in the map made, with one added for each entry of calls that isn't a
+// mark. It doesn't change the map.
 func Tally(made map[string]int, calls []string) map[string]int {
 	if calls = slices.DeleteFunc(slices.Clone(calls), IsMark); len(calls) == 0 {
 		return made
@@ -180,8 +182,8 @@ func Tally(made map[string]int, calls []string) map[string]int {
 	return made
 }
 
-// counted returns the name under which a call is counted: "service#" or
-// "service/step".
+// counted returns the name under which a call is counted: "service#", without the call's number,
+// or "service/step".
 func counted(call string) string {
 	return cmp.Or(call[:strings.IndexByte(call, '#')+1], call)
 }
@@ -198,8 +200,9 @@ func without(calls, some []string) []string {
 }
 
 // DerivedKey hashes parts into a UUID of version 8 (RFC 9562, 5.8), which every service accepts as
-// an idempotency key. The parts are an operation's id and the name and number of a call. The length
-// before each part makes different lists hash differently.
+// an idempotency key. The parts are an operation's id and the name and number of a call.
+// DerivedKey hashes the length of each part before the part, so that different lists have
+// different hashes.
 func DerivedKey(parts ...string) string {
 	h := sha256.New()
 	var length [8]byte

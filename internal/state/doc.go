@@ -5,8 +5,8 @@
 // A transition doesn't set Owner and Ver: the writer of the record calls [Stamp], which sets both.
 //
 // The states and transitions, as docs/inside/architecture.md draws them. Each label is a function
-// of this package, the end of a time ("the lease ends", "expires"), or a write of the store ("let
-// go"):
+// of this package, the end of a period ("the lease ends", "expires"), a write of the store ("let
+// go"), or the case ("with jobs"):
 //
 //	[*] --> held: Claimed
 //	held --> held: Calling, CallingOnce, Advanced, IntentReplaced, Renewed

@@ -12,7 +12,7 @@ import (
 // in store.Record.Jobs.
 func JobID(operation, name string) string { return operation + "." + name }
 
-// Merged returns the jobs of a and b, and changes neither map.
+// Merged returns the jobs of both maps in one map. It changes neither a nor b.
 func Merged(a, b map[string]store.Job) map[string]store.Job {
 	if len(b) == 0 {
 		return a
@@ -36,8 +36,8 @@ func Pending(r *store.Record, name string) bool {
 func Later(j store.Job, now time.Time) bool { return j.At.After(now) }
 
 // MayCancel reports whether a person may cancel a job: the job has a time, and no drain has begun
-// to deliver the job. The time may have passed: the job still waits if, for example, the worker is
-// off.
+// to deliver the job. The time may have passed if the job still waits, for example because the
+// worker is off.
 func MayCancel(r *store.Record, name string) bool {
 	j := r.Jobs[name]
 	return Pending(r, name) && !j.At.IsZero() && j.Begun.IsZero()
@@ -55,8 +55,8 @@ func Cancellable(r *store.Record, names []string) (all []string) {
 	return all
 }
 
-// LastJobs reports whether names are all jobs of a finished record. Once these jobs are
-// delivered, the record need not be kept.
+// LastJobs reports whether the record is finished, and names contains all its jobs and no others.
+// Once these jobs are delivered, the record need not be kept.
 func LastJobs(r *store.Record, names []string) bool {
 	if r.State != store.Done || len(r.Jobs) != len(names) {
 		return false

@@ -18,19 +18,20 @@ const (
 	Replay                       // finished: give the stored answer
 	Stuck                        // waiting for an operator
 	InFlight                     // held by another attempt
-	TooSoon                      // open, and the last attempt's answer was withheld a moment ago
+	TooSoon                      // open, and no attempt holds the record, but the next attempt must still wait (see Withheld)
 	TakeOver                     // open, and no attempt holds the record
 )
 
-// Judge decides about the record that refused a claim. The claim, the take-over and the read-first
-// path call Judge. The parameter same tells whether this request claimed the record. The order
-// matters:
+// Judge decides about found, a record of the key: for example, the record that refused a claim. The
+// parameter me is the nonce of the attempt that asks. The parameter same tells whether the record
+// was claimed with an equal request. The order matters:
 //
 //   - Own comes first: a claim whose acknowledgement was lost must not lock out the caller;
 //   - Mismatch comes before InFlight and TakeOver: another request under the key is reported at
 //     once, and never takes the record over;
-//   - TooSoon comes after InFlight: while an attempt holds the record, only the lease counts;
-//   - a record without Expires is kept: it never expires.
+//   - TooSoon comes after InFlight: while an attempt holds the record, only the lease counts.
+//
+// A record without Expires is kept, so it never expires.
 func Judge(found *store.Record, me string, same bool, now time.Time) Verdict {
 	switch {
 	case found == nil || found.State == store.None:

@@ -22,7 +22,7 @@ const (
 func Land(current, prev, next *store.Record, me string) Landing {
 	switch {
 	case current == nil || current.State == store.None || current.Owner != me:
-		// Before a take-over is applied, the record still has the former owner.
+		// If the write is a take-over that was not applied, the record still has its former owner.
 		if current != nil && current.State != store.None && current.Owner == prev.Owner && current.Ver == prev.Ver {
 			return NotYet
 		}
@@ -38,10 +38,10 @@ func Land(current, prev, next *store.Record, me string) Landing {
 	}
 }
 
-// SameShape reports whether a and b are equal except for contents and times. An earlier write with
-// the same version may have been reported as failed, and yet been applied: SameShape tells the two
-// writes apart. Contents may differ, since a repeated Atomic can make other contents. The stored
-// contents count.
+// SameShape reports whether a and b are equal except for contents and times. An earlier write may
+// have been applied although it was reported as failed. The next write then has the same version,
+// and SameShape shows which of the two was applied. Contents may differ, since a repeated Atomic
+// can make other contents; if they differ, the stored contents are valid.
 func SameShape(a, b *store.Record) bool {
 	same := a.State == b.State && a.Lease.IsZero() == b.Lease.IsZero() && len(a.Phases) == len(b.Phases) &&
 		Kept(a) == Kept(b) && a.Mark == b.Mark && // tells a renewal from Calling
@@ -52,8 +52,8 @@ func SameShape(a, b *store.Record) bool {
 	return same
 }
 
-// Renewal reports whether a renewal is the only write between prev and now. Only a renewal moves
-// the end of a lease without changing the phases.
+// Renewal reports whether exactly one write, a renewal, turned the record prev into the record
+// now. Only a renewal moves the end of a lease without changing the phases.
 func Renewal(now, prev *store.Record) bool {
 	return now.Owner == prev.Owner && now.Ver == prev.Ver+1 && now.Lease.After(prev.Lease) && SameShape(now, prev)
 }

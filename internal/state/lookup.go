@@ -43,8 +43,8 @@ const (
 
 // Decide returns the next step after a look-up, and whether the look-up counts as a try.
 // FoundNotMade proves nothing while a copy may be on its way, or while the look-up may lag: a call
-// made now could be the second. If Never is set, people decide even when no copy can be on its way
-// any more.
+// made then could be the second. Later, FoundNotMade permits the call; but if Never is set, people
+// decide.
 func (a Asking) Decide() (c Course, counts bool) {
 	late := a.Began.After(a.Sent.Add(a.Within))
 	switch {
@@ -73,7 +73,7 @@ func (a Asking) Word() string {
 	return "unknown"
 }
 
-// Doubtful is a phase and its call.
+// Doubtful names a call that may be in doubt, and its phase.
 type Doubtful struct {
 	Phase, Call string
 	Keyless     bool          // the call has no key, so the provider can't recognize a repetition
@@ -97,8 +97,8 @@ func (d Doubtful) Begun(r *store.Record) bool {
 }
 
 // Asks reports whether the provider, or people, must be asked about the call: the call may have
-// been made, and can't simply be repeated under its key. If the call is never repeated, the time
-// that has passed doesn't matter.
+// been made, and can't simply be repeated under its key. It can't if it has no key, if it is never
+// repeated, or if the provider may have forgotten the key since r.DoubtSince.
 func (d Doubtful) Asks(r *store.Record, now time.Time) bool {
 	if d.Begun(r) || NeverRepeated(r, d.Phase) {
 		return true
@@ -106,8 +106,8 @@ func (d Doubtful) Asks(r *store.Record, now time.Time) bool {
 	return InDoubt(r, d.Phase) && (d.Keyless || d.Never() || now.Sub(r.DoubtSince) >= d.Memory)
 }
 
-// Stranger returns a call in doubt that another phase made; "" if there is none. The look-up says
-// nothing about such a call.
+// Stranger returns the name of a call in doubt that another phase made; "" if there is none. A
+// look-up of d's call says nothing about that call.
 func (d Doubtful) Stranger(r *store.Record) string {
 	for _, call := range r.Doubts {
 		if !IsMark(call) && call != d.Call {
@@ -147,7 +147,7 @@ func (d Doubtful) Asked(r *store.Record, a Asking) *store.Asked {
 	return n
 }
 
-// Noted returns held with the note asked.
+// Noted returns a copy of held with a new note about a look-up.
 func Noted(held *store.Record, asked *store.Asked) *store.Record {
 	r := *held
 	r.Asked = asked
@@ -167,13 +167,14 @@ func (d Doubtful) CallingOnce(held *store.Record, sent map[string]string) *store
 	return Calling(&r, d.Mark(), sent)
 }
 
-// LookedUp is a look-up that decided nothing: the attempt releases the record.
+// LookedUp is a look-up that decided nothing, so the attempt releases the record.
 type LookedUp struct {
 	Asked  *store.Asked
 	Counts bool // the look-up counts as a try
 }
 
-// on adds l to the released record r. taken means that the take-over has counted a try.
+// on adds l to the released record r, and corrects the count of tries. The parameter taken tells
+// whether the take-over has already counted a try.
 func (l *LookedUp) on(r *store.Record, taken bool) {
 	r.Asked = l.Asked
 	switch {
@@ -187,8 +188,8 @@ func (l *LookedUp) on(r *store.Record, taken bool) {
 // LookedUpInVain reports whether r has a call in doubt and the look-up has decided nothing yet.
 func LookedUpInVain(r *store.Record) bool { return r.Asked != nil && !r.Asked.Sent.IsZero() }
 
-// ended returns a copy of the note without Sent. The doubt has ended, or another copy of the call
-// may be sent.
+// ended returns a copy of the note a, without Sent. Call it when the doubt has ended, or before
+// another copy of the call is sent.
 func ended(a *store.Asked) *store.Asked {
 	if a == nil || a.Sent.IsZero() {
 		return a

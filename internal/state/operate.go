@@ -11,8 +11,8 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// Reasons to refuse an operator's command. ErrLives, ErrJobs and ErrWork aren't returned if
-// the operator has accepted the [Loss].
+// Reasons to refuse an operator's command. If the operator has accepted the [Loss], Forgotten
+// doesn't return ErrLives, ErrJobs or ErrWork.
 var (
 	ErrLives   = errors.New("an attempt holds the record, and may be at work")
 	ErrJobs    = errors.New("the record has undelivered jobs")
@@ -49,8 +49,8 @@ type Loss struct {
 }
 
 // Forgotten returns rec with its key free, as if an attempt had freed the key. The jobs are
-// removed; otherwise the worker would still deliver them. The record says who forgot the operation
-// until TTL removes the record. The record of the next operation under the key says it too.
+// removed; otherwise the worker would still deliver them. Until TTL removes the record, it says
+// who forgot the operation. The record of the next operation under the key also says so.
 func Forgotten(rec *store.Record, now time.Time, by string, accepted Loss) (*store.Record, error) {
 	unfinished := rec.State != store.Done
 	switch {
@@ -90,9 +90,9 @@ func ForgottenBy(rec *store.Record) *store.Decision {
 	return &rec.Settled[n-1]
 }
 
-// Erased returns rec without caller, answer and error texts. rec must be finished or freed: a freed
-// record has data until TTL deletes the record. A finished record keeps fingerprint and status, so
-// the key stays taken.
+// Erased returns rec without caller, answer and error texts. rec must be finished, or its key
+// free: a record whose key is free has data until TTL deletes the record. A finished record keeps
+// fingerprint and status, so the key stays taken.
 func Erased(rec *store.Record, now time.Time, by string) (*store.Record, error) {
 	done := rec.State == store.Done
 	switch {
@@ -127,8 +127,9 @@ func answerKept(rec *store.Record) bool {
 	return rec.Overflow == nil || rec.Overflow.Count > 0
 }
 
-// AnswerGoes reports whether a commit removes the answer of a finished record, except the
-// status. An answer that was not kept counts as removed if the commit removes the caller.
+// AnswerGoes reports whether a commit removes the answer of a finished record, except the status.
+// If the body was not kept before, the answer counts as removed when the commit removes the
+// caller.
 func AnswerGoes(prev, next *store.Record) bool {
 	return prev.Response != nil && next.Response != nil && !answerKept(next) && (answerKept(prev) || prev.Scope != next.Scope)
 }

@@ -33,7 +33,7 @@ const (
 
 // Listing describes a reason for lists, metrics and the page.
 type Listing struct {
-	Reason Reason   // in lists, filters and the index
+	Reason Reason   // the reason, as named in lists, filters and the index
 	Word   string   // the reason on a row of the page
 	Says   string   // the reason as a sentence
 	Verbs  []string // commands that end the wait; nil if the record doesn't wait for people
@@ -41,9 +41,9 @@ type Listing struct {
 	people bool
 }
 
-// Reasons has all reasons. The reasons to wait for people come first. Tests compare the list with
-// package internal/background/stream, the page, docs/operate/background.md and
-// docs/operate/runbook.md.
+// Reasons has all reasons that a stored record can have. The reasons to wait for people come
+// first. Tests compare Reasons with package internal/background/stream, the page,
+// docs/operate/background.md and docs/operate/runbook.md.
 var Reasons = []Listing{
 	{ReasonUnknown, "stuck", "stuck: a call is in doubt", []string{"settle"}, "WaitingUnknown", true},
 	{ReasonStuck, "stuck", "stuck: a person decides", []string{"retry", "settle"}, "WaitingStuck", true},
@@ -58,7 +58,8 @@ var Reasons = []Listing{
 	{ReasonKept, "kept", "done, but still kept", nil, "", false},
 }
 
-// ReasonNames returns the names of the reasons to wait for people, or of all other reasons.
+// ReasonNames returns the names of some reasons: those to wait for people or, if people is false,
+// all others.
 func ReasonNames(people bool) (names []string) {
 	for _, r := range Reasons {
 		if r.people == people {

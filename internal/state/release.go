@@ -15,7 +15,7 @@ type Release struct {
 	Answers bool              // the handler gave an answer that isn't stored; while the record is kept, the answer is withheld
 	Counted bool              // the attempt's take-over has counted the try
 	Refusal error             // why the program refuses to continue with the record; nil: it doesn't refuse
-	Why     string            // reason for people; "" keeps the record's reason
+	Why     string            // why the attempt ended, for people (LastErr); "" leaves LastErr as it is
 	Look    *LookedUp         // a look-up that has decided nothing; nil if there was none
 }
 

@@ -25,7 +25,7 @@ type Settlement struct {
 	By        string
 }
 
-// decisions counts how many of these fields are set.
+// decisions counts how many of Answer, Result, NotMade, RiskTwice and Ask are set.
 func (s *Settlement) decisions() (n int) {
 	for _, said := range []bool{s.Answer != nil, s.Result != nil, s.NotMade, s.RiskTwice, s.Ask} {
 		if said {
@@ -43,9 +43,9 @@ func (s *Settlement) again() string {
 	return "not made"
 }
 
-// Settleable reports whether s may be applied to rec. A stuck operation accepts any
-// decision. An abandoned operation accepts an answer. A call that [Decidable] returns
-// accepts a result.
+// Settleable reports whether s may be applied to rec. A stuck operation accepts any decision. An
+// abandoned operation accepts an answer. If [Decidable] returns a call, the operation accepts a
+// result of the call.
 func Settleable(rec *store.Record, s Settlement, now time.Time) bool {
 	return rec != nil && (rec.State == store.Stuck || s.Answer != nil && Abandoned(rec, now) || s.Result != nil && Decidable(rec, now) != nil)
 }
@@ -83,8 +83,8 @@ const riskOfTwice = "risk of twice"
 const maxSettled = 10
 
 // Settled returns rec ready for another try, with the decision recorded. An error says why the
-// decision doesn't fit. Run becomes now, so that no limit that counts from the last attempt undoes
-// the decision a minute later.
+// decision doesn't fit. Settled sets Run to now: otherwise a limit that counts from the last
+// attempt could undo the decision a minute later.
 func Settled(rec *store.Record, s Settlement, now time.Time) (*store.Record, error) {
 	r := *rec
 	r.State, r.Tries, r.LastErr, r.Run, r.Blocked = store.Open, 0, "", Millis(now), false
@@ -158,9 +158,10 @@ func Decided(rec *store.Record, now time.Time, by, what, to string) []store.Deci
 // Newest returns the newest decisions, as many as a record keeps.
 func Newest(all []store.Decision) []store.Decision { return all[max(0, len(all)-maxSettled):] }
 
-// HasDecision reports whether the current record, now, has the decision with this id. seen is the
-// version about which the decision was made. known is false if the record is gone, belongs to
-// another operation, or may have lost the decision to newer decisions.
+// HasDecision reports whether a record has the decision with the given id. The parameter now is
+// the current version of the record, seen is the version about which the decision was made. The
+// result known is false if the record is gone, belongs to another operation, or may have lost the
+// decision to newer decisions.
 func HasDecision(now, seen *store.Record, id string) (made, known bool) {
 	if now == nil {
 		return false, false

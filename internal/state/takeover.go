@@ -7,8 +7,8 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// Taken returns held after a take-over. retention is the retention of the program that takes
-// over.
+// Taken returns the record that a take-over of held writes. retention is the retention of the
+// program that takes over.
 func Taken(held *store.Record, now, lease time.Time, retention time.Duration) *store.Record {
 	r := *held
 	r.Retention = retention
@@ -18,9 +18,9 @@ func Taken(held *store.Record, now, lease time.Time, retention time.Duration) *s
 	return &r
 }
 
-// TakenByClient returns held after a take-over by a client's retry, with the retry's input and
-// handler. The handler's name may have changed since the claim. The tenant of the claim
-// remains, because the tenant is part of the key.
+// TakenByClient returns the record that a client's retry writes when it takes held over. It has
+// the retry's input and handler: the handler's name may have changed since the claim. It keeps the
+// tenant of the claim, because the tenant is part of the key.
 func TakenByClient(held *store.Record, now, lease time.Time, retention time.Duration, in *store.Input, by store.HandlerID) *store.Record {
 	r := Taken(held, now, lease, retention)
 	r.Input, r.Handler = in, by
@@ -32,13 +32,13 @@ func TakenByClient(held *store.Record, now, lease time.Time, retention time.Dura
 	return r
 }
 
-// TakenUp returns held after a take-over by a completer or an operator. TakenUp adds one to Tries,
-// so that a try is counted even if the process dies.
+// TakenUp returns the record that a completer or an operator writes when it takes held over.
+// TakenUp adds one to Tries, so that a try is counted even if the process dies.
 func TakenUp(held *store.Record, now, lease time.Time, retention time.Duration) *store.Record {
 	r := Taken(held, now, lease, retention)
 	r.Tries++
-	// The list of handovers is not shortened here: at each try of a completer, a store's Take
-	// appends to the list without reading it.
+	// Don't shorten the list of handovers here: at each try of a completer, a store's Take appends
+	// to the list without reading it, and both must write the same record.
 	r.Handovers = append(slices.Clone(held.Handovers), store.Handover{At: Millis(now), Kind: HandoverCompleter})
 	return r
 }
@@ -46,7 +46,7 @@ func TakenUp(held *store.Record, now, lease time.Time, retention time.Duration) 
 // The kinds of a [store.Handover].
 const (
 	HandoverRelease   = "release"   // an attempt ended without an answer
-	HandoverWithheld  = "withheld"  // a release after an answer that could not be stored; the operation continues
+	HandoverWithheld  = "withheld"  // an attempt ended with an answer that was withheld
 	HandoverRetry     = "retry"     // a client's retry took the record over
 	HandoverCompleter = "completer" // a completer took the record over
 )

@@ -57,7 +57,8 @@ func MayTake(rec *store.Record, t store.Take) Refusal {
 	return Good
 }
 
-// WithFrom returns t with From set.
+// WithFrom returns t with From set. From returns the record that the take-over writes, or nil if
+// MayTake refuses.
 func WithFrom(t store.Take) store.Take {
 	t.From = func(rec *store.Record) *store.Record {
 		if MayTake(rec, t) != Good {

@@ -13,8 +13,9 @@ import (
 // Retained returns a program's retention rounded up to whole seconds, as items store it.
 func Retained(d time.Duration) time.Duration { return (d + time.Second - 1).Truncate(time.Second) }
 
-// Stamp sets Owner and Ver of next, which owner writes after prev. For a claim, prev is nil. Every
-// write checks these two fields. Besides Stamp, only a store's Take sets them, by an expression.
+// Stamp sets Owner and Ver of the record next, which owner writes after the record prev. For a
+// claim, prev is nil. Every write checks these two fields. Apart from Stamp, only the update
+// expression of a store's Take sets them.
 func Stamp(next, prev *store.Record, owner string) {
 	next.Owner, next.Ver = owner, 1
 	if prev != nil {
@@ -22,8 +23,8 @@ func Stamp(next, prev *store.Record, owner string) {
 	}
 }
 
-// Claimed returns the record of a new operation. r has the Retention of the program, and Keep if
-// the handler will make calls.
+// Claimed returns the record of a new operation, made from r. The caller has set r.Retention to
+// the program's retention and, if the handler will make calls, r.Keep to store.KeepOpen.
 func Claimed(r store.Record, now time.Time, lease time.Time) *store.Record {
 	r.State = store.Open
 	r.Created, r.Run = Millis(now), Millis(now)
@@ -36,10 +37,11 @@ func Claimed(r store.Record, now time.Time, lease time.Time) *store.Record {
 	return &r
 }
 
-// Calling returns the record to write before a call: a copy of held with mark and sent, and without
-// expiry. A process that dies during the call writes nothing afterwards. If the key could expire
-// then, the next request would make the call again under another derived key. If the mark were
-// missing, an answer could be stored that hides the call.
+// Calling returns the record to write before a call: a copy of held with the mark, with the hashes
+// in sent, and without expiry. All this is written before the call, since a process that dies
+// during the call writes nothing afterwards. If the key then expired, the next request would make
+// the call again under another derived key. If the mark were missing, an answer could be stored
+// that hides the call.
 func Calling(held *store.Record, mark string, sent map[string]string) *store.Record {
 	r := *held
 	r.Keep, r.Expires, r.Mark, r.Sent = store.KeepOpen, time.Time{}, mark, Sending(held.Sent, sent)
@@ -47,9 +49,9 @@ func Calling(held *store.Record, mark string, sent map[string]string) *store.Rec
 	return &r
 }
 
-// Advanced returns held with phases, jobs and calls added, or held itself if there are no phases
-// and no jobs. From the first phase on, the record is kept: committed work must not be forgotten.
-// If a phase makes calls, calls contains the phase's [Marks].
+// Advanced returns a copy of held to which phases, jobs and calls are added. Without phases and
+// jobs, it returns held itself. From the first phase on, the record is kept: committed work must
+// not be forgotten. If a phase makes calls, its [Marks] must be in calls.
 func Advanced(held *store.Record, now time.Time, phases []store.Phase, jobs map[string]store.Job, calls []string) *store.Record {
 	if len(phases)+len(jobs) == 0 {
 		return held
@@ -76,8 +78,9 @@ func Advanced(held *store.Record, now time.Time, phases []store.Phase, jobs map[
 	return &r
 }
 
-// IntentReplaced replaces the last phase of held, an intent, by phases, which has at most one
-// phase. If phases is empty, the call counts as not begun, and nothing else changes.
+// IntentReplaced returns a copy of held whose last phase, an intent, is replaced by the only entry
+// of phases. If phases is empty, IntentReplaced only removes the intent: the call counts as not
+// begun.
 func IntentReplaced(held *store.Record, now time.Time, phases []store.Phase, calls []string) *store.Record {
 	r := *held
 	r.Phases = held.Phases[:len(held.Phases)-1]
@@ -87,8 +90,8 @@ func IntentReplaced(held *store.Record, now time.Time, phases []store.Phase, cal
 	return Advanced(&r, now, phases, nil, calls)
 }
 
-// Renewed returns held with a later end of the lease, for a holder that still works. Renewed
-// also moves Expires, if it is set, so that TTL can't delete a held record.
+// Renewed returns a copy of held with a later end of the lease, for a holder that still works. If
+// Expires is set, Renewed also moves Expires, so that TTL can't delete a held record.
 func Renewed(held *store.Record, now, lease time.Time) *store.Record {
 	r := *held
 	renew(&r, now, lease)
@@ -102,9 +105,10 @@ func renew(r *store.Record, now, lease time.Time) {
 	}
 }
 
-// Finished returns held with the response. The response is replayed for the retention of the
-// program that last claimed or took over the record. A record with jobs is kept (KeepJobs) until the
-// drain lets it go. Phases keep only name and time; the input and the lease are removed.
+// Finished returns a copy of held as a finished record with the response resp. The response is
+// replayed for the retention of the program that last claimed or took over the record. A record
+// with jobs is kept (KeepJobs) until the drain lets it go. Phases keep only name and time; the
+// input and the lease are removed.
 func Finished(held *store.Record, resp store.Response, now time.Time) *store.Record {
 	whole := &struct { // one allocation
 		record   store.Record
@@ -117,7 +121,7 @@ func Finished(held *store.Record, resp store.Response, now time.Time) *store.Rec
 		r.Phases[i] = store.Phase{Name: p.Name, At: p.At}
 	}
 	r.Doubts, r.DoubtSince, r.DoubtUntil, r.Sent, r.Asked = nil, time.Time{}, time.Time{}, nil, ended(held.Asked)
-	r.Retention = 0 // Expires or Until is the end of the retention
+	r.Retention = 0 // not needed any more: Expires or Until now says when the retention ends
 	if until := Seconds(now.Add(held.Retention)); len(held.Jobs) > 0 {
 		r.Keep, r.Expires, r.Until = store.KeepJobs, time.Time{}, until
 		r.Run = Millis(now) // from now on the jobs are left to the drain
@@ -137,9 +141,11 @@ func Lifetime(r *store.Record) time.Time {
 	return r.Expires
 }
 
-// Buried returns found, an expired or freed record, to be written with a new owner. After that a
-// former holder can't write the record. The expiry of an expired record is moved back to a minute
-// ago, for hosts whose clocks are behind. A freed record is recognized without a clock.
+// Buried returns the record to write in order to fence found, a record that has expired or was
+// freed. After this write, which sets a new owner, a former holder can't write the record. If
+// found has expired, its expiry is set to a minute ago or earlier, so that hosts whose clocks are
+// behind also see that it has expired. A freed record needs no change: it is recognized without a
+// clock.
 func Buried(found *store.Record, now time.Time) *store.Record {
 	r := *found
 	if end := Seconds(now).Add(-time.Minute); !Freed(found) && end.Before(r.Expires) {
@@ -156,7 +162,8 @@ func StatusOnly(r *store.Record) {
 	r.Response = &store.Response{Status: r.Response.Status}
 }
 
-// MadeStuck returns held as stuck: kept until an operator settles it.
+// MadeStuck returns a copy of held that is stuck: the record is kept until an operator settles the
+// operation.
 func MadeStuck(held *store.Record, now time.Time, why string) *store.Record {
 	r := *held
 	r.State, r.Lease, r.LastErr = store.Stuck, time.Time{}, redact.Cut(why)
@@ -176,8 +183,8 @@ func claimExpiry(now, lease time.Time, retention time.Duration) time.Time {
 	return Seconds(end)
 }
 
-// Seconds returns t with the precision of an item's expiry.
+// Seconds cuts t to whole seconds, the precision of an item's expiry.
 func Seconds(t time.Time) time.Time { return time.Unix(t.Unix(), 0) }
 
-// Millis returns t with the precision of an item's other times.
+// Millis cuts t to whole milliseconds, the precision of an item's other times.
 func Millis(t time.Time) time.Time { return time.UnixMilli(t.UnixMilli()) }
