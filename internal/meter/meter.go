@@ -9,16 +9,16 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// Meter sums the calls of a request. If an engine's hooks need the sum, the engine puts a
-// Meter into the context of its calls to the store. A store that can count adds each call
-// to the context's Meter ([Of]). The zero Meter is ready to use. A Meter is safe for
-// concurrent use.
+// Meter holds the sum of a request's calls to the store. If an engine's hooks need the sum,
+// the engine puts a Meter into the context of its calls to the store. A store that can count
+// gets this Meter by [Of] and adds each call to it. The zero Meter is ready to use.
+// A Meter is safe for concurrent use.
 type Meter struct {
 	mu   sync.Mutex
 	cost store.Cost
 }
 
-// Add adds a call. A nil Meter ignores it.
+// Add adds a call to the sum. If m is nil, Add does nothing.
 func (m *Meter) Add(c store.Call) {
 	if m == nil {
 		return
@@ -51,8 +51,8 @@ func (m *Meter) Cost() store.Cost {
 
 type meterKey struct{}
 
-// With returns a context in which m counts the calls. The Meter of an outer context doesn't
-// count these calls.
+// With returns a context whose Meter is m. Calls with this context are added to m only, even
+// if ctx has a Meter already.
 func With(ctx context.Context, m *Meter) context.Context {
 	return context.WithValue(ctx, meterKey{}, m)
 }

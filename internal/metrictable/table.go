@@ -11,24 +11,24 @@ type Metric struct {
 	Name    string
 	Unit    string // unit in CloudWatch: Count, Milliseconds, Seconds or Percent
 	Source  string // the hooks that emit the metric: request, store, stream, sweep or count
-	Gauge   bool   // each value replaces the one before; otherwise values add up, or are durations
+	Gauge   bool   // true if each value replaces the previous one; false if values add up, or are durations
 	Meaning string
-	Alarm   Alarm // alarm in the template of samekey stack; zero for none
+	Alarm   Alarm // its alarm in the template of samekey stack; zero if the metric has none
 }
 
 // Alarm is the stack's alarm on a metric.
 type Alarm struct {
 	Name      string // also the heading in docs/operate/runbook.md
-	Condition string // statistic, threshold, and the number of breaching periods
+	Condition string // statistic, threshold, number of breaching periods, and the effect of silence (no data)
 }
 
-// The sources: hooks of metrics.Metrics.
+// The values of Metric.Source, each with the hooks of metrics.Metrics that emit its metrics.
 const (
 	OfRequest = "request" // Hooks, in the log line of a request
-	OfStore   = "store"   // Hooks, in the log line of a request; StoreHooks outside of requests
+	OfStore   = "store"   // Hooks for a request's calls, in its log line; StoreHooks for other calls
 	OfStream  = "stream"  // StreamHooks
 	OfSweep   = "sweep"   // StreamHooks, once for each run of the sweep, even if the value is 0
-	OfCount   = "count"   // StreamHooks, each time a worker counts what waits for people, even if the value is 0
+	OfCount   = "count"   // StreamHooks, once for each count of what waits for people, even if the value is 0
 )
 
 const (
@@ -39,7 +39,7 @@ const (
 
 	adds, states = false, true // Gauge
 
-	// Conditions of several alarms.
+	// Conditions that several alarms share.
 	whileWaiting = "Maximum > 0 in 1 of 1 periods of 5m, silence ignore"
 	whileFound   = "Maximum > 0 in 1 of 1 periods of 1h, silence ignore"
 	forADay      = "Sum > 0 in 1 of 24 periods of 1h, silence notBreaching"
@@ -109,8 +109,8 @@ var table = []Metric{
 // All returns the metrics.
 func All() []Metric { return slices.Clone(table) }
 
-// Named returns the metric with this name; the zero Metric for a metric of the
-// application.
+// Named returns the metric with this name. If the table has none, the name belongs to a
+// metric of the application: Named returns the zero Metric.
 func Named(name string) *Metric {
 	if m := byName[name]; m != nil {
 		return m
@@ -118,7 +118,7 @@ func Named(name string) *Metric {
 	return &own
 }
 
-var own Metric // a metric of the application
+var own Metric // stands for any metric of the application
 
 var byName = func() map[string]*Metric {
 	m := make(map[string]*Metric, len(table))

@@ -53,9 +53,9 @@ func (b Bundle) marker() []byte {
 	return []byte(hex.EncodeToString(h.Sum(nil)) + "\n")
 }
 
-// Cached returns nil if dir holds a finished install of this recipe. Checksums were
-// verified before the marker was written. Cached compares only the file names, which is
-// fast and detects a partly emptied folder.
+// Cached returns nil if dir holds a finished install of this recipe. It doesn't verify the
+// checksums, since Install verified them before it wrote the marker. Of the jars it
+// compares only the file names, which is fast and detects a partly emptied folder.
 func (b Bundle) Cached(dir string) error {
 	got, err := os.ReadFile(filepath.Join(dir, markerFile))
 	if err != nil {
@@ -72,8 +72,9 @@ func (b Bundle) Cached(dir string) error {
 }
 
 // Install downloads the jars by Maven into b.Dir(root), unless they are already there. It
-// works in a temporary folder and renames it once, so that b.Dir(root) never contains an
-// incomplete install, even after a crash. The lock only avoids a second download.
+// fills a temporary folder and renames it to b.Dir(root) when the install is complete: even
+// after a crash, b.Dir(root) never contains a part of an install. Install holds a lock, only
+// so that two processes don't both download.
 //
 // The error matches [ErrChecksum] if Maven downloaded files other than the pinned
 // ones.
@@ -135,8 +136,8 @@ func (b Bundle) fill(ctx context.Context, mvn, tmp string) error {
 	return os.WriteFile(filepath.Join(tmp, markerFile), b.marker(), 0o600)
 }
 
-// publish renames tmp to dir. It keeps a complete install in dir, and moves anything
-// else away first.
+// publish renames the folder tmp to dir. If dir already has a complete install, publish
+// keeps that one instead. If dir has anything else, publish moves it away before the rename.
 func (b Bundle) publish(tmp, dir string) error {
 	err := os.Rename(tmp, dir)
 	if err == nil || b.Cached(dir) == nil {

@@ -37,10 +37,10 @@ func makeTmp(dir string) (string, error) {
 	return tmp, nil
 }
 
-// removeOld removes entries of dir that have the prefix and are older than a day. Their
-// processes were killed: no install and no test run lasts a day.
+// removeOld removes entries of dir that have the prefix and are older than a day. The
+// processes that made them no longer run, since no install and no test run lasts a day.
 func removeOld(dir, prefix string) {
-	entries, _ := os.ReadDir(dir) // an error doesn't matter: the entries only cost space
+	entries, _ := os.ReadDir(dir) // an error doesn't matter: entries that stay only cost space
 	for _, e := range entries {
 		info, err := e.Info()
 		if err == nil && strings.HasPrefix(e.Name(), prefix) && time.Since(info.ModTime()) > 24*time.Hour {

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// checkEndpoint refuses an endpoint that isn't a URL of this machine, unless the variable
-// named allowRemote is 1. Tests create and delete data at the endpoint. A forgotten
-// setting must not point them at real data.
+// checkEndpoint refuses an endpoint that isn't a URL of this machine. Tests create and delete
+// data at the endpoint, so a forgotten setting must not point them at real data. A URL of
+// another machine is accepted if an environment variable, named by allowRemote, is "1".
 func checkEndpoint(endpoint, allowRemote string) error {
 	u, err := url.Parse(endpoint)
 	if err != nil {
@@ -47,14 +47,14 @@ func Required(variable string) bool {
 	return true
 }
 
-// Search is an error with a line for each source of a server: the reason why the source
-// failed.
+// Search is an error with a line for each source of a server that was tried. The line says
+// why the source failed.
 type Search struct{ tried []string }
 
-// Miss adds a source and the reason why it failed.
+// Miss adds a line for a source (what) and the reason why it failed.
 func (s *Search) Miss(what string, why error) {
 	s.tried = append(s.tried, "\n  "+what+": "+oneLine(why.Error()))
 }
 
-// Error returns the lines.
+// Error returns all lines.
 func (s Search) Error() string { return strings.Join(s.tried, "") }

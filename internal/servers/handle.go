@@ -6,11 +6,12 @@ import (
 	"time"
 )
 
-// Handle ends a server once, and holds the HTTP client for all clients of the server. The
-// zero Handle is for a server that somebody else ends. A Handle is safe for concurrent use
-// and must not be copied.
+// Handle is for the user of a server. The method Close ends the server, at most once. The
+// method HTTP returns the [http.Client] that all clients of the server share. The zero Handle
+// is for a server that somebody else ends. A Handle is safe for concurrent use and must not
+// be copied.
 type Handle struct {
-	// Stop ends the server; nil if nothing was started. Close calls Stop.
+	// Stop ends the server. It is nil if no server was started. Close calls Stop.
 	Stop func() error
 
 	closeOnce sync.Once
@@ -30,8 +31,9 @@ func (h *Handle) HTTP() *http.Client {
 		// Many goroutines of a test call one host. With the default of two idle
 		// connections, nearly every request would open and close a connection.
 		tr.MaxIdleConnsPerHost = 100
-		// shorter than the server's own timeout: if the server closed a connection, a
-		// request on it could fail, and nothing retries here
+		// This is shorter than the server's own timeout, so that the client closes an idle
+		// connection before the server does. A request on a connection that the server is
+		// closing could fail, and nothing retries here.
 		tr.IdleConnTimeout = 10 * time.Second
 		h.http = &http.Client{
 			Transport:     tr,
@@ -42,7 +44,7 @@ func (h *Handle) HTTP() *http.Client {
 }
 
 // Close drops the idle connections, ends the server and waits until it has ended.
-// Later calls return the result of the first.
+// Later calls of Close return the first call's result.
 func (h *Handle) Close() error {
 	h.closeOnce.Do(func() {
 		h.HTTP().CloseIdleConnections()

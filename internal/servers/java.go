@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// findJava returns the absolute path of a java command of that version or newer. It tries the
-// command in JAVA_HOME first, and then the command in PATH. The error says what is wrong with
-// each command.
+// findJava returns the absolute path of a java command of the given version or a newer one.
+// It tries the command in JAVA_HOME first, and then the command in PATH. The error says what
+// is wrong with each command.
 func findJava(ctx context.Context, version int) (string, error) {
 	var candidates []string
 	var problems error

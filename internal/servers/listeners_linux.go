@@ -14,9 +14,9 @@ import (
 	"strings"
 )
 
-// checkListeners checks the listening sockets of the process. It returns ErrPortTaken
-// if another process answers at port, and another error if a socket can be reached
-// from outside.
+// checkListeners checks the listening sockets of the process. If none of them is at port,
+// another process answers there, and checkListeners returns ErrPortTaken. It returns another
+// error if a socket can be reached from outside, unless s.AllInterfaces allows that.
 func (s Server) checkListeners(pid, port int) error {
 	addrs, err := listeners(pid)
 	if err != nil {
@@ -86,7 +86,7 @@ func socketInodes(pid int) (map[string]bool, error) {
 	}
 	inodes := map[string]bool{}
 	for _, e := range entries {
-		// a descriptor that was closed since the listing has no link
+		// a descriptor that was closed after ReadDir has no link
 		link, err := os.Readlink(filepath.Join(dir, e.Name()))
 		if err != nil {
 			continue

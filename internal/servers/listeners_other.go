@@ -2,5 +2,5 @@
 
 package servers
 
-// checkListeners can't read a process's sockets on this system.
+// checkListeners checks nothing: on this system it can't read a process's sockets.
 func (s Server) checkListeners(int, int) error { return nil }

@@ -3,7 +3,8 @@ package servers
 import "strings"
 
 // OfMake reports whether variable (NAME=VALUE) holds the flags or the level that make
-// passes to nested makes. With such a variable a nested make prints directories.
+// passes to nested makes. A make that gets such a variable takes itself for nested, and
+// prints the names of the folders that it enters.
 func OfMake(variable string) bool {
 	name, _, _ := strings.Cut(variable, "=")
 	return strings.HasPrefix(name, "MAKE") || name == "MFLAGS"

@@ -15,14 +15,14 @@ import (
 // Missed counts the tests of this process that were skipped because there was no server.
 var Missed Skips
 
-// Skips counts skipped tests for each reason. The zero Skips is ready for use, and safe
-// for concurrent use.
+// Skips holds the number of skipped tests for each reason. The zero Skips is ready for use.
+// A Skips is safe for concurrent use.
 type Skips struct {
 	mu    sync.Mutex
 	count map[string]int
 }
 
-// Skip counts the test and skips it.
+// Skip skips the test and counts it.
 func (s *Skips) Skip(tb testing.TB, why error) {
 	tb.Helper()
 	s.mu.Lock()
@@ -34,8 +34,8 @@ func (s *Skips) Skip(tb testing.TB, why error) {
 	tb.Skip(why)
 }
 
-// Report prints the number of skipped tests, with a line for each reason. Report prints
-// nothing if no test was skipped.
+// Report prints a line for each reason, with the number of tests skipped for this reason. It
+// prints nothing if no test was skipped.
 func (s *Skips) Report(w io.Writer, program string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,7 +54,8 @@ func (s *Skips) Tell() {
 	}
 }
 
-// toGo calls print() with the standard error of the go command that started this process.
+// toGo calls the function print with a writer to the standard error of the go command that
+// started this process.
 func toGo(print func(io.Writer)) error {
 	parent := fmt.Sprintf("/proc/%d/", os.Getppid())
 	if exe, err := os.Readlink(parent + "exe"); err != nil || filepath.Base(exe) != "go" {

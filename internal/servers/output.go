@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// HeadTail is an io.Writer that keeps the first and the last bytes written to it: a
-// Java exception has its cause in the first line, other errors in the last. The zero
-// value is ready, and safe for concurrent use.
+// HeadTail is an io.Writer that keeps the first and the last bytes written to it: the cause
+// of an error is in the first line of a Java exception, and in the last line of other output.
+// The zero value is ready, and safe for concurrent use.
 type HeadTail struct {
 	mu         sync.Mutex
 	head, tail []byte
@@ -29,7 +29,7 @@ func (h *HeadTail) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-// String returns the first bytes and then the last.
+// String returns the first bytes, followed by the last bytes.
 func (h *HeadTail) String() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()

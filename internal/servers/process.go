@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Process is a running command. StartProcess waits for the command's end in a goroutine. A
-// Process is safe for concurrent use.
+// Process is a command that StartProcess has started. A goroutine waits for the command's
+// end. A Process is safe for concurrent use.
 type Process struct {
 	cmd    *exec.Cmd
 	output *HeadTail
@@ -18,12 +18,12 @@ type Process struct {
 	err    error         // how the process ended; valid once done is closed
 }
 
-// StartProcess starts cmd. It sets SysProcAttr and WaitDelay. Unless the caller has
-// set Stdout, it also sets Stdout and Stderr, and keeps the beginning and the end of
-// the output for Output.
+// StartProcess starts cmd. It sets cmd's SysProcAttr and WaitDelay. If cmd.Stdout is nil, it
+// also sets Stdout and Stderr, and keeps the beginning and the end of the output for the
+// method Output.
 //
-// On Linux the kernel kills the child when its parent ends. "Parent" is the OS thread
-// that forked, and threads of a Go program may end, so the child is forked from a
+// On Linux the kernel kills the child when its parent ends. To the kernel, the parent is the
+// OS thread that forked. Threads of a Go program may end early, so the child is forked from a
 // locked thread that lives as long as the child.
 func StartProcess(cmd *exec.Cmd) (*Process, error) {
 	p := &Process{cmd: cmd, output: &HeadTail{}, done: make(chan struct{})}
@@ -49,8 +49,8 @@ func StartProcess(cmd *exec.Cmd) (*Process, error) {
 	return p, nil
 }
 
-// Kill kills the process and waits until it is gone. Kill returns no error if the process
-// had ended before.
+// Kill kills the process and waits until it is gone. If the process had already ended, Kill
+// returns no error.
 func (p *Process) Kill() error {
 	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
@@ -59,7 +59,8 @@ func (p *Process) Kill() error {
 	return nil
 }
 
-// End sends SIGTERM, waits at most for grace, and then does what Kill does.
+// End sends SIGTERM and gives the process time to end, at most the duration grace. Then it
+// does what Kill does.
 func (p *Process) End(grace time.Duration) error {
 	if p.cmd.Process.Signal(syscall.SIGTERM) == nil { // fails if the process has ended, and on a system without signals
 		select {
@@ -73,7 +74,7 @@ func (p *Process) End(grace time.Duration) error {
 // PID returns the process's id.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Done is closed when the process has ended.
+// Done returns a channel that is closed when the process has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
 // Err waits for the end of the process and returns how it ended, as

@@ -4,6 +4,6 @@ package servers
 
 import "syscall"
 
-// childAttr keeps the terminal's interrupts from the child, since a server must end after
-// its users.
+// childAttr keeps Ctrl-C in the terminal from reaching the child, since a server must end
+// after its users.
 func childAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

@@ -19,7 +19,7 @@ import (
 var ErrPortTaken = errors.New("another process took the port")
 
 const (
-	// portTries is how often a start is repeated with another port.
+	// portTries is how many ports Start tries.
 	portTries = 5
 	// readyTimeout limits the start, which takes one to two seconds on an idle
 	// machine, and minutes on a machine that is busy with tests.
@@ -33,22 +33,23 @@ type Server struct {
 	Name string
 	// Dir is a folder for temporary folders.
 	Dir string
-	// Command returns the command for one try to start. tmp is a separate folder for
-	// temporary files.
+	// Command returns the command that starts the server. It is called for each try, with
+	// another port and another folder tmp for temporary files.
 	Command func(tmp string, port int) *exec.Cmd
 	// PortTaken holds texts. If the port isn't free, the server prints one of them.
 	PortTaken []string
-	// AllInterfaces allows the server to listen on other interfaces than loopback.
-	// Otherwise Start checks the server's sockets, on Linux only.
+	// AllInterfaces allows the server to listen on other interfaces than loopback. If it is
+	// false and the server listens on others, Start fails on Linux. On other systems Start
+	// can't check this.
 	AllInterfaces bool
 	// AllInterfacesHint is appended to errors about interfaces. It says how to allow all
 	// interfaces.
 	AllInterfacesHint string
 }
 
-// Running is a [Server] that answers. It is safe for concurrent use.
+// Running is a started [Server] that has answered. It is safe for concurrent use.
 type Running struct {
-	// Endpoint is the base URL, http://127.0.0.1: and the port.
+	// Endpoint is the base URL, http://127.0.0.1:PORT.
 	Endpoint string
 
 	process *Process
@@ -113,8 +114,8 @@ func (s Server) waitReady(ctx context.Context, r *Running) error {
 // Output returns the server's output so far, without the middle if it is long.
 func (r *Running) Output() string { return r.process.Output() }
 
-// Stop ends the server and waits until it has ended. Later calls return the result
-// of the first.
+// Stop ends the server and waits until it has ended. Later calls of Stop return the first
+// call's result.
 func (r *Running) Stop() error {
 	r.once.Do(func() { r.err = errors.Join(r.process.Kill(), os.RemoveAll(r.tmp)) })
 	return r.err

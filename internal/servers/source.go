@@ -10,29 +10,32 @@ import (
 )
 
 // Source describes where a server comes from: an endpoint in the environment, or a Java
-// program with jars from the cache or Maven. dynamotest and elasticmq set the parts that
-// differ. All fields except Shared, Ready and Otherwise are required.
+// program with jars from the cache or Maven. Package dynamotest has a Source for DynamoDB
+// Local, and package elasticmq has one for ElasticMQ. All fields except Shared, Ready and
+// Otherwise are required.
 type Source struct {
-	// Kind is the kind of server in errors: "a queue".
+	// Kind names the kind of server in errors, such as "a queue".
 	Kind string
-	// Endpoint, AllowRemote and Cache are names of environment variables. The variables
-	// hold an endpoint to use unchanged, the permission for an endpoint on another
-	// machine, and the cache's folder.
+	// Endpoint, AllowRemote and Cache are names of environment variables. The first holds
+	// the endpoint of a server that runs already, the second permits an endpoint on another
+	// machine, and the third holds the cache's folder.
 	Endpoint, AllowRemote, Cache string
 	// Shared names a variable that is set if the endpoint's server was started for this
 	// run.
 	Shared string
-	// Unavailable is the error that Find's error matches if no server can be run.
+	// Unavailable is what Find's error matches if no server can be run.
 	Unavailable error
 	// Java is the oldest version that runs the server.
 	Java   int
 	Bundle Bundle
 	// Start starts the server with the command java, from the install in dir.
 	Start func(ctx context.Context, java, dir string) (*Found, error)
-	// Ready, if set, is called before the jars are downloaded. An error rules Java out.
+	// Ready, if set, is called before the jars are downloaded. If it returns an error, Find
+	// doesn't use Java.
 	Ready func() error
-	// Otherwise, if set, is called if Java provides no server. If Otherwise can't provide
-	// a server, it returns nil and adds the reason to s. An error ends the search.
+	// Otherwise is an optional function, for the case that Java provides no server. If the
+	// function can't provide a server either, it returns nil and adds the reason to s. If it
+	// returns an error, the search ends.
 	Otherwise func(ctx context.Context, s *Search) (*Found, error)
 }
 
@@ -40,15 +43,16 @@ type Source struct {
 type Found struct {
 	// Endpoint is the base URL, without a slash at its end.
 	Endpoint string
-	// Stop ends the started process; nil if none was started.
+	// Stop ends the server that Find started. It is nil if Find started none.
 	Stop func() error
 }
 
-// Find returns the endpoint that the environment names, or else starts a server. It sends
-// no request to the named endpoint. ctx limits the search, not the server's life.
+// Find returns the endpoint that the environment names, without sending a request to it. If
+// the environment names none, Find starts a server. ctx limits the search, not the server's
+// life.
 //
-// The error matches Unavailable if no server can be run. It doesn't match if a remote
-// endpoint is not allowed, a jar differs from its checksum, or ctx is cancelled.
+// The error matches Unavailable if no server can be run. It doesn't match Unavailable if a
+// remote endpoint is not allowed, a jar differs from its checksum, or ctx is cancelled.
 func (s Source) Find(ctx context.Context) (*Found, error) {
 	if endpoint := s.endpoint(); endpoint != "" {
 		if err := checkEndpoint(endpoint, s.AllowRemote); err != nil {
@@ -68,16 +72,17 @@ func (s Source) Find(ctx context.Context) (*Found, error) {
 			return found, err
 		}
 		if ctx.Err() != nil {
-			// the last source failed for lack of time
+			// the source that was just tried may have failed only because ctx ended
 			return nil, fmt.Errorf("looking for %s: %w; tried:%w", s.Kind, ctx.Err(), search)
 		}
 	}
 	return nil, fmt.Errorf("%w; tried:%w", s.Unavailable, search)
 }
 
-// endpoint returns the endpoint that the environment names. A server that was started for
-// this run has a new port in each run. The variable of such a server is not read by
-// os.Getenv: a changed value would invalidate Go's cached test results.
+// endpoint returns the endpoint that the environment names. If the server was started for
+// this run, its port is new in each run. Then endpoint doesn't read the variable by
+// os.Getenv: go test doesn't use its cached results if a variable has changed that a test
+// read by os.Getenv.
 func (s Source) endpoint() string {
 	if s.Shared != "" && os.Getenv(s.Shared) != "" {
 		endpoint, _ := syscall.Getenv(s.Endpoint)

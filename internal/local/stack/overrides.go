@@ -10,13 +10,13 @@ import (
 	"github.com/samekey/samekey/internal/local/sam"
 )
 
-// Variables that have an effect only in programs that read them.
+// These environment variables have an effect only in programs that read them.
 const (
 	envLeaseMargin = "SAMEKEY_LEASE_MARGIN"
 	envGrace       = "SAMEKEY_GRACE"
 )
 
-// tellOverrides warns of overrides without effect.
+// tellOverrides warns of each override that has no effect.
 func (s *Stack) tellOverrides(ctx context.Context, defs []sam.Function) {
 	o := s.opts.Overrides
 	for _, v := range []struct {
@@ -39,9 +39,9 @@ func (s *Stack) tellOverrides(ctx context.Context, defs []sam.Function) {
 	}
 }
 
-// mentions reports whether a program contains the text. A compiled program contains the
-// names of the variables that it reads. If the program can't be read, mentions returns
-// true.
+// mentions reports whether the program at path contains a variable's name (text). A compiled
+// program contains the names of the variables that it reads. If the program can't be read,
+// mentions returns true.
 func mentions(path, text string) bool {
 	program, err := os.ReadFile(path)
 	return err != nil || bytes.Contains(program, []byte(text))

@@ -16,12 +16,13 @@ import (
 	"github.com/samekey/samekey/internal/servers"
 )
 
-// processGrace is how long a process may take to end when asked.
+// processGrace is how long a process may take to end after SIGTERM, before it is killed.
 const processGrace = 3 * time.Second
 
-// choosePort writes a free port in place of port 0 in the URL. It refuses any other port
-// that is in use: the process that uses the port would be mistaken for this one. It holds
-// the port until the process is started, seconds later.
+// choosePort writes a free port in place of port 0 in the URL. If the URL has another port
+// and that port is in use, choosePort fails: otherwise the stack would mistake the program
+// that uses the port for the process to start. The field p.port holds the port until the
+// process is started, seconds later.
 func (p *Process) choosePort(ctx context.Context) error {
 	if p.URL == "" {
 		return nil
@@ -48,8 +49,8 @@ func (p *Process) choosePort(ctx context.Context) error {
 	return nil
 }
 
-// portVariable returns NAME=PORT, the variable that tells the process its port; "" if the
-// process has no URL.
+// portVariable returns the variable that tells the process its port, such as
+// LOCAL_WORLD_PORT=3001. It returns "" if the process has no URL.
 func (p *Process) portVariable() string {
 	u, err := url.Parse(p.URL)
 	if p.URL == "" || err != nil {
@@ -90,8 +91,8 @@ func (s *Stack) watch(ctx context.Context, name string, run *servers.Process) {
 	}
 }
 
-// startProcess starts a process. On Linux the started process ends with this process, even
-// if this process is killed.
+// startProcess starts a process. On Linux the kernel kills the started process when the
+// process that runs the stack ends in any way.
 func startProcess(p Process, env []string, output io.Writer) (*servers.Process, error) {
 	cmd := exec.Command(p.Command[0], p.Command[1:]...) //nolint:noctx // it is asked to end before it is killed
 	cmd.Env, cmd.Stdout, cmd.Stderr = env, output, output
@@ -107,7 +108,7 @@ func startProcess(p Process, env []string, output io.Writer) (*servers.Process, 
 func awaitProcess(ctx context.Context, p Process, run *servers.Process) error {
 	err := servers.WaitAnswer(ctx, "it", p.URL, run.Done())
 	select {
-	case <-run.Done(): // checked even if the URL answers: another process may have answered
+	case <-run.Done(): // the end is checked even if the URL answers: the answer may come from another process
 		return fmt.Errorf("the process has ended: %w", orExit(run.Err()))
 	default:
 		return err

@@ -26,7 +26,7 @@ type queues struct {
 	made map[string]madeQueue
 }
 
-// madeQueue is an existing queue; dead is the ARN of the dead-letter queue, or "".
+// madeQueue is an existing queue. The field dead is the ARN of its dead-letter queue, or "".
 type madeQueue struct{ url, arn, dead string }
 
 func openQueues(ctx context.Context) (*queues, error) {
@@ -111,8 +111,8 @@ func visibility(q sam.Queue) time.Duration {
 	return d
 }
 
-// checkVisibility refuses queues whose visibility timeout is shorter than the
-// function's timeout, as Lambda does when it makes the mapping.
+// checkVisibility refuses a queue if its visibility timeout is shorter than the timeout of a
+// function that reads the queue. Lambda would refuse their event source mapping.
 func checkVisibility(queues []sam.Queue, functions []sam.Function) error {
 	var errs []error
 	for _, f := range functions {
@@ -128,8 +128,9 @@ func checkVisibility(queues []sam.Queue, functions []sam.Function) error {
 	return errors.Join(errs...)
 }
 
-// scaleVisibility changes queues' visibility timeouts in proportion to the functions'
-// overridden timeouts. If a queue has several functions, the longest timeout counts.
+// scaleVisibility is for an override that sets the timeout of all functions. It changes the
+// visibility timeouts of their queues by the same factor. If several functions read a queue,
+// the factor is that of the function with the longest timeout in the template.
 func scaleVisibility(queues []sam.Queue, functions []sam.Function, timeout time.Duration) {
 	for _, q := range queues {
 		var was time.Duration

@@ -7,24 +7,25 @@ import (
 
 // Ready holds the addresses of a running stack.
 type Ready struct {
-	API     string // base URL of the first HTTP API, or else of the first API
+	API     string // base URL of the first HTTP API; without an HTTP API, that of the first API
 	Control string
 	// DynamoDB is "" for a template without tables. SQS is "" for a template without
 	// queues.
 	DynamoDB, SQS string
 	// Lambda is the endpoint of the Invoke API.
 	Lambda string
-	// Table is the name of the first table with TTL and a stream, or else of the first
-	// table with a stream, or else of the first table.
+	// Table is the main table's name. The main table is the first with TTL and a stream. If
+	// no table has both, it is the first with a stream; if no table has a stream, the first.
 	Table string
 	// Records is true if Table has the key that Samekey's records need: pk, and no sort
 	// key.
 	Records bool
-	// UI is the link to the page about the table, with the page's token; "" without a page.
+	// UI is the link to the page that shows the table, with the page's token. UI is "" if
+	// there is no page.
 	UI string
 	// APIs are the base URLs of all APIs, by logical id.
 	APIs map[string]string
-	// Processes are the processes that have a URL.
+	// Processes are all processes of the options. String leaves out those without a URL.
 	Processes []Process
 }
 
@@ -33,7 +34,7 @@ func (r Ready) String() string {
 	var out bytes.Buffer
 	out.WriteString(`{"ready":true`)
 	add := func(key string, value any) {
-		// strings and a map of strings: Marshal can't fail
+		// Marshal can't fail: the values are strings and a map of strings
 		k, _ := json.Marshal(key)
 		v, _ := json.Marshal(value)
 		out.WriteByte(',')

@@ -13,9 +13,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 )
 
-// schedulerAPI stands in for EventBridge Scheduler. It accepts schedules that send one
-// message to a queue of the stack: the worker makes such schedules for later jobs. When
-// the stack ends, schedules are lost.
+// schedulerAPI stands in for EventBridge Scheduler. It accepts only schedules of the
+// kind that the worker makes for later jobs: each sends one message to a queue of the stack.
+// When the stack ends, schedules are lost.
 type schedulerAPI struct {
 	ctx context.Context //nolint:containedctx // the stack's: its end stops the timers
 	arn string          // ARN of the schedules' group: arn:aws:scheduler:REGION:ACCOUNT:schedule/default
@@ -24,7 +24,7 @@ type schedulerAPI struct {
 	mu     sync.Mutex
 	names  map[string]bool
 	client *sqs.Client
-	urls   map[string]string // URLs of the queues by ARN
+	urls   map[string]string // URLs of the queues, keyed by ARN
 }
 
 // scheduleNames matches the names that Scheduler accepts.
@@ -88,7 +88,7 @@ func (a *schedulerAPI) free(name string) {
 	delete(a.names, name)
 }
 
-// serves takes the queues to which schedules send.
+// serves sets the queues to which schedules can send.
 func (a *schedulerAPI) serves(q *queues) {
 	if q == nil {
 		return
@@ -101,7 +101,8 @@ func (a *schedulerAPI) serves(q *queues) {
 	}
 }
 
-// queue returns the URL of a queue, and a client; "" if no queue has the ARN.
+// queue returns the URL of the queue with this ARN, and a client for it. The URL is "" if
+// there is no such queue.
 func (a *schedulerAPI) queue(arn string) (string, *sqs.Client) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 )
 
 // startServices starts the database and the queue server at the same time, if the template
-// needs them and they don't run yet. It makes the tables and queues.
+// needs them and they don't run yet. Then it makes the template's tables and queues.
 func (s *Stack) startServices(ctx context.Context, t *sam.Template) error {
 	tables, err := t.Tables()
 	if err != nil {
@@ -75,7 +75,8 @@ func (s *Stack) closeServices() error {
 	return errors.Join(errs...)
 }
 
-// tellServices puts the services into the ready line.
+// tellServices puts the main table and the URLs of the database and the queue server into
+// s.ready.
 func (s *Stack) tellServices(t *sam.Template) error {
 	tables, err := t.Tables()
 	if err != nil {
@@ -95,7 +96,7 @@ func (s *Stack) tellServices(t *sam.Template) error {
 	return nil
 }
 
-// mainTable chooses the table for the ready line from a list that is not empty.
+// mainTable chooses the table for the ready line. The list must not be empty.
 func mainTable(tables []sam.Table) sam.Table {
 	rank := func(t sam.Table) int {
 		switch {

@@ -36,17 +36,18 @@ type Stack struct {
 	gateway swap // handler of the APIs
 	invokes swap // handler of the Invoke API
 	proxy   *proxy
-	// functions are the running functions; a change of the template replaces them.
+	// functions are the running functions. After a change of the template, another slice
+	// takes the place of this one.
 	functions atomic.Pointer[[]*function]
 
-	closers   []func() error // in the order of the starts
+	closers   []func() error // in the order in which the parts were started
 	closeOnce sync.Once
 	closeErr  error
 }
 
 // Start reads the template, checks that every function can be run, and starts all parts.
-// It returns when all parts are ready. If Start fails, it ends the started parts. The
-// error says what is wrong with the template, the machine or the options.
+// It returns when all parts are ready. If Start fails, it ends the parts that it has started.
+// The error says what is wrong with the template, the machine or the options.
 //
 // When ctx ends, functions and event sources end, but Close still has to be called.
 func Start(ctx context.Context, opts Options) (*Stack, error) {
@@ -66,8 +67,9 @@ func Start(ctx context.Context, opts Options) (*Stack, error) {
 // Ready returns the addresses of all parts.
 func (s *Stack) Ready() Ready { return s.ready }
 
-// Exports returns shell commands that set the main table for samekey's commands; nil if
-// Ready.Records is false. The lines don't contain the caller's credentials.
+// Exports returns shell commands. They set the environment variables with which samekey's
+// commands find the main table. They don't contain the caller's credentials. Exports returns
+// nil if Ready.Records is false.
 func (s *Stack) Exports() []string {
 	if s.db == nil || !s.ready.Records {
 		return nil
@@ -79,8 +81,8 @@ func (s *Stack) Exports() []string {
 	return lines
 }
 
-// Close ends all parts that Start started and waits for their end. Tables stay in a
-// database that the caller provided. Later calls return the result of the first.
+// Close ends all parts that Start started and waits for their end. If the caller provided
+// the database, the tables stay in it. Later calls of Close return the first call's result.
 func (s *Stack) Close() error {
 	s.closeOnce.Do(func() {
 		s.stop()
@@ -101,7 +103,7 @@ func (s *Stack) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// ports first, so that an occupied port is reported before slow work begins
+	// listen comes first, so that an occupied port is reported before slow work begins
 	if err := s.listen(ctx); err != nil {
 		return err
 	}
@@ -162,7 +164,7 @@ func (s *Stack) listen(ctx context.Context) error {
 	return nil
 }
 
-// tellAPI logs how an API differs from AWS.
+// tellAPI logs how an API behaves differently here than in AWS.
 func (s *Stack) tellAPI(ctx context.Context, api sam.API) {
 	for _, note := range api.Notes {
 		s.log.InfoContext(ctx, note, "api", api.ID)
@@ -218,8 +220,8 @@ func (s *Stack) readTemplate(ctx context.Context) (*sam.Template, error) {
 	return t, nil
 }
 
-// checkStateMachines refuses a template in which only state machines call the functions:
-// the template would start, but no function would ever run.
+// checkStateMachines refuses a template in which only state machines call the functions.
+// The stack doesn't run state machines, so it would start, but no function would ever run.
 func checkStateMachines(t *sam.Template, defs []sam.Function) error {
 	if slices.ContainsFunc(defs, func(f sam.Function) bool { return len(f.Events) > 0 }) {
 		return nil

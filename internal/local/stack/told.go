@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// told wraps h. It logs each request in a line for people: method, path, status, duration,
-// and whether the answer was a replay. It omits queries, headers and bodies, which may be
-// secret.
+// told wraps h. For each request, it logs a line that people can read: method, path, status,
+// duration, and whether the answer was a replay. It omits queries, headers and bodies, which
+// may be secret.
 func (s *Stack) told(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
 		seen := &seenStatus{ResponseWriter: w, status: http.StatusOK}
 		h.ServeHTTP(seen, r)
 		replayed := ""
-		for name := range w.Header() { // the function may use capital or small letters in the name
+		for name := range w.Header() { // the function may write the header's name in capital or small letters
 			if strings.EqualFold(name, "Idempotent-Replayed") {
 				replayed = ", replayed"
 			}

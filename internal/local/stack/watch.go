@@ -11,8 +11,9 @@ import (
 	"github.com/samekey/samekey/internal/local/sam"
 )
 
-// watchEvery is the interval of checks. The watcher acts on a change when two checks have
-// found the same state: at the first check, an editor or go build may still be writing.
+// watchEvery is the interval of checks. The watcher acts on a change only when two checks in
+// a row have found the same state: at the first of them, an editor or go build may still be
+// writing.
 const watchEvery = 200 * time.Millisecond
 
 // watcher builds and restarts changed parts.
@@ -26,24 +27,25 @@ type watcher struct {
 
 // watched is a set of files under watch.
 type watched struct {
-	acted, last gosource.Stamp // states at the last action and at the last check
+	acted, last gosource.Stamp // states at the most recent action and at the most recent check
 }
 
-// changed reports whether the files have changed since the last action, and have stopped
-// changing.
+// changed reports whether the files have changed since the most recent action, and have
+// stopped changing.
 func (w *watched) changed(now gosource.Stamp) bool {
 	quiet := maps.Equal(now, w.last)
 	w.last = now
 	return quiet && !maps.Equal(now, w.acted)
 }
 
-// seen sets acted and last to now, since the watcher acts on this state.
+// seen sets both fields, acted and last, to the given state. The watcher calls seen with a
+// state on which it acts.
 func (w *watched) seen(now gosource.Stamp) { w.acted, w.last = now, now }
 
 type watchedFunction struct {
 	watched
 	f      *function
-	inputs gosource.Inputs // sources of a function that is built here
+	inputs gosource.Inputs // the sources, if the stack builds the function
 	failed bool            // the last build failed
 }
 
@@ -149,7 +151,7 @@ func (w *watchedFunction) renew(ctx context.Context) {
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
-		w.seen(w.stamp()) // after a failed build the stamp has more files
+		w.seen(w.stamp()) // taken again: after a failed build, a stamp covers more files
 		w.f.log.ErrorContext(ctx, "the function keeps its old program")
 		w.f.tell(err)
 	case changed:
@@ -163,14 +165,15 @@ func (w *watchedFunction) build(ctx context.Context, pkg gosource.Package) (chan
 	if err != nil {
 		return false, err
 	}
-	// stamped before the build: a change during the build causes another build
+	// The stamp is taken before the build, so that a change during the build causes another
+	// build.
 	w.inputs = inputs
 	w.seen(inputs.Stamp())
 	return pkg.Build(ctx, w.f.def.Bootstrap)
 }
 
 // reload reads the template again and runs it. If the new template has an error, the old
-// one keeps running.
+// template keeps running.
 func (w *watcher) reload(ctx context.Context) {
 	begin := time.Now()
 	template, err := w.s.redeploy(ctx)
