@@ -11,7 +11,7 @@ import (
 type Wait struct {
 	Reason Reason
 	Phase  string // the recovery point, or the call with the unknown outcome; "" for a parked job
-	Job    string // the first parked job, if Reason is ReasonParked
+	Job    string // the first parked job by name, if Reason is ReasonParked
 	Kind   string // the kind of Job
 	Failed string // why Job was parked
 	Tries  int    // failed deliveries of Job
@@ -21,8 +21,8 @@ type Wait struct {
 // for a parked job.
 func (w Wait) OfJobs() bool { return w.Reason == NoReason || w.Reason == ReasonParked }
 
-// WaitOf returns the wait of a record. Time and lease don't matter, so only a write begins or
-// ends a wait.
+// WaitOf returns the wait of a record. It looks neither at the time nor at the lease, so only a
+// write of the record can begin or end a wait.
 func WaitOf(r *store.Record) (w Wait) {
 	switch {
 	case r.State == store.Stuck && begunOrInDoubt(r):
@@ -54,7 +54,8 @@ func parked(r *store.Record) (w Wait) {
 	return w
 }
 
-// WaitFrom sets the time from which r waits: now, or an earlier time if r waits already.
+// WaitFrom updates r.WaitSince. The field becomes now if r begins to wait, and zero if r doesn't
+// wait. If r waited already, the field stays.
 func WaitFrom(r *store.Record, now time.Time) {
 	switch {
 	case WaitOf(r).Reason == NoReason:

@@ -16,18 +16,18 @@ type Alarm struct {
 	Name        string // logical id in the template
 	Description string
 
-	// Queries has one metric, or the metrics and expressions of metric math. Exactly one
-	// query returns data to the alarm.
+	// Queries has one metric, or the metrics and expressions of metric math. Exactly one query has
+	// Return set: the alarm compares its value with Threshold.
 	Queries []Query
 
 	Periods    int // EvaluationPeriods: N in "M of N"
-	Datapoints int // DatapointsToAlarm: M in "M of N"; N if the template has none
+	Datapoints int // DatapointsToAlarm: M in "M of N"; equal to N if the template doesn't set it
 	Threshold  float64
 	Comparison string
 	Missing    string // TreatMissingData: breaching, notBreaching, ignore or missing
 
-	// Actions and OKActions are the numbers of receivers to tell when the alarm fires and when it
-	// ends.
+	// Actions is the number of receivers that are told when the alarm fires. OKActions is the
+	// number that are told when it ends.
 	Actions, OKActions int
 }
 
@@ -47,7 +47,7 @@ type Metric struct {
 	Dimensions      map[string]string
 }
 
-// String returns name and dimensions, which together identify the series.
+// String returns the namespace, the name and the dimensions, which together identify the series.
 func (m Metric) String() string {
 	name := append(make([]string, 0, 2+len(m.Dimensions)), m.Namespace, m.Name)
 	for _, k := range slices.Sorted(maps.Keys(m.Dimensions)) {
@@ -103,9 +103,9 @@ func dimensions(list []dimension) map[string]string {
 	return out
 }
 
-// Parse returns a template's alarms by logical id. params replaces defaults of the template's
-// parameters. A reference to a resource becomes the resource's logical id. A condition is true
-// unless params has "false" under the condition's name.
+// Parse returns a template's alarms by logical id. The values in params replace the defaults of the
+// template's parameters. A reference to a resource becomes the resource's logical id. A condition
+// is true unless params has "false" under the condition's name.
 func Parse(template string, params map[string]string) (map[string]Alarm, error) {
 	resources, err := resolve(template, params)
 	if err != nil {

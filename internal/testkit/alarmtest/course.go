@@ -5,19 +5,21 @@ import (
 	"time"
 )
 
-// Course is the expected course of an alarm. The alarm doesn't fire before From. It fires
-// from By until Mended, and is OK at End. If Mended is zero, the alarm may end by itself.
+// Course is the expected course of an alarm. Before the time From, the alarm doesn't fire. It fires
+// from the time By until the time Mended. At the time End, its state is OK. If Mended is zero, the
+// state between From and End isn't checked.
 type Course struct {
 	Begun       time.Time // start of the data
 	From, By    time.Time
 	Mended, End time.Time
 }
 
-// calm is how long after the start of the data an alarm may have any state: an alarm that fires on
-// missing data fires at a first deployment.
+// calm is the time after the start of the data in which an alarm may have any state. At a first
+// deployment there is no data yet, so an alarm on missing data fires.
 const calm = 10 * time.Minute
 
-// Wrong returns what is wrong with an alarm's course; "" for nothing.
+// Wrong describes how the course of an alarm differs from c. It returns "" if the course is as
+// expected.
 func (c *Course) Wrong(a Alarm, d Data) string {
 	all := a.Over(d, c.Begun, c.End)
 	state := func(at time.Time) (s State) {

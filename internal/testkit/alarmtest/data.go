@@ -16,7 +16,7 @@ type point struct {
 	value float64
 }
 
-// Add adds a value of a metric at a time, as an AWS service would.
+// Add adds one value of a metric, with its time, as an AWS service would.
 func (d *Data) Add(m Metric, at time.Time, value float64) {
 	if d.points == nil {
 		d.points = make(map[string][]point)
@@ -24,7 +24,7 @@ func (d *Data) Add(m Metric, at time.Time, value float64) {
 	d.points[m.String()] = append(d.points[m.String()], point{at, value})
 }
 
-// Forget removes the values before a time.
+// Forget removes all values that are older than the given time.
 func (d *Data) Forget(before time.Time) {
 	for name, all := range d.points {
 		d.points[name] = slices.DeleteFunc(all, func(p point) bool { return p.at.Before(before) })
@@ -36,8 +36,8 @@ func (d *Data) EMF(lines []byte) error {
 	return d.EMFAt(lines, time.Time{})
 }
 
-// EMFAt is [Data.EMF] for a run in virtual time: at replaces the time of all values, unless at is
-// zero.
+// EMFAt is [Data.EMF] for a run in virtual time. Unless the parameter at is zero, all values get
+// this time instead of their own.
 func (d *Data) EMFAt(lines []byte, at time.Time) error {
 	for line := range bytes.Lines(lines) {
 		var emf struct {
@@ -97,8 +97,8 @@ func numbers(raw json.RawMessage) ([]float64, error) {
 	return many, err
 }
 
-// stat returns a statistic of a metric's values in [from, to); false if there are
-// none.
+// stat returns a statistic of a metric's values in [from, to). It returns false if there are no
+// values.
 func (d Data) stat(m Metric, stat string, from, to time.Time) (float64, bool) {
 	n, sum, low, high := 0, 0.0, 0.0, 0.0
 	for _, p := range d.points[m.String()] {

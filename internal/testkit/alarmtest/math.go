@@ -8,8 +8,8 @@ import (
 	"strconv"
 )
 
-// compile reads an expression of metric math. It knows numbers, queries' ids, the
-// four operations, comparisons, FILL(id, number) and IF(condition, a, b).
+// compile reads an expression of metric math. It knows numbers, the ids of queries, + - * /,
+// comparisons, FILL(id, number) and IF(condition, a, b).
 func compile(text string) (ast.Expr, error) {
 	e, err := parser.ParseExpr(text)
 	if err != nil {
@@ -33,8 +33,8 @@ func compile(text string) (ast.Expr, error) {
 	return e, err
 }
 
-// evaluate returns the value of an expression. It returns false if there is no value,
-// because a part has no data and no FILL.
+// evaluate returns the value of an expression. It returns false if the expression has no value.
+// This is so after a division by zero, and if a part has no data and no FILL.
 func evaluate(text string, values map[string]float64) (float64, bool) {
 	e, err := compile(text)
 	if err != nil {
@@ -98,7 +98,7 @@ func operate(op token.Token, x, y float64) (float64, bool) {
 	case token.MUL:
 		return x * y, true
 	case token.QUO:
-		if y == 0 { // for CloudWatch the result has no value
+		if y == 0 { // in CloudWatch, a division by zero has no value
 			return 0, false
 		}
 		return x / y, true

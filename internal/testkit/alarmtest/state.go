@@ -21,10 +21,11 @@ var comparisons = map[string]func(value, threshold float64) bool{
 	"LessThanOrEqualToThreshold":    func(v, t float64) bool { return v <= t },
 }
 
-// beyond is how many further periods CloudWatch examines to find periods with data.
+// beyond is the number of periods that CloudWatch examines in addition to EvaluationPeriods, to
+// find periods with data.
 const beyond = 2
 
-// At returns the alarm's state at a time, if the state before was INSUFFICIENT_DATA.
+// At returns the alarm's state at a time. It assumes that the state before was INSUFFICIENT_DATA.
 // [Alarm.Over] takes the real earlier state into account.
 func (a Alarm) At(d Data, now time.Time) State { return a.next(d, now, Insufficient) }
 
@@ -34,8 +35,8 @@ type Change struct {
 	State State
 }
 
-// Over evaluates the alarm every minute from one time to another, and returns its
-// changes of state, beginning with INSUFFICIENT_DATA.
+// Over evaluates the alarm every minute from one time to another, and returns the alarm's changes
+// of state. The first change is always to INSUFFICIENT_DATA.
 func (a Alarm) Over(d Data, from, to time.Time) []Change {
 	changes := []Change{{from, Insufficient}}
 	for now := from.Truncate(time.Minute); !now.After(to); now = now.Add(time.Minute) {
@@ -47,8 +48,9 @@ func (a Alarm) Over(d Data, from, to time.Time) []Change {
 	return changes
 }
 
-// next returns the alarm's state at now. It examines N periods and a few more, and takes the latest
-// N that have data. If fewer have data, TreatMissingData decides how the missing periods count.
+// The method next returns the alarm's state at the time now. It examines a.Periods periods and a
+// few more, and takes the latest a.Periods of these that have data. If fewer have data,
+// TreatMissingData decides how the missing periods count.
 func (a Alarm) next(d Data, now time.Time, last State) State {
 	now = now.Truncate(time.Minute)
 	real, breaching := 0, 0
@@ -64,7 +66,7 @@ func (a Alarm) next(d Data, now time.Time, last State) State {
 	if a.Missing == "breaching" {
 		breaching += a.Periods - real
 	}
-	few := real < a.Datapoints && breaching == real // all periods with data breach, but there are too few
+	few := real < a.Datapoints && breaching == real // all periods with data breach, but these are fewer than a.Datapoints
 	switch {
 	case breaching >= a.Datapoints:
 		return Firing
@@ -78,7 +80,8 @@ func (a Alarm) next(d Data, now time.Time, last State) State {
 	return OK
 }
 
-// value returns the value of the alarm's query in a period; false if there is none.
+// value returns the value that the alarm compares with its threshold, for one period. It returns
+// false if there is no value.
 func (a Alarm) value(d Data, from, to time.Time) (float64, bool) {
 	values := make(map[string]float64)
 	for _, q := range a.Queries {

@@ -32,7 +32,7 @@ func resolve(template string, params map[string]string) (map[string]yaml.Node, e
 	return all, t.Resources.Decode(&all)
 }
 
-// noValue marks a missing property.
+// noValue is the value of a property that counts as missing.
 const noValue = "AWS::NoValue"
 
 func replace(n *yaml.Node, values map[string]string) error {

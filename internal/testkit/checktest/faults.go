@@ -8,7 +8,8 @@ type Fault struct {
 	Breaks []string
 }
 
-// Faults returns all faults of a [Server]. Each rule is broken by at least one fault.
+// Faults returns all faults of a [Server]. Each rule of the default contract is broken by at least
+// one fault.
 func Faults() []Fault {
 	return []Fault{
 		{"reruns", "runs every request again", []string{"replay-differs"}},

@@ -14,7 +14,7 @@ import (
 // merchantFault is a mistake that a [Merchant] can make.
 type merchantFault struct {
 	Name, Does string
-	ACP, UCP   []string // the rules that the fault breaks
+	ACP, UCP   []string // the rules that the fault breaks under ACP and under UCP
 }
 
 // MerchantFaults returns all faults of a [Merchant].
@@ -123,7 +123,7 @@ func (m *Merchant) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	m.Outside(http.HandlerFunc(m.serve)).ServeHTTP(w, r)
 }
 
-// operation names the operation of a request; "" for none.
+// operation returns the name of the operation that a request asks for, or "" if it asks for none.
 func (m *Merchant) operation(r *http.Request) string {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	update := http.MethodPost
@@ -195,7 +195,7 @@ func (m *Merchant) keyed(w http.ResponseWriter, r *http.Request, op, key string,
 		other = false
 	}
 	if m.wrong["one-scope-replays"] && strings.HasPrefix(rec.same, op) && rec.same != same {
-		other = true // this fault compares requests to the same path only
+		other = true // this fault compares only requests for the same operation
 	}
 	switch {
 	case claimed:
@@ -252,7 +252,7 @@ func (m *Merchant) claim(name, op, same string) (*kept, bool) {
 	return rec, true
 }
 
-// same returns the compared form of a body.
+// The method same returns a body in the form in which bodies are compared.
 func (m *Merchant) same(op string, body []byte) string {
 	switch {
 	case m.wrong["ignores-body"], m.wrong[op+"-any"]:
@@ -263,7 +263,7 @@ func (m *Merchant) same(op string, body []byte) string {
 	return op + m.meaning(body)
 }
 
-// without removes the nulls from a compared form.
+// The method without removes the nulls from the compared form of a body.
 func (m *Merchant) without(same string) string {
 	return strings.NewReplacer(`"absent":null,`, "", `,"samekey_check":null`, "").Replace(same)
 }

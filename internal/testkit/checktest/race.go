@@ -8,8 +8,8 @@ import (
 )
 
 // Race makes requests with the same key overlap if the key ends in "-concurrent", as in the check
-// "concurrent". A handler waits until N requests with the key have been answered or wait in a
-// handler.
+// "concurrent". The handler of such a request waits until each of N requests with the key has been
+// answered or waits in a handler too.
 type Race struct {
 	N int
 
@@ -18,7 +18,7 @@ type Race struct {
 	there   map[string]int
 }
 
-// Outside wraps next and counts the answers.
+// Outside wraps the handler next, and counts the requests that it has answered.
 func (r *Race) Outside(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		next.ServeHTTP(w, req)
@@ -26,7 +26,8 @@ func (r *Race) Outside(next http.Handler) http.Handler {
 	})
 }
 
-// Inside waits until N requests with the key have arrived, or ctx ends. Handlers call Inside.
+// Inside waits until N requests with the key have been answered or have called Inside, or until ctx
+// ends. Handlers call Inside.
 func (r *Race) Inside(ctx context.Context, key string) {
 	key = strings.Trim(key, `"`)
 	if !strings.HasSuffix(key, "-concurrent") {

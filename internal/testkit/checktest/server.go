@@ -15,9 +15,10 @@ import (
 	"time"
 )
 
-// Server takes orders: POST and PUT on /orders and /refunds. It follows the default contract,
-// except for the rules that its faults break. Don't use this code in a real API: the records are
-// lost if the process dies. Race.N must be set.
+// Server is an API that takes orders by POST on /orders and /refunds. A PUT on these paths gets 200
+// and takes no order. The server follows the default contract, except for the rules that its faults
+// break. Don't use this code in a real API: the records are lost if the process dies. Race.N must
+// be set.
 type Server struct {
 	Race
 
@@ -29,7 +30,7 @@ type Server struct {
 }
 
 type record struct {
-	request string // the first request with the key
+	request string // fingerprint of the first request with the key
 	done    bool
 	status  int
 	header  http.Header
@@ -37,7 +38,7 @@ type record struct {
 	expires string
 }
 
-// Wrong returns a server with these faults. racers sets Race.N.
+// Wrong returns a server with these faults, and with racers as its Race.N.
 func Wrong(racers int, faults ...string) *Server {
 	s := &Server{Race: Race{N: racers}, wrong: make(map[string]bool), records: make(map[string]*record)}
 	for _, f := range faults {
@@ -145,7 +146,7 @@ func (s *Server) key(r *http.Request) (key string, status int, code string) {
 	return key, 0, ""
 }
 
-// keyed answers a request that takes a key.
+// keyed answers a request that must have a key.
 func (s *Server) keyed(w http.ResponseWriter, r *http.Request, body []byte) {
 	key, status, code := s.key(r)
 	if code == "idempotency_key_missing" && s.wrong["runs-keyless"] {
@@ -219,7 +220,7 @@ func (s *Server) claim(r *http.Request, key string, body []byte) (*record, bool)
 	return rec, true
 }
 
-// finish stores the record that handle has completed, or frees the key.
+// finish marks the record as done. If the answer is a 422, it frees the key.
 func (s *Server) finish(name string, rec *record) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -247,7 +248,7 @@ func (s *Server) handle(r *http.Request, body []byte, rec *record) *record {
 	return rec
 }
 
-// send sends the answer in a record.
+// send sends the answer that a record holds.
 func (s *Server) send(w http.ResponseWriter, rec *record) {
 	maps.Copy(w.Header(), rec.header)
 	switch {

@@ -32,9 +32,9 @@ import (
 // can define other faults.
 //
 // A Fault follows the contract of [http.RoundTripper]: for example, it closes the request's body.
-// It may run for several requests at once. If a fault of this package sends the request, it sends
-// the whole request and waits for the answer. If the context ends or the connection fails first,
-// the fault returns the resulting error.
+// It may be called for several requests at once. If a fault of this package sends the request, it sends
+// the whole request and waits for the answer. If the context ends or the connection fails before
+// the answer is there, the fault returns the resulting error.
 type Fault func(base http.RoundTripper, req *http.Request) (*http.Response, error)
 
 // LoseRequest is a refused connection: nothing is sent, so nothing is applied.
@@ -43,8 +43,8 @@ func LoseRequest(_ http.RoundTripper, req *http.Request) (*http.Response, error)
 	return nil, &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
 }
 
-// LoseAnswer is a connection reset after the request was sent and applied: the
-// answer never arrives.
+// LoseAnswer sends the request, waits until DynamoDB has applied it, and then resets the
+// connection: the answer never arrives.
 func LoseAnswer(base http.RoundTripper, req *http.Request) (*http.Response, error) {
 	if _, _, err := send(base, req); err != nil {
 		return nil, err
@@ -52,9 +52,9 @@ func LoseAnswer(base http.RoundTripper, req *http.Request) (*http.Response, erro
 	return nil, &net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", syscall.ECONNRESET)}
 }
 
-// TearAnswer is a connection lost in the middle of the answer. The request was sent and
-// applied. Status and headers arrive, then half of the body, then io.ErrUnexpectedEOF. The
-// status is the real status: 200, unless DynamoDB refused the request.
+// TearAnswer sends the request, and breaks the connection in the middle of the answer. Status and
+// headers arrive, then half of the body, then io.ErrUnexpectedEOF. The status is the real status:
+// 200 if the request was applied, another one if DynamoDB refused the request.
 func TearAnswer(base http.RoundTripper, req *http.Request) (*http.Response, error) {
 	resp, body, err := send(base, req)
 	if err != nil {
@@ -68,14 +68,14 @@ type tornReader struct{}
 
 func (tornReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-// Answer500 is an internal error of DynamoDB before it applied anything: the
+// Answer500 answers as DynamoDB does if it has an internal error before it applies anything. The
 // request isn't sent.
 func Answer500(base http.RoundTripper, req *http.Request) (*http.Response, error) {
 	return AnswerError(http.StatusInternalServerError, "InternalServerError", "injected before the request was applied")(base, req)
 }
 
-// Answer500Applied is an internal error of DynamoDB after it applied the
-// request.
+// Answer500Applied sends the request, and then answers as DynamoDB does if it has an internal error
+// after it has applied the request.
 func Answer500Applied(base http.RoundTripper, req *http.Request) (*http.Response, error) {
 	if _, _, err := send(base, req); err != nil {
 		return nil, err
@@ -108,7 +108,7 @@ func Conflict(base http.RoundTripper, req *http.Request) (*http.Response, error)
 }
 
 // CancelTransaction returns a fault that answers with TransactionCanceledException. Nothing is
-// sent. reasons has one reason for each item, in the order of the transaction:
+// sent. The list reasons has one reason for each item, in the order of the transaction:
 // "TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded" or others. "" means
 // "None".
 func CancelTransaction(reasons ...string) Fault {
@@ -134,8 +134,8 @@ func CancelTransaction(reasons ...string) Fault {
 	}
 }
 
-// AnswerError returns a fault that sends nothing and answers with an error in DynamoDB's form. code
-// is the short name, such as "TransactionInProgressException".
+// AnswerError returns a fault that sends nothing and answers with an error in DynamoDB's form. The
+// parameter code is the error's short name, such as "TransactionInProgressException".
 func AnswerError(status int, code, message string) Fault {
 	return func(_ http.RoundTripper, req *http.Request) (*http.Response, error) {
 		closeBody(req)

@@ -16,7 +16,7 @@ import (
 type Line struct {
 	At         time.Time
 	Namespace  string
-	Dimensions []map[string]string  // values by dimension name, for each set
+	Dimensions []map[string]string  // a map for each set of dimensions: the values by dimension name
 	Values     map[string][]float64 // values by metric name
 	Units      map[string]string
 	Properties map[string]any // members that are neither dimensions nor metrics
@@ -30,7 +30,7 @@ func (l *Line) Sum(name string) (sum float64) {
 	return sum
 }
 
-// Sum returns the sum of a metric over lines.
+// Sum returns the sum of a metric's values in all the lines.
 func Sum(lines []Line, name string) (sum float64) {
 	for i := range lines {
 		sum += lines[i].Sum(name)
@@ -53,7 +53,8 @@ var units = strings.Fields("Seconds Microseconds Milliseconds Bytes Kilobytes Me
 	"Gigabits Terabits Percent Count Bytes/Second Kilobytes/Second Megabytes/Second Gigabytes/Second Terabytes/Second Bits/Second " +
 	"Kilobits/Second Megabits/Second Gigabits/Second Terabits/Second Count/Second None")
 
-// Parse reads every line of a log. An error names each line that breaks a rule.
+// Parse reads every line of a log. If lines break rules of the format, the error names each of
+// these lines.
 func Parse(log []byte) ([]Line, error) {
 	var lines []Line
 	var errs []error

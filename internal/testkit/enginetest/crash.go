@@ -145,7 +145,7 @@ func (p crashPath) send(t *testing.T, e *env, a *app, crash idemtest.Plan) (*ide
 	return process, calls
 }
 
-// survives makes the retries, at once and later, of a client whose first request got no answer, and
+// survives acts as a client whose first request got no answer: it retries at once and later. It
 // checks the outcomes.
 func survives(t *testing.T, e *env, a *app, p crashPoint) {
 	t.Helper()

@@ -20,7 +20,7 @@ func engineExpiry(s suite) {
 		first := do(t, eng, order("k", "1"), a.run).first(t)
 		old := e.record(t, order("k", "1"))
 
-		e.clock.Advance(defaults.Retention) // expiry is in whole seconds: in the last second the answer is still replayed
+		e.clock.Advance(defaults.Retention) // expiry is in whole seconds, so in this last second the answer is still replayed
 		do(t, eng, order("k", "1"), a.run).replays(t, first)
 		a.ran(t, 1)
 
@@ -63,7 +63,7 @@ func engineExpiry(s suite) {
 		e.clock.Advance(defaults.Retention)
 		e.store.Reset(func(_ context.Context, c idemtest.Call) idemtest.Fault {
 			if c.Verb == "Claim" && c.N == 1 {
-				e.clock.Advance(time.Second) // the claim is slow
+				e.clock.Advance(time.Second) // a slow claim: the record expires in the meantime
 			}
 			return idemtest.Fault{}
 		})

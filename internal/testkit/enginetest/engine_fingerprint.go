@@ -210,8 +210,9 @@ func changesScheme(t *testing.T, e *env, from, to idem.Fingerprint) {
 	again := do(t, e.engine(by(known)), send("open", `{"amount":1}`), a.run).first(t)
 	a.ran(t, 2)
 
-	// The older program may run beside the newer program, or again after a roll-back. It knows the
-	// newer scheme if it is the first of two releases.
+	// The older program may run beside the newer program, or again after a roll-back. If the scheme
+	// is changed in two releases, the first release is the older program, and it knows the newer
+	// scheme.
 	between := from
 	between.Known = []idem.Fingerprint{to}
 	fresh := do(t, e.engine(by(known)), send("new", `{"amount":1}`), a.run).first(t)

@@ -15,8 +15,8 @@ import (
 	"github.com/samekey/samekey/internal/testkit/storetest"
 )
 
-// rescoped is a change of scope: the options of the former program, the options of
-// the next program, and the next program's Former.
+// rescoped is a change of scope. It has the options of the former program and of the next program,
+// and the next program's Options.Former.
 type rescoped struct {
 	old, new   func(*idem.Options)
 	former     idem.Former
@@ -91,7 +91,7 @@ func twoKeys(t *testing.T, e *env, c rescoped) {
 		return r
 	}
 	first, second := e.engine(c.release(true)), e.engine(c.release(false))
-	byFirst, bySecond := first, second // byFirst has the scope under which one key makes two operations
+	byFirst, bySecond := first, second // byFirst claims under the scope in which one key on two routes makes two operations
 	if c.former.Scope == nil {
 		byFirst, bySecond = second, first
 	}
@@ -134,8 +134,9 @@ func releasedMeanwhile(t *testing.T, e *env, c rescoped) {
 }
 
 // asleepInTakeOver lets an attempt sleep in a take-over until a second operation of the key has
-// ended. After the sleep, the attempt needs a new nonce for the second operation's record: another
-// sleeper may know the old nonce as the owner of the first operation.
+// ended. After the sleep, the attempt must fence the second operation's record under a new nonce,
+// because another attempt that slept may know the old nonce as the owner of the first operation's
+// record.
 func asleepInTakeOver(t *testing.T, e *env, c rescoped) {
 	t.Helper()
 	var a app
@@ -214,7 +215,7 @@ func claimedAnew(t *testing.T, e *env, c rescoped) {
 	do(t, first, c.request("freed", "1", false), freed.run).first(t)
 	of := do(t, second, c.request("freed", "2", false), a.run).first(t)
 	do(t, first, c.request("freed", "2", false), a.run).replays(t, of)
-	do(t, e.engine(c.new), c.request("freed", "2", false), a.run).replays(t, of) // so the former scope is no longer used
+	do(t, e.engine(c.new), c.request("freed", "2", false), a.run).replays(t, of) // finds the record without Former, so the record is under the new scope
 	a.ran(t, 1)
 
 	// an attempt wakes up after its record has expired and the other release has claimed the key

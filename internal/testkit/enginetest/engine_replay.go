@@ -162,7 +162,7 @@ func engineReplay(s suite) {
 	})
 }
 
-// resend repeats a call, which the store must refuse.
+// resend repeats a call, and fails t unless the store refuses it.
 func resend(t testing.TB, s store.Store, c idemtest.Call) {
 	t.Helper()
 	if c.Verb == "Claim" {
@@ -172,7 +172,7 @@ func resend(t testing.TB, s store.Store, c idemtest.Call) {
 	}
 }
 
-// keyedDo returns the request of keyed with Key set, as Serve sets it.
+// keyedDo returns the request that the function keyed returns, with Key set as Serve would set it.
 func keyedDo(key, body string) idem.Request {
 	r := keyed(key, body)
 	r.Key = key

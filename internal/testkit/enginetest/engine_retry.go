@@ -54,7 +54,7 @@ func engineRetry(s suite) {
 		eng := e.engine()
 		e.abandon(t, order("k", "1"))
 		e.clock.Advance(storetest.LeaseOver)
-		e.costs(t, 3, func() { do(t, eng, retried(order("k", "1")), a.run).first(t) }) // the finish is one of these calls
+		e.costs(t, 3, func() { do(t, eng, retried(order("k", "1")), a.run).first(t) }) // the read, the take-over, the finish
 		if n := e.store.Calls("Claim"); n != 0 {
 			t.Errorf("%d claims", n)
 		}

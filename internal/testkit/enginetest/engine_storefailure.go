@@ -169,12 +169,12 @@ func engineStoreFailure(s suite) {
 				e := newEnv(t, &idem.MemoryStore{})
 				var a app
 				e.store.Reset(func(_ context.Context, c idemtest.Call) idemtest.Fault {
-					if c.Verb == "Commit" && c.Commit.Next.State == store.Done { // a release would succeed, which would be wrong
+					if c.Verb == "Commit" && c.Commit.Next.State == store.Done { // only a finish fails: a wrong release would succeed, and the test would notice it
 						return idemtest.Fault{Err: err}
 					}
 					return idemtest.Fault{}
 				})
-				// the engine tries again while there is time
+				// the engine tries the finish again while there is time
 				ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 				defer cancel()
 				res, err := e.engine().Do(ctx, order("k", "1"), a.run)

@@ -32,7 +32,7 @@ func engineTakeOver(s suite) {
 
 		e.clock.Advance(1e6)
 		var first result
-		e.costs(t, 3, func() { // claim refused, take-over, finish
+		e.costs(t, 3, func() { // the refused claim, the take-over, the finish
 			first = do(t, eng, order("k", "1"), func(ctx context.Context) (idem.Response, error) {
 				if op, ok := idem.FromContext(ctx); !ok || !op.TakenOver() || op.ID() != old.ID {
 					t.Errorf("the handler is told %+v, want operation %s resumed", op, old.ID)
@@ -44,7 +44,7 @@ func engineTakeOver(s suite) {
 		a.ran(t, 1)
 	})
 
-	// A function can outlive its deadline a little, and clocks differ.
+	// The margin is needed because a function can outlive its deadline a little, and clocks differ.
 	s.run("the lease outlasts the holder's deadline by the margin", func(t *testing.T, e *env) {
 		var a app
 		margin := func(o *idem.Options) { o.LeaseMargin = storetest.Limit }
@@ -183,7 +183,8 @@ func engineTakeOver(s suite) {
 		a.ran(t, 1)
 	})
 
-	// Another attempt takes over between this attempt's refused claim and take-over.
+	// In these scenarios, an attempt's claim is refused, and another attempt takes over just before
+	// this attempt would.
 	s.run("who comes second to a take-over gets what the first has stored", func(t *testing.T, e *env) {
 		var a, other app
 		var theirs result
@@ -279,8 +280,8 @@ func (e *env) abandon(t testing.TB, r idem.Request, optFns ...func(*idem.Options
 
 func callsOut(o *idem.Options) { o.CallsOut = true }
 
-// beatenBy leaves an abandoned request whose lease is over. Before the first commit in e.store,
-// beatenBy calls first with the engine of another process.
+// beatenBy leaves an abandoned request whose lease is over. Just before the first commit in
+// e.store, the function first is called with the engine of another process.
 func (e *env) beatenBy(t testing.TB, first func(others *idem.Engine)) (others *idem.Engine) {
 	t.Helper()
 	e.abandon(t, order("k", "1"))

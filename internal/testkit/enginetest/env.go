@@ -41,14 +41,14 @@ func (e *env) engine(optFns ...func(*idem.Options)) *idem.Engine {
 	return e.engineOn(e.store, optFns...)
 }
 
-// engineOn returns an engine on s.
+// engineOn returns an engine on the store s.
 func (e *env) engineOn(s store.Store, optFns ...func(*idem.Options)) *idem.Engine {
 	return idem.New(s, append([]func(*idem.Options){func(o *idem.Options) {
 		o.Namespace, o.Now, o.Logger = e.namespace, e.clock.Now, slog.New(slog.NewTextHandler(&e.log, nil))
 	}}, optFns...)...)
 }
 
-// record returns the record of a request, for an engine with these options.
+// record returns the record that an engine with these options would use for a request.
 func (e *env) record(t testing.TB, r idem.Request, optFns ...func(*idem.Options)) *store.Record {
 	t.Helper()
 	var pk string
@@ -63,7 +63,7 @@ func (e *env) record(t testing.TB, r idem.Request, optFns ...func(*idem.Options)
 	return storetest.Load(t, e.inner, pk)
 }
 
-// costs fails t unless f makes n calls to the store.
+// The method costs runs f, and fails t unless f makes n calls to the store.
 func (e *env) costs(t testing.TB, n int, f func()) {
 	t.Helper()
 	before := e.store.Calls()
@@ -73,10 +73,10 @@ func (e *env) costs(t testing.TB, n int, f func()) {
 	}
 }
 
-// theCaller is the caller of requests that name no caller.
+// theCaller is the caller of a request if the test sets no other caller.
 const theCaller = "the caller"
 
-// order returns a request under key.
+// The function order returns a request of theCaller, with this key and body.
 func order(key, body string) idem.Request {
 	return idem.Request{
 		Key: key, Method: http.MethodPost, Path: "/rides", Route: "/rides", Body: []byte(body),
@@ -84,8 +84,8 @@ func order(key, body string) idem.Request {
 	}
 }
 
-// keyed returns the request of order as an HTTP request, with header as the value of
-// Idempotency-Key.
+// keyed returns the request that the function order returns, as an HTTP request: the key is in the
+// header Idempotency-Key.
 func keyed(header, body string) idem.Request {
 	r := order("", body)
 	r.Header = http.Header{idem.KeyHeader: {header}}
@@ -122,7 +122,7 @@ func (a *app) fail(err error) handler {
 	}
 }
 
-// calls makes a call in a first phase, and then runs a.run.
+// The method calls is a handler: it makes a call in a first phase, and then runs a.run.
 func (a *app) calls(ctx context.Context) (idem.Response, error) {
 	if _, err := idem.Foreign(ctx, "call", func(context.Context, *idem.Tx) (int, error) { return 1, nil }); err != nil {
 		return idem.Response{}, err
@@ -130,7 +130,7 @@ func (a *app) calls(ctx context.Context) (idem.Response, error) {
 	return a.run(ctx)
 }
 
-// held returns a handler that waits at g and then calls a.run.
+// held returns a handler that waits at the gate g and then calls a.run.
 func (a *app) held(g *storetest.Gate) handler {
 	return func(ctx context.Context) (idem.Response, error) {
 		g.Pass(ctx)
@@ -138,7 +138,7 @@ func (a *app) held(g *storetest.Gate) handler {
 	}
 }
 
-// ran fails t unless the handler has run n times.
+// The method ran fails t unless the handler has run n times.
 func (a *app) ran(t testing.TB, n int) {
 	t.Helper()
 	if got := a.runs.Load(); got != int64(n) {
@@ -181,7 +181,7 @@ func beginIn(ctx context.Context, e *idem.Engine, r idem.Request, fn handler) <-
 	return ch
 }
 
-// first fails t unless r is the handler's answer and not a replay.
+// The method first fails t unless r is the handler's answer and not a replay.
 func (r result) first(t testing.TB) result {
 	t.Helper()
 	if r.err != nil || r.Replayed || r.Passed {
@@ -190,7 +190,7 @@ func (r result) first(t testing.TB) result {
 	return r
 }
 
-// replays fails t unless r is the replay of was.
+// The method replays fails t unless r is a replay of was, an earlier result.
 func (r result) replays(t testing.TB, was result) result {
 	t.Helper()
 	if r.err != nil || !r.Replayed || r.Passed {
@@ -202,7 +202,7 @@ func (r result) replays(t testing.TB, was result) result {
 	return r
 }
 
-// refused fails t unless r is an error that matches all of want.
+// The method refused fails t unless r is an error that matches each error in want.
 func (r result) refused(t testing.TB, want ...error) result {
 	t.Helper()
 	for _, w := range want {
@@ -213,7 +213,7 @@ func (r result) refused(t testing.TB, want ...error) result {
 	return r
 }
 
-// status fails t unless r is an HTTP answer with this status.
+// The method status fails t unless r is an HTTP answer with this status.
 func (r result) status(t testing.TB, want int) result {
 	t.Helper()
 	if r.err != nil || r.Status != want {
@@ -233,7 +233,7 @@ func (r result) String() string {
 	return fmt.Sprintf("{status %d replayed %t passed %t body %d bytes %q}", r.Status, r.Replayed, r.Passed, len(r.Body), body)
 }
 
-// header fails t unless the answer has this header.
+// The method header fails t unless the answer has this header.
 func (r result) header(t testing.TB, name, want string) result {
 	t.Helper()
 	if got := r.Header.Get(name); got != want {
