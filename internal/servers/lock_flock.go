@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// lock takes the lock of the file at path. While another process holds the lock, the function waits, at
-// most until ctx ends. The kernel releases the lock of a process that dies, so no stale lock
-// can remain.
+// lock takes the lock of the file at path. While another process holds the lock, the function
+// waits, at most until ctx ends. The kernel releases the lock of a process that dies, so no
+// stale lock can remain.
 func lock(ctx context.Context, path string) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

@@ -133,8 +133,9 @@ func (w *watcher) run(ctx context.Context) {
 	}
 }
 
-// renew builds the function and, if its program has changed, ends the processes of
-// the old program. If the build fails, the old program stays.
+// renew builds the function, if the stack builds it. If the program has changed, renew ends
+// the processes of the old program. If the build fails, or checkBinary refuses a program that
+// the stack doesn't build, the old program stays.
 func (w *watchedFunction) renew(ctx context.Context) {
 	begin := time.Now()
 	pkg, built := sourceOf(w.f.def)
