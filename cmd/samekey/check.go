@@ -199,7 +199,8 @@ func (o *checkOptions) fill(env environment) (err error) {
 	return nil
 }
 
-// headersFrom adds headers whose values are in the environment.
+// headersFrom adds headers to the map into. Each element of variables has a header's name, and the
+// environment variable with the header's value.
 func headersFrom(env environment, variables []named, into http.Header) error {
 	for _, v := range variables {
 		value := env.getenv(v.value)

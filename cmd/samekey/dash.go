@@ -6,15 +6,15 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// doubleDashed turns -flag into --flag: programs with Go's flag package accept both. Except for -h,
-// samekey has no one-letter flags.
+// doubleDashed turns -flag into --flag, so that samekey accepts both, like programs with Go's flag
+// package. One-letter flags stay as they are; samekey's only one is -h.
 func doubleDashed(root *cobra.Command, args []string) []string {
 	out := append([]string{}, args...) // not nil: for nil, cobra uses os.Args
 	if len(args) == 0 || strings.HasPrefix(args[0], "__") {
-		return out // a call by the shell's completion
+		return out // no arguments, or a call by the shell's completion
 	}
-	cmd, _, _ := root.Find(args) // root, if there is no such command
-	value := false               // whether this argument is the value of the flag before it
+	cmd, _, _ := root.Find(args) // cmd is root if args name no command
+	value := false               // true after a flag whose value is the next argument
 	for i, a := range out {
 		bare := strings.TrimLeft(a, "-")
 		switch {

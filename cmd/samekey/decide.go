@@ -37,7 +37,7 @@ type decider struct {
 type decision struct {
 	check func() error
 	wish  func() records.Wish
-	hint  func(*store.Record) string // returns the flags to use after a refusal; may be nil
+	hint  func(*store.Record) string // after a refusal, it returns the flags to use instead; may be nil
 }
 
 func newDecider(env environment, cmd *cobra.Command, names bool, d *decision) *decider {
@@ -116,7 +116,8 @@ func (p *decider) run(ctx context.Context, ref []string, d *decision) (err error
 	return p.env.say("%s", done)
 }
 
-// dismiss removes from the list a message that isn't a ticket.
+// dismiss removes a message from the entries of samekey list. The message came from the queue of
+// tickets, but isn't a ticket.
 func (p *decider) dismiss(ctx context.Context, pk string) error {
 	if yes, err := p.c.agreed(p.env, p.op.place, "The message is no longer in the queue of tickets. The change removes its entry from the list; no operation is lost."); !yes {
 		return err

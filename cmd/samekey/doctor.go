@@ -84,8 +84,9 @@ func newDoctor(env environment) *cobra.Command {
 	})
 }
 
-// onlyTable returns the reason why only the table can be examined: if DynamoDB is local, calls to
-// other services would go to a real account.
+// onlyTable returns the reason why samekey doctor can examine only the table; "" if doctor can
+// examine all services. If DynamoDB alone is local, calls to the other services would go to a real
+// account.
 func (op *operator) onlyTable() string {
 	at := op.endpoint
 	if at == "" {

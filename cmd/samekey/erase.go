@@ -26,10 +26,10 @@ type eraser struct {
 	found *records.Found
 }
 
-// erased is the report of erase.
+// erased is the report of samekey erase.
 type erased struct {
 	Erased int `json:"erased"`
-	// Left has the reason for each unerased record of the caller.
+	// Left has the caller's records that were not erased, each with the reason.
 	Left map[string]string `json:"left"`
 	// Sealed is the number of records whose caller can't be read without the data keys.
 	// Unreadable is the number of records that this version can't read.
@@ -130,7 +130,7 @@ func (e *eraser) run(ctx context.Context, env environment) error {
 	return e.print(env, rep)
 }
 
-// eraser.search finds the caller's records. Sealed callers are opened if the program of
+// eraser.search finds the caller's records. It can read a sealed caller only if the program of
 // --keys-from has the data keys.
 func (e *eraser) search(ctx context.Context) (err error) {
 	about := e.op.tellScan(e.s.opt.PagesPerSecond)

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// examples has the command lines in a command's help, by the command's path.
+// examples has the examples in the commands' help. Each key of the map is a command's path.
 var examples = map[string][]string{
 	"samekey": {
 		"samekey init                                   # create an application in this folder",
@@ -70,7 +70,7 @@ func didYouMean(cmd *cobra.Command, word string) string {
 	return ""
 }
 
-// nearestFlag returns a suggestion for an error about a flag.
+// nearestFlag returns a suggestion if err is about an unknown flag.
 func nearestFlag(cmd *cobra.Command, err error) string {
 	typed, unknown := strings.CutPrefix(err.Error(), "unknown flag: --")
 	if !unknown {
@@ -84,8 +84,8 @@ func nearestFlag(cmd *cobra.Command, err error) string {
 	return ""
 }
 
-// nearest returns the name that begins with word, or differs from word by the fewest letters; "" if
-// no name is near.
+// nearest returns the element of names that begins with word, otherwise the one that differs from
+// word by the fewest letters. It returns "" if no element is near.
 func nearest(word string, names []string) (name string) {
 	best := len(word)/3 + 1
 	for _, n := range names {

@@ -69,8 +69,8 @@ Exit codes:
 {{.}}
 {{end}}`
 
-// exitCodes adds the exit codes to a command's help and to docs/use/cli.md. own adds
-// codes to exitMeanings, or changes their meanings.
+// exitCodes adds the exit codes to a command's help and to docs/use/cli.md. The map own has the
+// command's own codes and meanings; they have precedence over those of exitMeanings.
 func exitCodes(cmd *cobra.Command, own map[int]string) *cobra.Command {
 	all := exitMeanings()
 	maps.Copy(all, own)

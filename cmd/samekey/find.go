@@ -75,8 +75,8 @@ func (f *finder) check(args []string) error {
 // notFound returns an error with exit code 3: all records were compared, and no record matches.
 func notFound(what string) error { return exitWith(exitFound, errors.New(what)) }
 
-// finder.find returns the record that the arguments and flags name. The exit code is 3 if
-// no record matches, and 1 if some records could not be compared.
+// finder.find returns the record that the arguments and flags name. Otherwise it returns an error,
+// with exit code 3 if no record matches, and 1 if some records could not be compared.
 func (f *finder) find(ctx context.Context, args []string) (*store.Record, error) {
 	by := &records.Finder{
 		Client: f.op.client, Store: f.op.store, Services: f.services, NoScan: f.noScan, Nothing: f.op.ours,

@@ -12,7 +12,7 @@ import (
 	"github.com/samekey/samekey/cmd/samekey/internal/scaffold"
 )
 
-// programPath is this program's package.
+// programPath is the import path of this program.
 const programPath = "github.com/samekey/samekey/cmd/samekey"
 
 func newInit(env environment) *cobra.Command {
@@ -68,7 +68,7 @@ func tellInit(env environment, result scaffold.Result, command string) {
 		return name == "template.yaml" || name == "Makefile" || strings.HasPrefix(name, "cmd/")
 	}
 	switch {
-	case len(result.Created) > 0 && slices.ContainsFunc(result.LeftAlone, others): // an existing template: its parameters and routes are unknown
+	case len(result.Created) > 0 && slices.ContainsFunc(result.LeftAlone, others): // the user's own files, with unknown routes and parameters
 		fmt.Fprintf(env.stdout, "\nRun it:  %s local --watch\n", command)
 	case len(result.Created) > 0 && result.Example == "checkout":
 		fmt.Fprintf(env.stdout, `

@@ -40,8 +40,9 @@ func (op *operator) openKeys() error {
 	return nil
 }
 
-// operator.readable returns a loaded record. If the contents can't be decrypted, the record has no
-// contents, and op.sealed is the reason.
+// operator.readable passes on the results of loading a record. But if the record's contents can't
+// be decrypted, it returns the record without contents and without an error, and sets op.sealed to
+// the reason.
 func (op *operator) readable(rec *store.Record, err error) (*store.Record, error) {
 	op.sealed = ""
 	if rec == nil || !errors.Is(err, store.ErrSealed) {

@@ -42,14 +42,14 @@ type lister struct {
 	places  map[place]*outage
 }
 
-// listed is the report of list.
+// listed is the report of samekey list.
 type listed struct {
 	// From is the source of the entries: index or scan.
 	From     string                        `json:"from"`
 	Complete bool                          `json:"complete"`
 	Scanned  int                           `json:"scanned,omitempty"`
-	ByReason map[state.Reason]stream.Tally `json:"by_reason"` // counts of all matching entries
-	Others   int                           `json:"others"`    // entries that the filters leave out
+	ByReason map[state.Reason]stream.Tally `json:"by_reason"` // counts and ages of all matching entries, also of those beyond --max
+	Others   int                           `json:"others"`    // number of entries that the filters leave out
 	Entries  []stream.Entry                `json:"entries"`
 }
 
@@ -170,7 +170,7 @@ func (l *lister) sweep(ctx context.Context) (*listed, error) {
 	api := &counted{ScanAPI: l.op.client, seen: func(n int64) { l.progress.at(n, total) }}
 	got, err := stream.NewSweep(api, l.op.store, func(o *stream.SweepOptions) {
 		o.MaxEntries, o.PagesPerSecond, o.Grace, o.Now = 1<<30, l.pages, l.grace, l.op.env.now
-		o.Logger = slog.New(slog.DiscardHandler) // list prints what the sweep would log
+		o.Logger = slog.New(slog.DiscardHandler) // without the sweep's logs: samekey list prints the same facts
 	}).List(ctx)
 	if err == nil && !got.Complete {
 		if err = ctx.Err(); err == nil {
@@ -311,10 +311,10 @@ func (l *lister) print(rep *listed) error {
 type place struct {
 	why                state.Reason
 	route, phase, kind string
-	err                string // the last error; only for an entry without an operation, which has no route, phase or kind
+	err                string // the entry's most recent error, set only if the entry has no operation and so no route, phase or kind
 }
 
-// An outage has the entries of one place, which usually have one cause.
+// An outage sums up the entries of one place. They usually have one cause.
 type outage struct {
 	oldest stream.Entry
 	count  int

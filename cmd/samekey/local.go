@@ -124,10 +124,10 @@ func noStream(err error) error {
 	return err
 }
 
-// localFlags holds the flags of samekey local. Their defaults come from the environment.
+// localFlags holds the flags of samekey local. The defaults of the ports come from the environment.
 type localFlags struct {
 	opts            stack.Options
-	follow          bool // end when the parent process ends
+	follow          bool // samekey ends when its parent process ends
 	uiPort          int
 	processes, urls []named
 	bad             error // an error in the environment variables
@@ -164,7 +164,8 @@ func (f *localFlags) register(fs *pflag.FlagSet) {
 	fs.Func("process-url", "URL of a --process, `NAME=URL`; the URL replaces {NAME} in --parameter and --env", add(&f.urls))
 }
 
-// localFlags.options returns the options from flags and environment. Flags win.
+// localFlags.options returns the options from flags and environment. A flag has precedence over its
+// environment variable, but an invalid variable is an error even then.
 func (f *localFlags) options() (stack.Options, error) {
 	if f.bad != nil {
 		return f.opts, f.bad

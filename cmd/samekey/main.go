@@ -21,11 +21,11 @@ import (
 type environment struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer // wrapped by safe
-	screen         io.Writer // the unwrapped stderr: for control characters of progress, and for logs of functions
+	screen         io.Writer // stderr without the wrapper: progress writes control characters to it, and functions write logs
 	getenv         func(string) string
 	terminal       bool             // stderr is a terminal
-	now            func() time.Time // nil is time.Now
-	http           aws.HTTPClient   // client for requests to AWS; nil is the SDK's default
+	now            func() time.Time // time.Now if nil
+	http           aws.HTTPClient   // client for requests to AWS; the SDK's default if nil
 }
 
 func main() {
@@ -35,7 +35,8 @@ func main() {
 		signals = append(signals, syscall.SIGHUP)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), signals...)
-	// A second signal ends the program as usual.
+	// After the first signal, stop restores the usual handling of signals, so a second signal ends
+	// the program at once.
 	context.AfterFunc(ctx, stop)
 	os.Exit(run(ctx, environment{
 		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv, terminal: isTerminal(os.Stderr),

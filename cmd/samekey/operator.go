@@ -18,14 +18,14 @@ import (
 	"github.com/samekey/samekey/seal"
 )
 
-// account holds the flags of every command that calls AWS. The zero value is the
-// account that AWS's own tools would use.
+// account holds the flags of every command that calls AWS. If no flag is given, the account is the
+// one that AWS's own tools would use.
 type account struct {
 	env              environment
 	region, profile  string
 	endpoint         string
 	sdk              aws.Config // set by open
-	optionalEndpoint *string    // endpoint; may be nil
+	optionalEndpoint *string    // points to endpoint; nil if endpoint is empty
 }
 
 func (a *account) register(fs *pflag.FlagSet) {
@@ -33,7 +33,8 @@ func (a *account) register(fs *pflag.FlagSet) {
 	fs.StringVar(&a.endpoint, "endpoint-url", "", "`URL` of DynamoDB, for a local database (default: AWS_ENDPOINT_URL_DYNAMODB)")
 }
 
-// registerPlace registers the flags of a command that doesn't call DynamoDB.
+// registerPlace registers --region and --profile. A command that doesn't call DynamoDB needs no
+// more.
 func (a *account) registerPlace(fs *pflag.FlagSet) {
 	fs.StringVar(&a.region, "region", "", "AWS `REGION` (default: AWS_REGION, then the profile's Region)")
 	fs.StringVar(&a.profile, "profile", "", "`PROFILE` of the AWS config files (default: AWS_PROFILE)")
@@ -43,7 +44,7 @@ func (a *account) registerPlace(fs *pflag.FlagSet) {
 // credential_process), or by the machine's role. If Region or credentials are missing, open
 // returns a usage error that says what to set.
 func (a *account) open(ctx context.Context) error {
-	// empty values and nil have no effect
+	// an empty Region or profile, or a nil client, has no effect
 	cfg, err := config.LoadDefaultConfig(ctx, config.WithRegion(a.region), config.WithSharedConfigProfile(a.profile), config.WithHTTPClient(a.env.http))
 	if err != nil {
 		return wrongCall(err)
@@ -60,8 +61,8 @@ func (a *account) open(ctx context.Context) error {
 	return nil
 }
 
-// pageTimeout limits the time of an answer. It is long because a page has 1 MB, and a person's
-// connection may be slow.
+// pageTimeout limits the time for one answer of DynamoDB. It is long because an answer (a page of a
+// scan) may have 1 MB, and a person's connection may be slow.
 const pageTimeout = time.Minute
 
 // dynamodb returns a DynamoDB client. Call open first.
@@ -105,8 +106,8 @@ func newOperator(env environment, fs *pflag.FlagSet) *operator {
 	return op
 }
 
-// operator.limited reports whether --namespace was given as a flag, and so limits the command
-// to a namespace.
+// operator.limited reports whether the command is limited to one namespace. That is so only if the
+// flag --namespace was given; IDEM_NAMESPACE alone does not limit.
 func (op *operator) limited() bool { return op.flags != nil && op.flags.Changed("namespace") }
 
 // operator.open connects to the table, and prints the table's name and place.
@@ -120,7 +121,8 @@ func (op *operator) open(ctx context.Context) error {
 	return errors.New(op.unfit)
 }
 
-// operator.connect makes the clients, and sends no request.
+// operator.connect makes the clients. It sends no request to DynamoDB, but may send requests for
+// credentials.
 func (op *operator) connect(ctx context.Context) error {
 	if op.table == "" {
 		return wrongCallf("no table: set --table or IDEM_TABLE")

@@ -9,22 +9,23 @@ import (
 	"time"
 )
 
-// Tracer turns steps into spans. A Tracer is safe for concurrent use, and neither blocks nor
-// panics.
+// Tracer turns steps into spans. A Tracer must be safe for concurrent use, and must neither block
+// nor panic.
 type Tracer interface {
-	// Start begins the span of a step, as a child of the span in ctx, if any. It returns a context
-	// derived from ctx, with the new span, and a function that ends the span. Neither may be nil.
-	// Samekey calls the function exactly once.
+	// Start begins the span of a step. If ctx has a span, the new span is its child. Start returns
+	// a context derived from ctx, with the new span, and a function that ends the span. Both must
+	// be non-nil. Samekey calls the function exactly once.
 	Start(ctx context.Context, s Step) (context.Context, func(Outcome))
-	// Context returns the trace context of the span in ctx, zero if ctx has no span.
+	// Context returns the trace context of the span in ctx. If ctx has no span, it returns the zero
+	// Context.
 	Context(ctx context.Context) Context
 }
 
 // Kind is the kind of a step.
 type Kind string
 
-// Kinds of steps. Kind and Name of a step can be the span's name, since a program has few different
-// values of both.
+// Kinds of steps. A Tracer can name a step's span after the step's Kind and Name, since a program
+// has only a few pairs of these.
 const (
 	Operation Kind = "operation" // a request with a key, from claim to answer
 	Process   Kind = "process"   // a message of a queue, a topic or a bus, from claim to answer
@@ -32,7 +33,7 @@ const (
 	Read      Kind = "read"      // the read before a claim
 	Claim     Kind = "claim"     // the claim or take-over of a record
 	Wait      Kind = "wait"      // the wait for the attempt in flight
-	Phase     Kind = "phase"     // a phase that runs; a recorded phase is no step
+	Phase     Kind = "phase"     // the run of a phase; no step if an earlier attempt has committed the phase
 	Call      Kind = "call"      // the function of a Foreign phase, which calls another system
 	Commit    Kind = "commit"    // the write of a phase, of the mark before a call, or of the state stuck
 	Finish    Kind = "finish"    // the write of the answer
@@ -53,12 +54,12 @@ type Step struct {
 	Tries     int    // failed deliveries of the job so far
 
 	// From is the trace context of the client's request, of the message or of the job. From may be
-	// zero, or invalid, since the sender chose it. An Operation step continues From if ctx has no
-	// span. Process and Deliver steps always continue From, since ctx may have the span of a whole
-	// batch.
+	// zero. It may also be invalid, since the sender chose it. An Operation step continues From if
+	// ctx has no span. Process and Deliver steps always continue From, since ctx may have the span
+	// of a whole batch.
 	From Context
-	// Origin is the trace context of the operation's first attempt, for a link from a Resume step
-	// to that attempt; zero if unknown.
+	// Origin is the trace context of the operation's first attempt, so that a Resume step can link
+	// to that attempt. It is zero if unknown, and for all other steps.
 	Origin Context
 	// Began is the start of the step; zero means now.
 	Began time.Time
@@ -82,8 +83,8 @@ type Outcome struct {
 	Replayed bool // the answer is a stored answer
 	Panicked bool // the step's function did not return
 
-	// Origin is the trace context of the operation's first attempt, for a link from a
-	// replay, a take-over or a refusal; otherwise zero.
+	// Origin is the trace context of the operation's first attempt, so that a replay, a take-over
+	// or a refusal can link to that attempt. Otherwise it is zero.
 	Origin Context
 }
 
@@ -128,8 +129,8 @@ func (c Context) Sound() Context {
 	return c
 }
 
-// Sampled reports whether the sender of c has decided to record the trace. c must be
-// sound; the zero Context is not sampled.
+// Sampled reports whether the sender of c has decided to record the trace. c must be a result of
+// [Context.Sound]. For the zero Context, Sampled returns false.
 func (c Context) Sampled() bool {
 	if c.Parent == "" {
 		return false
@@ -147,8 +148,8 @@ func (c Context) String() string {
 	return c.Parent + " " + c.State
 }
 
-// Parse reads a Context in the form of [Context.String]. It returns the zero Context
-// for any other form: a malformed trace is no reason to refuse a record.
+// Parse reads a Context in the form of [Context.String]. For any other form it returns the zero
+// Context and no error, since a malformed trace is no reason to refuse a record.
 func Parse(s string) Context {
 	parent, state, _ := strings.Cut(s, " ")
 	return Context{Parent: parent, State: state}.Sound()

@@ -1,6 +1,6 @@
 // Package tap is a proxy between the app and the systems that the app calls: DynamoDB and external
-// systems. The proxy counts the calls, and can hold a call or an answer. While a call is held,
-// tests and the demo kill the app.
+// systems. The proxy counts the calls. It can hold a call or an answer, so that tests and the demo
+// can kill the app at that moment.
 package tap
 
 import (
@@ -23,8 +23,8 @@ const (
 	After  Side = "after"  // the call is done, and the answer has not been passed on
 )
 
-// Tap counts and holds calls to any number of services, in the order of arrival. The zero value is
-// ready to use. It is safe for concurrent use.
+// Tap records the calls to any number of services in the order of arrival, and can hold them. The
+// zero Tap is ready to use. A Tap is safe for concurrent use.
 type Tap struct {
 	mu    sync.Mutex
 	calls []Call
@@ -48,9 +48,9 @@ type Held struct {
 	once    sync.Once
 }
 
-// Hold holds the nth of the next calls that match, counted from 1. A nil match matches all calls.
-// Only one call is held at a time: a second Hold replaces a first Hold whose call has not come in
-// yet.
+// Hold makes the tap hold the nth call from now on for which the function match returns true. n is
+// 1 for the first of these calls. If match is nil, all calls count. If an earlier Hold still waits
+// for its call, the new Hold replaces it. A call that is already held stays held.
 func (t *Tap) Hold(n int, match func(Call) bool, side Side) *Held {
 	h := &Held{side: side, left: n, match: match, reached: make(chan struct{}), goOn: make(chan bool, 1)}
 	t.mu.Lock()
@@ -59,19 +59,19 @@ func (t *Tap) Hold(n int, match func(Call) bool, side Side) *Held {
 	return h
 }
 
-// Reached is closed when the call is held.
+// Reached returns a channel that is closed when the call is held.
 func (h *Held) Reached() <-chan struct{} { return h.reached }
 
 // GoOn lets the call continue. The call continues even if the caller has gone, like a
 // packet on its way.
 func (h *Held) GoOn() { h.end(true) }
 
-// Drop cuts the caller's connection. A call that is held [Before] never reaches the
+// Drop cuts the caller's connection. If the call was held [Before], the call never reaches the
 // service.
 func (h *Held) Drop() { h.end(false) }
 
-// at holds the call if h holds calls at side, and reports whether the call continues. h may
-// be nil.
+// h.at(side) holds the call until GoOn or Drop if h is for this side. It returns false after Drop,
+// otherwise true. h may be nil.
 func (h *Held) at(side Side) bool {
 	if h == nil || h.side != side {
 		return true
@@ -82,8 +82,8 @@ func (h *Held) at(side Side) bool {
 
 func (h *Held) end(goOn bool) { h.once.Do(func() { h.goOn <- goOn }) }
 
-// Down makes all services unreachable, or reachable again. While services are down, the tap cuts
-// connections without passing on or counting calls.
+// Down makes all services unreachable if its argument is true, otherwise reachable again. While
+// they are unreachable, the tap cuts each connection, and neither counts the call nor passes it on.
 func (t *Tap) Down(down bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -104,8 +104,8 @@ func (t *Tap) Reset() {
 	t.calls = nil
 }
 
-// note counts a call. ok is false if services are down; h is not nil if the call is
-// to be held.
+// note(c) counts the call c. If services are down, it counts nothing, and ok is false. If c is to
+// be held, h is not nil.
 func (t *Tap) note(c Call) (h *Held, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -123,19 +123,20 @@ func (t *Tap) note(c Call) (h *Held, ok bool) {
 	return h, true
 }
 
-// DynamoDB names a call to DynamoDB by its operation.
+// DynamoDB returns the operation of a request to DynamoDB, as the call's name for Handler.
 func DynamoDB(r *http.Request) string {
 	_, op, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
 	return op
 }
 
-// Path names a call by its path.
+// Path returns the path of a request, as the call's name for Handler.
 func Path(r *http.Request) string { return r.URL.Path }
 
-// Handler returns a handler that passes calls on to the service at target. name returns a call's
-// name.
+// Handler returns a handler that passes calls on to the service at the URL target. The function
+// name returns a call's name, such as [Path].
 func (t *Tap) Handler(target *url.URL, name func(*http.Request) string) http.Handler {
-	// Answers are passed on as they are, and no call is repeated.
+	// With DisableCompression, answers are passed on as they are. With DisableKeepAlives, the
+	// transport repeats no call.
 	base := &http.Transport{DisableCompression: true, DisableKeepAlives: true}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -150,7 +151,7 @@ func (t *Tap) Handler(target *url.URL, name func(*http.Request) string) http.Han
 		if !h.at(After) || err != nil {
 			panic(http.ErrAbortHandler) //nolint:forbidigo // as above
 		}
-		resp.header.Del("Connection") // each connection has its own Connection header
+		resp.header.Del("Connection") // the header is about the connection to the service only
 		maps.Copy(w.Header(), resp.header)
 		w.WriteHeader(resp.status)
 		_, _ = w.Write(resp.body) // the caller may have gone
@@ -163,11 +164,11 @@ type answer struct {
 	body   []byte
 }
 
-// pass passes a call on, and returns the whole answer. pass continues after the caller has
-// gone.
+// pass sends the request r, with the given body, to the URL target, and returns the whole answer.
+// It continues even if the caller has gone.
 func pass(base http.RoundTripper, r *http.Request, target *url.URL, body []byte) (*answer, error) {
 	out := r.Clone(context.WithoutCancel(r.Context()))
-	out.URL.Scheme, out.URL.Host = target.Scheme, target.Host // keep the header Host, which is signed
+	out.URL.Scheme, out.URL.Host = target.Scheme, target.Host // out.Host stays as it is, since it is signed
 	out.Body, out.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	resp, err := base.RoundTrip(out)
 	if err != nil {

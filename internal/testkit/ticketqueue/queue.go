@@ -27,7 +27,7 @@ type Queue struct {
 	n       int
 	all     []*message
 	dead    []*message
-	serving bool // the reader is at work
+	serving bool // Deliver is running the worker
 	chained int
 }
 
@@ -74,13 +74,15 @@ func (q *Queue) ChangeMessageVisibility(_ context.Context, in *sqs.ChangeMessage
 	return &sqs.ChangeMessageVisibilityOutput{}, nil
 }
 
-// GetQueueAttributes implements completer.QueueAPI: the queue is never crowded.
+// GetQueueAttributes implements completer.QueueAPI. It returns no attributes, so the completer
+// never finds the queue crowded.
 func (*Queue) GetQueueAttributes(context.Context, *sqs.GetQueueAttributesInput, ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error) {
 	return &sqs.GetQueueAttributesOutput{}, nil
 }
 
-// Deliver passes at most ten visible messages to invoke, which returns the worker's report.
-// Messages that the report doesn't name are removed. If invoke fails, all messages stay.
+// Deliver passes at most ten visible messages to the function invoke, which runs the worker and
+// returns its report. The report names the messages that failed; Deliver removes the others. If
+// invoke fails or its report can't be read, Deliver removes no message.
 func (q *Queue) Deliver(invoke func(events.SQSEvent) ([]byte, error)) error {
 	const hidden = 30 * time.Minute // the queue's visibility timeout
 	var batch []events.SQSMessage
@@ -123,7 +125,7 @@ func (q *Queue) Waiting() int { return q.count(&q.all) }
 // Dead returns how many messages are dead letters.
 func (q *Queue) Dead() int { return q.count(&q.dead) }
 
-// Chained returns how many messages were sent while the queue's reader was at work.
+// Chained returns how many messages were sent while Deliver ran the worker.
 func (q *Queue) Chained() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -1,4 +1,4 @@
-// Package tracetest has a tracer that records its steps, for tests.
+// Package tracetest has a tracer for tests. The tracer records the steps that it gets.
 package tracetest
 
 import (
@@ -23,7 +23,7 @@ type Recorder struct {
 type Span struct {
 	trace.Step
 	trace.Outcome
-	Parent *Span // the parent in this process
+	Parent *Span // the parent span; nil if this process has none
 	Ends   int   // how often the span was ended
 
 	number int

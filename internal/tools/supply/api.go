@@ -34,9 +34,9 @@ func cachedDir(cache, path, version string) (string, error) {
 // errIncompatible is the error for changes that need more than a patch version.
 var errIncompatible = errors.New("the API has incompatible changes")
 
-// compareAPI prints how the exported API of root's module has changed since its last tag. Before
-// 1.0 an incompatible change needs a new minor version, and is an error only if strict is set. From
-// 1.0 on, an incompatible change is always an error.
+// compareAPI prints how the exported API of the module in the folder root has changed since the
+// module's last tag. Before 1.0 an incompatible change needs a new minor version, and is an error
+// only if strict is set. From 1.0 on, an incompatible change is always an error.
 func compareAPI(out io.Writer, root string, strict bool) error {
 	tag, err := lastTag(root)
 	if err != nil {
@@ -112,7 +112,7 @@ func lastTag(root string) (string, error) {
 		return "", err
 	}
 	last := ""
-	for tag := range strings.FieldsSeq(out) { // tags of nested modules begin with the folder
+	for tag := range strings.FieldsSeq(out) { // a nested module's tag begins with its folder, so IsValid is false
 		if semver.IsValid(tag) && semver.Prerelease(tag) == "" && (last == "" || semver.Compare(tag, last) > 0) {
 			last = tag
 		}

@@ -32,8 +32,8 @@ const ours = "github.com/samekey/samekey"
 // imported has the folders of the modules that users import or run.
 var imported = []string{".", "cmd/samekey", "kms", "otel"}
 
-// linked returns the modules that the imported modules link outside of tests. root is the
-// repository's folder.
+// linked goes through the modules of the list imported. It returns the modules that these link,
+// except those that only tests link. root is the repository's folder.
 func linked(root string) (modules []module, err error) {
 	for _, dir := range imported {
 		more, err := linkedBy(filepath.Join(root, dir))
@@ -48,7 +48,8 @@ func linked(root string) (modules []module, err error) {
 	return slices.CompactFunc(modules, func(a, b module) bool { return a.Path == b.Path && a.Version == b.Version }), nil
 }
 
-// linkedBy returns the modules that one imported module links.
+// linkedBy returns the modules that the module in the folder root links, except the repository's
+// own.
 func linkedBy(root string) ([]module, error) {
 	cmd := exec.Command("go", "list", "-deps", "-json=Module", "./...") //nolint:noctx // a tool for developers
 	cmd.Dir, cmd.Stderr = root, os.Stderr
@@ -92,7 +93,7 @@ func licenceOf(dir string) (string, error) {
 	}
 	var found []string
 	for _, e := range entries {
-		if e.IsDir() || !licenceFile.MatchString(e.Name()) || strings.HasSuffix(e.Name(), "-SUMMARY") { // a summary names the other files
+		if e.IsDir() || !licenceFile.MatchString(e.Name()) || strings.HasSuffix(e.Name(), "-SUMMARY") { // such a file only lists the other licence files
 			continue
 		}
 		text, err := os.ReadFile(filepath.Join(dir, e.Name())) //nolint:gosec // a file of the module cache

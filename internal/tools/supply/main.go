@@ -1,6 +1,6 @@
-// Command supply lists the parts of a release:
+// Command supply has these commands for a release:
 //
-//	supply sbom -o DIR BINARY...    bills of materials, CycloneDX JSON; one to -o FILE.json
+//	supply sbom -o DIR BINARY...    bills of materials, CycloneDX JSON; for one binary also -o FILE.json
 //	supply licences ROOT            the licence of each linked module
 //	supply api [-strict] ROOT       changes of the exported API since the last tag
 //	supply proxy -o DIR ROOT VERSION FOLDER...

@@ -18,8 +18,8 @@ import (
 	"golang.org/x/mod/zip"
 )
 
-// publish adds the modules in folders, as of root's last commit, to the module proxy in dir.
-// GOPROXY=file://DIR uses the proxy.
+// publish adds modules to the module proxy in the folder dir. It reads the modules from the given
+// folders, as they are in the repository's last commit. To use the proxy, set GOPROXY=file://DIR.
 func publish(dir, root, version string, folders []string) error {
 	for _, folder := range folders {
 		if err := publishOne(dir, root, version, folder); err != nil {

@@ -16,9 +16,9 @@ import (
 	cdx "github.com/CycloneDX/cyclonedx-go"
 )
 
-// writeBills writes the bill of each binary into dir. If dir ends in .json, dir is the file for the
-// bill of a single binary. The bill of a binary called bootstrap is named after the binary's
-// folder.
+// writeBills writes the bill of materials of each binary into the folder dir. If there is only one
+// binary and dir ends in .json, dir names the bill's file. In a folder, a bill is named after its
+// binary; if the binary is called bootstrap, after the binary's folder.
 func writeBills(out io.Writer, dir string, binaries []string) error {
 	if len(binaries) == 0 {
 		return errors.New("sbom: name the binaries")
@@ -57,8 +57,8 @@ func encode(path string, bill *cdx.BOM) (err error) {
 	return cdx.NewBOMEncoder(f, cdx.BOMFileFormatJSON).SetPretty(true).EncodeVersion(bill, cdx.SpecVersion1_6)
 }
 
-// billOf reads a binary's modules from the binary itself. The bill has neither a time nor
-// a random number: equal binaries have equal bills.
+// billOf returns the bill of a binary. It reads the list of modules from the binary itself. The
+// bill has neither a time nor a random number, so that equal binaries have equal bills.
 func billOf(name, path string) (*cdx.BOM, error) {
 	info, err := buildinfo.ReadFile(path)
 	if err != nil {
@@ -80,12 +80,12 @@ func billOf(name, path string) (*cdx.BOM, error) {
 	}}
 	needs := []string{"go"}
 	for _, m := range info.Deps {
-		if m.Replace != nil && !strings.HasPrefix(m.Replace.Path, ".") { // not a folder of this repository
+		if m.Replace != nil && !strings.HasPrefix(m.Replace.Path, ".") { // the replacement is not a folder of this repository
 			m = m.Replace
 		}
 		purl := "pkg:golang/" + m.Path + "@" + m.Version
 		c := cdx.Component{BOMRef: purl, Type: cdx.ComponentTypeLibrary, Name: m.Path, Version: m.Version, PackageURL: purl}
-		if m.Sum != "" { // the checksum in go.sum, which is not a plain hash of a file
+		if m.Sum != "" { // a property, since a checksum of go.sum is not the hash of one file
 			c.Properties = &[]cdx.Property{{Name: "go.sum", Value: m.Sum}}
 		}
 		if licence := licences[m.Path]; licence != "" {
