@@ -12,7 +12,7 @@ import (
 	"github.com/samekey/samekey/internal/testkit/storetest"
 )
 
-// Outcomes of a request, in the tables of lost answers and crashes.
+// The outcomes that lostAnswers and crashPaths expect of requests.
 const (
 	answers     = "the handler's answer"
 	failsItself = "the handler's error"
@@ -47,10 +47,11 @@ func (r result) cameTo(t testing.TB, who string, allowed ...string) result {
 
 var errHandler = errors.New("handler failed")
 
-// lostAnswers loses the answer to each write of a request. In some rows the write was
-// applied, in others it wasn't. If the record can be read, the engine finds out the
-// outcome, and the client notices nothing. If the record can't be read, no handler runs
-// twice.
+// lostAnswers runs requests that lose the answer to one of their writes. In some rows of
+// the table the write was applied, in the others it wasn't. If the record can be read, the
+// engine finds out whether the write was applied, and the client notices nothing. There is
+// one exception: if a claim was not applied, the client may be told that the store is
+// unavailable. If the record can't be read, the loss causes no second run of the handler.
 func lostAnswers(s suite) {
 	type want []string
 	for _, tt := range []struct {
@@ -128,7 +129,7 @@ func lostAnswers(s suite) {
 		})
 	}
 
-	// the write was only slow: it is applied after the engine has read the record
+	// the write was not lost, only slow: it is applied after the engine has read the record
 	for _, tt := range []struct {
 		write string
 		fn    func(*app) handler

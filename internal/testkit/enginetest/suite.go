@@ -7,8 +7,8 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// TestStore runs [idemtest.TestStore], and then tests the engine on the store. open is the same as
-// for idemtest.TestStore.
+// TestStore runs [idemtest.TestStore], and then tests the engine on the store. It uses the function
+// open in the same way as idemtest.TestStore.
 func TestStore(t *testing.T, open func(t testing.TB) store.Store) { //nolint:tparallel // the caller says whether it is parallel
 	idemtest.TestStore(t, open)
 	for _, group := range []struct {
@@ -41,7 +41,7 @@ func TestStore(t *testing.T, open func(t testing.TB) store.Store) { //nolint:tpa
 	}
 }
 
-// suite is a group of scenarios.
+// suite runs a group of scenarios. For each scenario it calls the function open.
 type suite struct {
 	t    *testing.T
 	open func(testing.TB) store.Store

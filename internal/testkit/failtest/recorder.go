@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// Recorder is a testing.TB that records failures. A method of testing.TB that Recorder doesn't
-// define panics. A Recorder is safe for concurrent use.
+// Recorder is a testing.TB that records failures. It has only some methods of testing.TB; a call of
+// any other method panics. A Recorder is safe for concurrent use.
 type Recorder struct {
 	testing.TB // nil
 
@@ -26,7 +26,7 @@ type Recorder struct {
 func Run(test func(testing.TB)) []string {
 	r := new(Recorder)
 	done := make(chan struct{})
-	go func() { // Fatal ends the goroutine
+	go func() { // a goroutine of its own, since Fatal ends it
 		defer close(done)
 		test(r)
 	}()
@@ -37,7 +37,7 @@ func Run(test func(testing.TB)) []string {
 	return r.failures
 }
 
-// Print runs a test and prints its failures, for examples.
+// Print runs a test on a Recorder and writes the failures to w. Go examples use it.
 func Print(w io.Writer, test func(testing.TB)) {
 	for _, f := range Run(test) {
 		fmt.Fprintln(w, f)
@@ -66,7 +66,7 @@ func (r *Recorder) fail(text string) {
 	r.failures = append(r.failures, strings.TrimSuffix(text, "\n"))
 }
 
-// Logf implements testing.TB: a log is no failure.
+// Logf implements testing.TB. It records nothing, since a log line is no failure.
 func (r *Recorder) Logf(string, ...any) {}
 
 // Failed implements testing.TB.

@@ -54,12 +54,12 @@ func (db *DB) UpdateItem(_ context.Context, in *dynamodb.UpdateItemInput, _ ...f
 		out.Attributes = next
 	case types.ReturnValueUpdatedNew:
 		out.Attributes = updated(next, aws.ToString(in.UpdateExpression), in.ExpressionAttributeNames)
-	case types.ReturnValueNone, types.ReturnValueAllOld, types.ReturnValueUpdatedOld: // earlier values are not supported
+	case types.ReturnValueNone, types.ReturnValueAllOld, types.ReturnValueUpdatedOld: // this package never returns values from before the update
 	}
 	return out, nil
 }
 
-// updated returns the new values of attributes that an update has set.
+// The function updated returns the attributes that an update has set, with their new values.
 func updated(next Item, update string, names map[string]string) Item {
 	out, s := make(Item), &scope{names: names}
 	for _, a := range parseUpdate(update).upd.set {
@@ -145,7 +145,7 @@ func (db *DB) BatchWriteItem(_ context.Context, in *dynamodb.BatchWriteItemInput
 	return &dynamodb.BatchWriteItemOutput{}, nil
 }
 
-// maxPage is how many bytes of items a page of a scan reads.
+// maxPage is the size of a scan's page, in bytes. A page ends as soon as its items reach this size.
 const maxPage = 1 << 20
 
 // Scan implements stream.ScanAPI.
@@ -184,7 +184,7 @@ func (db *DB) Scan(_ context.Context, in *dynamodb.ScanInput, _ ...func(*dynamod
 	return out, nil
 }
 
-// The attributes of the index that queries read. The index has the items with both attributes.
+// The key attributes of the only index, which Query reads. An item is in the index if it has both.
 const (
 	indexKey  = "waits"
 	indexSort = "wait_ms"
@@ -243,7 +243,7 @@ func matches(it Item, expr *string, names map[string]string, values Item) (bool,
 	return (&filter{expr: expr, scope: scope{names: names, values: values}}).lets(it)
 }
 
-// filter is an expression that is prepared once for many items.
+// filter is a condition that is parsed once and then evaluated for many items.
 type filter struct {
 	expr  *string
 	cond  *condition

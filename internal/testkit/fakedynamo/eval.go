@@ -13,12 +13,12 @@ import (
 )
 
 type (
-	// Item is an item. Items are never changed in place once they are in a table.
+	// Item is an item of a table. A write replaces the stored item, and never changes it in place.
 	Item  = map[string]types.AttributeValue
 	value = types.AttributeValue
 )
 
-// scope holds the item, names and values of an expression.
+// scope holds what an expression refers to: an item, and the placeholders' names and values.
 type scope struct {
 	it     Item
 	names  map[string]string
@@ -43,7 +43,7 @@ func (s *scope) name(part string) string {
 	return name
 }
 
-// at returns the value at a path; nil if there is none.
+// The method at returns the value at a path in the item, or nil if there is none.
 func (s *scope) at(path []string) value {
 	var v value
 	for i, part := range path {
@@ -68,7 +68,7 @@ func (s *scope) at(path []string) value {
 	return v
 }
 
-// value returns the value of an operand; nil if there is none.
+// The method value returns the value of an operand, or nil if there is none.
 func (s *scope) value(o operand) value {
 	switch {
 	case o.value != "":
@@ -157,7 +157,7 @@ func (s *scope) holds(c *condition) bool {
 	vals = vals[:len(c.args)]
 	for i, a := range c.args {
 		if vals[i] = s.value(a); vals[i] == nil {
-			// a comparison with a missing attribute is false, except <>
+			// if an attribute is missing, <> is true, and every other comparison is false
 			return c.op == "<>"
 		}
 	}
@@ -196,7 +196,7 @@ func (s *scope) holds(c *condition) bool {
 	return false
 }
 
-// contains reports whether text a contains text b, or list a contains the element b.
+// contains reports whether the text a contains the text b, or whether the list a has the element b.
 func contains(a, b value) bool {
 	switch a := a.(type) {
 	case *types.AttributeValueMemberS:
@@ -267,8 +267,8 @@ func (s *scope) apply(c *changes) Item {
 	return next
 }
 
-// put sets the value at a path, or removes the value if v is nil. Each map on the path is copied
-// once.
+// put sets the value at a path, or removes the value if v is nil. In one update, put copies each map
+// once before it changes the map, since the stored item must not change.
 func (s *scope) put(in Item, copied map[string]bool, prefix string, path []string, v value) {
 	if strings.HasPrefix(path[len(path)-1], "[") {
 		s.fail("this package sets no element of a list")

@@ -88,7 +88,7 @@ func (s *Server) Query(ctx context.Context, in *dynamodb.QueryInput, _ ...func(*
 	return s.DB.Query(ctx, in)
 }
 
-// request has the members of all requests. Other members are refused.
+// The type request has the members of the requests of all operations. Do refuses other members.
 type request struct {
 	TableName, IndexName, Select, ReturnConsumedCapacity, ReturnValues, ReturnValuesOnConditionCheckFailure, ClientRequestToken string
 
@@ -103,7 +103,7 @@ type request struct {
 	RequestItems                     map[string]json.RawMessage
 }
 
-// answer has the members of all answers.
+// The type answer has the members of the answers of all operations.
 type answer struct {
 	Item             itemjson.Item              `json:",omitempty"`
 	Attributes       itemjson.Item              `json:",omitempty"`
@@ -154,7 +154,7 @@ func (s *Server) Do(req *http.Request) (*http.Response, error) {
 	}, err
 }
 
-// failed returns the answer for an error of the service; nil for any other error.
+// The function failed returns the answer for an error of the service, and nil for any other error.
 func failed(err error) *answer {
 	api, ok := errors.AsType[smithy.APIError](err)
 	if !ok {
@@ -284,7 +284,7 @@ func (s *Server) answer(ctx context.Context, op string, in *request) (*answer, e
 	return out, nil
 }
 
-// writes returns the writes of a transaction.
+// The method writes converts the items of a TransactWriteItems request to the type write.
 func (in *request) writes() ([]write, error) {
 	all := make([]write, 0, len(in.TransactItems))
 	for _, it := range in.TransactItems {

@@ -6,22 +6,22 @@ import (
 	"sync"
 )
 
-// condition is a node of a parsed condition, with its operands.
+// condition is one node in the tree of a parsed condition.
 type condition struct {
-	op   string // AND, OR, NOT, a comparison, IN, or the name of a function
+	op   string // AND, OR, NOT, IN, BETWEEN, a comparison's sign, or a function's name
 	subs []*condition
 	args []operand
 }
 
 // operand is a path, a value's placeholder, or a function of operands.
 type operand struct {
-	path  []string // parts, may be placeholders
+	path  []string // each part is a name, a placeholder, or [ with an index
 	value string
 	fn    string // size, if_not_exists, list_append, + or -
 	args  []operand
 }
 
-// assignment is one part of SET.
+// assignment is one assignment of a SET clause.
 type assignment struct {
 	path  []string
 	value operand
@@ -33,7 +33,8 @@ type changes struct {
 	remove [][]string
 }
 
-// parsed is an expression with the placeholders that it uses.
+// The type parsed is the result of parsing an expression. Its field used has the expression's
+// placeholders.
 type parsed struct {
 	cond *condition
 	upd  *changes
@@ -41,7 +42,7 @@ type parsed struct {
 	err  error
 }
 
-// cache has the expressions parsed so far, since few different texts occur.
+// cache keeps every parsed expression. It stays small, since few different texts occur.
 var cache sync.Map // string → *parsed
 
 func parseCondition(s string) *parsed {

@@ -13,7 +13,8 @@ import (
 	"github.com/samekey/samekey/internal/base/itemsize"
 )
 
-// DB is a database. A table exists from its first item on. Methods are not safe for concurrent use.
+// DB is a database. Tables need no creation: the first write to a table makes it. Methods are not
+// safe for concurrent use.
 type DB struct {
 	// Now is the clock for Change.Time. Default: time.Now.
 	Now func() time.Time
@@ -23,18 +24,18 @@ type DB struct {
 	tables map[string]*table
 }
 
-// Change is a change of an item. Old is nil for a new item, New for a deleted item.
+// Change is a change of an item. Old is nil if the item is new, and New is nil if it was deleted.
 type Change struct {
 	Table    string
 	Time     time.Time
 	Old, New Item
 }
 
-// table keeps items in the order of their first writes, which doesn't depend on random keys.
-// DynamoDB orders items by hashes of the keys.
+// table keeps items in the order of their first writes. DynamoDB orders them by hashes of their keys;
+// with random keys, that order would differ in each run of a test.
 type table struct {
 	items map[string]Item
-	place map[string]int  // a key's place in order, which never changes
+	place map[string]int  // each key's index in the slice order; it never changes
 	order []string        // all keys that were ever written
 	index map[string]bool // keys of the items in the index
 }
@@ -42,7 +43,7 @@ type table struct {
 // keyName is the attribute that is the key of every table.
 const keyName = "pk"
 
-// maxItem is the largest item, in bytes.
+// maxItem is the maximum size of an item, in bytes.
 const maxItem = 400 << 10
 
 func (db *DB) table(name string) *table {
@@ -68,10 +69,11 @@ func (db *DB) Items(name string) (all []Item) {
 	return all
 }
 
-// Item returns an item; nil if there is none.
+// Item returns an item, or nil if there is none.
 func (db *DB) Item(name, pk string) Item { return db.table(name).items[pk] }
 
-// Last returns the key of the table's newest item; "" if there is none.
+// Last returns the table's newest key, or "" if there is none. The newest key is the one whose first
+// write came last; its item may be deleted by now.
 func (db *DB) Last(name string) string {
 	order := db.table(name).order
 	if len(order) == 0 {
@@ -117,8 +119,8 @@ func (db *DB) put(name, pk string, next Item) {
 // write is a write of one item, alone or in a transaction.
 type write struct {
 	table  *string
-	item   Item // the item of a put
-	key    Item // the key of a write that is no put
+	item   Item // the item that a put writes
+	key    Item // the item's key in a write of any other kind
 	update *string
 	remove bool
 
@@ -128,7 +130,8 @@ type write struct {
 	allOld bool
 }
 
-// plan evaluates a write. refused reports whether the condition refused the write.
+// plan evaluates a write, and doesn't apply it. The result refused says whether the write's condition
+// refused it.
 func (db *DB) plan(w write) (pk string, old, next Item, refused bool, err error) {
 	t := db.table(aws.ToString(w.table))
 	from := w.key
@@ -182,7 +185,7 @@ func (db *DB) plan(w write) (pk string, old, next Item, refused bool, err error)
 	return pk, old, next, false, unused(used, w.names, w.values)
 }
 
-// unused refuses placeholders that no expression uses.
+// The function unused returns an error if there is a placeholder that no expression uses.
 func unused(used []string, names map[string]string, values Item) error {
 	for name := range names {
 		if !slices.Contains(used, name) {
@@ -201,7 +204,7 @@ func invalid(text string) error {
 	return &smithy.GenericAPIError{Code: "ValidationException", Message: text, Fault: smithy.FaultClient}
 }
 
-// one carries out a single write.
+// The method one carries out a single write.
 func (db *DB) one(w write) (next Item, err error) {
 	pk, old, next, refused, err := db.plan(w)
 	if err != nil {
@@ -218,7 +221,7 @@ func (db *DB) one(w write) (next Item, err error) {
 	return next, nil
 }
 
-// all carries out a transaction.
+// The method all carries out a transaction.
 func (db *DB) all(writes []write) error {
 	type planned struct {
 		table, pk string

@@ -16,14 +16,15 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// forged is at the start of a line in [Text].
+// The constant forged begins a line of [Text]. A program's output must not have it at the start of a
+// line, where it could pass for the program's own text.
 const forged = "FORGED-LINE"
 
 // Text has characters that move the cursor, set a title, hide text, reverse text and end
 // a line.
 const Text = "\x1b[2J\x1b]0;owned\a\u009b31m\u202e\u2066\u200b\u2028\r\n" + forged + "'; $(id) `id`\t\x7f"
 
-// Claimed writes [Records] to s, and returns them.
+// Claimed makes [Records], writes them to the store s, and returns them.
 func Claimed(t testing.TB, s store.Store, namespace string, now time.Time) map[string]*store.Record {
 	t.Helper()
 	all := Records(namespace, now)
@@ -36,7 +37,7 @@ func Claimed(t testing.TB, s store.Store, namespace string, now time.Time) map[s
 }
 
 // Records returns a record of each state, by the state's name. Every text of a record is
-// hostile. now is the time of the claim; the records reach their states a minute later.
+// hostile. The claims were made at the time now; a minute later, the records are in their states.
 func Records(namespace string, now time.Time) map[string]*store.Record {
 	raw, _ := json.Marshal(Text) // a string
 	raw = []byte(strings.ReplaceAll(string(raw), `\u2028`, "\u2028"))
@@ -92,8 +93,8 @@ func Records(namespace string, now time.Time) map[string]*store.Record {
 	return all
 }
 
-// CheckJSON applies [Check] to the texts in the values of raw. Forged lines within a value are
-// allowed.
+// CheckJSON applies [Check] to each string in the JSON text raw, members' names included. A string
+// may have forged lines.
 func CheckJSON(t *testing.T, what string, raw []byte) {
 	t.Helper()
 	var all any
@@ -119,8 +120,9 @@ func CheckJSON(t *testing.T, what string, raw []byte) {
 	check(all)
 }
 
-// Check fails t for each character of got that controls a terminal, reverses text or hides text. It
-// also fails t for a forged line. Messages refer to got by the text in what.
+// Check fails t if the output got has a character that controls a terminal, reverses text or hides
+// text. Newlines and tabs are allowed. Check also fails t if got has a forged line. In messages, the
+// text what stands for got.
 func Check(t *testing.T, what, got string) {
 	t.Helper()
 	for i, c := range got {

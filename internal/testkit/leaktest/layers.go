@@ -10,7 +10,7 @@ import (
 	"sync"
 )
 
-// layer is a text within another text.
+// layer is a text that another text contains in compressed or encoded form.
 type layer struct {
 	form string
 	text []byte
@@ -18,9 +18,9 @@ type layer struct {
 
 var gzipMagic = []byte{0x1f, 0x8b, 8}
 
-// layers returns the texts one layer below text. It looks for gzip at any place, and for base64
-// that contains gzip or DEFLATE. It looks for DEFLATE at the beginning only, since DEFLATE has no
-// signature.
+// The function layers decompresses or decodes those parts of text that are compressed or encoded, by
+// one layer. It looks for gzip at any place, and for base64 that contains gzip or DEFLATE. It looks
+// for DEFLATE at the beginning only, since DEFLATE has no signature.
 func layers(text []byte) (all []layer) {
 	for at := bytes.Index(text, gzipMagic); at >= 0; {
 		if z, err := gzip.NewReader(bytes.NewReader(text[at:])); err == nil {
@@ -57,7 +57,8 @@ func inflated(text []byte) []byte {
 	return upTo(r)
 }
 
-// upTo reads until an error: other bytes may follow the compressed text.
+// upTo reads until an error, and ignores the error, since other bytes may follow the compressed
+// text. It reads at most 16 MB.
 func upTo(r io.Reader) []byte {
 	plain, _ := io.ReadAll(io.LimitReader(r, 16<<20))
 	return plain

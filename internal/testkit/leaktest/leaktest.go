@@ -22,9 +22,9 @@ const (
 	Token = "tok_planted_91ab55d0"
 )
 
-// Texts returns every name, string and binary of items, and all binaries joined, since a
-// secret may be split between two items of a body. It also returns the decompressed
-// contents of these texts.
+// Texts returns every name, string, number and binary of items. Since a secret may be split
+// between two items of a body, Texts also returns all binaries joined. It decompresses the
+// joined text from the beginning of each binary, and returns the results, too.
 func Texts(items []map[string]types.AttributeValue) [][]byte {
 	var all [][]byte
 	var together []byte
@@ -108,7 +108,7 @@ func forms(secret string) map[string][]string {
 	f := map[string][]string{"plain": {secret}, "hex": {digits, strings.ToUpper(digits)}}
 	for offset := range 3 {
 		b := append(make([]byte, offset), secret...)
-		first, end := (offset*8+5)/6, len(b)*8/6 // the characters that encode only bytes of the secret
+		first, end := (offset*8+5)/6, len(b)*8/6 // between these, each character encodes only bytes of the secret
 		f["base64"] = append(f["base64"], base64.RawStdEncoding.EncodeToString(b)[first:end], base64.RawURLEncoding.EncodeToString(b)[first:end])
 	}
 	return f

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// shortest is the length in bytes of the shortest content that Contents looks for:
-// shorter contents occur in many texts by chance.
+// shortest is the minimum length, in bytes, of a content that Contents looks for. Shorter
+// contents occur in many texts by chance.
 const shortest = 16
 
 // Contents looks for many contents at once, such as all bodies of a test run. The zero Contents is
@@ -18,18 +18,20 @@ type Contents struct {
 	Count   int
 }
 
-// content is one form of a content. The needle is the beginning of the form.
+// The type content is one form of an added content, such as hex. The beginning of the form, the
+// needle, is the key in Contents.needles.
 type content struct {
 	name, form string
 	rest       []byte // the text after the needle
 }
 
-// mostRest limits how much of a content is compared: the beginning or the middle of a longer
-// content is a leak, too.
+// mostRest is the maximum number of bytes of a content that are compared. Contents looks for the
+// beginning of a longer content, and for a part from the middle if the content is long enough: such
+// a part is a leak, too.
 const mostRest = 48
 
-// Add adds a content, unless the content is short or repeats one byte, and reports whether it was
-// added. Inflating random bytes often yields such repetitions.
+// Add adds a content, and reports whether it did so. It skips a content that is too short, and one
+// that repeats a single byte, since inflating random bytes often yields such repetitions.
 func (c *Contents) Add(text []byte) bool {
 	if c.needles == nil {
 		c.needles = make(map[[shortest]byte][]content)

@@ -12,7 +12,7 @@ import (
 type Gate struct {
 	URL     string
 	Arrived chan struct{}
-	// Open opens the gate for all calls, later calls included. The end of the test calls Open, too.
+	// Open opens the gate for all calls, later calls included. The gate also opens when the test ends.
 	Open func()
 }
 
@@ -24,7 +24,7 @@ func NewGate(t *testing.T) *Gate {
 	srv := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		select {
 		case g.Arrived <- struct{}{}:
-		default: // Arrived is full: wait
+		default: // Arrived is full, so wait until the test receives from it or opens the gate
 			select {
 			case g.Arrived <- struct{}{}:
 			case <-opened:

@@ -16,8 +16,8 @@ type Answer struct {
 	Body   string
 }
 
-// Send sends a request and returns the answer. header has alternating names and values.
-// The test fails if there is no answer.
+// Send sends a request and returns the answer. The strings in header are the name and value of
+// each header in turn. The test fails if there is no answer.
 func Send(t *testing.T, method, url, body string, header ...string) Answer {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
@@ -39,7 +39,7 @@ func Send(t *testing.T, method, url, body string, header ...string) Answer {
 	return Answer{resp.StatusCode, resp.Header, string(data)}
 }
 
-// Eventually waits at most ten minutes until ok returns true.
+// Eventually waits until ok returns true. After ten minutes it fails the test, with the text what.
 func Eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)

@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// Module makes a user's module in a new folder, and returns the folder. root is the repository's
-// root relative to the test. of names another module's folder, relative to root: the new module
-// requires the library and that module's dependencies.
+// Module makes a user's module in a new folder, and returns the folder. The parameter root is the
+// path from the test's folder to the repository's root. The parameter of is the path from there to
+// another module. The new module requires the library, and whatever the other module requires.
 func Module(t *testing.T, root, of string) string {
 	t.Helper()
 	root, err := filepath.Abs(root)
@@ -45,7 +45,7 @@ func Read(t *testing.T, path string) string {
 	return string(text)
 }
 
-// Write writes a file, and makes its folder.
+// Write writes a file, and makes the file's folder if necessary.
 func Write(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {

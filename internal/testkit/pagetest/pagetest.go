@@ -52,8 +52,8 @@ var block = regexp.MustCompile(`(?s)<!-- generated ([a-z-]+) -->\n(.*?)<!-- end 
 //	<!-- generated NAME -->
 //	<!-- end NAME -->
 //
-// A generator whose block is on no page is an error. Blocks returns the sorted names of the blocks
-// without a generator.
+// If no page has the block of a generator, the test fails. Blocks returns the sorted names of the
+// blocks without a generator.
 func Blocks(t *testing.T, root string, update bool, generators map[string]func(*testing.T) string) []string {
 	t.Helper()
 	used, others := make(map[string]bool), make(map[string]bool)

@@ -1,5 +1,5 @@
-// Package statestest has a stand-in for Step Functions with the documented rules for starting
-// executions: in a standard workflow an execution's name belongs to one input.
+// Package statestest has a stand-in for Step Functions. It follows the documented rules for starting
+// executions: in a standard workflow, two executions with different inputs can't have the same name.
 package statestest
 
 import (
@@ -14,7 +14,7 @@ import (
 type States struct {
 	// Types has the type of each state machine, STANDARD or EXPRESS, by ARN.
 	Types map[string]string
-	// Denied names the actions to refuse, such as DescribeExecution.
+	// Denied has the names of the actions to refuse, such as DescribeExecution.
 	Denied []string
 
 	mu         sync.Mutex
@@ -33,7 +33,7 @@ type Error struct{ Code, Message string }
 // Error returns code and message.
 func (e *Error) Error() string { return e.Code + ": " + e.Message }
 
-// maxInput is the documented length of an input, in bytes.
+// maxInput is the documented maximum length of an input, in bytes.
 const maxInput = 262_144
 
 // Start answers a StartExecution call. It returns the execution's ARN.
@@ -63,7 +63,7 @@ func (s *States) Start(machine, name, input string) (string, error) {
 	}
 	p[5] = "execution"
 	arn := strings.Join(append(p[:7], name), ":")
-	if s.Types[plain] == "EXPRESS" { // an EXPRESS workflow starts each time
+	if s.Types[plain] == "EXPRESS" { // each call starts a new execution, whatever its name
 		arn = strings.Replace(arn, ":execution:", ":express:", 1) + ":" + string(rune('a'+len(s.executions)))
 	}
 	if e := s.executions[arn]; e != nil && (e.ended || e.input != input) {

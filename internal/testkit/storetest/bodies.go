@@ -5,7 +5,7 @@ import (
 	mathrand "math/rand/v2"
 )
 
-// Noise returns n bytes that don't compress, the same in each call.
+// Noise returns n bytes that can't be compressed. Each call returns the same bytes.
 func Noise(n int) []byte {
 	b := make([]byte, n)
 	_, _ = mathrand.NewChaCha8([32]byte{1}).Read(b)

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Fill sets each field of v, with one entry in each list and map. n counts the values, so
-// that no two values are equal.
+// Fill sets each field of v. Each list and each map gets one entry. Fill makes the values
+// from the counter n, so that no two strings, numbers or times are equal.
 func Fill(v reflect.Value, n *int) {
 	*n++
 	if at, ok := reflect.TypeAssert[*time.Time](v.Addr()); ok {

@@ -20,7 +20,7 @@ func (g *Gate) Pass(ctx context.Context) {
 	}
 }
 
-// Reached waits until a handler waits at g.
+// Reached waits until a handler has called Pass.
 func (g *Gate) Reached(t testing.TB) {
 	t.Helper()
 	select {

@@ -26,7 +26,7 @@ func ClaimAt(now time.Time) store.Claim {
 	return store.Claim{Now: now, Next: &store.Record{
 		PK:    "v1#idemtest#" + base64.RawURLEncoding.EncodeToString(random[:]),
 		State: store.Open, Owner: rand.Text(), Ver: 1,
-		Lease: now.Add(Limit + 123*time.Millisecond), Expires: now.Add(24 * time.Hour), Retention: 24 * time.Hour, // times in whole ms and s, as in an item
+		Lease: now.Add(Limit + 123*time.Millisecond), Expires: now.Add(24 * time.Hour), Retention: 24 * time.Hour, // Lease in whole milliseconds, Expires in whole seconds, as in an item
 		Fingerprint: hex.EncodeToString(random[:]), Secret: "2026-11", Scheme: "-query json", ID: rand.Text(),
 		Created: now.Add(7 * time.Millisecond), Run: now.Add(7 * time.Millisecond), Route: "/rides/{id}", Region: "eu-central-1", Scope: "jwt:zoë#1",
 		Calls: map[string]int{}, DeliveryKey: true,
@@ -35,14 +35,14 @@ func ClaimAt(now time.Time) store.Claim {
 	}}
 }
 
-// Rival returns a claim of the same key by another attempt, at another time.
+// Rival returns another attempt's claim of the key that c claims, made at the time now.
 func Rival(c store.Claim, now time.Time) store.Claim {
 	r := ClaimAt(now)
 	r.Next.PK = c.Next.PK
 	return r
 }
 
-// Next returns a copy of r with the next version, changed by f.
+// Next returns the record that follows r: a copy whose version is one higher, changed by f.
 func Next(r *store.Record, f func(*store.Record)) *store.Record {
 	n := r.Clone()
 	n.Ver++
@@ -50,7 +50,7 @@ func Next(r *store.Record, f func(*store.Record)) *store.Record {
 	return n
 }
 
-// TakenOver returns r with a new owner.
+// TakenOver returns the record that follows r if a new owner takes over.
 func TakenOver(r *store.Record) *store.Record {
 	return Next(r, func(n *store.Record) { n.Owner = rand.Text() })
 }
@@ -78,7 +78,7 @@ func RefusedClaim(t testing.TB, s store.Store, c store.Claim) *store.Record {
 	return Whole(t, s, held)
 }
 
-// MustCommit makes a commit that must be applied, and returns next.
+// MustCommit makes a commit that must be applied, and returns the record that it has stored.
 func MustCommit(t testing.TB, s store.Store, prev, next *store.Record) *store.Record {
 	t.Helper()
 	want := next.Clone()
@@ -100,7 +100,7 @@ func RefusedCommit(t testing.TB, s store.Store, prev, next *store.Record) *store
 	return Whole(t, s, held)
 }
 
-// Load returns the stored record with its body, or nil.
+// Load returns the stored record with its body, or nil if there is no record.
 func Load(t testing.TB, s store.Store, pk string) *store.Record {
 	t.Helper()
 	r, err := s.Load(Limited(t), pk)
@@ -110,7 +110,8 @@ func Load(t testing.TB, s store.Store, pk string) *store.Record {
 	return Whole(t, s, r)
 }
 
-// Whole fetches the body of a record if the store keeps the body outside of the record.
+// Whole returns a record with its bodies. It fetches each body that the store keeps outside of the
+// record.
 func Whole(t testing.TB, s store.Store, r *store.Record) *store.Record {
 	t.Helper()
 	body := r != nil && r.Overflow != nil && r.Overflow.Count > 0

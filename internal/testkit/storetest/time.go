@@ -12,7 +12,7 @@ const Limit = 2 * time.Minute
 // LeaseOver is longer than every lease.
 const LeaseOver = 2 * Limit
 
-// Limited returns a context with [Limit] left.
+// Limited returns a context that ends after [Limit].
 func Limited(t testing.TB) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), Limit)

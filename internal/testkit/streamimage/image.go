@@ -9,8 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Of returns an item in the form of Lambda's events; nil for a nil item. It panics on a
-// set, which no record has.
+// Of converts an item to the form that it has in Lambda's events. For a nil item it returns
+// nil. It panics if the item has a set; no record has one.
 func Of(it map[string]types.AttributeValue) map[string]events.DynamoDBAttributeValue {
 	if it == nil {
 		return nil
@@ -22,8 +22,8 @@ func Of(it map[string]types.AttributeValue) map[string]events.DynamoDBAttributeV
 	return out
 }
 
-// Record returns the stream record of a change to an item, whose key is the attribute pk. old is
-// nil for a new item, now is nil for a removed item.
+// Record returns the stream record of an item's change from old to now. The item's key is the
+// attribute pk. For a new item, old must be nil. For a removed item, now must be nil.
 func Record(old, now map[string]types.AttributeValue, at time.Time, sequence string) events.DynamoDBEventRecord {
 	r := events.DynamoDBEventRecord{EventSource: "aws:dynamodb", EventName: "MODIFY"}
 	either := now
@@ -40,7 +40,7 @@ func Record(old, now map[string]types.AttributeValue, at time.Time, sequence str
 	return r
 }
 
-// ByTTL returns the identity that removes expired items.
+// ByTTL returns the identity in the stream record of an item that TTL has removed.
 func ByTTL() *events.DynamoDBUserIdentity {
 	return &events.DynamoDBUserIdentity{Type: "Service", PrincipalID: "dynamodb.amazonaws.com"}
 }

@@ -32,16 +32,16 @@ import (
 	"github.com/samekey/samekey/internal/testkit/streamimage"
 )
 
-// Table is a fresh table, with a store that counts its requests and can inject
-// faults.
+// Table is a fresh table with a store. Transport counts the store's requests, and can
+// inject faults into them.
 type Table struct {
 	Name      string
 	Store     *dynamo.Store
 	Transport *dbfault.Transport
 	Client    *dynamodb.Client // the store's client
-	Direct    *dynamodb.Client // a client without the transport, to read items
+	Direct    *dynamodb.Client // a client without Transport, for the test's own requests
 
-	changes []events.DynamoDBEventRecord // changes of a table in memory
+	changes []events.DynamoDBEventRecord // the changes so far, if the table is in memory
 	server  *fakedynamo.Server
 }
 
@@ -67,8 +67,8 @@ func New(t testing.TB, optFns ...func(*dynamo.Options)) *Table {
 	return tab.open(t, optFns)
 }
 
-// Local is New on DynamoDB Local, for tests of units, reserved names, types of keys, a missing
-// index, or simultaneous writes.
+// Local is like New, but the table is on DynamoDB Local. It is for tests of capacity units, reserved
+// names, types of keys, a missing index, or simultaneous writes.
 func Local(t testing.TB, optFns ...func(*dynamo.Options)) *Table {
 	t.Helper()
 	db := dynamotest.Start(t)
@@ -125,8 +125,8 @@ func (m inMemory) RoundTrip(req *http.Request) (*http.Response, error) {
 	return m.server.Do(req)
 }
 
-// Feed returns a function that reads the table's stream from now on: each call returns the
-// changes since the last call. Feed needs a table in memory.
+// Feed returns a function that reads the table's stream from now on. Each call of the function
+// returns the changes since the previous call. Feed needs a table in memory.
 func (tab *Table) Feed() (read func() events.DynamoDBEvent) {
 	var all []events.DynamoDBEventRecord
 	get := func() { tab.server.Locked(func(*fakedynamo.DB) { all = slices.Clone(tab.changes) }) }
@@ -147,7 +147,7 @@ const Lease = 150 * time.Second
 // store requests of any size.
 func Unhurried(o *idem.Options) { o.Lease, o.MaxRequest = Lease, defaults.MaxStoredRequest }
 
-// Engine returns an engine with long leases on the table's store.
+// Engine returns an engine on the table's store. The engine's leases are long.
 func (tab *Table) Engine(optFns ...func(*idem.Options)) *idem.Engine {
 	return idem.New(tab.Store, append([]func(*idem.Options){Unhurried}, optFns...)...)
 }
@@ -174,8 +174,8 @@ func (tab *Table) Items(t testing.TB) (items []map[string]types.AttributeValue) 
 	return items
 }
 
-// Planted is in the query of every request and in the args of jobs. make sealed checks that no
-// table with encrypted records, and no log, contains Planted.
+// Planted is in the query of every request and in the args of jobs. The command "make sealed" checks
+// that Planted is in no log, and in no table with encrypted records.
 const Planted = "card=" + leaktest.Card + "&mail=" + leaktest.Mail + "&token=" + leaktest.Token
 
 // Post returns a POST with a key.
@@ -200,7 +200,8 @@ func Created(body string) func(context.Context) (store.Response, error) {
 // NewKey returns a unique key.
 func NewKey() string { return rand.Text() }
 
-// Only loads the single record of the table.
+// Only is for a table with a single record. It returns this record, and fails the test if the table
+// has none or several.
 func (tab *Table) Only(t testing.TB) *store.Record {
 	t.Helper()
 	var pks []string
@@ -219,9 +220,9 @@ func (tab *Table) Only(t testing.TB) *store.Record {
 	return r
 }
 
-// WithRetries runs test with two clients. One client sends each request once, so that the engine
-// must find out the result. The other client retries like a client with dynamo.Tune: the SDK's
-// retryer sends the same bytes again.
+// WithRetries runs test twice, each time with another client. One client sends each request once, so
+// the engine must find out whether a write without an answer was applied. The other client retries
+// as set by dynamo.Tune: the SDK's retryer sends the same bytes again.
 func WithRetries(t *testing.T, test func(t *testing.T, tab *Table)) {
 	t.Helper()
 	for name, once := range map[string]bool{"retried by the client": false, "sent once": true} {
@@ -238,7 +239,7 @@ func WithRetries(t *testing.T, test func(t *testing.T, tab *Table)) {
 	}
 }
 
-// SendOnce makes the store's client send each request once.
+// SendOnce replaces tab.Store by a store whose client sends each request once.
 func (tab *Table) SendOnce(t testing.TB) {
 	t.Helper()
 	once := dynamodb.New(tab.Client.Options(), func(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} })
@@ -248,7 +249,8 @@ func (tab *Table) SendOnce(t testing.TB) {
 	}
 }
 
-// On injects a fault into the first n requests of an operation.
+// On returns a function for Transport.Fault. It injects a fault into the first n requests of an
+// operation.
 func On(op string, n int, fault dbfault.Fault) func(string, int) dbfault.Fault {
 	return func(o string, i int) dbfault.Fault {
 		if o == op && i <= n {
@@ -284,7 +286,8 @@ func Ahead(d time.Duration) func(*idem.Options) {
 	return func(o *idem.Options) { o.Now = func() time.Time { return time.Now().Add(d) } }
 }
 
-// Abandon claims req and dies: the handler's process is gone, the record stays open.
+// Abandon claims the key of req, and then acts as if the handler's process had died: the record
+// stays open.
 func (tab *Table) Abandon(t *testing.T, req idem.Request) {
 	t.Helper()
 	died := make(chan struct{})
@@ -298,10 +301,10 @@ func (tab *Table) Abandon(t *testing.T, req idem.Request) {
 	<-died
 }
 
-// DeadAfterClaim is a store whose commits fail, as for a process that died after its claim.
+// DeadAfterClaim is a store whose commits fail, as if the process had died after its claim.
 type DeadAfterClaim struct{ store.Store }
 
-// Commit fails, as after the death of the process.
+// Commit fails, as if the process had died.
 func (DeadAfterClaim) Commit(context.Context, store.Commit) (*store.Record, error) {
 	return nil, errors.New("the process is dead")
 }
@@ -312,7 +315,7 @@ func (tab *Table) App(t testing.TB) string {
 	t.Helper()
 	name := tab.Name + "-app"
 	if tab.server != nil {
-		return name // the first item makes the table
+		return name // in memory, the first item makes the table
 	}
 	_, err := tab.Direct.CreateTable(t.Context(), &dynamodb.CreateTableInput{
 		TableName: &name, BillingMode: types.BillingModePayPerRequest,
@@ -325,7 +328,7 @@ func (tab *Table) App(t testing.TB) string {
 	return name
 }
 
-// Read returns the item with this id from a user's table.
+// Read returns the item whose key is id, from the user's table with the given name.
 func Read[T any](t testing.TB, tab *Table, name, id string) (v T, found bool) {
 	t.Helper()
 	out, err := tab.Direct.GetItem(t.Context(), &dynamodb.GetItemInput{
