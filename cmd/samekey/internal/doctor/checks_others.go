@@ -65,7 +65,7 @@ func otherChecks() []Check {
 	}
 }
 
-// watched returns the alarms on a metric of the application.
+// watched returns the alarms on the named metric, for all applications in apps.
 func (f *Facts) watched(metric string, apps []string) (all []types.MetricAlarm) {
 	for _, a := range f.Alarms {
 		if aws.ToString(a.Namespace) == metrictable.Namespace && aws.ToString(a.MetricName) == metric &&
@@ -147,14 +147,14 @@ func hooks(f *Facts) ([]wrong, string) {
 	return found()
 }
 
-// roles maps a role to the calls that it makes on the table.
+// roles lists, for each role, the calls that the role makes on the table.
 var roles = map[string][]Source{
 	"function": {TryGet, TryPut, TryUpdate},
 	"worker":   {TryGet, TryUpdate, ScanTable},
 	"operator": {TryGet, TryUpdate, TryQuery, ScanTable},
 }
 
-// Roles returns the values of [Options].As.
+// Roles returns the roles that [Options].As can name.
 func Roles() []string { return []string{"function", "worker", "operator"} }
 
 func rights(f *Facts) ([]wrong, string) {
@@ -174,7 +174,8 @@ func rights(f *Facts) ([]wrong, string) {
 }
 
 func clock(f *Facts) ([]wrong, string) {
-	// the Date has whole seconds, and the answer took time to arrive
+	// a second more than 5, because the Date header has whole seconds, and because the
+	// answer took time to arrive
 	if d := f.Skew.Abs(); d > 5*time.Second+time.Second {
 		side := "ahead"
 		if f.Skew < 0 {

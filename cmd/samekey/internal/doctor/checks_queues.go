@@ -191,7 +191,7 @@ func ticketsFilters(f *Facts) ([]wrong, string) {
 	return all, ""
 }
 
-// consumed applies look to each queue that a function reads.
+// consumed applies the function look to each queue that a Lambda function reads.
 func (f *Facts) consumed(look func(*Queue, reader) []wrong) (all []wrong, why string) {
 	readers := f.consumers()
 	if len(readers) == 0 {

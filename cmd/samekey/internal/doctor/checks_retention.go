@@ -13,7 +13,7 @@ import (
 )
 
 // windowChecks compare how long records are kept with how long callers retry: a retry
-// after the record is gone does the work twice.
+// that comes after its record is gone does the work again.
 func windowChecks() []Check {
 	return []Check{
 		{
@@ -46,9 +46,9 @@ func windowChecks() []Check {
 // hidden is the longest time for which SQS hides a ticket.
 const hidden = 15 * time.Minute
 
-// retentions uses the sample to estimate how long each function's answers are kept: from
-// the start of the last attempt to the end of the replay. The estimate is too long by the
-// duration of the attempt.
+// retentions uses the sample to estimate how long each function's answers are kept. It
+// counts from the start of the last attempt until the answer is no longer replayed, so the
+// estimate is too long by the duration of the attempt.
 func (f *Facts) retentions() map[string]time.Duration {
 	all := make(map[string]time.Duration)
 	for _, r := range f.Sample {

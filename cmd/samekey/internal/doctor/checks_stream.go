@@ -135,7 +135,7 @@ func streamReaders(f *Facts) ([]wrong, string) {
 	return found(f.atTable("%d mappings read its stream, for the functions %s", len(names), strings.Join(names, ", ")))
 }
 
-// eachReader applies look to each mapping of the stream.
+// eachReader applies the function look to each mapping of the stream.
 func (f *Facts) eachReader(look func(reader) []wrong) (all []wrong, why string) {
 	readers := f.readers()
 	if len(readers) == 0 {
@@ -159,8 +159,9 @@ var probes = []struct{ what, record string }{
 	{"a finished record with jobs that was removed", `{"eventName":"REMOVE","userIdentity":{"type":"Service","principalId":"dynamodb.amazonaws.com"},"dynamodb":{"Keys":{"pk":{"S":"v1#NS#x"}},"OldImage":{"pk":{"S":"v1#NS#x"},"st":{"S":"done"},"keep":{"S":"jobs"}}}}`},
 }
 
-// streamFilters tries each probe on all mappings together, because separate functions for
-// drain and completer need different records.
+// streamFilters finds the probes that no mapping's filters let through. One mapping is
+// enough for a probe: drain and completer can be separate functions, which need different
+// records.
 func streamFilters(f *Facts) ([]wrong, string) {
 	readers := f.readers()
 	if len(readers) == 0 {

@@ -117,7 +117,7 @@ var (
 	_ RESTAPIs      = (*apigateway.Client)(nil)
 )
 
-// NewClients makes Clients from cfg. If table isn't nil, it is used for DynamoDB.
+// NewClients makes Clients from cfg. If table isn't nil, table is the client for DynamoDB.
 func NewClients(cfg aws.Config, table DynamoDB) Clients {
 	if table == nil {
 		table = dynamodb.NewFromConfig(cfg)

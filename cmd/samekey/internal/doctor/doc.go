@@ -1,5 +1,6 @@
 // Package doctor looks for mistakes in the deployment of a table, its worker and the
-// functions on it. It changes nothing: it reads, and tries writes that can't succeed.
+// functions that use the table. The package changes nothing: it reads, and tries writes
+// that can't succeed.
 //
 // [Gather] asks AWS, and notes which questions got no answer. [Examine] applies the checks
 // of [All] to the answers; it makes no call. If a question of a check had no answer, the

@@ -49,10 +49,11 @@ const (
 // Options select what to examine. Table is required.
 type Options struct {
 	Table string
-	// Stack names the CloudFormation stack with the functions. If Stack is "", the
-	// functions are found by their variable IDEM_TABLE.
+	// Stack names the CloudFormation stack with the functions. If neither
+	// Stack nor Functions gives a function, the functions are found by their variable
+	// IDEM_TABLE.
 	Stack string
-	// Functions are more functions to examine.
+	// Functions are functions to examine besides those of the stack.
 	Functions []string
 	// As names a role: "function", "worker" or "operator". If As is set, the caller must
 	// have the permissions of this role on the table; a missing permission is a finding.
@@ -69,7 +70,7 @@ type Options struct {
 	Sample int
 	// TableOnly is the reason why only the table is examined; "" examines everything.
 	TableOnly string
-	// Now is the time of the examination. Default: now.
+	// Now is the time of the examination. The default is the current time.
 	Now time.Time
 }
 
@@ -83,7 +84,7 @@ type Facts struct {
 	Recovery  bool // point-in-time recovery is on
 	Sample    []*store.Record
 	Unread    []string          // why items of the sample can't be read
-	Refused   map[Source]string // calls that the caller may not make, with AWS's error
+	Refused   map[Source]string // AWS's errors for the calls that the caller isn't allowed to make
 	Skew      time.Duration     // how far the local clock is ahead of the table's
 	Functions []*Function
 	Gone      []string // functions in SAMEKEY_FUNCTIONS that don't exist
@@ -93,7 +94,7 @@ type Facts struct {
 	Role      *Role      // role of the schedules for later jobs; may be nil
 	Schedules []Schedule // schedules of the worker
 	Alarms    []cwtypes.MetricAlarm
-	Counted   []string // values of the dimension App with a metric Requests in the last two weeks
+	Counted   []string // applications (values of the dimension App) that CloudWatch lists with the metric Requests
 
 	unread map[Source]string // why a source has no answer
 }
@@ -106,8 +107,8 @@ type Function struct {
 	Timeout   time.Duration
 	Env       map[string]string
 	Reserved  *int32                          // concurrency; nil = none
-	Events    *Events                         // configuration for asynchronous invocations; nil if none are known
-	Loops     bool                            // Lambda doesn't stop recursive loops with this function; known for the worker only
+	Events    *Events                         // configuration for asynchronous invocations; nil if no such invocations are known
+	Loops     bool                            // Lambda doesn't stop recursive loops with this function; set for the worker only
 	LogLevel  lambdatypes.ApplicationLogLevel // the lowest level of log lines that Lambda keeps; "" keeps all
 	Mappings  []lambdatypes.EventSourceMappingConfiguration
 	Gateways  []Gateway
@@ -189,7 +190,8 @@ func (f *Facts) streamARN() string {
 	return *f.Table.LatestStreamArn
 }
 
-// worker returns the ready worker, nil if there is none.
+// worker returns the function that has the variable SAMEKEY_TICKETS_URL, as samekey-worker
+// does; nil if there is none.
 func (f *Facts) worker() *Function {
 	i := slices.IndexFunc(f.Functions, func(fn *Function) bool { return fn.Env["SAMEKEY_TICKETS_URL"] != "" })
 	if i < 0 {

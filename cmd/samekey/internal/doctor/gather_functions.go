@@ -80,8 +80,8 @@ func parts(function string) (place, name, alias string) {
 	return place, name, strings.TrimPrefix(alias, "$LATEST")
 }
 
-// is reports whether named is a name or an ARN of the function, with the same alias. Region
-// and account are compared only if named contains them.
+// The method is reports whether the string named is the function's name or ARN, with the
+// function's alias. Region and account are compared only if the string contains them.
 func (fn *Function) is(named string) bool {
 	place, name, alias := parts(named)
 	own, _, _ := parts(fn.ARN)
@@ -101,8 +101,8 @@ func (f *Facts) function(name string) *Function {
 	return f.Functions[i]
 }
 
-// listFunctions adds the deployed functions whose IDEM_TABLE has the table's name. The
-// envTable check reports functions whose table is in another Region or account.
+// listFunctions adds the deployed functions whose IDEM_TABLE has the table's name, even if
+// that table is in another Region or account: the check envTable reports such a mistake.
 func (f *Facts) listFunctions(ctx context.Context, api Lambda) {
 	pages := lambda.NewListFunctionsPaginator(api, &lambda.ListFunctionsInput{})
 	for pages.HasMorePages() {
@@ -123,8 +123,8 @@ func (f *Facts) listFunctions(ctx context.Context, api Lambda) {
 // short takes a table's name or ARN, and returns the name.
 func short(table string) string { return table[strings.LastIndexByte(table, '/')+1:] }
 
-// sameTable reports whether a function's IDEM_TABLE is the table. If name isn't an ARN, the
-// table is in the function's Region and account.
+// sameTable reports whether name, the value of the function's IDEM_TABLE, means the table
+// of f. A name that isn't an ARN means a table in the function's Region and account.
 func (f *Facts) sameTable(fn *Function, name string) bool {
 	if !strings.HasPrefix(name, "arn:") {
 		if part := strings.SplitN(fn.ARN, ":", 6); len(part) == 6 {
@@ -134,8 +134,9 @@ func (f *Facts) sameTable(fn *Function, name string) bool {
 	return name == aws.ToString(f.Table.TableArn)
 }
 
-// Of a function's aliases and $LATEST, askDeployed adds those that a mapping or a policy
-// names. If none is named, it adds all aliases; if there is no alias, $LATEST.
+// askDeployed adds those of a function's aliases and $LATEST that have an event source
+// mapping or a resource policy. If none has one, askDeployed adds all aliases, or $LATEST if
+// there is no alias. If the argument function names an alias, only that alias is added.
 func (f *Facts) askDeployed(ctx context.Context, api Lambda, function string) {
 	if _, _, alias := parts(function); alias != "" {
 		f.askFunction(ctx, api, function, nil)
@@ -164,7 +165,7 @@ func (f *Facts) askDeployed(ctx context.Context, api Lambda, function string) {
 }
 
 // askFunction adds a function, unless it is known already. If the function doesn't exist
-// and gone isn't nil, askFunction adds the name to gone.
+// and gone isn't nil, askFunction appends the name to the list *gone.
 func (f *Facts) askFunction(ctx context.Context, api Lambda, name string, gone *[]string) {
 	if f.function(name) != nil {
 		return
@@ -233,7 +234,7 @@ func (f *Facts) askCallers(ctx context.Context, api Lambda, fn *Function) {
 	}
 	out, err := api.GetPolicy(ctx, &lambda.GetPolicyInput{FunctionName: name})
 	switch {
-	case notFound(err): // no policy: nobody may invoke the function
+	case notFound(err): // the function has no resource policy
 	case err != nil:
 		f.miss(Policies, fmt.Sprintf("%s: %s", fn.Name, reason(err)))
 	default:
@@ -241,9 +242,9 @@ func (f *Facts) askCallers(ctx context.Context, api Lambda, fn *Function) {
 	}
 }
 
-// askEvents asks for the configuration of a function's asynchronous events. A function
-// has such events if it has this configuration, or if its policy allows a service that
-// invokes asynchronously.
+// askEvents asks for a function's configuration for asynchronous invocations. Without one,
+// askEvents sets Lambda's defaults if the function's policy allows a service that invokes
+// asynchronously.
 func (f *Facts) askEvents(ctx context.Context, api Lambda, fn *Function) {
 	in := &lambda.GetFunctionEventInvokeConfigInput{FunctionName: &fn.ARN}
 	if fn.Alias != "" {

@@ -19,8 +19,8 @@ const (
 	restAPITimeout = 29 * time.Second
 )
 
-// askGateways finds the APIs that a function's policy allows, and their integrations with
-// the function.
+// askGateways finds, for each function, the APIs that the function's policy allows to invoke
+// it, and their integrations with the function.
 func (f *Facts) askGateways(ctx context.Context, c Clients) {
 	for _, fn := range f.Functions {
 		all, err := apis(fn.Policy)

@@ -102,8 +102,9 @@ func programVersion(file []byte) (string, error) {
 	return versionIn(info)
 }
 
-// versionIn returns the library's version in a program: the version of the main module, as
-// in samekey-worker, or of a required module. A checkout has no version.
+// versionIn returns the version of the library in a program. The library is the program's
+// main module, as in samekey-worker, or a module that the program requires. A library
+// that was built from a checkout has no version.
 func versionIn(info *debug.BuildInfo) (string, error) {
 	for _, m := range append([]*debug.Module{&info.Main}, info.Deps...) {
 		if m.Path != library {

@@ -16,7 +16,7 @@ const (
 	Note    Severity = "note"
 )
 
-// Finding is a mistake in the deployment.
+// Finding is a mistake in the deployment, or a note.
 type Finding struct {
 	Check    string   `json:"check"`
 	Severity Severity `json:"severity"`

@@ -12,7 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/scheduler/types"
 )
 
-// Tasks of the worker's schedules. If an event has no task, the worker sweeps.
+// Tasks of the worker's schedules. If a schedule's event names no task, the worker sweeps.
 const (
 	taskSweep = "sweep"
 	taskCount = "count"
@@ -42,7 +42,7 @@ func (f *Facts) askSchedules(ctx context.Context, api Scheduler) {
 			}
 			var input struct{ Task string }
 			if out.Target != nil {
-				_ = json.Unmarshal([]byte(aws.ToString(out.Target.Input)), &input) // if the input isn't JSON, there is no task: the scheduler sends its own event
+				_ = json.Unmarshal([]byte(aws.ToString(out.Target.Input)), &input) // a schedule without JSON input has no task
 			}
 			f.Schedules = append(f.Schedules, Schedule{aws.ToString(s.Name), cmp.Or(input.Task, taskSweep), out.State == types.ScheduleStateEnabled})
 		}

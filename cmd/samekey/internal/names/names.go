@@ -1,6 +1,5 @@
-// Package names compares open records with a lock file, before the deployment of the
-// program that the lock file describes: it finds records with phases or calls that the
-// program lacks.
+// Package names finds open records with phases or calls that a program lacks, before the
+// program is deployed. The program's phases and calls are read from its lock file.
 package names
 
 import (
@@ -70,8 +69,8 @@ const (
 )
 
 // Judge tries all handlers, because an open operation's record doesn't name the handler's
-// Go function. If every handler lacks a phase or call of r, Judge returns such a phase or
-// call, and the danger.
+// Go function. If no handler has all phases and calls of r, Judge returns a phase or call
+// that is missing, and the danger.
 func (p *Program) Judge(r *store.Record) (d Danger, unknown string) {
 	if r.State == store.Done {
 		return "", ""
@@ -101,8 +100,8 @@ func (p *Program) Judge(r *store.Record) (d Danger, unknown string) {
 	return d, unknown
 }
 
-// unknownCall returns a call that r may have made, but that the handler lacks; "" if there
-// is none.
+// unknownCall returns a call that r's operation may have made, but that the handler lacks;
+// "" if there is none.
 func (h handler) unknownCall(r *store.Record) string {
 	for _, call := range r.Doubts {
 		if state.IsMark(call) {
@@ -124,8 +123,8 @@ type Row struct {
 	State   string    `json:"state"`
 	Count   int       `json:"count"`
 	Oldest  time.Time `json:"oldest"` // time of the oldest claim
-	PK      string    `json:"pk"`     // partition key of one of the operations
-	Record  string    `json:"record"` // short name of the same operation's record
+	PK      string    `json:"pk"`     // partition key of the oldest operation
+	Record  string    `json:"record"` // short name of the record with this partition key
 }
 
 // Report gathers operations that the program doesn't fit.

@@ -34,8 +34,8 @@ func Line(s string) string {
 	}, s)
 }
 
-// Args applies Line to values that fmt prints as text, errors included. Numbers and
-// times stay as they are.
+// Args applies the function Line to the text of each argument, errors included. Arguments of
+// the types bool, int, int64 and float64 stay as they are.
 func Args(args []any) []any {
 	out := make([]any, len(args))
 	for i, arg := range args {
@@ -61,7 +61,8 @@ func Lines(s string) string {
 	return strings.Join(all, "\n  ")
 }
 
-// Writer applies Text to the output for a terminal. It is safe for concurrent use.
+// Writer applies the function Text to the output for a terminal. The writer is safe for
+// concurrent use.
 type Writer struct {
 	W    io.Writer
 	mu   sync.Mutex
@@ -110,7 +111,7 @@ func EscapedJSON(raw []byte) []byte {
 }
 
 // PageJSON prepares JSON from encoding/json for a page that shows the JSON's strings. In the
-// strings, PageJSON replaces hidden characters by spaces, except tabs and newlines.
+// strings, PageJSON replaces hidden characters, except tabs and newlines, by spaces.
 func PageJSON(raw []byte) []byte {
 	escaped := 0 // remaining bytes of an escape
 	return eachRune(raw, func(out []byte, c rune) []byte {
@@ -162,7 +163,7 @@ func eachRune(raw []byte, add func(out []byte, c rune) []byte) []byte {
 }
 
 // Command returns a command line for a shell. Words that a shell would interpret are
-// quoted. Flags, and words in capitals, are never quoted, because this program wrote them.
+// quoted. Flags such as --result and placeholders such as TEXT are never quoted.
 func Command(words ...string) string {
 	quoted := make([]string, len(words))
 	for i, w := range words {

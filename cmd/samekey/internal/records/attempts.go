@@ -58,7 +58,7 @@ func dropped(r *store.Record) bool { return len(r.Handovers) >= 10 }
 func ended(r *store.Record, all []Attempt, now time.Time) []Attempt {
 	last := &all[len(all)-1]
 	if last.End != "" && r.State == store.Open && !r.Lease.IsZero() || len(r.Handovers) == 0 && taken(r) {
-		// an earlier version took over, and wrote no handovers
+		// an earlier version of Samekey took the operation over, and wrote no handovers
 		if last.End == "" {
 			last.End, last.Note = endUnknown, "the record lacks the attempts between this attempt and the most recent one"
 		}
@@ -91,16 +91,17 @@ func ended(r *store.Record, all []Attempt, now time.Time) []Attempt {
 	return all
 }
 
-// settledBetween reports whether a person settled the stuck operation between two times. If
-// so, the attempt gave up, and did not die.
+// settledBetween reports whether a person settled the stuck operation between the start of
+// an attempt (from) and the start of the next attempt, or now (to). If so, the attempt gave
+// up, and did not die.
 func settledBetween(r *store.Record, from, to time.Time) bool {
 	return slices.ContainsFunc(r.Settled, func(d store.Decision) bool {
 		return d.From == "stuck" && !d.At.Before(from) && !d.At.After(to)
 	})
 }
 
-// taken tells whether a record without handovers was taken over: the last attempt began
-// after the claim, or the completer has counted tries.
+// taken tells whether a record without handovers was taken over: whether an attempt that
+// began after the claim holds the lease, or the completer has counted tries.
 func taken(r *store.Record) bool {
 	return r.Tries > 0 || r.State == store.Open && !r.Lease.IsZero() && r.Run.After(r.Created)
 }

@@ -35,7 +35,8 @@ func Means(text, of string) bool {
 	return false
 }
 
-// parts splits a scope, which may be partial: the rest begins with the caller.
+// parts splits a scope, or a part of a scope, into operation, tenant and the rest. The rest
+// is the caller, or a part of the caller.
 func parts(text string) (operation, tenant, rest string) {
 	operation, tenant, caller, ok := scope.Parse(text)
 	if rest = caller.Kind; ok {
@@ -47,8 +48,9 @@ func parts(text string) (operation, tenant, rest string) {
 }
 
 // forms returns the ways to write a caller: whole, and without the issuer, pool or API
-// before the subject. Scope functions of package lambda give a caller a second kind, as in
-// "program:iam:ARN".
+// before the subject. In the scopes of package lambda's scope functions, "program:" precedes
+// the caller's kind, as in "program:iam:ARN". So forms also returns this caller without
+// "program:".
 func forms(c store.Identity) []store.Identity {
 	all := []store.Identity{c}
 	if c.Kind == scope.Program {
@@ -61,7 +63,7 @@ func forms(c store.Identity) []store.Identity {
 	first, second, joined := strings.Cut(c.Subject, "|")
 	switch {
 	case !joined:
-	case c.Kind == scope.Source: // a source's scope ends with the function that reads it
+	case c.Kind == scope.Source: // after the source, the scope names the function that reads the source
 		all = append(all, store.Identity{Kind: c.Kind, Subject: scope.Unescape(first)})
 	case c.Kind != scope.Program:
 		all = append(all, store.Identity{Kind: c.Kind, Subject: second})

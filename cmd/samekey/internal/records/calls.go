@@ -79,12 +79,13 @@ func calls(r *store.Record) (all []Call, note string) {
 	return all, note
 }
 
-// callOf makes a Call from a name that has the form of idem.Tx.Key.
+// callOf makes a Call from the call's name, which has the form that idem.Tx.Key uses:
+// SERVICE#NUMBER or SERVICE/STEP.
 func callOf(r *store.Record, name, how string, since time.Time) Call {
 	c := Call{Key: state.DerivedKey(r.ID, name), State: how, Since: since.UTC()}
 	if service, number, numbered := strings.Cut(name, "#"); numbered {
 		c.Service = unescaped(service)
-		c.Number, _ = strconv.Atoi(number) // 0 if a later version made the name
+		c.Number, _ = strconv.Atoi(number) // 0 if this is no number: a later version may make other names
 		return c
 	}
 	service, step, _ := strings.Cut(name, "/")
@@ -99,9 +100,10 @@ func unescaped(s string) string {
 	return s
 }
 
-// derives tells whether key is a derived key of r's operation, for a call that r names, or
-// for one of the first calls to services. known is false if the record may lack calls of an
-// abandoned attempt.
+// derives tells whether key is a derived key of r's operation. It tries the calls that r
+// names, and the calls to services. An entry of services is SERVICE/STEP for one call, or
+// SERVICE for the first calls to the service. The result known is false if services is empty
+// and r may lack calls of an abandoned attempt.
 func derives(r *store.Record, key string, services ...string) (is, known bool) {
 	all, _ := calls(r)
 	if slices.ContainsFunc(all, func(c Call) bool { return c.Key == key }) {
@@ -128,6 +130,6 @@ func derives(r *store.Record, key string, services ...string) (is, known bool) {
 	return false, len(services) > 0 || !slices.ContainsFunc(r.Doubts, state.IsMark)
 }
 
-// For a service without a step, the function derives compares its key with those of this
-// many calls.
+// guesses is how many calls to a service the function derives tries, if it is given the
+// service without a step.
 const guesses = 20

@@ -68,7 +68,7 @@ func (w *World) json(req *http.Request, contentType string, v any) (*http.Respon
 	return w.answer(req, http.StatusOK, contentType, raw, nil), err
 }
 
-// fail returns an error in the form of AWS's JSON protocols.
+// fail answers with an error in the form of AWS's JSON protocols.
 func (w *World) fail(req *http.Request, status int, code string) (*http.Response, error) {
 	raw, err := json.Marshal(Object{"__type": "com.amazonaws#" + code, "message": "not for tests"})
 	return w.answer(req, status, json10, raw, map[string]string{"X-Amzn-Errortype": code}), err

@@ -25,7 +25,7 @@ type World struct {
 	Functions, Mappings []Object
 	Aliases             map[string][]string // aliases of functions
 	Versions            map[string]Object   // configurations of aliases such as orders:live; other aliases have the function's configuration
-	Code                map[string][]byte   // zip files of functions, and of aliases such as orders:live; others share one program
+	Code                map[string][]byte   // zip files of functions, and of aliases such as orders:live; all others have the same zip file
 	Concurrency         map[string]int
 	EventInvokes        map[string]Object   // configurations of asynchronous invocations
 	RecursiveLoop       string              // every function's RecursiveLoop; "" is Terminate
@@ -34,7 +34,7 @@ type World struct {
 	Resources           map[string][]Object // of REST APIs
 	BinaryMediaTypes    map[string][]string // of REST APIs
 	Queues              map[string]map[string]string
-	Buses               map[string]string // ARNs by the requested name or ARN
+	Buses               map[string]string // ARNs of buses, by the name or ARN with which a request names the bus
 	Machines            map[string]Object // state machines, by their ARNs
 	Roles               map[string]*Role  // by their names
 	Alarms              []Object
@@ -46,8 +46,8 @@ type World struct {
 	Refused map[string]string
 	// Now is the time of the answers.
 	Now time.Time
-	// Pages is how many times a scan returns all items, to imitate a large table. 0:
-	// once.
+	// Pages is how many times a scan returns all items, to imitate a large table. 0
+	// means once.
 	Pages int
 }
 
@@ -100,8 +100,9 @@ func Good(now time.Time) *World {
 	return w
 }
 
-// Record adds an item to the table: a function's finished request, which is kept for
-// retention, or an open, resumable request.
+// Record returns an item for the table: the record of a function's request. If state is
+// "done", the request is finished, and retention is how long its record is kept. Otherwise,
+// the request is open and resumable.
 func (w *World) Record(name, function, state string, retention time.Duration) Object {
 	text := func(s string) Object { return Object{"S": s} }
 	number := func(n int64) Object { return Object{"N": strconv.FormatInt(n, 10)} }
