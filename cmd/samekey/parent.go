@@ -9,10 +9,10 @@ import (
 // parentPoll is the interval between checks of the parent process.
 const parentPoll = 100 * time.Millisecond
 
-// withParent returns a context that ends with ctx, or when the parent process has ended or is about
-// to end. withParent is for commands in makefiles: if a process sends make a SIGINT, make waits for
-// its recipes to end but doesn't pass the signal on. (A terminal sends SIGINT to the recipes as
-// well.)
+// withParent returns a context that ends with ctx, or when the parent process has ended or is
+// about to end. withParent is for a command that a makefile runs: if a process sends make a
+// SIGINT, make waits for the command to end, but doesn't tell it. (If a person types Ctrl-C,
+// the terminal sends SIGINT to the command as well.)
 func withParent(ctx context.Context) (context.Context, context.CancelFunc) {
 	parent := os.Getppid()
 	ctx, cancel := context.WithCancel(ctx)
@@ -23,9 +23,9 @@ func withParent(ctx context.Context) (context.Context, context.CancelFunc) {
 	return ctx, cancel
 }
 
-// followParent returns when ctx ends, or when the parent has ended or is about to end. A fork also
-// blocks the parent's signals for a moment, so followParent waits until the signals have been
-// blocked for half a second.
+// followParent returns when ctx ends, when lives reports false, or when dying has reported true
+// for half a second. A shorter time proves nothing: dying may report true for a moment while
+// the parent forks, because a fork blocks signals.
 func followParent(ctx context.Context, lives, dying func() bool) {
 	ticker := time.NewTicker(parentPoll)
 	defer ticker.Stop()

@@ -10,9 +10,9 @@ import (
 	"syscall"
 )
 
-// interrupted(pid) reports whether a process is dying of a signal. A dying make has restored
-// the signal's default action, and waits with the signal blocked. A process that blocks signals
-// for another reason still has its signal handlers.
+// interrupted(pid) reports whether a process is dying of a signal. While the program make dies
+// of a signal, it waits with the signal blocked, and has restored the signal's default action.
+// A process that blocks a signal for another reason still has its handler for the signal.
 func interrupted(pid int) bool {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	return err == nil && dying(status)

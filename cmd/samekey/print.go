@@ -19,7 +19,7 @@ func (e environment) safe() environment {
 	return e
 }
 
-// say prints a line. No argument can add a line.
+// say prints a line. A line break in an argument is printed as a space.
 func (e environment) say(format string, args ...any) error {
 	_, err := fmt.Fprintf(e.stdout, format+"\n", plain.Args(args)...)
 	return err

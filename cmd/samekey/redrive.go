@@ -26,7 +26,7 @@ type redriver struct {
 // redriven is the JSON output of redrive.
 type redriven struct {
 	Records int            `json:"records"`
-	Jobs    int            `json:"jobs"` // redriven jobs; in a dry run, the jobs to redrive
+	Jobs    int            `json:"jobs"` // number of redriven jobs; in a dry run, of the jobs to redrive
 	Kinds   map[string]int `json:"kinds"`
 }
 
@@ -94,7 +94,8 @@ not begun can still be cancelled.`,
 	return changeExits(cmd)
 }
 
-// byName makes a command accept names of jobs after the argument for the record.
+// byName makes a command accept names of jobs, after the argument for the record if there is
+// one. If a job's id is the only argument, it names both the record and the job.
 func byName(cmd *cobra.Command, names *[]string) {
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

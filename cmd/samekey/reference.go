@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// newReference makes the hidden command that prints the commands for docs/use/cli.md. A
-// test of the page runs the command.
+// newReference makes the hidden command reference, which prints the commands as docs/use/cli.md
+// lists them. A test compares the page with this output.
 func newReference(env environment) *cobra.Command {
 	return &cobra.Command{
 		Use:    "reference",
@@ -16,7 +16,7 @@ func newReference(env environment) *cobra.Command {
 		Hidden: true,
 		Args:   takes(0, 0),
 		RunE: func(*cobra.Command, []string) error {
-			refer(env.stdout, newRoot(env)) // this tree never runs, so cobra adds no help and completion commands to it
+			refer(env.stdout, newRoot(env)) // the new root never runs, so cobra doesn't add the commands help and completion to the list
 			return nil
 		},
 	}

@@ -45,15 +45,15 @@ func (s *scan) each(ctx context.Context, op *operator, about int64, fn func(reco
 	return records.Scan(ctx, op.client, s.opt, fn)
 }
 
-// scan.of returns all records of a caller.
+// scan.of scans the table, and returns all records of the caller that c describes.
 func (s *scan) of(ctx context.Context, op *operator, about int64, c records.Customer) (*records.Found, error) {
 	s.begin(op, about)
 	defer s.progress.end()
 	return records.Search(ctx, op.client, op.store, s.opt, c, time.Time{})
 }
 
-// operator.size returns how many items and bytes the table has. The numbers may be six
-// hours old; 0 if unknown.
+// operator.size returns how many items and bytes the table has. The numbers may be six hours
+// old. They are 0 if unknown.
 func (op *operator) size() (items, bytes int64) {
 	if op.about == nil {
 		return 0, 0

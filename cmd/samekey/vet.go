@@ -181,7 +181,7 @@ func vetLock(ctx context.Context, env environment, opt vetOptions, pkgs []*packa
 	loaded := func(path string) bool {
 		return slices.ContainsFunc(pkgs, func(p *packages.Package) bool { return p.PkgPath == path })
 	}
-	gone := make(map[string]bool) // for each unloaded package of the file: whether the package no longer exists
+	gone := make(map[string]bool) // for each package of the lock file that isn't loaded: whether it no longer exists
 	for _, path := range slices.AppendSeq(slices.Collect(maps.Keys(file.Packages)), maps.Keys(file.Engines)) {
 		if _, asked := gone[path]; asked || loaded(path) {
 			continue
@@ -215,8 +215,9 @@ func vetLock(ctx context.Context, env environment, opt vetOptions, pkgs []*packa
 	return len(changes), nil
 }
 
-// If go vet -vettool asks this program for its version or flags, or passes a file that
-// describes a package, vetTool answers and doesn't return.
+// vetTool answers go vet -vettool, which asks this program for its version or flags, or passes
+// a file that describes a package. After its answer, vetTool ends the program. For other
+// arguments, it does nothing.
 func vetTool(args []string) {
 	if len(args) > 0 && (args[0] == "-V=full" || args[0] == "-flags" || strings.HasSuffix(args[len(args)-1], ".cfg")) {
 		unitchecker.Main(vet.Analyzers()...)

@@ -14,8 +14,8 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// operator.tell prints a command's table first, so that a person notices a wrong table,
-// Region or account.
+// operator.tell prints which table, Region and account a command uses. A command calls it
+// first, so that a person notices if one of them is wrong.
 func (op *operator) tell(ctx context.Context) error {
 	out, err := op.client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &op.table})
 	_, missing := errors.AsType[*types.ResourceNotFoundException](err)
@@ -46,12 +46,12 @@ func (op *operator) tell(ctx context.Context) error {
 	return nil
 }
 
-// sampled is the number of items that ours searches for a Samekey record.
+// sampled is the number of items in which operator.ours looks for a Samekey record.
 const sampled = 1000
 
-// operator.ours returns an error if none of the table's first items is a Samekey record. Commands
-// call ours before they report that they found nothing. ours ignores items that a sweep writes
-// about itself: the sweep may have run on the wrong table, too.
+// operator.ours returns an error if none of the table's first items is a Samekey record.
+// Commands call it before they report that they found nothing. It ignores items that a sweep
+// writes about itself, because the sweep may have run on the wrong table, too.
 func (op *operator) ours(ctx context.Context) error {
 	out, err := op.client.Scan(ctx, &dynamodb.ScanInput{TableName: &op.table, Limit: aws.Int32(sampled), ProjectionExpression: aws.String("pk, v")})
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package golangci is a module plugin of golangci-lint, named samekey, with the rules
-// of samekey vet. See docs/use/vet.md.
+// Package golangci makes the rules of samekey vet a module plugin of golangci-lint. The
+// plugin's name is samekey. See docs/use/vet.md.
 package golangci
 
 import (

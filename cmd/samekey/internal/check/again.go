@@ -10,8 +10,8 @@ import (
 	"github.com/samekey/samekey/internal/base/storedheaders"
 )
 
-// errInfirm ends the checks that compare with the first answer: these checks would only report the
-// same fault again.
+// errInfirm ends a check that compares with the first answer, if the API doesn't replay that
+// answer. The comparison would only show the same fault again.
 const errInfirm = unseen("the API doesn't replay the first answer")
 
 // replay sends the first request again.
@@ -26,7 +26,7 @@ func (e *examination) replay(ctx context.Context) (err error) {
 	switch {
 	case !e.exact:
 		e.breaks("replay-differs", fmt.Sprintf("the first answer was %s, the second was %s and differs", was(first), was(again)))
-		if !e.firm { // the answer is from a second run: it has other headers and no mark
+		if !e.firm { // the answer is from a second run, so its headers and its missing mark are not reported as well
 			return nil
 		}
 	case again.status != first.status:
@@ -59,7 +59,7 @@ func (e *examination) marked(rule string, first, again *answer) {
 	}
 }
 
-// lifetime examines the expiry dates in both answers.
+// lifetime examines the key's expiry date in the first answer and in its replay.
 func (e *examination) lifetime(context.Context) error {
 	told := e.first.header.Get(expiresHeader)
 	if told == "" {
@@ -80,7 +80,8 @@ func (e *examination) lifetime(context.Context) error {
 	return nil
 }
 
-// date returns the key's expiry date in an answer; the zero time if that isn't a date.
+// date returns the key's expiry date from an answer. If the answer has no valid date, it
+// returns the zero time.
 func date(a *answer) time.Time {
 	at, err := http.ParseTime(a.header.Get(expiresHeader))
 	if err != nil {
@@ -89,8 +90,9 @@ func date(a *answer) time.Time {
 	return at
 }
 
-// quoted sends the first key in the other form, with or without quotes. A server may
-// accept a known key in both forms. begin has already tried a new key without quotes.
+// quoted sends the first key in the other form, with or without quotes. A server may accept a
+// known key in a form in which it refuses a new key. Therefore begin has already tried a new
+// key without quotes.
 func (e *examination) quoted(ctx context.Context) error {
 	if !e.firm {
 		return errInfirm

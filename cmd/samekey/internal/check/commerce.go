@@ -19,9 +19,9 @@ import (
 
 func isCommerce(contract string) bool { return contract == ACP || contract == UCP }
 
-// Checkout holds the paths and bodies of a merchant's operations. The zero value has the
-// protocols' paths below the template's URL. A request to the URL itself creates a
-// session.
+// Checkout holds the paths and bodies of the operations on a session. For an empty path, the
+// protocols' path is used, relative to the template's URL; for an empty body, a default body. A
+// request to the URL itself creates a session.
 type Checkout struct {
 	ID       string // JSON Pointer to a session's id in the answer to a creation; "" is /id
 	Update   Operation
@@ -46,7 +46,7 @@ func (c *Checkout) operations() []named {
 	return []named{{"update", c.Update}, {"complete", c.Complete}, {"cancel", c.Cancel}}
 }
 
-// commerce completes a template for a commerce contract.
+// commerce validates a template for a commerce contract, and fills empty fields with defaults.
 func (t *Template) commerce(contract string) error {
 	if !isObject(t.Body) {
 		return errors.New("the body must be a JSON object that creates a checkout session")
@@ -194,7 +194,7 @@ func (e *examination) session(ctx context.Context, purpose string) (string, erro
 	return id, nil
 }
 
-// about returns the call of an operation on a session, without a key.
+// about returns a call without a key: the operation op on the session with this id.
 func (e *examination) about(op named, id string) call {
 	path := strings.ReplaceAll(op.Path, "{id}", id)
 	if !strings.HasPrefix(path, "/") {
@@ -252,7 +252,8 @@ func (e *examination) equality(ctx context.Context) error {
 	if !e.firm {
 		return errInfirm
 	}
-	// here the first body has the null, below the second body
+	// the rule null-absent is tried twice: with this body, which has a null that the second
+	// body lacks, and below with a null that only the second body has
 	key, body := "equality", withMember(e.template.Body, `{"absent":null,"list":[1,2]}`)
 	first, err := e.spelling(ctx, key, body)
 	if err != nil {
@@ -299,7 +300,7 @@ func (e *examination) equality(ctx context.Context) error {
 	return nil
 }
 
-// bytes sends the first key with the same JSON in another spelling.
+// bytes sends the first request again, with its JSON in another spelling.
 func (e *examination) bytes(ctx context.Context) error {
 	if !e.firm {
 		return errInfirm
@@ -315,7 +316,7 @@ func (e *examination) bytes(ctx context.Context) error {
 	return nil
 }
 
-// spelling creates a session with this body.
+// spelling sends a request that creates a session, with this key and this body.
 func (e *examination) spelling(ctx context.Context, key string, body []byte) (*answer, error) {
 	c := e.keyed(e.key(key))
 	c.body = body
@@ -338,8 +339,8 @@ func (e *examination) requestID(ctx context.Context) error {
 	return nil
 }
 
-// paths uses one key for a creation and for all operations of two sessions. Since a
-// cancellation ends a session, paths creates two other sessions to cancel.
+// paths sends a creation, and each operation on two sessions, all with the same key. The
+// cancellations have two sessions of their own, because a completed session can't be cancelled.
 func (e *examination) paths(ctx context.Context) error {
 	var earlier []*answer
 	send := func(c call) error {
@@ -436,7 +437,7 @@ func (e *examination) lengths(ctx context.Context) error {
 	return nil
 }
 
-// flatErrors judges the form of the refusals that were seen.
+// flatErrors judges the form and the code of the refusals that blame has kept.
 func (e *examination) flatErrors(context.Context) error {
 	if len(e.blamed) == 0 && !e.busy {
 		return unseen("the API sent no error about a key")
@@ -483,7 +484,7 @@ func respelled(body []byte) []byte {
 func decoded(body []byte) (v any) {
 	dec := json.NewDecoder(bytes.NewReader(body))
 	dec.UseNumber()
-	_ = dec.Decode(&v) // commerce has checked that body is an object
+	_ = dec.Decode(&v) // Template.commerce has checked that the body is a JSON object
 	return v
 }
 
@@ -519,7 +520,8 @@ func spell(b []byte, v any) []byte {
 	return append(b, text...)
 }
 
-// changed returns body after change; nil if change found nothing to change.
+// changed returns the JSON of body after the function change has changed it. If the function
+// found nothing to change, changed returns nil.
 func changed(body []byte, change func(any) bool) []byte {
 	v := decoded(body)
 	if !change(v) {
@@ -548,7 +550,7 @@ func dropNull(v any) bool {
 	return false
 }
 
-// turn reverses the first array in v that has two different elements.
+// turn reverses the first array in v whose first and last elements differ.
 func turn(v any) bool {
 	switch v := v.(type) {
 	case map[string]any:

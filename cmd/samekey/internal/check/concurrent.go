@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// settles is the maximum number of requests that race sends for the final answer.
+// settles is the maximum number of requests that settled sends to get a final answer.
 const settles = 10
 
 // concurrent sends a request with a new key several times at once.
@@ -21,8 +21,9 @@ func (e *examination) concurrent(ctx context.Context) error {
 }
 
 // race sends c several times at once, then repeats c until there is a final answer, and returns
-// that answer. rule is the prefix of the rules' names. counts reports whether a different body
-// proves a second run.
+// that answer. The parameter rule is the prefix of the names of the rules that race examines.
+// The function counts reports whether an answer's body, if it differs from others, proves a
+// second run.
 func (e *examination) race(ctx context.Context, c call, rule string, counts func(*answer) bool) (*answer, error) {
 	answers, errs := make([]*answer, e.opt.Racers), make([]error, e.opt.Racers)
 	var wg sync.WaitGroup
@@ -43,7 +44,7 @@ func (e *examination) race(ctx context.Context, c call, rule string, counts func
 	for i, a := range answers {
 		switch {
 		case errs[i] != nil:
-			lost++ // an answer may be lost, as for real clients
+			lost++ // a lost answer is no fault: real clients lose answers, too
 		case a.status == http.StatusConflict:
 			overlapped = true
 			e.blame(a, "idempotency_in_flight")
@@ -77,8 +78,9 @@ func (e *examination) race(ctx context.Context, c call, rule string, counts func
 	return final, nil
 }
 
-// counts reports whether a body that differs from a's proves a second run. If a is marked as a
-// replay, and the API's replays and answers differ in bytes, the difference proves nothing.
+// counts reports whether a's body, if it differs from the bodies of other answers, proves a
+// second run. If the API's replays differ in bytes from first answers, the body of a replay
+// proves nothing. If the API doesn't replay the first answer, no body proves anything.
 func (e *examination) counts(a *answer) bool {
 	return e.exact || e.firm && a.header.Get(replayedHeader) != "true"
 }

@@ -12,8 +12,9 @@ const (
 // Contracts returns all contracts.
 func Contracts() []string { return []string{Default, Stripe, IETF, ACP, UCP} }
 
-// columns returns the contracts that a report has columns for. A commerce contract
-// examines the operations of a checkout, and is alone in its report.
+// columns returns the contracts that have a column in the report of an examination by this
+// contract. A commerce contract is alone in its report, because it is about the operations of a
+// checkout.
 func columns(contract string) []string {
 	if isCommerce(contract) {
 		return []string{contract}
@@ -21,7 +22,7 @@ func columns(contract string) []string {
 	return []string{Default, Stripe, IETF}
 }
 
-// rulesOf returns the rules of an examination by contract.
+// rulesOf returns the rules that are examined if this is the contract of the examination.
 func rulesOf(contract string) []Rule {
 	if isCommerce(contract) {
 		return CommerceRules()
@@ -41,12 +42,13 @@ type Rule struct {
 	Name  string
 	Check string // the check that examines the rule
 	Says  string // the demand
-	// Sections names, for each contract, the section that contains the rule. For Default the
-	// section is the anchor of a heading in docs/use/http.md.
+	// Sections names, for each contract with the rule, the section that contains the rule. For
+	// Default, the name is the anchor of a heading in docs/use/http.md.
 	Sections map[string]string
 }
 
-// in returns the sections of a rule; "" stands for a contract without the rule.
+// in makes the Sections of a rule from its section in each contract. The argument "" stands for
+// a contract without the rule.
 func in(ours, stripe, draft string) map[string]string {
 	all := make(map[string]string)
 	for contract, section := range map[string]string{Default: ours, Stripe: stripe, IETF: draft} {

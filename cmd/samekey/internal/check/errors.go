@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// blame keeps a, which refuses a key, for the errors check. code is the error code that the
-// commerce contracts demand.
+// blame keeps the answer a, in which the API refuses a key, for the errors check. code is the
+// error code that the commerce contracts demand, or "" if they demand none.
 func (e *examination) blame(a *answer, code string) {
 	a.code = code
 	e.blamed = append(e.blamed, a)

@@ -23,7 +23,7 @@ const (
 type Options struct {
 	Contract string        // the contract whose broken rules [Report.Faults] counts; "" is Default
 	Prefix   string        // prefix of all keys; "" is DefaultPrefix
-	Name     string        // name of the run, which follows the prefix in all keys; "" is random
+	Name     string        // name of the run: in all keys, it follows the prefix; "" is a random name
 	Racers   int           // number of simultaneous requests; 0 is DefaultRacers
 	Timeout  time.Duration // time limit of a request; 0 is DefaultTimeout
 	Total    time.Duration // time limit of the examination; 0 is DefaultTotal
@@ -45,8 +45,8 @@ func (o Options) prepared() (Options, error) {
 	setDefault(&o.Name, strings.ToLower(rand.Text()[:8]))
 	if o.Transport == nil {
 		t := http.DefaultTransport.(*http.Transport).Clone()
-		// An examination must count all requests, but if a reused connection breaks,
-		// net/http repeats a request that has a key.
+		// If a reused connection breaks, net/http repeats a request that has a key. An
+		// examination must count all requests, so it doesn't reuse connections.
 		t.DisableKeepAlives, t.DisableCompression = true, true
 		o.Transport = t
 	}

@@ -10,8 +10,9 @@ type Plan struct {
 	URL    string // without its query
 	Method string
 	Keys   string // prefix of all keys
-	// Requests is the maximum number of requests. Effects is how many an API carries out if
-	// it keeps the default contract. Most is how many a faulty API may carry out.
+	// Requests is the maximum number of requests. Effects is the number of requests that an API
+	// carries out if it keeps the default contract, or the commerce contract that is examined.
+	// Most is the maximum number that a faulty API may carry out.
 	Requests, Effects, Most int
 
 	template Template
@@ -22,7 +23,8 @@ type Plan struct {
 
 type examined struct {
 	name, title string
-	// lacks contains the names of fields that the check needs and the template lacks.
+	// lacks says which option to give, if the template lacks a field that the check needs; else
+	// "".
 	lacks                   string
 	requests, effects, most int
 	run                     func(*examination, context.Context) error
@@ -31,7 +33,7 @@ type examined struct {
 // Check describes a check, for documentation.
 type Check struct {
 	Name, Title string
-	Needs       string // what the check needs in the template, "" if nothing
+	Needs       string // the option to give for the check, such as "give --origin"; "" if it needs none
 }
 
 // Checks returns the checks of a contract, in order.

@@ -17,11 +17,12 @@ type Report struct {
 	Keys     string `json:"keys"`     // prefix of the keys
 	Contract string `json:"contract"` // the contract whose broken rules Faults counts
 	Requests int    `json:"requests"` // number of requests sent
-	// Trouble is the reason why the examination ended early; "" if it is complete.
+	// Trouble is the reason why the examination, or one of its checks, broke off; "" if none
+	// did.
 	Trouble string    `json:"trouble,omitempty"`
 	Checks  []Outcome `json:"checks"`
 	Notes   []string  `json:"notes,omitempty"`
-	Faults  int       `json:"faults"` // number of Contract's rules that are broken
+	Faults  int       `json:"faults"` // number of broken rules of the contract
 }
 
 // Outcome is the result of one check.
@@ -29,7 +30,7 @@ type Outcome struct {
 	Check string `json:"check"`
 	// Under maps a contract to OK, Fault, NoRule or NotKnown.
 	Under map[string]string `json:"under"`
-	// Why is the reason why the check was not made; "" if it was made.
+	// Why is the reason why the check was not made, broke off or proved nothing; else "".
 	Why    string    `json:"why,omitempty"`
 	Faults []Finding `json:"faults,omitempty"`
 }

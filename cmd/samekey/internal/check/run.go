@@ -116,9 +116,9 @@ func (e *examination) begin(ctx context.Context) (err error) {
 	return e.unusable(e.first)
 }
 
-// breaks adds a finding: the API breaks rule under these contracts, or, if contracts is
-// empty, under all contracts that have the rule. The finding's Seen describes the rule's
-// first breach.
+// breaks adds the finding that the API breaks a rule, under these contracts or, if contracts is
+// empty, under all contracts that have the rule. If the rule already has a finding, breaks adds
+// the contracts to it, and Seen still describes the first breach.
 func (e *examination) breaks(rule, seen string, contracts ...string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -37,7 +37,7 @@ type answer struct {
 	header http.Header
 	body   []byte
 	at     time.Time
-	code   string // error code that the commerce contracts demand; "" if the answer doesn't refuse a key
+	code   string // error code that the commerce contracts demand of this answer; "" if they demand none
 }
 
 func (a *answer) ok() bool { return a.status >= 200 && a.status < 300 }
@@ -51,17 +51,18 @@ func (a *answer) busy() bool {
 
 func (a *answer) is(b *answer) bool { return a.status == b.status && bytes.Equal(a.body, b.body) }
 
-// ran reports whether a comes from a new run: a differs from first, an earlier answer under
-// the same key.
+// ran reports whether the answer a comes from a new run: a is a success, and has another body
+// than first, which is an earlier answer under the same key.
 func (a *answer) ran(first *answer) bool { return a.ok() && !bytes.Equal(a.body, first.body) }
 
-// replays tells whether a equals first, or is marked as a replay.
+// replays reports whether the answer a is a replay of first: a is a success, and is marked as a
+// replay or has the same body, which is not empty.
 func (a *answer) replays(first *answer) bool {
 	return a.ok() && (a.header.Get(replayedHeader) == "true" || len(first.body) > 0 && bytes.Equal(a.body, first.body))
 }
 
-// once sends c and reads the answer. If there is no answer, the error is the reason, in a
-// text that may be shown.
+// once sends c and reads the answer. If there is no answer, the error says why, in a text
+// without secrets.
 func (e *examination) once(ctx context.Context, c call) (*answer, error) {
 	if n := e.sent.Add(1); n > int64(e.opt.Requests) {
 		e.sent.Add(-1)
@@ -148,8 +149,8 @@ func (e *examination) send(ctx context.Context, c call) (*answer, error) {
 // longest limits the wait that Retry-After asks for.
 const longest = 10 * time.Second
 
-// retryAfter returns the wait that an answer asks for, at most longest; one second if
-// Retry-After is missing or invalid.
+// retryAfter returns the wait that an answer asks for, but not more than the constant longest.
+// If Retry-After is missing or invalid, the wait is one second.
 func retryAfter(a *answer) time.Duration {
 	d, ok := toldWait(a)
 	if !ok {
@@ -167,7 +168,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// toldWait reads Retry-After: seconds, or a date.
+// toldWait reads the header Retry-After, which is a number of seconds or a date.
 func toldWait(a *answer) (time.Duration, bool) {
 	v := strings.TrimSpace(a.header.Get("Retry-After"))
 	if n, err := strconv.Atoi(v); err == nil && n >= 0 {

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Template is the request that an examination sends again and again. URL and Body are
-// required. If another field is empty, the checks that need it are left out.
+// Template is the request that an examination sends again and again. URL and Body are required.
+// If any other field is empty, the checks that need it are left out.
 type Template struct {
 	URL    string      // an http or https URL without a user name
 	Method string      // "" is POST

@@ -118,8 +118,9 @@ func envApp(f *Facts) ([]wrong, string) {
 	return all, ""
 }
 
-// apps returns the values of the metrics' dimension App: the worker's SAMEKEY_APP, or, if
-// it is not set, the functions' SAMEKEY_APP and the worker's name.
+// apps returns the possible values of the metrics' dimension App. If the worker sets
+// SAMEKEY_APP, that is the only value. Otherwise the values are each function's SAMEKEY_APP,
+// and the worker's name.
 func (f *Facts) apps(w *Function) (all []string) {
 	if app := w.Env["SAMEKEY_APP"]; app != "" {
 		return []string{app}
@@ -220,9 +221,10 @@ func gatewayTimeout(f *Facts) ([]wrong, string) {
 	return all, ""
 }
 
-// The asynchronous check is about the retries of asynchronous events. Lambda retries one
-// minute after the first failure and two minutes after the second. If the first attempt
-// died, the first retry waits for the attempt's lease, and may have little time left.
+// The asynchronous check is about the retries of asynchronous events. Lambda retries one minute
+// after the first failure and two minutes after the second. If the first attempt died, the
+// first retry waits for the attempt's lease. With a Timeout of more than a minute, the retry
+// may then have too little time left, so a second retry is needed.
 func asynchronous(f *Facts) ([]wrong, string) {
 	var all []wrong
 	for _, fn := range f.Functions {
