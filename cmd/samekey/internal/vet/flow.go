@@ -28,14 +28,14 @@ var Program = &analysis.Analyzer{
 	},
 }
 
-// stop is a phase that a function may run. site is the position of the phase in the
-// function's own body, or of the call that leads to the phase. inner is the way of the
-// called function; nil if the function itself runs the phase.
+// stop is a phase that a function may run. If the function itself runs the phase, site is
+// the phase's position, and inner is nil. Otherwise, site is the position of the call that
+// leads to the phase, and inner describes the called function.
 type stop struct {
 	phase *phase
 	site  token.Pos
 	inner *way
-	at    int // index of the stop in inner
+	at    int // index of the phase in inner.stops
 }
 
 // way holds the phases that a function may run.
@@ -54,9 +54,10 @@ func (w *way) before(i, j int) bool {
 	return a.inner != nil && a.inner.before(a.at, b.at) || w.graph.again(a.site)
 }
 
-// handlers returns the functions that run phases, or that call several functions with
-// phases in sequence. A function that a handler calls is part of the handler. Each branch
-// of a router is a handler.
+// handlers returns the functions that run phases themselves, or that call several functions
+// with phases one after another. A function that a handler calls is part of the handler. If
+// a function only chooses which function with phases to call, like a router, each called
+// function is a handler.
 func (c *code) handlers() (all []lock.Handler) {
 	parts := make(map[*types.Func]bool)
 	var found []*unit
@@ -162,8 +163,8 @@ func (c *code) locked(p *phase) lock.Phase {
 	return l
 }
 
-// callsOf returns the names of the calls for which a body derives keys, itself or in called
-// functions of this package.
+// callsOf returns the names of the calls for which a body, or a called function of this
+// package, derives keys.
 func (c *code) callsOf(body *ast.BlockStmt, seen map[*types.Func]bool) (all []string) {
 	if body == nil {
 		return nil

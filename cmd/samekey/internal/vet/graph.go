@@ -41,7 +41,7 @@ func (g *graph) place(pos token.Pos) (*cfg.Block, int) {
 	return nil, 0
 }
 
-// before tells whether the code at a may run before the code at b.
+// before tells whether the code at position a may run before the code at position b.
 func (g *graph) before(a, b token.Pos) bool {
 	from, i := g.place(a)
 	to, j := g.place(b)
@@ -54,7 +54,7 @@ func (g *graph) before(a, b token.Pos) bool {
 	return reached(from)[to]
 }
 
-// again tells whether the code at pos may run more than once.
+// again tells whether the code at a position may run more than once.
 func (g *graph) again(pos token.Pos) bool {
 	b, _ := g.place(pos)
 	return b != nil && reached(b)[b]

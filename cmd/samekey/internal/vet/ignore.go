@@ -10,7 +10,7 @@ import (
 	"golang.org/x/tools/go/analysis"
 )
 
-// finding is a mistake: its position, and what to do.
+// finding is a mistake in the code: its place, and a message that says what to do.
 type finding struct {
 	at      ast.Node
 	message string
@@ -22,8 +22,8 @@ func found(at ast.Node, format string, args ...any) finding {
 
 const ignoreMark = "//samekey:ignore"
 
-// ignored is a comment that suppresses findings of a rule on the comment's line and
-// on the next line.
+// ignored is a comment that suppresses a rule's findings on its own line and on the next
+// line.
 type ignored struct {
 	at           *ast.Comment
 	line         int
@@ -84,7 +84,7 @@ var ignores = &analysis.Analyzer{
 	Requires: []*analysis.Analyzer{finder},
 }
 
-func init() { // Analyzers lists this analyzer: an initialiser would be a cycle
+func init() { // Run can't be set above: it calls Analyzers, which lists ignores, so Go would find a cycle
 	ignores.Run = func(pass *analysis.Pass) (any, error) {
 		for _, ig := range pass.ResultOf[finder].(*code).ignored {
 			known := slices.ContainsFunc(Analyzers(), func(a *analysis.Analyzer) bool { return a.Name == ig.rule && a != ignores })

@@ -36,8 +36,8 @@ func checkAnswers(c *code) (all []finding) {
 	return all
 }
 
-// storesByItself reports whether an engine of the package has its own rule for stored
-// answers: Options.Stored, or a preset.
+// storesByItself reports whether an engine of the package has its own rule for which
+// answers to store: Options.Stored, or a preset.
 func (c *code) storesByItself() (yes bool) {
 	c.inspect(func(n ast.Node) {
 		call := c.newEngine(n)
@@ -95,10 +95,10 @@ func (c *code) answersOf(u *unit) (all []answer) {
 	return all
 }
 
-// If e calls a function of this package whose answers are all refusals, refusalBy returns
-// the status of the last refusal: a constant, or an argument of the call. Otherwise ok is
-// false. If writes is true, the answers are those that the function writes to an
-// http.ResponseWriter, and otherwise those that it returns.
+// refusalBy returns the status of the last refusal by a called function of this package: a
+// constant, or an argument of the call e. If the function has other answers too, or no
+// refusals, ok is false. A function's answers are the responses that it returns or, if
+// writes is true, the responses that it writes to an http.ResponseWriter.
 func (c *code) refusalBy(e ast.Expr, writes bool) (status int64, ok bool) {
 	call, isCall := ast.Unparen(e).(*ast.CallExpr)
 	if !isCall {
@@ -119,8 +119,8 @@ func (c *code) refusalBy(e ast.Expr, writes bool) (status int64, ok bool) {
 	return status, ok && !others
 }
 
-// statusesOf returns the status of each response that a body returns or, if writes is
-// true, writes. An unknown status is nil.
+// statusesOf returns the statuses of the responses that a body returns or, if writes is
+// true, of the responses that it writes. An unknown status is nil.
 func (c *code) statusesOf(body *ast.BlockStmt, writes bool) (all []ast.Expr) {
 	ast.Inspect(body, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -130,7 +130,7 @@ func (c *code) statusesOf(body *ast.BlockStmt, writes bool) (all []ast.Expr) {
 			if !writes && len(n.Results) > 0 {
 				status := statusOf(n.Results[0])
 				if len(n.Results) > 1 && !c.info.Types[n.Results[len(n.Results)-1]].IsNil() {
-					status = nil // the response is returned with an error
+					status = nil // a response that is returned with an error is no answer
 				}
 				all = append(all, status)
 			}
@@ -149,7 +149,8 @@ func (c *code) statusesOf(body *ast.BlockStmt, writes bool) (all []ast.Expr) {
 	return all
 }
 
-// statusOf returns the status in the literal of a response; nil if there is none.
+// statusOf returns the status that a literal of a response sets; nil if e sets none or is
+// no literal.
 func statusOf(e ast.Expr) ast.Expr {
 	if u, ok := ast.Unparen(e).(*ast.UnaryExpr); ok {
 		e = u.X
@@ -177,8 +178,9 @@ func (c *code) refusal(status ast.Expr) (n int64, ok bool) {
 	return n, n < http.StatusInternalServerError && !idem.DefaultStored(idem.Response{Status: int(n)})
 }
 
-// committedBefore reports whether a phase may be committed, or a call may be in doubt,
-// when a handler answers. An Atomic whose error led to the answer doesn't count.
+// committedBefore reports whether a phase may be committed, or a call may be in doubt, when
+// a handler answers. An Atomic, or a called function with phases, doesn't count if its
+// error led to the answer.
 func (c *code) committedBefore(u *unit, at ast.Node) bool {
 	g := c.graphOf(u)
 	failed := c.failedAt(u, at)
@@ -195,8 +197,8 @@ func (c *code) committedBefore(u *unit, at ast.Node) bool {
 	})
 }
 
-// If an if or case around a place tests the error of a call that runs phases, failedAt
-// returns the call, and otherwise nil. The innermost test counts.
+// failedAt looks around a place for an if or case that tests the error of a call that runs
+// phases. It returns this call, for the innermost such if or case; nil if there is none.
 func (c *code) failedAt(u *unit, at ast.Node) (failed *ast.CallExpr) {
 	ask := func(cond ast.Expr, from token.Pos) {
 		ast.Inspect(cond, func(n ast.Node) bool {

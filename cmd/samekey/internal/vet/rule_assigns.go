@@ -8,9 +8,10 @@ import (
 
 var assigns = newRule("assigns", "find outer variables that a phase's function assigns: a resumed run doesn't run the function", checkAssigns)
 
-// In a phase's function, checkAssigns finds assignments to outer variables that are used
-// after the phase: if the phase is already recorded, the function doesn't run. The function
-// of a Finish may assign, but not accumulate, since the function may run many times.
+// checkAssigns finds assignments in a phase's function to outer variables that are used
+// after the phase. If the phase is already recorded, its function doesn't run, and the
+// variables stay empty. The function of a Finish may assign to outer variables, but not add
+// to them, since it may run many times.
 func checkAssigns(c *code) (all []finding) {
 	for _, p := range c.phases {
 		if p.lit == nil {
@@ -58,7 +59,7 @@ func (c *code) checkAssign(p *phase, left ast.Expr, adds bool) []finding {
 // itself.
 func (c *code) handlerOf(p *phase) ast.Node {
 	var in ast.Node = p.call
-	for _, u := range c.units { // outer functions come first
+	for _, u := range c.units { // outer functions come first: the innermost wins
 		switch {
 		case u.lit != nil && within(u.lit, p.call.Pos()):
 			in = u.lit
@@ -69,8 +70,8 @@ func (c *code) handlerOf(p *phase) ast.Node {
 	return in
 }
 
-// target returns the variable that an assignment changes, and the field of the
-// variable.
+// target returns the variable that an assignment to e changes, and the name of the changed
+// field, if only a field changes.
 func (c *code) target(e ast.Expr) (v *types.Var, field string) {
 	switch e := ast.Unparen(e).(type) {
 	case *ast.Ident:
@@ -90,7 +91,8 @@ func (c *code) target(e ast.Expr) (v *types.Var, field string) {
 	return nil, ""
 }
 
-// mentions(e, left) tells whether e reads the variable of left.
+// mentions(e, left) tells whether e reads the variable or field that an assignment to left
+// changes.
 func (c *code) mentions(e, left ast.Expr) bool {
 	v, field := c.target(left)
 	yes := false
@@ -104,7 +106,8 @@ func (c *code) mentions(e, left ast.Expr) bool {
 }
 
 // assignedByPhase reports whether the statement that runs the phase assigns to v, for
-// example to err. This assignment overwrites an assignment in the phase's function.
+// example to err. If so, the statement overwrites whatever the phase's function assigns to
+// v.
 func (c *code) assignedByPhase(p *phase, v *types.Var) bool { return c.assigns(p.call, v) }
 
 // assigns(call, v) tells whether the statement that contains a call assigns to v.
@@ -122,7 +125,8 @@ func (c *code) assigns(call *ast.CallExpr, v *types.Var) (yes bool) {
 	return yes
 }
 
-// usedAfter reports whether v, or v's field, is read after the phase or is a named result.
+// usedAfter reports whether v is a named result, or is read after the phase. If field is
+// not empty, reads of other fields of v don't count.
 func (c *code) usedAfter(p *phase, v *types.Var, field string) (yes bool) {
 	fn := c.enclosing(p.call.Pos())
 	if fn == nil {

@@ -30,9 +30,9 @@ func checkEffects(c *code) (all []finding) {
 	return all
 }
 
-// effectOfEvent returns the effect of a call, or of the called function of this package. If
-// the effect is the function's, via names the function. A function with phases is judged
-// separately.
+// effectOfEvent returns the effect of a call. If the effect is in a called function of this
+// package, via names the function. For a function with phases, eff is nil: checkEffects
+// looks at that function separately.
 func (c *code) effectOfEvent(e event) (eff *effect, via string) {
 	switch {
 	case e.effect != nil:
@@ -43,7 +43,8 @@ func (c *code) effectOfEvent(e event) (eff *effect, via string) {
 	return nil, ""
 }
 
-// onAPathWithPhases reports whether a run that makes a call also runs a phase.
+// onAPathWithPhases reports whether one run of a function may both make a call and run a
+// phase.
 func (c *code) onAPathWithPhases(u *unit, e event) bool {
 	for _, p := range u.calls {
 		if !c.runsPhase(p) {

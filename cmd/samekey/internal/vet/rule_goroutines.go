@@ -24,7 +24,8 @@ func checkGoroutines(c *code) (all []finding) {
 }
 
 // leftRunning finds the statement or call by which a body starts a goroutine without a
-// later wait. If the call is to a function of this package, via names the function.
+// later wait. If a called function of this package starts the goroutine, via names the
+// function.
 func (c *code) leftRunning(body *ast.BlockStmt, seen map[*types.Func]bool) (at ast.Node, via string) {
 	waits := token.NoPos // position of the last wait
 	ast.Inspect(body, func(n ast.Node) bool {
@@ -41,7 +42,7 @@ func (c *code) leftRunning(body *ast.BlockStmt, seen map[*types.Func]bool) (at a
 			}
 		case *ast.CallExpr:
 			if fn, ok := calleeOf(c.info, n).(*types.Func); ok && fn.Name() == "Wait" {
-				waits = max(waits, body.End()) // deferred waits come at the end
+				waits = max(waits, body.End()) // a Wait may be deferred, so it counts as made at the end
 			}
 		}
 		return true

@@ -45,8 +45,8 @@ func (c *code) optionName(opt ast.Expr) string {
 	return fn.Name()
 }
 
-// asksForKey reports whether a body derives a key, reads the operation's id, or passes its
-// Tx (or a method of the Tx) to code that may derive a key.
+// asksForKey reports whether a body mentions Tx.Key or idem.FromContext, or passes its Tx
+// to other code. In each of these cases, the call may have a key.
 func (c *code) asksForKey(body *ast.BlockStmt) (yes bool) {
 	ast.Inspect(body, func(n ast.Node) bool {
 		switch n := n.(type) {

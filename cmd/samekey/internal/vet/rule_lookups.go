@@ -9,9 +9,9 @@ import (
 
 var lookups = newRule("lookups", "find look-ups that have an effect or don't fit their phase", checkLookups)
 
-// checkLookups finds look-ups with an effect, which each attempt would repeat; look-ups
-// whose result has another type than the phase's; and look-ups without an option Sends that
-// names the call.
+// checkLookups finds three kinds of look-ups: those with an effect, which each attempt
+// would repeat; those whose result has another type than the phase's result; and those
+// whose phase has no option Sends, which names the call to look up.
 func checkLookups(c *code) (all []finding) {
 	for _, p := range c.phases {
 		if p.kind != foreign || p.via {
@@ -36,9 +36,9 @@ func checkLookups(c *code) (all []finding) {
 	return all
 }
 
-// Hints finds NotIdempotent calls that have no look-up: if the outcome is unknown, the
-// operation waits for a person. These calls are not mistakes: the command prints them, go
-// vet doesn't.
+// Hints finds NotIdempotent calls that have no look-up: if the outcome of such a call is
+// unknown, the operation waits for a person. These calls are no mistakes, so go vet doesn't
+// report them; only samekey vet prints them, as hints.
 var Hints = &analysis.Analyzer{
 	Name: "hints", Doc: "find calls without a look-up: if the outcome is unknown, the operation waits for a person", URL: page + "lookups",
 	Requires: []*analysis.Analyzer{finder},
@@ -56,8 +56,8 @@ var Hints = &analysis.Analyzer{
 	},
 }
 
-// optionCall returns the phase's option that the named function of package idem makes;
-// nil if unknown.
+// optionCall returns the phase's option that the named function of package idem makes; nil
+// if no such option is found.
 func (c *code) optionCall(p *phase, name string) *ast.CallExpr {
 	for _, opt := range p.opts {
 		if c.optionName(opt) == name {

@@ -8,9 +8,9 @@ import (
 
 var names = newRule("names", "find names of phases that differ between attempts, or occur twice", checkNames)
 
-// checkNames finds phases that a later attempt can't find again: their names come from the
-// time, chance or the invocation, or the phases run in the order of a map. It also finds
-// phases that run twice in one attempt.
+// checkNames finds phases that a later attempt can't find again, because their names come
+// from the time, chance or the invocation, or because they run in the order of a map. It
+// also finds phases whose name occurs twice in one attempt.
 func checkNames(c *code) (all []finding) {
 	for _, p := range c.phases {
 		if p.name == nil || p.inner {
@@ -27,8 +27,8 @@ func checkNames(c *code) (all []finding) {
 	return all
 }
 
-// checkOrder finds phases of the same name on one path, and phases in the order of a
-// map.
+// checkOrder finds phases of the same name on one path, and phases that run in the order of
+// a map.
 func (c *code) checkOrder(u *unit) (all []finding) {
 	var own []*phase
 	for _, e := range u.calls {
@@ -58,7 +58,7 @@ func (c *code) checkOrder(u *unit) (all []finding) {
 	return all
 }
 
-// If a phase is in a loop over a map, rangedMap returns the loop, and otherwise nil.
+// rangedMap returns the loop over a map that contains the phase; nil if there is none.
 func (c *code) rangedMap(body *ast.BlockStmt, p *phase) (loop *ast.RangeStmt) {
 	ast.Inspect(body, func(n ast.Node) bool {
 		r, ok := n.(*ast.RangeStmt)

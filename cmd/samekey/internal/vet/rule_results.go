@@ -9,8 +9,9 @@ import (
 
 var results = newRule("results", "find results of phases, and arguments of jobs, that don't survive JSON", checkResults)
 
-// checkResults finds types that lose a field in JSON. At run time, the engine would refuse
-// a result of such a type, and a job would arrive without the field.
+// checkResults finds results of phases, and arguments of jobs, whose type loses a field in
+// JSON. At run time, the engine would refuse such a result; a job would arrive without the
+// field.
 func checkResults(c *code) (all []finding) {
 	for _, p := range c.phases {
 		if p.kind == finish || p.result == nil || p.via && !p.open {
@@ -50,8 +51,8 @@ func (c *code) typeName(t types.Type) string {
 	})
 }
 
-// A value of losses finds the parts of a type that encoding/json omits or refuses. If back
-// is set, it also finds the parts that encoding/json can't decode.
+// losses is a search for the parts of a type that encoding/json omits or refuses. If back
+// is set, the search also finds the parts that encoding/json can't decode.
 type losses struct {
 	back bool
 	seen map[types.Type]bool
@@ -123,8 +124,8 @@ func (l losses) ofStruct(s *types.Struct, at string) (part, why string) {
 	return "", ""
 }
 
-// seenEmbedded reports whether JSON encodes the fields of an unexported embedded
-// struct.
+// seenEmbedded reports whether an unexported field is an embedded struct: JSON encodes the
+// fields of such a struct.
 func seenEmbedded(f *types.Var) bool {
 	if !f.Embedded() {
 		return false
@@ -133,7 +134,7 @@ func seenEmbedded(f *types.Var) bool {
 	return ok
 }
 
-// holdsNothing reports whether a type has only one value, like a marker type.
+// holdsNothing reports whether a type has only one value, like struct{}.
 func holdsNothing(t types.Type) bool {
 	s, ok := t.Underlying().(*types.Struct)
 	if !ok {
@@ -158,8 +159,8 @@ func isKey(t types.Type) bool {
 	return method(t, "MarshalText") != nil && method(t, "UnmarshalText") != nil
 }
 
-// ownForm reports whether a type has its own JSON encoding, and how this encoding loses
-// data.
+// ownForm reports whether a type has its own JSON encoding. If this encoding loses data,
+// lossy says how.
 func ownForm(t types.Type) (own bool, lossy string) {
 	if _, ok := t.Underlying().(*types.Interface); ok {
 		return false, ""
@@ -180,8 +181,8 @@ func ownForm(t types.Type) (own bool, lossy string) {
 	return false, ""
 }
 
-// method returns the named method of a type, or of a pointer to it, if the method has the
-// form of a marshaler.
+// method returns the method of a type, or of a pointer to it, that has the given name; nil
+// if the type has none, or if its parameters don't fit a marshaler or unmarshaler.
 func method(t types.Type, name string) *types.Func {
 	if _, ok := types.Unalias(t).(*types.Pointer); !ok {
 		t = types.NewPointer(t)

@@ -10,7 +10,7 @@ import (
 var safe = newRule("safe", "find SafeToRetry around every error of a call", checkSafe)
 
 // checkSafe finds a SafeToRetry that marks every error of a call with an effect, so that
-// even a timeout counts as a call without effect.
+// even after a timeout, the call counts as not made.
 func checkSafe(c *code) (all []finding) {
 	seen := make(map[*ast.CallExpr]bool)
 	for _, p := range c.phases {
@@ -33,8 +33,9 @@ func checkSafe(c *code) (all []finding) {
 	return all
 }
 
-// If the marked error comes from a call with an effect, and the only test of the error is
-// err != nil, unquestioned returns the call's name, and otherwise "".
+// unquestioned looks at the call from which the marked error comes. If this call has an
+// effect, and the code asks nothing about the error except whether it is nil, unquestioned
+// returns the effect's name, and otherwise "".
 func (c *code) unquestioned(body *ast.BlockStmt, mark *ast.CallExpr) string {
 	arg := ast.Unparen(mark.Args[0])
 	if call, ok := arg.(*ast.CallExpr); ok {
@@ -69,8 +70,8 @@ func (c *code) unquestioned(body *ast.BlockStmt, mark *ast.CallExpr) string {
 	return c.effectBy(call)
 }
 
-// effectBy names the effect of a call or of the called function of the package; "" if
-// there is none.
+// effectBy returns the name of the effect of a call, or of the called function of this
+// package; "" if there is none.
 func (c *code) effectBy(call *ast.CallExpr) string {
 	eff := c.effectOf(call)
 	if fn, _ := calleeOf(c.info, call).(*types.Func); eff == nil && c.decls[fn] != nil {
@@ -82,12 +83,12 @@ func (c *code) effectBy(call *ast.CallExpr) string {
 	return eff.what
 }
 
-// code.asked tells whether code between an assignment and the mark reads the assigned
-// values, apart from comparisons with nil.
+// code.asked tells whether code between an assignment and the call of SafeToRetry (mark)
+// reads the assigned values for more than a comparison with nil.
 func (c *code) asked(body *ast.BlockStmt, from *ast.AssignStmt, mark *ast.CallExpr) (yes bool) {
 	ast.Inspect(body, func(n ast.Node) bool {
 		if r, ok := n.(*ast.ReturnStmt); ok && within(r, mark.Pos()) {
-			return false // the other values of a return are no test
+			return false // the values that are returned with the mark don't test the error
 		}
 		if b, ok := n.(*ast.BinaryExpr); ok && (b.Op == token.NEQ || b.Op == token.EQL) && (c.info.Types[b.X].IsNil() || c.info.Types[b.Y].IsNil()) {
 			return false

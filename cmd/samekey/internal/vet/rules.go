@@ -4,7 +4,8 @@ import (
 	"golang.org/x/tools/go/analysis"
 )
 
-// page explains the rules, each under its name.
+// page is the address of the page about the rules. With a rule's name appended, it leads to
+// the rule's section.
 const page = "https://github.com/samekey/samekey/blob/main/docs/use/vet.md#"
 
 // Analyzers returns the rules.

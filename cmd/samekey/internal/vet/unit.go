@@ -11,13 +11,13 @@ import (
 // unit is a function that runs by itself: a declared function, or a literal that is
 // neither a phase's function nor run in place.
 type unit struct {
-	fn    *types.Func // the declared function of the unit, or around the literal; nil at package level
+	fn    *types.Func // the declared function that is the unit, or that contains the literal; nil for a literal at package level
 	lit   *ast.FuncLit
 	label string // distinguishes the literals of fn
 	body  *ast.BlockStmt
 	calls []event
 
-	once  sync.Once // rules run at the same time, and share the graph
+	once  sync.Once // for making graph: the rules run at the same time, and share it
 	graph *graph
 }
 
@@ -31,8 +31,8 @@ type event struct {
 }
 
 // code.literals finds the function literals that run in place: those that are called,
-// deferred or passed to a call. A literal with phases is left out, because it may be a
-// handler.
+// deferred or passed to a call. A passed literal that contains phases is left out, because
+// it may be a handler.
 func (c *code) literals() {
 	direct := func(e ast.Expr) *ast.FuncLit {
 		lit, _ := ast.Unparen(e).(*ast.FuncLit)
@@ -161,7 +161,7 @@ func (c *code) effectIn(fn *types.Func) *effect {
 	if eff, known := c.effects[fn]; known {
 		return eff
 	}
-	c.effects[fn] = nil // recursion adds no effect
+	c.effects[fn] = nil // for recursive calls, which add no effect
 	u := c.unit[fn]
 	if u == nil {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Danger is the consequence of a change for an open operation.
+// Danger is what a change can do to operations that began before it.
 type Danger int
 
 const (
@@ -20,25 +20,27 @@ const (
 	// Twice means that operations may make a call again under another key, so that the
 	// provider carries out the call twice.
 	Twice
-	// Incomparable means that all operations, even if finished, are refused until the
-	// program knows their fingerprint.
+	// Incomparable means that retries of all operations, even of finished ones, are refused
+	// until the program knows their fingerprint.
 	Incomparable
-	// New means that operations, even if finished, run again from the start.
+	// New means that a retry of an operation, even of a finished one, runs from the start
+	// as a new operation.
 	New
 )
 
-// Change is a change of a handler or an engine that open operations may not survive.
+// Change is a change of a handler or an engine that endangers operations that began before
+// it.
 type Change struct {
 	Danger  Danger
-	Handler string         // handler, or the function that makes the engine
+	Handler string         // name of the handler, or of the function that makes the engine
 	Pos     token.Position // position in the program; not valid if the handler is removed
 	Message string
 }
 
-// guide is the address of the page about deploying a [Change].
+// guide is the address of the page that says how to deploy changes of handlers and engines.
 const guide = "https://github.com/samekey/samekey/blob/main/docs/operate/changes.md#"
 
-// fates describe the consequence of each danger, and how to prevent it.
+// fates has a text for each danger: what happens, and how to prevent it.
 var fates = map[Danger]string{
 	Refused: "open operations are refused until the old version is back. Keep the old phases for open operations: " + guide + "keep-the-old-phases",
 	Twice:   "an open operation may make the call twice. Keep the old phases for open operations: " + guide + "keep-the-old-phases",
@@ -55,9 +57,9 @@ func (c Change) String() string {
 	return fmt.Sprintf("%slock: %s: %s: %s", where, c.Handler, c.Message, fates[c.Danger])
 }
 
-// Compare compares the file with the program, and returns the changes that open operations
-// may not survive. It compares only packages that are loaded or gone. It recognises a
-// renamed handler by the handler's phases.
+// Compare compares the file with the program, and returns the changes that endanger earlier
+// operations. It leaves out handlers of packages that exist but were not loaded. It
+// recognises a renamed handler by the handler's phases.
 func (f *File) Compare(program Program, loaded, gone func(pkg string) bool) (all []Change) {
 	now := program.Handlers
 	current := make(map[string]Handler)
@@ -155,8 +157,9 @@ func compare(handler string, was []Phase, is Handler) (all []Change) {
 	return all
 }
 
-// For each phase of was, match returns the index in is of the phase with the same name; -1
-// if there is none. Phases with the same name are matched in order.
+// match(was, is) returns, for each phase of the first list, the index of the phase with the
+// same name in the second list; -1 if there is none. If a name occurs several times, its
+// phases are paired in order.
 func match(was, is []Phase) []int {
 	at := make([]int, len(was))
 	taken := make(map[int]bool)
@@ -174,8 +177,8 @@ func match(was, is []Phase) []int {
 	return at
 }
 
-// The result of instead is the index of the new phase that replaces a removed phase; -1 if
-// there is none.
+// instead(p, …) returns the index of the added phase that replaces the removed phase p; -1
+// if there is none.
 func instead(p Phase, at []int, i int, added []int, is []Phase) int {
 	after, before := -1, len(is)
 	for _, k := range at[:i] {
@@ -196,7 +199,7 @@ func instead(p Phase, at []int, i int, added []int, is []Phase) int {
 
 // comparePhase compares two phases with the same name.
 func comparePhase(was, is Phase, add func(Danger, string, ...any)) {
-	repeats := was.Kind == is.Kind && (was.NotIdempotent || !is.NotIdempotent) // otherwise a call in doubt is not repeated
+	repeats := was.Kind == is.Kind && (was.NotIdempotent || !is.NotIdempotent) // if false, a call in doubt is not repeated
 	for _, call := range was.Calls {
 		if repeats && !slices.Contains(is.Calls, call) && !slices.Contains(is.Calls, "*") {
 			add(Twice, "the phase %q no longer asks for the key of %q: without this key, the provider takes a repeated call for a new call", was.Name, call)

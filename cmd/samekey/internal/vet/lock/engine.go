@@ -11,19 +11,20 @@ import (
 
 // Engine is an engine of the program, with the options that decide what keys mean.
 type Engine struct {
-	Package, Name string // Name is the function that makes the engine
+	Package, Name string // Name is the name of the function that makes the engine
 	Pos           token.Position
 	Meaning       Meaning
 }
 
-// Meaning holds the options that decide what a key means. Each name has its source, if
-// known. Functions are hashed.
+// Meaning holds the options that decide what a key means. It maps an option's name to the
+// Go source of the option's value, or to "true" if the option has no value. A hash replaces
+// a long source, and the source of a known function.
 type Meaning map[string]string
 
 // Options that add to the meanings that the engine knows.
 const (
 	knownSchemes = "Fingerprint.Known"
-	former       = "Former" // "true" if its fields, such as "Former.Scope", are known
+	former       = "Former" // its value is "true" if the values of its fields, such as "Former.Scope", are known
 	formerPreset = "Former.Preset"
 )
 
@@ -33,8 +34,8 @@ func Means(option string) bool {
 	return option != "Fingerprint.Secrets" && (option == "Namespace" || ofCaller(option) || ofFingerprint(option))
 }
 
-// ofCaller reports whether an option decides the caller or the route of a key. idem.Former
-// allows changes of such an option.
+// ofCaller reports whether an option decides the caller or the route of a key. With
+// idem.Former, such an option may be changed.
 func ofCaller(option string) bool {
 	return slices.Contains([]string{"Scope", "OneScope", "ACP", "UCP", former}, option) || strings.HasPrefix(option, former+".")
 }
@@ -89,9 +90,9 @@ func knowEachOther(was, is Meaning) bool {
 	return slices.Contains(knows, before) && slices.Contains(knew, after)
 }
 
-// compareEngines finds the engines whose keys mean something else than in the file.
-// Operations survive a change if the former and the present program know both
-// meanings.
+// compareEngines finds the engines whose keys mean something else than the file says.
+// Operations survive a change if the former and the present program both know the former
+// and the present meaning.
 func (f *File) compareEngines(now []Engine) (all []Change) {
 	for _, is := range now {
 		was, known := f.Engines[is.Package][is.Name]
@@ -109,7 +110,7 @@ func (f *File) compareEngines(now []Engine) (all []Change) {
 		}
 		fingerprint := changes(was.fingerprint(), is.Meaning.fingerprint())
 		add(New, "the scope", scope)
-		renamed := !slices.Contains(fingerprint, "Fingerprint.Func") || slices.Contains(fingerprint, "Fingerprint.FuncName") // otherwise records don't name the function
+		renamed := !slices.Contains(fingerprint, "Fingerprint.Func") || slices.Contains(fingerprint, "Fingerprint.FuncName") // if false, old and new records name different functions by one FuncName
 		knows := func(m Meaning) bool { return m[knownSchemes]+m[formerPreset] != "" }
 		if !knows(was) || !knows(is.Meaning) || !renamed {
 			add(Incomparable, "the fingerprint", fingerprint)
@@ -118,7 +119,8 @@ func (f *File) compareEngines(now []Engine) (all []Change) {
 	return all
 }
 
-// changes returns the options that differ, except options that only add a known meaning.
+// changes returns the names of the options that differ, without Fingerprint.Known, which
+// only adds known fingerprints.
 func changes(was, is Meaning) (names []string) {
 	both := make(Meaning)
 	maps.Copy(both, was)

@@ -20,12 +20,14 @@ type Phase struct {
 	Kind string `json:"kind"`
 	// NotIdempotent says that the phase has this option.
 	NotIdempotent bool `json:"notIdempotent,omitempty"`
-	// Remembers is the time of idem.Remembers in seconds; 0 = none, or unknown.
+	// Remembers is the time that the option idem.Remembers sets, in seconds; 0 if there is
+	// no such option, or its time is unknown.
 	Remembers int64 `json:"remembers,omitempty"`
-	// Calls are the names of the phase's calls in alphabetical order: service, or
-	// service/step, with * for parts that aren't constant.
+	// Calls are the names of the phase's calls, in alphabetical order. A name has the form
+	// service or service/step, with * for parts that aren't constant.
 	Calls []string `json:"calls,omitempty"`
-	// Result is the shape of the phase's result; nil = any.
+	// Result is the shape of the phase's result. If it is nil, the shape is unknown, and
+	// every result fits.
 	Result Shape `json:"result,omitempty"`
 }
 
@@ -45,8 +47,8 @@ type Program struct {
 	Engines  []Engine
 }
 
-// File is the content of a lock file: the phases of handlers, and the meaning of
-// engines' keys, each by package and name.
+// File is the content of a lock file: the phases of handlers by package and name of the
+// handler, and the meaning of keys by package and name of the engine.
 type File struct {
 	Version  int                           `json:"version"`
 	Packages map[string]map[string][]Phase `json:"packages"`
@@ -55,7 +57,7 @@ type File struct {
 
 const version = 1
 
-// Read reads a lock file. A missing file has no handlers.
+// Read reads a lock file. A missing file counts as a file without handlers and engines.
 func Read(path string) (*File, error) {
 	raw, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -94,9 +96,9 @@ func (f *File) text() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// Updated returns the file with the present handlers and engines. Packages that were not
-// loaded stay unchanged. loaded reports whether a package was loaded, gone whether a
-// package no longer exists.
+// Updated returns a new file with the present handlers and engines. Packages that exist but
+// were not loaded stay as they are in f. The function loaded reports whether a package was
+// loaded; the function gone reports whether a package no longer exists.
 func (f *File) Updated(now Program, loaded, gone func(pkg string) bool) *File {
 	next := &File{Version: version, Packages: make(map[string]map[string][]Phase), Engines: make(map[string]map[string]Meaning)}
 	for pkg, handlers := range f.Packages {

@@ -9,14 +9,15 @@ import (
 	"strings"
 )
 
-// Shape describes a type's JSON. It is the name of a scalar or of a type with its own
-// encoding, a list of one shape, or an object with the shapes of fields. For a map, the
-// object has the shape of the values under *.
+// Shape describes a type's JSON. A scalar, or a type with its own encoding, is described by
+// a name; a list by a list that holds the shape of its elements; a struct by an object with
+// the shapes of its fields. The object for a map has one field, *, with the shape of the
+// map's values.
 type Shape any
 
-// ShapeOf returns the shape of a type's JSON. own reports whether a type has its own
-// encoding. The shape of a very large type, as in a provider's library, is the type's
-// name.
+// ShapeOf returns the shape of a type's JSON. The function own reports whether a type has
+// its own encoding. The shape of a very large type, as in a provider's library, is the
+// type's name.
 func ShapeOf(t types.Type, own func(types.Type) bool) Shape {
 	left := 10_000
 	return shapes{own, nil, &left}.of(t)
@@ -24,8 +25,8 @@ func ShapeOf(t types.Type, own func(types.Type) bool) Shape {
 
 type shapes struct {
 	own    func(types.Type) bool
-	within []types.Type // types that contain this type
-	left   *int         // how many parts the type may still have
+	within []types.Type // the types around the present type
+	left   *int         // how many more parts are described; when none is left, names replace shapes
 }
 
 func (s shapes) of(t types.Type) Shape {
@@ -82,8 +83,8 @@ func scalar(b *types.Basic) Shape {
 	}
 }
 
-// addFields adds the fields of a struct that JSON encodes. A field of the struct
-// itself wins over a field of an embedded struct.
+// addFields adds the fields that a struct has in JSON. If a field of an embedded struct has
+// the same name as a field of the struct itself, the latter wins.
 func (s shapes) addFields(all map[string]any, u *types.Struct) {
 	if *s.left--; *s.left < 0 {
 		return
@@ -124,8 +125,9 @@ func (s shapes) addFields(all map[string]any, u *types.Struct) {
 	}
 }
 
-// lost returns a part of a stored value that the new shape lacks, and the reason; "" if
-// there is none. It compares as the engine does when it reads a stored result.
+// lost tells whether a value that was stored with the former shape (was) can be read with
+// the present shape (is), by the engine's rules. If not, it returns the part that doesn't
+// fit, and why; otherwise "".
 func lost(was, is Shape, at string) string {
 	switch {
 	case reflect.DeepEqual(was, is), is == "any", was == "int" && is == "float":
