@@ -21,17 +21,17 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// Customer is a key as the client sent it, and the key's scope.
+// Customer holds a key as the client sent it, and the key's scope.
 type Customer struct {
 	Namespace string // the namespace to search first, as in idem.Options
 	Only      bool   // search no other namespace
 	Key       string // may have quotes or spaces, as in a header
-	Scope     string // a text for [Means]; "one" or "one:" for callers under idem.OneScope
+	Scope     string // the scope or a part of it, as [Means] accepts it; "one" or "one:" means callers under idem.OneScope
 	Route     string // "METHOD PATH" of a request under idem.ACP or idem.UCP; else ""
 }
 
-// keys returns the keys that a text may mean: the text itself, and the key that a header
-// with this text contains.
+// keys returns the keys that a text may mean: the text itself; the text without spaces
+// around it; and, if the text is a header's value with a quoted key, that key.
 func keys(text string) []string {
 	all := []string{text}
 	if trimmed := strings.Trim(text, " \t"); trimmed != text {
@@ -45,8 +45,9 @@ func keys(text string) []string {
 	return all
 }
 
-// PK lets an engine make the partition key of the customer's record, as in a handler. If no
-// handler accepts the client's key, PK returns an error.
+// PK returns the partition key of the customer's record. An engine makes it, as it does
+// for the requests of a handler. If no handler accepts the client's key, PK returns an
+// error.
 func (c Customer) PK(ctx context.Context) (string, error) {
 	return newComparer(c).pk(ctx, c.Namespace, c.Key, c.Scope, c.Route)
 }
@@ -57,17 +58,18 @@ type comparer struct {
 	probe   *probe
 }
 
-// place holds what a partition key depends on, besides the request.
+// place holds the settings of an engine on which a partition key depends.
 type place struct {
 	namespace string
-	byPath    bool // idem.ACP or idem.UCP
+	byPath    bool // the engine has the preset idem.ACP or idem.UCP
 }
 
 func newComparer(c Customer) *comparer {
 	return &comparer{c, make(map[place]*idem.Engine), &probe{}}
 }
 
-// pk returns the partition key of a caller's request.
+// pk returns the partition key of a request. The parameter of is the scope of the
+// request's caller.
 func (c *comparer) pk(ctx context.Context, namespace, key, of, route string) (string, error) {
 	req := idem.Request{Key: key, Route: route, Method: "POST"}
 	if err := whose(&req, of); err != nil {
@@ -108,11 +110,12 @@ func (c Customer) Check(ctx context.Context) (err error) {
 	return err
 }
 
-// FindKey finds records of the customer's key without a scan. It tries every caller that
-// the scope may mean: first in the customer's namespace, then in the namespaces of waiting
-// operations. It also compares the waiting operations. A scope may be a bare subject, or ""
-// for callers under idem.OneScope. The newest record comes first. [Search] finds all
-// records, even if the scope omits the caller's issuer.
+// FindKey finds records of the customer's key without a scan. A scope may stand for
+// several callers: FindKey tries all of them, first in the customer's namespace, then in
+// the namespaces of the operations that wait for people. It also compares these operations
+// themselves. It stops once something is found, and returns the newest record first. A
+// scope may be a subject without a kind, or "" for callers under idem.OneScope. If the
+// scope omits the caller's issuer, FindKey may miss records that [Search] finds.
 func FindKey(ctx context.Context, s store.Store, of Customer, waiting iter.Seq2[stream.Entry, error]) (found []*store.Record, _ error) {
 	c, tried := newComparer(of), make(map[string]bool)
 	try := func(namespace string) error {
@@ -162,8 +165,8 @@ func FindKey(ctx context.Context, s store.Store, of Customer, waiting iter.Seq2[
 	return nil, nil
 }
 
-// named returns the partition keys in a namespace, one for each caller that the customer's
-// scope may mean.
+// named returns the partition keys that the customer's record may have in a namespace: one
+// for each key that c.Key may mean and each caller that c.Scope may mean.
 func (c *comparer) named(ctx context.Context, namespace string) (pks []string) {
 	for _, key := range keys(c.Key) {
 		for _, of := range callers(c.Scope) {
@@ -175,8 +178,9 @@ func (c *comparer) named(ctx context.Context, namespace string) (pks []string) {
 	return pks
 }
 
-// compare uses a record's scope to report whether the record belongs to the customer. known
-// is false if the record's caller is sealed or was erased.
+// compare uses a record's scope to report whether the record belongs to the customer. The
+// result known is false if compare can't tell: the record's caller is sealed or was
+// erased, or the scope contains an unknown path.
 func (c *comparer) compare(ctx context.Context, rec *store.Record) (is, known bool) {
 	namespace := state.Namespace(rec.PK)
 	switch {
@@ -205,15 +209,16 @@ func (c *comparer) compare(ctx context.Context, rec *store.Record) (is, known bo
 	return false, rec.Input != nil || c.Route != "" || !byPath(rec)
 }
 
-// byPath reports whether the scope of a record contains the request's path.
-// The record's route is only a pattern, and a finished record has no request.
+// byPath reports whether the scope of a record contains a path that the record's route
+// doesn't show, because the route is a pattern. A finished record has no request that
+// shows the path.
 func byPath(rec *store.Record) bool {
 	return (rec.Scheme == "func acp" || rec.Scheme == "func ucp") && strings.Contains(rec.Route, "{")
 }
 
-// Search compares every record of the table with the customer. If Key is "", it finds all
-// records of the caller. The newest come first. Sealed records are opened if s has their
-// data keys.
+// Search compares every record of the table with the customer. If of.Key is "", Search
+// finds all records of the caller. It returns the newest record first. Sealed records are
+// opened if s has their data keys.
 func Search(ctx context.Context, api stream.ScanAPI, s store.Store, opt ScanOptions, of Customer, since time.Time) (*Found, error) {
 	c := newComparer(of)
 	found, err := find(ctx, api, opt, wanted{
@@ -233,13 +238,14 @@ func newestFirst(records []*store.Record) {
 // compared.
 const NoCaller = "with an erased caller or an unknown path: give the whole --scope and --namespace, or --key-route 'METHOD PATH'"
 
-// kinds are the kinds of callers that a bare subject may have.
+// kinds are the kinds of callers. A subject without a kind may have any of them except
+// scope.One, the last.
 var kinds = []string{"jwt", "iam", "lambda", scope.Program, scope.Source, scope.One}
 
 func isOne(text string) bool { return text[strings.LastIndexByte(text, '|')+1:] == scope.One }
 
-// callers returns the scopes that a text may mean: the text itself, or a scope of each kind
-// for a bare subject.
+// callers returns the scopes that a text may mean. A text with a kind is itself a scope. A
+// subject without a kind may mean one scope of each kind.
 func callers(text string) (scopes []string) {
 	operation, tenant, caller, ok := scope.Parse(text)
 	switch {
@@ -256,7 +262,7 @@ func callers(text string) (scopes []string) {
 	return scopes
 }
 
-// whose sets the scope of r to text.
+// The function whose sets the caller of r to the caller that the scope text names.
 func whose(r *idem.Request, text string) error {
 	operation, tenant, caller, ok := scope.Parse(text)
 	if !ok && isOne(text) {

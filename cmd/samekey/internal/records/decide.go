@@ -37,22 +37,23 @@ const (
 	Forget  Verb = "forget"  // free the key
 	Redrive Verb = "redrive" // deliver parked jobs again
 	Cancel  Verb = "cancel"  // remove later jobs whose delivery has not begun
-	Erase   Verb = "erase"   // remove caller and answer
+	Erase   Verb = "erase"   // remove the caller and the answer from the record
 )
 
 // Wish is what an operator asks for.
 type Wish struct {
 	Do Verb
 	By string // the person's name, stored in the record
-	// Many says that the wish is for several records at once. [May] then allows Redrive,
-	// and, if no call is in doubt, Retry; every other wish needs a decision about each
-	// record.
+	// Many says that the wish is for several records at once. [May] then allows only
+	// Redrive, and Retry if no call is in doubt. Every other wish needs its own decision
+	// about each record.
 	Many bool
 
 	Settlement idem.Settlement // for Settle: one of Answer, Result, NotMade, RiskTwice and Ask
 	Loss       idem.Loss       // for Forget
-	// Jobs are the jobs to redrive or cancel, by their names in the record or their whole
-	// ids. Empty: all parked jobs, or all later jobs.
+	// Jobs names the jobs to redrive or cancel, each by its name in the record or by its
+	// whole id. If Jobs is empty, Redrive means all parked jobs, and Cancel all later
+	// jobs.
 	Jobs []string
 }
 
@@ -67,9 +68,9 @@ type Plan struct {
 	jobs []string
 }
 
-// May returns the plan for a wish; if the wish isn't allowed, the error is the reason. now
-// is the time at which the record was read. Since the record may change, the engine decides
-// again when it writes.
+// May returns the plan for a wish. If the wish isn't allowed, May returns the reason as an
+// error. The parameter now is the time at which the record was read. Since the record may
+// change, the engine decides again when it writes.
 func May(rec *store.Record, now time.Time, w Wish) (*Plan, error) {
 	p := &Plan{wish: w, rec: rec}
 	if w.By == "" {
@@ -127,7 +128,8 @@ func Continues(rec *store.Record) string {
 }
 
 // FromSource reports whether an operation came from a queue or another source of events,
-// so that no client or completer can continue it.
+// and its request is not stored. Only another delivery of the message can then continue
+// the operation.
 func FromSource(rec *store.Record) bool {
 	_, _, caller, ok := scope.Parse(rec.Scope)
 	return ok && caller.Kind == scope.Source && rec.Input == nil
@@ -196,7 +198,8 @@ func (p *Plan) settle(now time.Time) error {
 	return nil
 }
 
-// maxAnswer is Lambda's limit on an answer, in which the body is a JSON string or Base64.
+// maxAnswer is Lambda's limit for an answer, in bytes. The body counts in the form in
+// which it is sent: as a JSON string or as Base64.
 const maxAnswer = 6 << 20
 
 // carried returns how many bytes a body takes in Lambda's answer.
@@ -221,8 +224,8 @@ func replayed(r *store.Record) string {
 	return says + "; after that a retry runs as a new request."
 }
 
-// Example returns an example of a result that the program can read; "" if the record has
-// no shape.
+// Example returns an example of a result that the program can read; "" if the record
+// doesn't store the shape of the call's result.
 func Example(call *store.Phase) string { return plain.Line(shape.Example(call.Shape)) }
 
 func (p *Plan) release(now time.Time) error {
@@ -258,8 +261,8 @@ func (p *Plan) forget(now time.Time) error {
 	return nil
 }
 
-// Losses returns names of what is lost if the record is forgotten: attempt, work or jobs,
-// as in the flags of samekey forget.
+// Losses returns what forgetting the record would lose, in the words of the flags of
+// samekey forget: attempt, work, jobs.
 func Losses(rec *store.Record, now time.Time) (names []string) {
 	for _, one := range []struct {
 		name string
@@ -272,8 +275,8 @@ func Losses(rec *store.Record, now time.Time) (names []string) {
 	return names
 }
 
-// redrive chooses the parked jobs to deliver again. Jobs that are parked later stay parked,
-// because the person has not seen their failures.
+// redrive chooses the parked jobs to deliver again. If a job is parked after this choice,
+// it stays parked, because the person has not seen its failures.
 func (p *Plan) redrive() error {
 	named, err := p.named()
 	if err != nil {
@@ -315,7 +318,8 @@ func (p *Plan) cancel() error {
 	return nil
 }
 
-// named returns the wish's jobs, by their names in the record.
+// named returns the jobs of the wish. It converts the ids of jobs into their names in the
+// record.
 func (p *Plan) named() ([]string, error) {
 	named := make([]string, 0, len(p.wish.Jobs))
 	for _, id := range p.wish.Jobs {
@@ -344,7 +348,7 @@ func (p *Plan) Run(ctx context.Context, s *dynamo.Store) (done string, err error
 		settlement := p.wish.Settlement
 		settlement.Seen, settlement.By = seen, p.wish.By
 		if err = engine.Settle(ctx, p.rec.PK, settlement); err == nil && settlement.Answer == nil && FromSource(p.rec) {
-			// the decision is stored, even if the list can't be updated
+			// not an error if only the list can't be updated: the decision is stored
 			if err := stream.Refer(ctx, s, seen, errors.New("a person settled the operation, but its message has not been delivered since: redrive the dead-letter queue")); err != nil {
 				return p.done + "; but samekey list doesn't show the operation: " + plain.Line(err.Error()), nil
 			}

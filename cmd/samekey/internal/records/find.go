@@ -32,15 +32,16 @@ func (u Unclear) Error() string { return string(u) }
 type Finder struct {
 	Client   *dynamodb.Client
 	Store    *dynamo.Store
-	Services []string  // services, or SERVICE/STEP, that an abandoned attempt may have called
-	Since    time.Time // only records with an attempt since this time
+	Services []string  // services that an abandoned attempt may have called, each as SERVICE or SERVICE/STEP
+	Since    time.Time // search only records whose last attempt began at this time or later
 	Scan     ScanOptions
 	NoScan   bool
-	// Scanning is called before a scan of the whole table; of is the customer, or zero if
-	// the search is not for a customer's key. An error ends the search.
+	// Scanning is called before a scan of the whole table. The argument is the customer if
+	// the search is for a customer's key; otherwise it is the zero Customer. If Scanning
+	// returns an error, the search ends.
 	Scanning func(of Customer) error
-	// If a scan finds no record, Ref and Key call Nothing. An error of this call replaces
-	// the NotFound.
+	// Nothing is called if a scan finds no record. If Nothing returns an error, Ref and
+	// Key return that error instead of a NotFound.
 	Nothing func(context.Context) error
 }
 
@@ -56,8 +57,9 @@ func IsJob(text string) bool { return isJob.MatchString(text) }
 
 // Ref returns the record that a text names: by partition key, operation, job, derived key,
 // or short name in logs. If the error matches [store.ErrSealed], Ref also returns the
-// record, as [dynamo.Store.Load] does. Any other error is a [NotFound] or an [Unclear], or
-// says that some records could not be compared.
+// record, as [dynamo.Store.Load] does. If ref is invalid or names several records, the
+// error is an [Unclear]. If no record matches, it is a [NotFound]; but if some records
+// could not be compared, it is another error, which says so.
 func (f *Finder) Ref(ctx context.Context, ref string) (*store.Record, error) {
 	if strings.Count(ref, "#") == 2 {
 		return f.load(ctx, ref, "no record "+plain.Line(ref))
@@ -78,7 +80,7 @@ func (f *Finder) Ref(ctx context.Context, ref string) (*store.Record, error) {
 	return f.found(ctx, pk, ref)
 }
 
-// Key returns the record of a customer's key, with the errors of [Finder.Ref].
+// Key returns the record of a customer's key. Its errors are those of [Finder.Ref].
 func (f *Finder) Key(ctx context.Context, c Customer) (*store.Record, error) {
 	if err := c.Check(ctx); err != nil {
 		return nil, Unclear(err.Error()) // a key that no handler accepts
@@ -99,8 +101,9 @@ func (f *Finder) Key(ctx context.Context, c Customer) (*store.Record, error) {
 	return f.load(ctx, pk, "the record was deleted after the search found it")
 }
 
-// found loads the record that the index or a scan showed for ref. If another operation
-// has claimed the key in the meantime, found returns a NotFound.
+// The method found loads the record that the index or a scan has found for the name ref.
+// The record's partition key is pk. If another operation has claimed the key in the
+// meantime, found returns a NotFound.
 func (f *Finder) found(ctx context.Context, pk, ref string) (*store.Record, error) {
 	rec, err := f.load(ctx, pk, "the record was deleted after the search found it")
 	if rec == nil {
@@ -121,8 +124,9 @@ func operationOf(ref string) string {
 	return ref
 }
 
-// wanted returns what a scan looks for, and in, a test for entries of the index. If ref is
-// a derived key, in is nil, because entries don't contain derived keys.
+// wanted returns two filters for the record that ref names: w is for a scan, and the
+// function in is for entries of the index. If ref is a derived key, this function is nil,
+// because entries don't contain derived keys.
 func (f *Finder) wanted(ref string) (w wanted, in func(stream.Entry) bool, _ error) {
 	w.Since = f.Since
 	ref = operationOf(ref)
@@ -158,8 +162,8 @@ func (f *Finder) waiting(ctx context.Context, in func(stream.Entry) bool) (strin
 	return "", nil
 }
 
-// The result of only is the partition key of the one record in found. Several records are
-// an error.
+// The result of only is the partition key of the one record in found. If found has several
+// records, the result is an error.
 func only(found []*store.Record) (string, error) {
 	if len(found) == 1 {
 		return found[0].PK, nil
@@ -222,8 +226,8 @@ func (f *Finder) load(ctx context.Context, pk, otherwise string) (*store.Record,
 	return rec, err
 }
 
-// noRecord returns the error for a pk that no record has. pk may name a message that
-// isn't a ticket.
+// noRecord returns the error for a partition key that no record has. Instead of a record,
+// pk may name a message in the tickets' queue that isn't a ticket.
 func (f *Finder) noRecord(ctx context.Context, pk, otherwise string) error {
 	if !strings.HasPrefix(pk, state.NoTicket) {
 		return NotFound(otherwise)

@@ -50,7 +50,8 @@ func free(r *store.Record) (string, []Next) {
 	return "The key is free: the record expired at " + plain.Time(r.Expires) + ".", all
 }
 
-// corrects returns the step that corrects a result that a person gave.
+// corrects returns the step in which people can correct a result that they gave; nil if
+// there is no such result.
 func corrects(r *store.Record, now time.Time) []Next {
 	call := state.Decidable(r, now)
 	if call == nil || call.Intent {

@@ -22,13 +22,13 @@ import (
 type Parked struct {
 	Kind      string        // kind of the job
 	Cause     string        // part of the job's last error
-	Older     time.Duration // how long the record must have waited
+	Older     time.Duration // minimum time for which the record has waited for people
 	Namespace string        // namespace of the record; ignored if Only is false
 	Only      bool
 }
 
-// Found returns the waiting records with jobs that p selects. unread contains an error
-// for each record that can't be read.
+// Found returns the records that wait for people and have jobs that p selects. The result
+// unread contains an error for each record that can't be read.
 func (p Parked) Found(ctx context.Context, client *dynamodb.Client, s *dynamo.Store, now time.Time) (found []*store.Record, unread []error, _ error) {
 	for e, err := range stream.NewWaiting(client, s).All(ctx) {
 		if err != nil {
@@ -50,7 +50,7 @@ func (p Parked) Found(ctx context.Context, client *dynamodb.Client, s *dynamo.St
 	return found, unread, nil
 }
 
-// Of returns the names of those jobs of rec that p selects. rec may be nil.
+// Of returns the names of the jobs in rec that match p.Kind and p.Cause. rec may be nil.
 func (p Parked) Of(rec *store.Record) (names []string) {
 	if rec == nil {
 		return nil
@@ -63,8 +63,8 @@ func (p Parked) Of(rec *store.Record) (names []string) {
 	return names
 }
 
-// Redrive redrives those jobs of records that p selects, and returns the number of redriven
-// jobs.
+// Redrive redrives the jobs in these records that match p.Kind and p.Cause. It returns the
+// number of redriven jobs.
 func (p Parked) Redrive(ctx context.Context, s *dynamo.Store, by string, records []*store.Record) (n int, err error) {
 	for _, rec := range records {
 		one, rerr := stream.Redrive(ctx, s, rec.PK, rec.ID, by, p.Of(rec)...)

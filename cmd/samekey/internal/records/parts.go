@@ -17,7 +17,7 @@ import (
 func phases(r *store.Record, data bool) []Phase {
 	all := make([]Phase, len(r.Phases))
 	before := time.Duration(0)
-	known := true // the time of the earlier phase is known
+	known := true // the time of the previous phase is known
 	for i, p := range r.Phases {
 		all[i] = Phase{Name: p.Name, Unknown: p.Intent, Reads: shape.Example(p.Shape)}
 		if p.At > 0 {
@@ -114,20 +114,21 @@ func request(r *store.Record, o StoryOptions) *Request {
 	return &Request{in.Method, in.Path, in.Query, in.Header, string(in.Body)}
 }
 
-// Cost is the cost of an operation so far, as far as the record shows it.
+// Cost is what an operation has cost so far. It contains only what the record shows.
 type Cost struct {
-	// Writes is the number of writes by attempts and operators: it is exact, because the
-	// record counts each write.
+	// Writes is the number of writes by attempts and operators, without redrive and
+	// cancel. It is exact, because the record counts these writes.
 	Writes int64 `json:"writes"`
 	// Bytes estimates the present size of the record. Units estimates the write units of
-	// Writes, as if each write had this size and was outside a transaction.
+	// Writes. The estimate assumes that each write has this size and is outside a
+	// transaction.
 	Bytes int   `json:"bytes_estimate"`
 	Units int64 `json:"write_units_estimate"`
 	// Note says what is not counted.
 	Note string `json:"note"`
 }
 
-// unit is the size of an item that costs one write unit.
+// unit is the number of bytes that one write unit pays for.
 const unit = 1024
 
 // attributes is the rough size of the attributes that every record has.

@@ -28,8 +28,8 @@ type ScanOptions struct {
 	PagesPerSecond float64
 	// Pages is the maximum number of pages to read from each segment. 0: all.
 	Pages int
-	// Seen is called with the number of items read so far, one call after another. May be
-	// nil.
+	// Seen is called after each page, with the number of items read so far. Its calls
+	// don't overlap. May be nil.
 	Seen func(items int64)
 
 	wanted *wanted // set by find
@@ -44,9 +44,9 @@ type Item struct {
 	Size   int // bytes
 }
 
-// Scan calls fn for each item, one call after another, and returns the number of items
-// read. The scan ends early if ctx ends, if fn returns an error, or if a call still fails
-// after the client's retries.
+// Scan calls fn for each item, and returns the number of items read. The calls of fn don't
+// overlap. The scan ends early if ctx ends, if fn returns an error, or if a request to
+// DynamoDB still fails after the client's retries.
 func Scan(ctx context.Context, api stream.ScanAPI, opt ScanOptions, fn func(Item) error) (seen int64, _ error) {
 	if opt.Segments == 0 {
 		opt.Segments = 4
@@ -109,9 +109,9 @@ func decodeEach(items []map[string]types.AttributeValue, fn func(Item) error) er
 	return nil
 }
 
-// pageItems limits the number of items in a page. A page of records reaches 1 MB before
-// this limit. If there is no limit, DynamoDB Local reads the rest of the segment for each
-// page.
+// pageItems limits the number of items in a page. It is for DynamoDB Local, which without
+// it reads the rest of the segment for each page. A page of records reaches DynamoDB's own
+// limit, 1 MB, before it has so many items.
 const pageItems = 2000
 
 func input(opt ScanOptions, segment int) *dynamodb.ScanInput {

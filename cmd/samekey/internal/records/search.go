@@ -23,11 +23,13 @@ import (
 type wanted struct {
 	ID    string    // id of the operation
 	Short string    // short name of the record in logs and metrics
-	Since time.Time // earliest start of the record's last attempt
-	// Match compares a record; known is false if the record lacks what Match compares. If
-	// Match is nil, the search ends with the first record.
+	Since time.Time // the record's last attempt must have begun at this time or later
+	// Match reports whether a record is searched for. The result known is false if the
+	// record lacks what Match compares. If Match is nil, the search ends with the first
+	// record with the ID or Short.
 	Match func(*store.Record) (is, known bool)
-	// Load reads a record that Match could not compare: its contents may be sealed.
+	// Load reads a record again if Match could not compare it, because the record's
+	// contents may be sealed.
 	Load func(ctx context.Context, pk string) (*store.Record, error)
 }
 
@@ -35,8 +37,9 @@ type wanted struct {
 type Found struct {
 	Records []*store.Record // matching records; in a search by ID or Short only PK is set
 	Seen    int             // number of records read; if Match is nil, number of matching records
-	// Sealed, Missing and Unreadable count the records that could not be compared: their
-	// contents are sealed, they lack what Match compares, or this program can't read them.
+	// Sealed, Missing and Unreadable count the records that could not be compared: Sealed
+	// those with sealed contents, Missing those that lack what Match compares, Unreadable
+	// those that this program can't read.
 	Sealed, Missing, Unreadable int
 	Why                         error // why a sealed record was not opened
 }
@@ -44,8 +47,8 @@ type Found struct {
 // Unknown returns the number of records that could not be compared.
 func (f *Found) Unknown() int { return f.Sealed + f.Missing + f.Unreadable }
 
-// Untold describes the records that could not be compared; "" if all were compared.
-// missing is the reason for records that lack what Match compares.
+// Untold describes the records that could not be compared; "" if all were compared. The
+// parameter missing is the text for records that lack what Match compares.
 func (f *Found) Untold(missing string) string {
 	if f.Unknown() == 0 {
 		return ""
@@ -68,17 +71,17 @@ func (f *Found) Untold(missing string) string {
 
 var errFound = errors.New("found")
 
-// find searches the whole table. If w.Match is set, find returns all records that match,
-// and otherwise the first record with the ID or Short, even if this program can't read the
-// record. Reads are eventually consistent. By default find reads 8 segments at once, and 8
-// pages a second.
+// find searches the whole table. If w.Match is set, find returns all records that match.
+// Otherwise it returns the first record with the ID or Short, even if this program can't
+// read the record. Reads are eventually consistent. By default find reads 8 segments at
+// once, and 8 pages a second.
 func find(ctx context.Context, api stream.ScanAPI, opt ScanOptions, w wanted) (*Found, error) {
 	opt.wanted = &w
 	opt.Segments, opt.PagesPerSecond = cmp.Or(opt.Segments, 8), cmp.Or(opt.PagesPerSecond, 8)
 	f, closed := &Found{}, []string(nil)
 	_, err := Scan(ctx, api, opt, func(it Item) error {
 		switch {
-		case w.Short != "" && redact.Record(it.PK) != w.Short: // the filter also finds namespaces that contain the short name
+		case w.Short != "" && redact.Record(it.PK) != w.Short: // the filter also finds records whose namespace begins with the short name
 			return nil
 		case w.Match == nil:
 			f.Records, f.Seen = []*store.Record{{PK: it.PK}}, 1
@@ -105,8 +108,8 @@ func find(ctx context.Context, api stream.ScanAPI, opt ScanOptions, w wanted) (*
 	return f, f.open(ctx, w, closed)
 }
 
-// open loads the records whose keys are in closed, with their sealed contents if
-// possible, and compares them.
+// open loads the records that Match could not compare, with their sealed contents if
+// possible, and compares them again. The list closed has their partition keys.
 func (f *Found) open(ctx context.Context, w wanted, closed []string) error {
 	for _, pk := range closed {
 		if w.Load == nil {
@@ -137,8 +140,8 @@ func (f *Found) open(ctx context.Context, w wanted, closed []string) error {
 	return nil
 }
 
-// filter adds a filter that leaves out items that can't match. It also leaves out
-// companions, which have no st.
+// filter gives a scan a filter that leaves out items that can't match, and companions,
+// which have no attribute st.
 func (w *wanted) filter(in *dynamodb.ScanInput) {
 	filter, args := "attribute_exists(st)", map[string]types.AttributeValue{}
 	if w.ID != "" {
@@ -150,7 +153,7 @@ func (w *wanted) filter(in *dynamodb.ScanInput) {
 		args[":short"] = &types.AttributeValueMemberS{Value: "#" + w.Short}
 	}
 	if !w.Since.IsZero() {
-		filter += " AND (run_ms >= :since OR (attribute_not_exists(run_ms) AND created_ms >= :since))" // a record without run_ms had one attempt
+		filter += " AND (run_ms >= :since OR (attribute_not_exists(run_ms) AND created_ms >= :since))" // without run_ms, the last attempt began at created_ms
 		args[":since"] = &types.AttributeValueMemberN{Value: strconv.FormatInt(w.Since.UnixMilli(), 10)}
 	}
 	in.FilterExpression = &filter

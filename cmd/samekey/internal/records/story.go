@@ -26,12 +26,13 @@ type StoryOptions struct {
 	// are open. If Sealed is set, the record has no contents.
 	Sealed string
 
-	// Listed are the entries of the operation in the list of sweeps ([stream.Listed]).
-	// ListedUnknown is the reason why Listed is unknown; "" if Listed is known.
+	// Listed are the entries that [stream.Listed] returns for the record. ListedUnknown is
+	// the reason why Listed is unknown; "" if Listed is known.
 	Listed        []stream.Entry
 	ListedUnknown string
 
-	// Grace is the completer's grace. Default: state.DefaultGrace.
+	// Grace is how long the completer leaves an operation to its client. Default:
+	// state.DefaultGrace.
 	Grace time.Duration
 }
 
@@ -59,13 +60,13 @@ type Story struct {
 	Expires time.Time `json:"expires,omitzero"`  // time at which the record expires; zero: the record is kept
 	Error   string    `json:"error,omitempty"`   // the last error
 	Listed  []string  `json:"listed,omitempty"`  // further reasons why the record waits for a person
-	Version int64     `json:"version"`           // number of writes by holders
+	Version int64     `json:"version"`           // the same number as Cost.Writes
 	Owner   string    `json:"owner"`             // nonce of the last holder
 
 	Attempts  []Attempt  `json:"attempts"`
 	Phases    []Phase    `json:"phases"`
 	Calls     []Call     `json:"calls"`
-	CallsNote string     `json:"calls_note,omitempty"` // the reason why Calls may lack calls
+	CallsNote string     `json:"calls_note,omitempty"` // which calls may be missing in Calls, or listed although they were not made
 	LookUp    *LookUp    `json:"look_up,omitempty"`    // the last look-up of the call in doubt
 	Jobs      []Job      `json:"jobs"`
 	Answer    *Answer    `json:"answer,omitempty"`
@@ -124,7 +125,7 @@ type Job struct {
 // Answer is the stored answer.
 type Answer struct {
 	Status  int         `json:"status"`         // 0: sealed
-	Until   time.Time   `json:"until,omitzero"` // end of the replay; zero while jobs are waiting
+	Until   time.Time   `json:"until,omitzero"` // end of the replay; while jobs are undelivered, the replay may last longer
 	Bytes   int         `json:"bytes"`
 	Stored  string      `json:"stored"` // in the record, in other items, status only, sealed
 	Header  http.Header `json:"header,omitempty"`

@@ -15,10 +15,10 @@ import (
 // ErrNotInit says that Init was never run in a folder.
 var ErrNotInit = errors.New("no " + memoryFile + " in this folder: run samekey init first")
 
-// Check writes a diff to w: what this version's files would change in dir. If the diff is
-// empty, changes is false. Check leaves out files that the user has removed. If a file's
-// text is the same in this version and in the version that Init wrote, Check leaves the
-// file out, even if the user has changed it.
+// Check writes a diff to w, which shows what this version's files would change in dir. If
+// the diff is empty, changes is false. Check leaves out files that the user has removed.
+// It also leaves out files whose text is the same in this version and in the version that
+// Init wrote, even if the user has changed them.
 func Check(ctx context.Context, dir string, w io.Writer) (changes bool, err error) {
 	known, err := readMemory(dir)
 	if err != nil {

@@ -1,9 +1,10 @@
 // Package scaffold writes the files of a new application into a user's module, and
 // shows what a newer version of the files would change.
 //
-// Except package deploy's template, all files are in the folder files, as a user gets them.
-// The Go files are also a package of this module, so that they are compiled, tested and
-// linted here. [Init] writes all files or none, and overwrites nothing. [Check] compares
+// Most files are in the folder files, as a user gets them. The template samekey.yaml
+// comes from package deploy, the authorizer and the examples come from package checkout. The
+// Go files are also packages of this repository, so that they are compiled, tested and linted.
+// [Init] writes all files or none, and leaves files of the user as they are. [Check] compares
 // the user's files with this version.
 package scaffold
 
@@ -35,8 +36,8 @@ type file struct{ path, text string }
 const defaultStack = "samekey-app"
 
 // examples are the applications that Init can write in place of the first handler: their
-// files replace cmd/api and the template. An additional function adds a line to the
-// Makefile.
+// files replace cmd/api and the template. If an example has an additional function, the
+// Makefile gets a line that builds it.
 var examples = map[string]struct {
 	files    embed.FS
 	function string // a function besides api and authorizer
@@ -55,7 +56,7 @@ func files(module, example string) ([]file, error) {
 	}
 	all := []file{{path: deploy.File, text: deploy.Nested()}}
 	add := func(from embed.FS, folder string) error {
-		return fs.WalkDir(from, folder, func(name string, d fs.DirEntry, _ error) error { // embedded files can be read
+		return fs.WalkDir(from, folder, func(name string, d fs.DirEntry, _ error) error { // no error: embedded files can be read
 			if d.IsDir() {
 				return nil
 			}

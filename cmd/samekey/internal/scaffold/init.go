@@ -13,36 +13,36 @@ import (
 
 // Options are the settings of [Init].
 type Options struct {
-	// Dir is the folder. Default: the current folder.
+	// Dir is the folder to write to. Default: the current folder.
 	Dir string
-	// If Dir has no module, Module is the path of the new module. Default: the folder's
-	// name. Module must be "" if Dir is in a module.
+	// Module is the path of the new module, if Init makes one. Default: the folder's name.
+	// Module must be "" if Dir is in a module.
 	Module string
 	// Version is the version of samekey for a module that doesn't require samekey yet.
 	// Default: "latest".
 	Version string
-	// Example is one of Examples, and replaces the first handler. "" keeps the folder's
-	// example, if any.
+	// Example is one of [Examples], to write in place of the first handler. If Example is
+	// "", Init keeps to the example that it wrote into the folder before, if any.
 	Example string
 }
 
 // Result is what [Init] did. Paths are relative to the folder.
 type Result struct {
 	Module  string // the module's path
-	Example string // the example that was written; "" is the first handler
-	// Created lists the files that Init wrote. LeftAlone lists files that existed with
-	// other contents, Unchanged files that existed with this version's contents.
+	Example string // the example that was written; "" if it was the first handler
+	// Created lists the files that Init wrote. The other files existed before: Unchanged
+	// lists those with the contents of this version, LeftAlone those with other contents.
 	Created, LeftAlone, Unchanged []string
 	// Required says that go.mod and go.sum were changed.
 	Required bool
-	// Old contains the required AWS service modules that are too old for today's
-	// aws-sdk-go-v2: they compile, but each call fails.
+	// Old lists modules of AWS services that the user's module requires, and that are too
+	// old for today's aws-sdk-go-v2. They compile, but each call to the service fails.
 	Old []string
 }
 
 // Init writes the missing files, makes a module if the folder has none, and adds the
-// requirements of the files to the module. It overwrites no file. If Init fails or ctx
-// ends, the folder is as before.
+// requirements of the files to the module. It changes no other file of the user. If Init
+// fails or ctx ends, the folder is as before.
 func Init(ctx context.Context, opts Options) (Result, error) {
 	if opts.Dir == "" {
 		opts.Dir = "."
@@ -124,7 +124,8 @@ func (w *writer) init(ctx context.Context, opts Options, mod module) (Result, er
 	return result, os.WriteFile(w.path(memoryFile), []byte(remember(all, opts.Example)), 0o644) //nolint:gosec // everybody may read it
 }
 
-// newModule lets the go command make a go.mod, and returns the text and the module's path.
+// newModule lets the go command make a go.mod. It returns the text of go.mod, and the
+// module's path.
 func newModule(ctx context.Context, opts Options) (gomod, path string, err error) {
 	path = opts.Module
 	if path == "" {

@@ -10,14 +10,15 @@ import (
 	"strings"
 )
 
-// memoryFile has a checksum and a path for each file that Init wrote.
+// memoryFile has a checksum and a path for each file of the version that Init wrote, also
+// for files that Init left alone.
 const memoryFile = ".samekey-init"
 
 const memoryHead = "# Written by samekey init: checksums of the files that samekey init wrote, for samekey init --check.\n"
 
 const memoryExample = "# example: "
 
-// memory is what Init has written.
+// memory is the contents of memoryFile.
 type memory struct {
 	example string
 	sums    map[string]string // checksums by path
@@ -50,7 +51,7 @@ func readMemory(dir string) (*memory, error) {
 	return m, nil
 }
 
-// remember returns the text of memoryFile for the files that Init wrote.
+// remember returns the text of memoryFile for the files of this version.
 func remember(all []file, example string) string {
 	var b strings.Builder
 	b.WriteString(memoryHead)

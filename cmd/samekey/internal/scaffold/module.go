@@ -16,10 +16,10 @@ import (
 // samekey is the module that has the library and the worker.
 const samekey = "github.com/samekey/samekey"
 
-// worker becomes a tool of the user's module, so that go.sum has the checksums with which
-// make builds the worker. The worker is in the library's module, so both have the same
-// version. The user's module doesn't require the command's module, because the Makefile
-// runs the command at the library's version.
+// worker becomes a tool of the user's module, so that go.sum has the checksums that make
+// needs to build the worker. The worker is in the library's module, so both have the same
+// version. The samekey command has a module of its own, which the user's module doesn't
+// require: the Makefile runs the command at the library's version.
 const worker = samekey + "/cmd/samekey-worker"
 
 type module struct {
