@@ -14,19 +14,20 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// Report holds the counts of a table, or of a sample.
+// Report holds the counts of a table, or of a sample of its items.
 type Report struct {
 	Table string    `json:"table"`
 	At    time.Time `json:"at"`
 	// Items and Bytes are DynamoDB's own counts, up to six hours old.
 	Items int64 `json:"items_about"`
 	Bytes int64 `json:"bytes_about"`
-	// Seen is the number of items read: all items, or a sample.
+	// Seen is the number of items that were read. If Whole is false, they are only a
+	// sample of the table.
 	Seen  int64 `json:"seen"`
 	Whole bool  `json:"whole"`
 
 	Records    int `json:"records"`
-	Others     int `json:"others"` // items with a part of a large body, or with a sweep's position
+	Others     int `json:"others"` // items that are not records: companions, and the sweep's positions
 	Unreadable int `json:"unreadable"`
 
 	States    []*Count `json:"states"`
@@ -36,17 +37,18 @@ type Report struct {
 	Needs     []*Need  `json:"fingerprints"`
 
 	Jobs   int `json:"jobs_waiting"`
-	Later  int `json:"jobs_later"` // jobs that wait for their time
+	Later  int `json:"jobs_later"` // later jobs that are not due
 	Parked int `json:"jobs_parked"`
-	// Waiting counts the operations and jobs that wait for people in the whole table; nil
-	// if the table lacks the index.
+	// Waiting counts the operations and jobs that wait for people. It is a count of the
+	// whole table, even if the items are a sample; nil if the table lacks the index
+	// "waiting".
 	Waiting *stream.Counted `json:"waiting_for_people,omitempty"`
 
 	MeanBytes int `json:"record_bytes_mean"`
 	MostBytes int `json:"record_bytes_most"`
-	OverKB    int `json:"records_over_1_kb"` // each write of such a record takes more than one unit
+	OverKB    int `json:"records_over_1_kb"` // records over 1 KB: each of their writes takes more than one write unit
 
-	OldestOpen       time.Time `json:"oldest_open,omitzero"` // time of the oldest open operation's claim
+	OldestOpen       time.Time `json:"oldest_open,omitzero"` // when the oldest open operation was claimed
 	OldestOpenRecord string    `json:"oldest_open_record,omitempty"`
 
 	// WriteUnits estimates a month's write units from the writes to records that were
@@ -71,7 +73,8 @@ type Count struct {
 }
 
 // Kept says how long a function's answers are kept: the shortest and the longest time, in
-// whole minutes. Both are too long by the duration of the attempt.
+// seconds, rounded to minutes. Both are counted from the start of the attempt, so they
+// include its duration. For an answer with jobs, they are counted from the answer.
 type Kept struct {
 	Function string `json:"function"`
 	Least    int64  `json:"least_s"`
@@ -84,13 +87,14 @@ type Need struct {
 	Secret string `json:"secret"` // "": fingerprints without a secret
 	Scheme string `json:"scheme"` // "": the default
 	Count  int    `json:"count"`
-	// Open is the number of open records: they need secret and scheme until they are done
-	// and have expired.
+	// Open is the number of records without an expiry, since their work isn't finished.
+	// They need the secret and the scheme until it is finished and they have expired.
 	Open  int       `json:"open"`
-	Until time.Time `json:"until,omitzero"` // when the last record that isn't open expires
+	Until time.Time `json:"until,omitzero"` // when the last of the other records expires
 }
 
-// New returns an empty report. grace is the completer's grace.
+// New returns an empty report. The parameter grace is how long the completer leaves an
+// operation to its client.
 func New(table string, now time.Time, grace time.Duration) *Report {
 	return &Report{
 		Table: table, At: now, now: now, grace: grace,
@@ -200,7 +204,7 @@ func (rep *Report) size(n int, r *store.Record, age time.Duration) {
 	if kb > 1 {
 		rep.OverKB++
 	}
-	if age <= 24*time.Hour { // ver counts the writes by holders
+	if age <= 24*time.Hour { // r.Ver is the number of writes by the record's holders
 		rep.units += r.Ver * int64(kb)
 	}
 }

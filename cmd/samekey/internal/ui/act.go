@@ -137,14 +137,14 @@ func (t *Table) Act(ctx context.Context, a Action) (string, error) {
 		return "", fmt.Errorf("%w: nothing was changed. Look at the record again", ErrMoved)
 	case errors.Is(err, store.ErrSealed):
 		return "", fmt.Errorf("%w: %s Nothing was changed: to store an answer or a result, the page needs the key too", ErrRefused, t.sealedText(err))
-	case errors.Is(err, idem.ErrResult): // the record has changed since the plan
+	case errors.Is(err, idem.ErrResult): // the record has changed since the plan was made
 		return "", fmt.Errorf("%w: %w", ErrRefused, err)
 	}
 	return said, t.said(err)
 }
 
-// plan returns the plan for an action, unless the record has changed since it was shown. If
-// the record changes later, the write is refused.
+// plan returns the plan for an action, unless the record has changed since it was shown.
+// If the record changes after that, the plan's write is refused.
 func (t *Table) plan(ctx context.Context, a Action) (*records.Plan, error) {
 	rec, _, err := t.load(ctx, a.PK)
 	switch {
@@ -152,7 +152,7 @@ func (t *Table) plan(ctx context.Context, a Action) (*records.Plan, error) {
 		return nil, t.said(err)
 	case rec == nil:
 		return nil, ErrGone
-	case plain.Text(seenOf(rec)) != a.Seen: // the page got this form
+	case plain.Text(seenOf(rec)) != a.Seen: // a.Seen is from the page, and pages get texts without hidden characters
 		return nil, fmt.Errorf("%w: nothing was changed. Look at the record again", ErrMoved)
 	}
 	plan, err := records.May(rec, time.Now(), wishOf(rec, a))
@@ -162,8 +162,8 @@ func (t *Table) plan(ctx context.Context, a Action) (*records.Plan, error) {
 	return plan, nil
 }
 
-// wishOf returns the wish for an action of the page. A retry may include the outcome of a
-// call.
+// wishOf returns the wish for an action of the page. If a retry says what to do about a
+// call in doubt, the wish is to settle the call.
 func wishOf(rec *store.Record, a Action) records.Wish {
 	w := records.Wish{Do: records.Verb(a.Do), By: a.By, Many: a.Many}
 	switch w.Do { //nolint:exhaustive // the others need no more
@@ -187,7 +187,7 @@ func wishOf(rec *store.Record, a Action) records.Wish {
 			}
 		}
 		if len(w.Jobs) == 0 {
-			w.Jobs = a.Jobs // if a.Jobs is empty, all jobs; else the wish is refused, because the record has none of these jobs
+			w.Jobs = a.Jobs // if a.Jobs is empty, the wish is for all jobs; otherwise it will be refused, because the record has none of the named jobs
 		}
 	}
 	return w

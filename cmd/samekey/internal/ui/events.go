@@ -23,8 +23,8 @@ type hub struct {
 
 type page struct {
 	wake chan struct{}
-	pks  map[string]struct{} // records that changed since the last event
-	many bool                // more changes than an event can name
+	pks  map[string]struct{} // keys of records that changed after the page's most recent event
+	many bool                // more records changed than an event can name
 }
 
 func (h *hub) join() *page {
@@ -51,7 +51,8 @@ func (h *hub) watched() bool {
 	return len(h.pages) > 0
 }
 
-// tell wakes all pages; pks are the keys of written records, if any.
+// tell wakes all pages. The strings pks are the keys of written records; there may be
+// none.
 func (h *hub) tell(pks ...string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -107,7 +108,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 		if err := rc.Flush(); err != nil {
 			return
 		}
-		select { // a burst of changes becomes one event
+		select { // wait, so that a burst of changes becomes one event
 		case <-r.Context().Done():
 			return
 		case <-time.After(tellEvery):

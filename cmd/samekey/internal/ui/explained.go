@@ -11,7 +11,8 @@ import (
 	"github.com/samekey/samekey/internal/background/stream"
 )
 
-// storyOf returns the story that samekey get prints, in the page's form.
+// storyOf returns a record's story for the page. The command "samekey get" prints the
+// same story.
 func storyOf(r *store.Record, g stream.Glimpse, now time.Time, listed []stream.Entry, unknown, sealed string) *Story {
 	e := records.Explain(r, records.StoryOptions{Now: now, Listed: listed, ListedUnknown: unknown, Sealed: sealed})
 	said := []string{e.Summary}
@@ -75,7 +76,7 @@ func spansOf(e *records.Story) (spans []Span) {
 	}
 	for _, p := range e.Phases {
 		s := Span{Lane: "phase", Name: p.Name, State: "done", From: milli(p.Committed) - p.TookMS, To: milli(p.Committed)}
-		if p.Unknown { // the end of a call in doubt is unknown
+		if p.Unknown { // the phase's call is in doubt, so its end is unknown
 			s.State, s.From, s.To = "unknown", milli(p.Committed), 0
 		}
 		spans = append(spans, s)
@@ -106,7 +107,7 @@ func spansOf(e *records.Story) (spans []Span) {
 	return spans
 }
 
-// sentence joins the parts that are not empty.
+// sentence joins the parts with semicolons, and leaves out empty parts.
 func sentence(parts ...string) string {
 	var said []string
 	for _, p := range parts {

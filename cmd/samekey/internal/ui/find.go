@@ -11,14 +11,15 @@ import (
 	"github.com/samekey/samekey/internal/background/stream"
 )
 
-// Find implements [Source]. It finds records by partition key, customer's key or caller. If
-// a search uses another name, the server looks in the list, and doesn't call Find.
+// Find implements [Source]. It finds records by partition key, customer's key or caller.
+// It can't find a record by its short name: the server looks for short names in the list
+// before it calls Find.
 func (t *Table) Find(ctx context.Context, s Search) (*Found, error) {
 	if s.Key != "" || s.Caller {
 		return t.byKey(ctx, s)
 	}
 	pk := s.Any
-	if strings.Count(pk, "#") != 2 { // no partition key has this form
+	if strings.Count(pk, "#") != 2 { // not a partition key: every partition key contains two "#"
 		return &Found{Only: "the record is not in the list: give the record's whole partition key"}, nil
 	}
 	_, ok, err := t.Row(ctx, pk)
@@ -28,7 +29,8 @@ func (t *Table) Find(ctx context.Context, s Search) (*Found, error) {
 	return &Found{PKs: []string{pk}}, nil
 }
 
-// byKey searches as samekey get --key or samekey list --caller do.
+// byKey searches for a key as the command "samekey get --key" does, or for a caller as
+// "samekey list --caller" does.
 func (t *Table) byKey(ctx context.Context, s Search) (*Found, error) {
 	c := records.Customer{Namespace: s.Namespace, Only: s.Namespace != "", Key: s.Key, Scope: s.Scope}
 	if s.Caller && strings.TrimSpace(s.Scope) == "" {

@@ -19,15 +19,16 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 // token, and forms and images can't send the header.
 const TokenHeader = "X-Samekey-Token" //nolint:gosec // a name, no credential
 
-// guard admits only requests from this server's own page. Data and changes need the
-// session: a cookie, which scripts can't read, and, in a header, a token that other origins
-// can't know. All ports of a host share cookies, so the cookie alone proves nothing.
+// guard admits only requests from this server's own page. A request for data or a change
+// must come from the session: it needs the session's cookie, which scripts can't read,
+// and in a header the session's token, which other origins can't know. The cookie alone
+// proves nothing, because browsers send it to all ports of the host.
 type guard struct {
 	local  loopback.Guard
 	launch string // the token in the fragment of the printed link
 	cookie string
 	token  string
-	name   string // name of the cookie, with the port: other servers on this host have other ports
+	name   string // name of the cookie; it contains the port, so that servers on this host don't overwrite each other's cookies
 }
 
 func newGuard(addr net.Addr) *guard {
@@ -76,7 +77,8 @@ func (g *guard) enter(w http.ResponseWriter, r *http.Request) {
 	reply(w, map[string]string{"token": g.token})
 }
 
-// members lets next answer only requests of the session.
+// members returns a handler that refuses requests from outside of the session, and leaves
+// all others to the handler next.
 func (g *guard) members(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		cookie, err := r.Cookie(g.name)

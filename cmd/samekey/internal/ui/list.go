@@ -38,7 +38,7 @@ func (r Row) kind() string {
 // filter selects rows; its zero value selects all.
 type filter struct {
 	kind, reason, route string
-	caller              string // a text for records.Means
+	caller              string // a caller as a person types it: see records.Means
 	from, to            int64  // epoch ms; 0 = no limit
 	oldestFirst         bool
 	page, size          int
@@ -67,7 +67,8 @@ func (f filter) selects(r Row) bool {
 		(f.from == 0 || r.Created >= f.from) && (f.to == 0 || r.Created < f.to)
 }
 
-// listing is one page of the list, with the counts that the page's filters show.
+// listing is one page of the list of rows, with the counts that are shown beside the
+// filters.
 type listing struct {
 	Version int            `json:"version"`
 	Total   int            `json:"total"`   // rows in memory
@@ -99,7 +100,8 @@ const (
 	maxRoutes    = 100
 )
 
-// list applies f to rows, of which the newest is first.
+// list selects the rows that match the filter f, and returns the page that f asks for.
+// rows[0] must be the newest row.
 func list(rows []Row, f filter) listing {
 	l := listing{Total: len(rows), Kinds: make(map[string]int), Counted: make(map[string]int), Rows: []Row{}, Page: f.page}
 	routes := make(map[string]int)

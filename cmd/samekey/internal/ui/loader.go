@@ -43,9 +43,9 @@ func (l *loader) set(change func(*scanState)) {
 	l.hub.tell()
 }
 
-// run loads rows and follows changes until ctx ends. It reads all of a local table, and
-// repeats this if changes can't be followed. Of any other table it reads only the waiting
-// operations.
+// run loads rows and follows changes until ctx ends. It reads a local table as a whole,
+// but only the waiting operations of any other table. If it can't follow changes, it
+// repeats these reads.
 func (l *loader) run(ctx context.Context) {
 	defer l.wg.Wait()
 	started, ended := make(chan struct{}), make(chan struct{})
@@ -73,9 +73,9 @@ func (l *loader) run(ctx context.Context) {
 	l.repeat(ctx, local)
 }
 
-// While a page is connected, the method repeat reads again: all of a local table, with
-// pauses ten times as long as a scan, or the waiting operations of another table, four
-// times a minute.
+// The method repeat reads again and again while a page is connected. It scans the whole
+// of a local table, and then pauses for ten times the scan's duration, at least for two
+// seconds. Of any other table it reads only the waiting operations, every 15 seconds.
 func (l *loader) repeat(ctx context.Context, local bool) {
 	pause := 15 * time.Second
 	if local {
@@ -108,7 +108,7 @@ func (l *loader) waiting(ctx context.Context) {
 	}
 	l.view.put(rows...)
 	if err == nil && len(rows) < l.view.limit {
-		if settled := l.view.waitingBut(rows); len(settled) > 0 { // other programs settled them
+		if settled := l.view.waitingBut(rows); len(settled) > 0 { // these operations no longer wait: other programs have settled them
 			l.changed(ctx, settled)
 		}
 	}
@@ -125,7 +125,7 @@ func (l *loader) changed(ctx context.Context, pks []string) {
 	for _, pk := range pks {
 		row, there, err := l.src.Row(ctx, pk)
 		if err != nil {
-			continue // the next change or scan shows the row
+			continue // keep the old row until the record's next change, or the next scan
 		}
 		l.view.read(pk, row, there)
 	}
@@ -161,7 +161,7 @@ func (l *loader) scan(all context.Context) {
 		l.view.meet(rows...)
 		l.set(func(s *scanState) { s.Progress = p })
 	})
-	if alone := l.view.end(err == nil); !l.state().Live { // changes are not followed: read these rows again
+	if alone := l.view.end(err == nil); !l.state().Live { // changes are not followed, so read again the rows whose keys are in the list alone
 		l.changed(all, alone)
 	}
 	l.set(func(s *scanState) {

@@ -63,8 +63,8 @@ func (t *Table) Story(ctx context.Context, pk string, personal bool) (*Story, er
 	return s, nil
 }
 
-// load reads a record. sealed is the reason why the record's contents are missing; "" if
-// they aren't.
+// load reads a record. The result sealed says why the record's contents are missing; it
+// is "" if they aren't missing.
 func (t *Table) load(ctx context.Context, pk string) (rec *store.Record, sealed string, err error) {
 	rec, err = t.store.Load(ctx, pk)
 	if rec != nil && errors.Is(err, store.ErrSealed) {
@@ -80,8 +80,8 @@ func (t *Table) sealedText(err error) string {
 	return "Sealed: no data key: the program of --keys-from failed: " + err.Error() + "."
 }
 
-// seenOf returns a text that changes with each write of the record: last writer, number of
-// writes, and operation.
+// seenOf returns a text that changes with each write of the record. It consists of the
+// record's owner, the number of writes, and the operation's id.
 func seenOf(r *store.Record) string { return fmt.Sprintf("%s.%d.%s", r.Owner, r.Ver, r.ID) }
 
 func personalOf(r *store.Record) *Personal {

@@ -39,13 +39,14 @@ type Server struct {
 	ln   net.Listener
 	http *http.Server
 
-	looked chan struct{} // closed at a session's first request: until then, the table is not read
+	looked chan struct{} // closed at the first request of a session; before that, the table isn't read
 	look   func()        // closes looked
 }
 
 // Listen opens a port of 127.0.0.1 for a page about src. If port is 0, it takes any free
-// port. The page holds the newest records, at most newest; if newest is 0, at most
-// [DefaultNewest]. Call [Server.Serve] next: it closes the port at the end.
+// port. The page holds the most recent records. The parameter newest is the maximum
+// number of these; 0 means [DefaultNewest]. Call [Server.Serve] next, which closes the
+// port before it returns.
 func Listen(ctx context.Context, port, newest int, src Source) (*Server, error) {
 	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
@@ -60,9 +61,9 @@ func Listen(ctx context.Context, port, newest int, src Source) (*Server, error) 
 	return s, nil
 }
 
-// URL returns the link to the page. Its fragment, which browsers don't send, has the
-// token that starts a session: whoever has the link can do everything that the page
-// can do.
+// URL returns the link to the page. The token that starts a session is in the link's
+// fragment, which browsers don't send. Whoever has the link can do everything that the
+// page can do.
 func (s *Server) URL() string { return "http://" + s.ln.Addr().String() + "/#token=" + s.guard.launch }
 
 // Serve answers requests until ctx ends, and then returns nil.
@@ -92,7 +93,8 @@ func (s *Server) Serve(ctx context.Context) error {
 	return err
 }
 
-// handler returns the HTTP handler for the page's requests. Scans end with ctx.
+// handler returns the HTTP handler for the page's requests. A scan that a request has
+// started ends when ctx ends.
 func (s *Server) handler(ctx context.Context) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", files())
@@ -129,7 +131,7 @@ func (s *Server) handler(ctx context.Context) http.Handler {
 
 // files returns a handler for the page's files, which contain no data.
 func files() http.Handler {
-	dir, _ := fs.Sub(static, "static") // the path is valid
+	dir, _ := fs.Sub(static, "static") // the error is nil, because the path is valid
 	serve := http.FileServerFS(dir)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -164,7 +166,7 @@ func (s *Server) size(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) requests(w http.ResponseWriter, r *http.Request) {
-	scan := s.loader.state() // read the state before the rows: if a scan is complete, the rows contain it
+	scan := s.loader.state() // read the state before the rows, so that the rows contain all that a completed scan has read
 	rows, version, dropped := s.view.snapshot()
 	l := list(rows, filterOf(r.URL.Query()))
 	l.Version, l.Dropped = version, dropped
@@ -178,8 +180,8 @@ func (s *Server) record(w http.ResponseWriter, r *http.Request) {
 	s.story(w, r, r.URL.Query().Get("pk"), false)
 }
 
-// data sends a story with its personal data. The record's key is in the body of a POST, and
-// browsers don't cache the answer.
+// data sends a story with its personal data. The request is a POST with the record's key
+// in its body: browsers don't cache the answer to a POST.
 func (s *Server) data(w http.ResponseWriter, r *http.Request) {
 	var in struct {
 		PK string `json:"pk"`
@@ -211,7 +213,7 @@ func (s *Server) find(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusBadRequest, "search for a customer's key, a caller, a partition key, or the short name of a record in the list; for operations and jobs, use samekey get")
 		return
 	}
-	if rows, _, _ := s.view.snapshot(); in.Any != "" { // rows in the list need no call
+	if rows, _, _ := s.view.snapshot(); in.Any != "" { // a record in the list is found without a call of Find
 		for _, row := range rows {
 			if row.PK == in.Any || row.Name == in.Any {
 				reply(w, &Found{PKs: []string{row.PK}})
@@ -224,7 +226,7 @@ func (s *Server) find(w http.ResponseWriter, r *http.Request) {
 		fail(w, err)
 		return
 	}
-	if in.Caller { // add the rows to the list, which shows all requests of the caller
+	if in.Caller { // add the found records to the list, so that it shows all requests of the caller
 		s.loader.changed(r.Context(), found.PKs)
 	}
 	reply(w, found)
@@ -282,24 +284,25 @@ func reply(w http.ResponseWriter, v any) {
 	answer(w, http.StatusOK, v)
 }
 
-// answer sends v to the page, without hidden characters.
+// answer sends v to the page as JSON, without hidden characters.
 func answer(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_, _ = w.Write(encode(v)) //nolint:gosec // JSON; if it fails, the page has gone
 }
 
-// encode returns v as JSON without hidden characters, because anyone may have written the
-// texts in a table.
+// encode returns v as JSON. It leaves out hidden characters, because a table's texts can
+// come from anyone.
 func encode(v any) []byte {
 	raw, err := json.Marshal(v)
-	if err != nil { // no type of the page fails
+	if err != nil { // impossible: every type that is sent to the page can be encoded
 		return []byte(`{}`)
 	}
 	return plain.PageJSON(raw)
 }
 
-// exact returns a record's key, including the hidden characters that the page's pk lacks.
+// exact returns the whole partition key of the record that the page calls pk. The page
+// doesn't get the hidden characters of keys, so pk lacks them.
 func (s *Server) exact(pk string) string {
 	found := pk
 	rows, _, _ := s.view.snapshot()

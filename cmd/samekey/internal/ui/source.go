@@ -8,22 +8,24 @@ import (
 
 // Source is the table that the page shows. A Source is safe for concurrent use.
 type Source interface {
-	// About returns the table's name and place. It makes no call.
+	// About returns the table's name and place. It doesn't call the database.
 	About() About
 	// Size returns the table's approximate size, so that the page can state the cost of
 	// reading all of it.
 	Size(ctx context.Context) (Size, error)
-	// Browse reads all records and calls see with each page of them, one call after
-	// another. Browse returns the first error, or the error of ctx.
+	// Browse reads all records in pages, and calls the function see with the rows of each
+	// page. The next call of see begins only after the previous one has returned. Browse
+	// returns the first error, or the error of ctx.
 	Browse(ctx context.Context, see func([]Row, Progress)) error
-	// Waiting returns the rows of records that wait for people. If there are more than
-	// most, it returns the oldest. If no query can find them, it returns ErrNoQuery.
+	// Waiting returns the rows of records that wait for people. The parameter most is the
+	// maximum number of rows: if more records wait, Waiting returns the oldest. If the
+	// table has no index for this query, the error is ErrNoQuery.
 	Waiting(ctx context.Context, most int) ([]Row, error)
 	// Row reads a record. If there is no record, ok is false.
 	Row(ctx context.Context, pk string) (row Row, ok bool, err error)
 	// Follow first calls the function started. Then, until ctx ends, it calls the function
-	// changed with the keys of written records. It returns ErrNoStream at once if changes
-	// can't be followed.
+	// changed with the keys of records that were written. If changes can't be followed, it
+	// returns ErrNoStream at once.
 	Follow(ctx context.Context, started func(), changed func(pks []string)) error
 	// Find returns the records that a search names, the newest first.
 	Find(ctx context.Context, s Search) (*Found, error)
@@ -31,7 +33,8 @@ type Source interface {
 	// arguments of jobs only if personal is true. If there is no record, the error matches
 	// ErrGone.
 	Story(ctx context.Context, pk string, personal bool) (*Story, error)
-	// Ask returns the sentences that a person has to agree to before Act.
+	// Ask returns the sentences that a person has to agree to before Act carries out the
+	// action.
 	Ask(ctx context.Context, a Action) (string, error)
 	// Act carries out an action and returns a sentence about the outcome. If the record
 	// has changed since it was shown, Act changes nothing, and the error matches
@@ -49,7 +52,7 @@ var (
 	// ErrMoved matches errors about a record that was written since it was shown.
 	ErrMoved = errors.New("the record has changed since it was shown")
 	// ErrRefused matches errors about an action that doesn't fit the record, or that
-	// contradicts itself: nothing was changed.
+	// contradicts itself. Such an action has changed nothing.
 	ErrRefused = errors.New("refused")
 )
 
@@ -58,8 +61,8 @@ type About struct {
 	Table    string `json:"table"`
 	Region   string `json:"region,omitempty"`
 	Endpoint string `json:"endpoint,omitempty"` // URL of a local database
-	// Local says that reads are free. If so, the page reads the whole table without being
-	// asked.
+	// Local says that the database is on this machine, where reads are free. If Local is
+	// true, the page reads the whole table without being asked.
 	Local bool `json:"local"`
 	// By is the operator's name, for the records' history.
 	By string `json:"by,omitempty"`
@@ -81,16 +84,17 @@ type Progress struct {
 	Units   float64 `json:"units"`
 }
 
-// Row is a record in the list. It contains nothing of the request, the answer or the
+// Row is a record in the list. A row has the request's route and caller, and the answer's
+// status, but no other part of the request or the answer. It doesn't contain the client's
 // key. Times are in epoch milliseconds, 0 for none.
 type Row struct {
 	PK      string   `json:"pk"`
-	Name    string   `json:"name"` // the short name in logs
+	Name    string   `json:"name"` // the record's short name, as in logs
 	State   string   `json:"state"`
 	Reasons []string `json:"reasons,omitempty"` // reasons why the record waits
 	Route   string   `json:"route,omitempty"`
 	Caller  string   `json:"caller,omitempty"`
-	Took    int64    `json:"took,omitempty"` // ms from the claim to the last phase
+	Took    int64    `json:"took,omitempty"` // ms from the claim to the most recent commit of a phase
 	Handler string   `json:"handler,omitempty"`
 	Phase   string   `json:"phase,omitempty"` // the recovery point
 	Status  int      `json:"status,omitempty"`
@@ -107,17 +111,17 @@ type Search struct {
 	Key       string `json:"key,omitempty"` // the client's key
 	Scope     string `json:"scope,omitempty"`
 	Namespace string `json:"namespace,omitempty"`
-	Caller    bool   `json:"caller,omitempty"` // all requests of Scope
+	Caller    bool   `json:"caller,omitempty"` // search for all requests of the caller in Scope
 	Scan      bool   `json:"scan,omitempty"`   // read the whole table
-	// Any is a record's partition key or short name, an operation's id, or a job's id.
+	// Any is a record's partition key, or the short name of a record in the list.
 	Any string `json:"any,omitempty"`
 }
 
 // Found is the result of a search.
 type Found struct {
 	PKs []string `json:"pks"`
-	// Only says what was not compared, or, if nothing was found, that everything was
-	// compared.
+	// Only is a note to the operator: that not all records were compared, or that all were
+	// compared and none matches.
 	Only string `json:"only,omitempty"`
 }
 
@@ -131,23 +135,24 @@ type Action struct {
 	Seen string `json:"seen"`
 	By   string `json:"by"`
 
-	// For a retry that settles the call in doubt, one of these: Result is the outcome,
-	// NotMade says that the call was not made, RiskTwice allows a second call, and Ask
-	// looks the call up.
+	// A retry that settles the call in doubt sets one of the next four fields. Result is
+	// the outcome of the call, NotMade says that the call was not made, RiskTwice allows a
+	// second call, and Ask lets a look-up decide.
 	Result    json.RawMessage `json:"result,omitempty"`
 	NotMade   bool            `json:"not_made,omitempty"`
 	RiskTwice bool            `json:"risk_twice,omitempty"`
 	Ask       bool            `json:"ask,omitempty"` // a completer's attempt looks the call up
 
-	// For a settlement: the answer for the client.
+	// If Do is "settle", these fields are the answer for the client.
 	Status      int    `json:"status,omitempty"`
 	Body        string `json:"body,omitempty"`
 	ContentType string `json:"content_type,omitempty"`
 
-	// For a redrive or a cancel: the jobs. Empty: all parked jobs, or all jobs that may be
-	// cancelled.
+	// Jobs are the names of the jobs to redrive or cancel. If Jobs is empty, a redrive
+	// takes all parked jobs, and a cancel all jobs that can be cancelled.
 	Jobs []string `json:"jobs,omitempty"`
 
-	// For a forget: what is lost, as in [Offer.Loses].
+	// Loses is what the operator agrees to lose by a forget, in the words of
+	// [Offer.Loses].
 	Loses []string `json:"loses,omitempty"`
 }

@@ -26,7 +26,7 @@ type Step struct {
 type Fact struct {
 	Label string `json:"label"`
 	Value string `json:"value,omitempty"`
-	At    int64  `json:"at,omitempty"` // a time, in place of a value
+	At    int64  `json:"at,omitempty"` // the time, if the property is a time: Value is then empty
 }
 
 // Span is a part of a record's story on the timeline.
@@ -35,7 +35,7 @@ type Span struct {
 	Name  string `json:"name"`
 	State string `json:"state"` // done, running, failed, unknown, waiting or parked
 	From  int64  `json:"from,omitempty"`
-	To    int64  `json:"to,omitempty"` // 0: no end, or the span is a moment
+	To    int64  `json:"to,omitempty"` // 0 if the span has no known end, or is a moment
 	Note  string `json:"note,omitempty"`
 }
 
@@ -51,9 +51,9 @@ type Offer struct {
 	Result bool     `json:"result,omitempty"`
 	Given  bool     `json:"given,omitempty"`
 	Shape  string   `json:"shape,omitempty"` // shape of the result, as in package shape; "" if unknown
-	Jobs   []string `json:"jobs,omitempty"`  // parked or later jobs
-	Loses  []string `json:"loses,omitempty"` // what is lost: attempt, work, jobs
-	Asks   bool     `json:"asks,omitempty"`  // the call may be looked up again
+	Jobs   []string `json:"jobs,omitempty"`  // names of the parked or later jobs to which the action applies
+	Loses  []string `json:"loses,omitempty"` // what a forget loses: attempt, work, jobs
+	Asks   bool     `json:"asks,omitempty"`  // the action can have the call looked up again
 }
 
 // Personal holds data that may be personal.
@@ -65,7 +65,7 @@ type Personal struct {
 
 // Message is a request or an answer.
 type Message struct {
-	Head    string      `json:"head"` // method and path, or the status
+	Head    string      `json:"head"` // the request's method and path, or the answer's status
 	Headers [][2]string `json:"headers"`
 	Body    string      `json:"body"`
 	Note    string      `json:"note,omitempty"` // the reason why the body is missing

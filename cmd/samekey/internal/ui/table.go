@@ -24,16 +24,17 @@ import (
 
 // TableOptions are the settings of [NewTable].
 type TableOptions struct {
-	By        string // the operator's name that the page offers
-	Place     string // the table's name and place, for the question before a decision
+	By        string // the operator's name, which the page proposes for each decision
+	Place     string // the table's name and place, named in the question before each decision
 	Namespace string // default namespace of the page's searches by key
-	// Seal opens sealed contents. If Seal is nil, or may not use the keys, the page says
-	// that contents are sealed.
+	// Seal opens sealed contents. If Seal is nil, or isn't permitted to use the keys, the
+	// page says that contents are sealed.
 	Seal *seal.Sealer
-	// Changes implements [Source.Follow]. nil: the table's changes can't be followed.
+	// Changes implements [Source.Follow]. If it is nil, the table's changes can't be
+	// followed.
 	Changes func(ctx context.Context, started func(), changed func(pks []string)) error
-	// PagesPerSecond limits scans of a table that isn't local. Default 20, about 1,300 read
-	// units a second if records have 1 KB.
+	// PagesPerSecond limits scans of a table that isn't local. The default is 20; with
+	// records of 1 KB, 20 pages are about 1,300 read units.
 	PagesPerSecond float64
 }
 
@@ -71,8 +72,8 @@ func NewTable(client *dynamodb.Client, name string, opt TableOptions) (*Table, e
 	})}, nil
 }
 
-// patient returns a client with long timeouts, because a person waits for a page of a scan,
-// and not a function with little time.
+// patient returns a client with long timeouts. A page of a scan may take long, and here a
+// person waits for it, not a function with little time.
 func patient(client *dynamodb.Client) *dynamodb.Client {
 	return dynamodb.New(client.Options(), func(o *dynamodb.Options) {
 		o.Logger = logging.Nop{}
@@ -168,7 +169,7 @@ func rowOf(g stream.Glimpse) Row {
 
 // Waiting implements [Source].
 func (t *Table) Waiting(ctx context.Context, most int) (rows []Row, err error) {
-	at := make(map[string]int) // index in rows, by record
+	at := make(map[string]int) // each record's index in rows
 	for e, err := range stream.NewWaiting(t.client, t.store).All(ctx) {
 		switch {
 		case errors.Is(err, stream.ErrNoIndex):
@@ -187,9 +188,9 @@ func (t *Table) Waiting(ctx context.Context, most int) (rows []Row, err error) {
 			row.State = string(store.Stuck)
 		case e.Reason == state.ReasonBlocked && e.ID != "":
 			row.State = string(store.Open)
-		default: // the entry has no state
+		default: // the entry doesn't tell the record's state
 		}
-		if i, known := at[e.PK]; known { // the record's own entry has more data
+		if i, known := at[e.PK]; known { // an entry with an ID comes from the record itself, and has more data
 			if e.ID == "" {
 				rows[i].Reasons = append(rows[i].Reasons, row.Reasons...)
 			} else {
@@ -211,7 +212,7 @@ func milli(t time.Time) int64 {
 	return t.UnixMilli()
 }
 
-// said makes a text for the page from an error of AWS.
+// said turns an error of AWS into an error whose text the page can show.
 func (t *Table) said(err error) error {
 	if _, missing := errors.AsType[*types.ResourceNotFoundException](err); missing {
 		return fmt.Errorf("no table %s in this account and Region", t.about.Table)

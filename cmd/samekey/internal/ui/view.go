@@ -15,7 +15,7 @@ type view struct {
 	mu      sync.Mutex
 	rows    map[string]stamped
 	pass    int             // counts scans
-	alone   map[string]bool // rows that were read alone during a pass, perhaps after the pass read them
+	alone   map[string]bool // keys of the rows that the method read has set or removed during this pass
 	dropped bool            // some rows were dropped
 	version int             // counts changes
 	sorted  []Row
@@ -24,7 +24,7 @@ type view struct {
 
 type stamped struct {
 	Row
-	pass int // the pass that saw the row last
+	pass int // number of the pass that was the most recent when the row was set
 }
 
 func newView(limit int) *view { return &view{limit: limit, rows: make(map[string]stamped)} }
@@ -45,9 +45,10 @@ func (v *view) meet(rows ...Row) {
 	v.add(rows, v.alone)
 }
 
-// end ends the pass. If the pass has seen the whole table, end drops the rows that it
-// didn't see. end returns the keys of rows that were read alone during the pass: the pass
-// ignored its own reads of these rows, even if they were newer.
+// end ends the pass. If the pass has read the whole table, end drops the rows that the
+// pass didn't see. end returns the keys of the rows that the method read has set or
+// removed during the pass. Once read had done so, the pass ignored its own reads of the
+// row, even if they were newer.
 func (v *view) end(whole bool) (alone []string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -66,7 +67,7 @@ func (v *view) put(rows ...Row) {
 	v.add(rows, nil)
 }
 
-// waitingBut returns the keys of waiting rows that are not in rows.
+// waitingBut returns the keys of those waiting rows of the view that the list rows lacks.
 func (v *view) waitingBut(rows []Row) (pks []string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -78,7 +79,8 @@ func (v *view) waitingBut(rows []Row) (pks []string) {
 	return pks
 }
 
-// read sets a row that was read alone, or removes the row if the record is gone.
+// read sets a row that was read individually, not by a pass. If the record is gone, read
+// removes the row.
 func (v *view) read(pk string, row Row, there bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -93,7 +95,8 @@ func (v *view) read(pk string, row Row, there bool) {
 	v.version++
 }
 
-// add sets rows, except rows whose keys are in but. v.mu is held.
+// add sets the given rows, except those whose keys are in the map but. The caller holds
+// v.mu.
 func (v *view) add(rows []Row, but map[string]bool) {
 	for _, r := range rows {
 		if !but[r.PK] {
@@ -106,7 +109,8 @@ func (v *view) add(rows []Row, but map[string]bool) {
 	}
 }
 
-// shrink drops the oldest rows beyond the limit, waiting rows last. v.mu is held.
+// shrink drops the oldest rows until the limit is met. It drops waiting rows only after
+// all others. The caller holds v.mu.
 func (v *view) shrink() {
 	all := v.inOrder()
 	for _, people := range []bool{false, true} {
@@ -120,7 +124,8 @@ func (v *view) shrink() {
 	v.version++
 }
 
-// inOrder returns the rows, the newest first. v.mu is held; nobody changes the result.
+// inOrder returns the rows, the newest first. The caller holds v.mu, and doesn't change
+// the result.
 func (v *view) inOrder() []Row {
 	if v.sortedV != v.version {
 		all := make([]Row, 0, len(v.rows))

@@ -14,9 +14,10 @@ type effect struct {
 	twice bool
 }
 
-// effectOf recognises calls with an effect. It knows calls of the AWS SDK, net/http,
-// database/sql, pgx and stripe-go by the types of parameters, and calls of other
-// clients by name. It returns nil for calls that are or may be reads.
+// effectOf recognises calls with an effect. It recognises calls of the AWS SDK and
+// stripe-go by their parameters' types, calls of net/http, net/smtp, database/sql and pgx
+// by package and name, and calls of other clients by name only. It returns nil for calls
+// that are or may be reads.
 func (c *code) effectOf(call *ast.CallExpr) *effect {
 	fn, ok := calleeOf(c.info, call).(*types.Func)
 	if !ok || fn.Pkg() == nil {
@@ -43,7 +44,8 @@ func (c *code) effectOf(call *ast.CallExpr) *effect {
 	return c.clientEffect(fn)
 }
 
-// receiverOf names the type of a method; "" for a function.
+// receiverOf returns the name of a method's receiver type; "" for a function without a
+// receiver.
 func receiverOf(fn *types.Func) string {
 	recv := fn.Signature().Recv()
 	if recv == nil {
@@ -63,8 +65,8 @@ func namedOf(t types.Type) *types.Named {
 	return named
 }
 
-// nameOf names a function as in the package's source: sqs.Client.SendMessage,
-// App.save.
+// nameOf returns a function's name with the receiver's type and, if the function isn't
+// from the checked package, its package: "App.save", "sqs.Client.SendMessage".
 func (c *code) nameOf(fn *types.Func) string {
 	name := fn.Name()
 	if r := receiverOf(fn); r != "" {
@@ -126,7 +128,7 @@ func (c *code) stripeEffect(fn *types.Func) *effect {
 func (c *code) httpEffect(call *ast.CallExpr, fn *types.Func) *effect {
 	what := c.nameOf(fn)
 	switch fn.Name() {
-	case "Post", "PostForm": // a method of Client, or a function of the package
+	case "Post", "PostForm": // a method of http.Client, or a function of package http
 		return &effect{what, true}
 	case "Do", "RoundTrip":
 		method := c.methodOf(call.Args[0])
@@ -168,16 +170,18 @@ func (c *code) methodOf(req ast.Expr) string {
 	return ""
 }
 
-// verb matches names of calls that have an effect each time. noun matches those verbs that
-// are also nouns. asRead matches names that end like names of reads.
+// The pattern verb matches names of calls that have an effect each time. The pattern noun
+// matches those of them whose first word can also be a noun. The pattern asRead matches
+// names with an ending that is typical of reads.
 var (
 	noun   = regexp.MustCompile(`^(Book|Credit|Debit|Deposit|Issue|Order|Post|Purchase|Transfer)(?:[A-Z]|$)`)
 	asRead = regexp.MustCompile(`(By[A-Z]\w*|Count|Details|Exists|History|Info|Status|State)$`)
 	verb   = regexp.MustCompile(`^(Authorize|Book|Capture|Charge|Create|Credit|Debit|Deposit|Issue|Notify|Order|Pay|Place|Post|Publish|Purchase|Refund|Reserve|Send|Submit|Transfer|Withdraw)(?:[A-Z]|$)`)
 )
 
-// clientEffect recognises a call of another client by the function's name. The function
-// must take a context, and belong to an interface or another module.
+// clientEffect recognises calls of all other clients by the function's name. The function
+// must begin its parameters with a context, and belong to an interface or another
+// package.
 func (c *code) clientEffect(fn *types.Func) *effect {
 	if c.decls[fn] != nil || !verb.MatchString(fn.Name()) || asRead.MatchString(fn.Name()) || strings.HasPrefix(fn.Pkg().Path(), "github.com/samekey/samekey/") && fn.Pkg() != c.pkg {
 		return nil

@@ -16,7 +16,7 @@ import (
 	"github.com/samekey/samekey/cmd/samekey/internal/vet/lock"
 )
 
-// newEngine returns n if it is a call of idem.New, or else nil.
+// newEngine returns the node n if it is a call of idem.New, and nil otherwise.
 func (c *code) newEngine(n ast.Node) *ast.CallExpr {
 	call, ok := n.(*ast.CallExpr)
 	if !ok {
@@ -49,7 +49,7 @@ func (c *code) engines() (all []lock.Engine) {
 		c.options(call, func(option string, value ast.Expr) {
 			if lock.Means(option) && !isZero(value) {
 				text := c.text(value)
-				if was := e.Meaning[option]; was != "" && was != text { // a condition chooses one of several values
+				if was := e.Meaning[option]; was != "" && was != text { // the source has several values for the option, and a condition chooses one
 					text = was + "; " + text
 				}
 				e.Meaning[option] = text
@@ -61,8 +61,8 @@ func (c *code) engines() (all []lock.Engine) {
 	return all
 }
 
-// text returns a value's source as one line for the lock file. A hash replaces a long
-// source, and the source of a known function.
+// text returns a value's source as one line for the lock file. If the source is long, or
+// is a function whose body is in the package, text returns a hash of it.
 func (c *code) text(value ast.Expr) string {
 	const long = 80
 	if value == nil {
@@ -89,9 +89,10 @@ func (c *code) text(value ast.Expr) string {
 	return "source " + hex.EncodeToString(sum[:4])
 }
 
-// visit is called for each option that a call of idem.New sets in the package's source. The
-// name of an option is the name of a field, such as "Fingerprint.Headers". OneScope, ACP
-// and UCP are not fields and have no value; ACP and UCP also set a scope and a fingerprint.
+// The method options calls visit for each option that a call of idem.New sets in the
+// package's source. An option's name is that of its field, such as "Fingerprint.Headers".
+// The presets OneScope, ACP and UCP are not fields: their names are options without a
+// value. ACP and UCP also set a scope and a fingerprint.
 func (c *code) options(call *ast.CallExpr, visit func(name string, value ast.Expr)) {
 	for _, opt := range call.Args[1:] {
 		c.option(opt, visit, 0)
@@ -135,7 +136,7 @@ func (c *code) option(opt ast.Expr, visit func(name string, value ast.Expr), dep
 	}
 	ast.Inspect(body, func(n ast.Node) bool {
 		switch n := n.(type) {
-		case *ast.CallExpr: // such as idem.OneScope(o), in an option that also sets fields
+		case *ast.CallExpr: // a preset, such as idem.OneScope(o), called in an option that also sets fields
 			if sel, ok := n.Fun.(*ast.SelectorExpr); ok {
 				c.option(sel, visit, depth)
 			}
@@ -153,8 +154,9 @@ func (c *code) option(opt ast.Expr, visit func(name string, value ast.Expr), dep
 	})
 }
 
-// visitParts calls visit for a value, or for each field of a Fingerprint or Former literal.
-// The preset of a Former has a name such as "Former.ACP".
+// If an option's value is a literal of Fingerprint or Former, visitParts calls visit for
+// each field of the literal, and otherwise for the value. The preset of a Former has a
+// name such as "Former.ACP".
 func (c *code) visitParts(name string, value ast.Expr, visit func(string, ast.Expr), depth int) {
 	if name == "Former.Preset" {
 		c.option(value, func(name string, value ast.Expr) { visit("Former."+name, value) }, depth+1)

@@ -16,7 +16,7 @@ import (
 
 const idemPath = "github.com/samekey/samekey/idem"
 
-// kind names the function of package idem that runs a phase.
+// kind is the name of the function of package idem that runs a phase.
 type kind string
 
 const (
@@ -25,20 +25,21 @@ const (
 	finish  kind = "Finish"
 )
 
-// phase is a call of package idem, or of a wrapper, that runs a phase.
+// phase is a call that runs a phase. The called function belongs to package idem, or is a
+// wrapper.
 type phase struct {
 	kind   kind
 	call   *ast.CallExpr
 	name   ast.Expr       // the phase's name; nil for a Finish
 	body   *ast.BlockStmt // body of the phase's function; nil if unknown
 	fn     ast.Expr       // the phase's function
-	lit    *ast.FuncLit   // fn, if it is a literal
+	lit    *ast.FuncLit   // the literal that fn is, or that the variable fn holds
 	opts   []ast.Expr
 	unseen bool // some options are unknown
-	via    bool // the call is of a wrapper
-	inner  bool // the call is in a wrapper, and gets its name or its function from the wrapper's parameters
+	via    bool // the called function is a wrapper
+	inner  bool // the call is in a wrapper, whose parameters give the phase's name or function
 	result types.Type
-	open   bool // the result is a type parameter of the wrapper
+	open   bool // the result's type is a type parameter of the wrapper
 }
 
 // code holds what the rules know about a package.
@@ -51,10 +52,10 @@ type code struct {
 	values  map[*types.Var][]ast.Expr // values assigned to a variable
 	phases  []*phase
 	at      map[*ast.CallExpr]*phase
-	inline  map[*ast.FuncLit]bool // literals that run in place
+	inline  map[*ast.FuncLit]bool // function literals that run in place
 	label   map[*ast.FuncLit]string
 	units   []*unit
-	unit    map[*types.Func]*unit // units of declared functions
+	unit    map[*types.Func]*unit // the unit of each declared function
 	ignored []ignored
 
 	effects map[*types.Func]*effect // effects of functions, memoized
@@ -103,7 +104,8 @@ func isTest(fset *token.FileSet, file *ast.File) bool {
 	return slices.ContainsFunc(file.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == `"testing"` })
 }
 
-// inspect visits every node of the package, and nil after the children of each node.
+// inspect calls visit with every node of the package. After the children of a node, it
+// calls visit with nil.
 func (c *code) inspect(visit func(ast.Node)) {
 	for _, file := range c.files {
 		ast.Inspect(file, func(n ast.Node) bool {
@@ -147,7 +149,7 @@ func (c *code) declarations() {
 	})
 }
 
-// direct finds the phases that are calls of package idem.
+// direct finds the phases that are run by calls of package idem, not of wrappers.
 func (c *code) direct() {
 	c.inspect(func(n ast.Node) {
 		call, ok := n.(*ast.CallExpr)
@@ -219,9 +221,9 @@ func (c *code) object(e ast.Expr) types.Object {
 	return nil
 }
 
-// wrapped finds the functions of the package that pass a parameter on as the name or the
-// function of a phase, and adds the calls of these functions as phases. It reports
-// whether it has found new phases.
+// wrapped finds the wrappers among the package's functions: those that pass a parameter
+// on as the name or the function of a phase. It adds the calls of wrappers as phases. The
+// result more reports whether it has added any.
 func (c *code) wrapped() (more bool) {
 	type wrapper struct {
 		*phase
@@ -284,8 +286,8 @@ func (c *code) enclosing(pos token.Pos) *types.Func {
 	return nil
 }
 
-// If e refers to a parameter of fn, parameter returns the parameter's index, and otherwise
-// -1.
+// The function parameter returns the index of the parameter of fn to which e refers; -1
+// if e refers to none.
 func parameter(c *code, fn *types.Func, e ast.Expr) int {
 	id, _ := e.(*ast.Ident)
 	params := fn.Signature().Params()
@@ -297,8 +299,8 @@ func parameter(c *code, fn *types.Func, e ast.Expr) int {
 	return -1
 }
 
-// If lit calls a parameter of fn, calledParameter returns the parameter's index, and
-// otherwise -1.
+// calledParameter returns the index of the first parameter of fn that the literal lit
+// calls; -1 if lit calls none.
 func calledParameter(c *code, fn *types.Func, lit *ast.FuncLit) int {
 	at := -1
 	ast.Inspect(lit.Body, func(n ast.Node) bool {
