@@ -28,8 +28,9 @@ func (e *Engine) CheckRoute(pattern string) error {
 }
 
 // Acts reports whether the engine handles a request with this method and these headers. If
-// Acts returns false, an adapter needn't read the request: [Engine.Serve] passes the request
-// to the handler. If the request carries a key, the answer says that the key was ignored.
+// Acts returns false, an adapter needn't read the request, since [Engine.Serve] passes such
+// a request to the handler without protection. If the passed request carries a key, the
+// answer says that the key was ignored.
 func (e *Engine) Acts(method string, h http.Header) bool {
 	return e.core.opt.Mode != ModeOff && e.core.methods[method] && (e.core.opt.hasKey(h) || e.core.opt.KeyFrom != nil || !e.core.opt.keyOptional(method))
 }
@@ -51,14 +52,16 @@ func (e *Engine) Refuse(ctx context.Context, r Request, err error) Response {
 }
 
 // OneCaller reports whether all unverified callers share one scope ([OneScope]). OneCaller
-// also returns true in [ModeOff] and [ModeObserve]. Adapters call OneCaller if clients
-// choose the keys.
+// also returns true in [ModeOff] and [ModeObserve]. An adapter calls OneCaller if clients
+// choose the keys and the event names no caller. If OneCaller returns false, the adapter
+// refuses such requests.
 func (e *Engine) OneCaller() bool {
 	return e.core.opt.Mode == ModeOff || e.core.opt.Mode == ModeObserve || e.core.opt.oneScope
 }
 
 // Keeps reports whether an empty answer with this status would be stored
-// ([Options.Stored]). Keeps is for adapters whose answers have no status.
+// ([Options.Stored]). An adapter whose answers have no status calls Keeps with 200, since
+// it passes its answers to Options.Stored with that status.
 func (e *Engine) Keeps(status int) bool {
 	return e.core.opt.Mode == ModeOff || e.core.opt.Stored(Response{Status: status})
 }
@@ -68,8 +71,8 @@ func (e *Engine) Keeps(status int) bool {
 func (e *Engine) StoresRequests() bool { return e.core.opt.Resumable }
 
 // Observes reports whether the engine only observes ([ModeObserve]). In that mode Observes
-// passes r and err to [Hooks].Observed; err says why r can't be read. If Observes returns
-// true, the adapter still runs the handler.
+// also reports the request r to [Hooks].Observed, with err, the reason why the adapter
+// can't read r. If Observes returns true, the adapter still runs the handler.
 func (e *Engine) Observes(ctx context.Context, r Request, err error) bool {
 	if e.core.opt.Mode != ModeObserve {
 		return false

@@ -35,15 +35,17 @@ var (
 
 // CanonicalJSON returns body without white space and with sorted members, the form in which
 // [Fingerprint.CanonicalJSON] compares bodies. Call CanonicalJSON in a [Fingerprint.Func].
-// Numbers stay as written: 1.0 and 1 differ, and so do integers beyond 2^53.
+// Numbers stay as written: 1.0 differs from 1, and an integer beyond 2^53 keeps all its
+// digits.
 //
-// CanonicalJSON returns false if body isn't exactly one JSON value, has two members of the
-// same name (ignoring case), has invalid UTF-8, or has more than 200 levels: two such bodies
-// could have the same form although a handler distinguishes them. CanonicalJSON also returns
-// false for a body of more than 1 MiB, whose form would take too much memory.
+// CanonicalJSON returns false if body isn't exactly one JSON value. It also returns false
+// if body has two members of the same name (ignoring case), invalid UTF-8, or a string with
+// U+FFFD or half of a surrogate pair: two such bodies could have the same form although a
+// handler distinguishes them. And it returns false for a body of more than 1 MiB or 200
+// levels, since its form would take too much memory.
 //
-// CanonicalJSON doesn't follow RFC 8785 (JCS), which reads numbers as float64:
-// 12345678901234567890 and …891 would be equal.
+// CanonicalJSON doesn't follow RFC 8785 (JCS). That RFC reads numbers as float64, so it
+// treats 12345678901234567890 and 12345678901234567891 as equal.
 //
 // CanonicalJSON takes time in proportion to the body's size at any depth: values are written
 // once in their original order, and a second time if members must be sorted.

@@ -9,25 +9,26 @@ import (
 	"strings"
 )
 
-// CORS lists the other origins whose pages may read the engine's own answers: refusals, the
-// 202, and answers for a failed handler. The engine adds CORS headers to these answers.
-// Without the headers a browser reports a lost connection, and the page may then repeat the
-// request with a new key.
+// CORS lists the origins, besides the API's own, whose pages may read the answers that the
+// engine itself makes: refusals, the 202 for an operation in flight, and the answer for a
+// failed handler. The engine adds CORS headers to these answers. Without the headers a
+// browser reports a lost connection, and the page may then repeat the request with a new
+// key.
 //
 //	idem.New(store, func(o *idem.Options) {
 //		o.CORS = idem.CORS{Origins: []string{"https://shop.example"}, Credentials: true}
 //	})
 //
-// The engine adds no CORS headers to the handler's answers, first or replayed: the handler
-// sets those headers. The handler or the gateway answers preflights (OPTIONS). Leave CORS
+// The engine adds no CORS headers to a handler's answer or to its replays: the handler
+// itself sets them. The handler or the gateway answers preflights (OPTIONS). Leave CORS
 // empty if every answer gets the headers elsewhere: in a middleware outside of
 // [Engine.Middleware], or by the CORS settings of an HTTP API or a function URL.
 //
 // The zero CORS adds nothing.
 type CORS struct {
-	// Origins are the origins whose pages may read the answers. Write an origin as
-	// browsers send it, such as "https://shop.example" or "http://localhost:3000". The
-	// only pattern is a single "*", which means all origins.
+	// Origins are the origins whose pages may read the answers. Write an origin as browsers
+	// send it, such as "https://shop.example" or "http://localhost:3000". A list with "*"
+	// as its only element means all origins; there are no other patterns.
 	Origins []string
 	// Credentials lets pages read answers to requests with cookies or with the browser's
 	// HTTP authentication. New refuses Credentials with the origin "*".
@@ -50,10 +51,11 @@ const (
 // exposed lists those headers of the engine that a browser would hide from pages.
 var exposed = []string{expiresHeader, KeyHeader, statusHeader, ReplayedHeader, "Location", "Retry-After"}
 
-// Allow adds CORS headers to resp, so that a page can read resp. request is the header of
-// the answered request. Allow copies resp's header map, replaces CORS headers that resp
-// already has, and extends Vary. The engine calls Allow for its own answers. Call Allow for
-// answers that neither the engine nor a handler makes, such as a router's.
+// Allow adds CORS headers to resp, so that a page can read resp. The parameter request has
+// the headers of the answered request. Allow copies resp's header map, replaces CORS
+// headers that resp already has, and extends Vary. The engine calls Allow for its own
+// answers. Call Allow for answers that neither the engine nor a handler makes, such as a
+// router's.
 func (c *CORS) Allow(resp *Response, request http.Header) {
 	if len(c.Origins) == 0 {
 		return

@@ -10,14 +10,14 @@
 //
 // # What it guarantees
 //
-// The engine guarantees for each key of a caller (the key's scope), during the key's
-// lifetime ([Options.Retention]):
+// A key belongs to a caller, the key's scope. For each key, during its lifetime
+// ([Options.Retention]), the engine guarantees:
 //
 //   - once an answer is stored, the handler doesn't run again: every later request gets
 //     that answer, byte for byte, marked as a replay;
 //   - of several simultaneous requests only the first runs; the others learn that the
 //     request is in flight, and when to retry;
-//   - another request with the same key is refused and doesn't see the first answer;
+//   - a different request with the same key is refused, and doesn't get the stored answer;
 //   - an attempt that lost its lease changes nothing in the store, however late it wakes
 //     up;
 //   - an attempt recognises its own write if the write's acknowledgement was lost.
@@ -40,6 +40,6 @@
 // killed. Outside of Lambda nothing kills a handler at its deadline, so the engine renews
 // the handler's lease for up to 15 minutes.
 //
-// Clocks only decide when a retry may take over. The record's owner and version prevent a
-// second effect in the store.
+// Clocks decide only when a retry may take over. A second effect in the store is impossible
+// even if a clock is wrong, since each write checks the record's owner and version.
 package idem

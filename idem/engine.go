@@ -28,15 +28,15 @@ type core struct {
 	noLimit   sync.Once // guards a warning
 }
 
-// Engine runs operations once for each key. An engine holds no state of a request
-// and is safe for concurrent use by any number of handlers and goroutines.
+// Engine runs the operation of each key once. An engine holds no state of a request and is
+// safe for concurrent use by any number of handlers and goroutines.
 type Engine struct {
 	core     *core
 	handlers handlers
 }
 
-// New returns an engine on store. New panics if store is nil (also a nil pointer in the
-// interface) or an option is invalid.
+// New returns an engine that keeps its records in store. New panics if an option is
+// invalid. Except in [ModeOff], New also panics if store is nil or holds a nil pointer.
 func New(store store.Store, optFns ...func(*Options)) *Engine {
 	var opt Options
 	for _, fn := range optFns {
@@ -83,16 +83,17 @@ func New(store store.Store, optFns ...func(*Options)) *Engine {
 // continues after the end of its context, fn holds the key until another attempt takes over
 // (see [Options.Lease]).
 //
-// If no phase has committed and no call may have been made, three outcomes of fn free the
-// key: an error, an answer that [Options.Stored] rejects, and a panic. Do returns the error
-// or the answer; the panic continues. After a commit or a call the key isn't freed: a later
-// attempt continues the operation. Do then withholds an answer that Stored rejects
-// (ErrUnfinished), unless the status is 5xx. If [Options.Resumable] is set, only an unstored
-// 4xx frees the key: after any other failure a completer finishes the request.
+// Three outcomes of fn free the key: an error, an answer that [Options.Stored] rejects, and
+// a panic. Do returns the error or the answer; the panic continues. But if a phase has
+// committed or a call may have been made, the key isn't freed, and a later attempt
+// continues the operation. In this case Do returns ErrUnfinished in place of an answer that
+// Stored rejects, unless the answer's status is 5xx. If [Options.Resumable] is set, only a
+// 4xx that Stored rejects frees the key: after any other failure a completer finishes the
+// request.
 //
-// Inside fn, a nested Do with the same key and request runs its own fn as a part of this
-// operation (Result.Passed). A nested Do with the same key and another request is refused
-// (ErrMismatch).
+// Inside fn, a nested Do with the same key and request runs its own fn as a part of the
+// outer operation (Result.Passed). A nested Do with the same key and another request is
+// refused (ErrMismatch).
 //
 // [Options.Key] decides what Do does without a key: refuse the request (ErrKeyMissing), run
 // fn each time, or generate a key. In [ModeObserve] fn always runs. If another attempt holds

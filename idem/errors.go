@@ -9,31 +9,32 @@ import (
 	"github.com/samekey/samekey/internal/base/redact"
 )
 
-// Errors of an engine. Compare with errors.Is. The table in problem.go maps each
-// error to its HTTP answer.
+// Errors of an engine. Use errors.Is to compare an error with them. The table in problem.go
+// maps each error to its HTTP answer.
 var (
 	// ErrKeyMissing matches errors from a request without a required key.
 	ErrKeyMissing = errors.New("idempotency key is missing")
-	// ErrKeyInvalid matches errors from a key that is empty, too long, sent twice or
-	// not visible ASCII.
+	// ErrKeyInvalid matches errors from a key that is empty, too short, too long, sent
+	// twice or not visible ASCII.
 	ErrKeyInvalid = errors.New("idempotency key is invalid")
 	// ErrScope matches errors from a request without a known caller: see [Options.Scope].
 	ErrScope = errors.New("scope is unknown")
 	// ErrRequest matches errors from a request that can't be decoded (such as invalid
-	// base64) or compared ([Fingerprint.Func]). If the request's key has a record, the error
-	// is ErrIncomparable.
+	// base64) or compared ([Fingerprint.Func]). If the request's key has a record, the
+	// error is ErrIncomparable instead.
 	ErrRequest = errors.New("request can't be decoded")
 	// ErrTooLarge matches errors from a request whose body is over the limit
 	// ([Options.MaxRequest]) and whose key has no record.
 	ErrTooLarge = errors.New("request body is too large")
 	// ErrMismatch matches errors from a key that was first used with another request.
 	ErrMismatch = errors.New("idempotency key was first used with another request")
-	// ErrInFlight matches errors from a request while another attempt holds its key.
+	// ErrInFlight matches errors from a request whose key another attempt holds.
 	ErrInFlight = errors.New("a request with this idempotency key is in flight")
-	// ErrUnfinished matches errors from an operation that a later attempt has to finish: the
-	// engine neither stores nor sends the handler's answer. This happens if a phase has
-	// committed, a call may have been made, or the request is stored ([Options.Resumable]).
-	// But an answer made by [Respond] always ends the operation.
+	// ErrUnfinished matches errors from an operation that a later attempt has to finish:
+	// the engine neither stores nor sends the handler's answer. Nor can the engine free the
+	// key, since a phase has committed, a call may have been made, or the request is stored
+	// ([Options.Resumable]). An answer made by [Respond] ends the operation even then,
+	// unless the handler left out a phase or a call of an earlier attempt.
 	ErrUnfinished = errors.New("the request is not finished")
 	// ErrStuck matches errors from a stuck operation, which waits for an operator.
 	ErrStuck = errors.New("the request with this idempotency key is stuck")
@@ -72,8 +73,8 @@ var (
 	// ErrResult matches errors from a result or an answer that can't be stored unchanged or
 	// can't be read back.
 	ErrResult = errors.New("the result doesn't fit")
-	// ErrWrite matches errors from a write or a job that can't be committed; nothing
-	// was sent.
+	// ErrWrite matches errors from a write or a job that can't be part of a commit; nothing
+	// was sent to the store.
 	ErrWrite = store.ErrWrite
 	// ErrCondition matches errors from a commit whose user-supplied condition was
 	// false; nothing was written.

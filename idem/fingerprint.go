@@ -21,17 +21,18 @@ import (
 // zero value covers the host, too. The boundary of a multipart form is ignored.
 //
 // The fingerprint never covers the key, credentials, tracing headers or counts of retries,
-// since a caller may repeat a request with a fresh token. The scope, not the fingerprint,
-// tells callers apart ([Options.Scope]).
+// since these may differ when an honest client repeats a request, for instance with a fresh
+// token. The scope, not the fingerprint, tells callers apart ([Options.Scope]).
 type Fingerprint struct {
 	// Headers are additional request headers to cover, such as a header that selects an
 	// account. New refuses headers with credentials, traces, counts of retries or the key.
 	Headers []string
 
-	// CanonicalJSON compares JSON bodies (by Content-Type) without regard to white space and
-	// the order of members. Numbers are compared as written, so large numbers stay distinct.
-	// Two kinds of bodies are compared by their bytes: bodies that parsers may read
-	// differently (repeated members, invalid UTF-8), and bodies of more than 1 MiB.
+	// CanonicalJSON makes the comparison ignore white space and the order of members in
+	// each body whose Content-Type is JSON. Numbers are compared as written, so large
+	// numbers stay distinct. Two kinds of bodies are still compared by their bytes: bodies
+	// that parsers may read differently (repeated members, invalid UTF-8), and bodies of
+	// more than 1 MiB or 200 levels.
 	CanonicalJSON bool
 
 	// Secrets are keys for HMAC-SHA-256 fingerprints. If stored hashes aren't keyed, an
@@ -42,19 +43,21 @@ type Fingerprint struct {
 	// end, deploy, then move the secret to the front. To add the very first secret, put the
 	// zero Secret before it, so that new records stay unkeyed until all functions know the
 	// secret. Remove an old secret when no record needs it ("samekey list --fingerprints").
-	// Unkeyed records still match. A function that doesn't know the secret of a record
-	// refuses the retry (ErrIncomparable).
+	// To compare a request with an unkeyed record, no secret is needed. If a record was
+	// made with a secret that the function doesn't know, the function refuses a retry of
+	// the record's request (ErrIncomparable).
 	Secrets []Secret
 
 	// Func, if set, replaces all fields above except Secrets: two requests are the same if
-	// Func returns equal bytes. Include method and path to distinguish the routes of an
-	// engine: otherwise, equal keys on two routes name one operation, unless
+	// Func returns equal bytes. Include method and path in these bytes. Otherwise a request
+	// on one route can get the answer that another route stored under the same key, unless
 	// [Options.Scope] returns the route. Func gets the requests of all the engine's
 	// handlers, and must not change a request. Func decides itself whether to use
-	// [Request.Same].
+	// [Request.Same] in place of the body.
 	//
-	// If Func returns an error, the request is refused: with ErrRequest if the key has no
-	// record, with ErrIncomparable if the key's record has a scheme that is not in Known.
+	// If Func returns an error and the key has no record, the request is refused with
+	// ErrRequest. If the key has a record, the request is compared by the record's scheme
+	// if Known has that scheme; otherwise it is refused with ErrIncomparable.
 	Func func(r *Request) ([]byte, error)
 	// FuncName identifies Func in records. Change FuncName whenever you change the bytes
 	// that Func returns. New refuses a Func without a FuncName. FuncName has at most 64
@@ -72,12 +75,13 @@ type Fingerprint struct {
 	// fingerprint to Known. The second release uses the new fingerprint, and moves the
 	// former fingerprint to Known. Remove a former fingerprint when no record needs it
 	// ("samekey list --fingerprints"). New refuses a fingerprint in Known that has Known or
-	// Secrets set: the Secrets of this Fingerprint apply to all.
+	// Secrets set: the Secrets of the Fingerprint that holds the list apply to the whole
+	// list.
 	Known []Fingerprint
 }
 
-// Secret is a key for fingerprints. If the first of [Fingerprint.Secrets] is zero, new
-// records are unkeyed.
+// Secret is a key for fingerprints. If the first element of [Fingerprint.Secrets] is the
+// zero Secret, new records are unkeyed.
 type Secret struct {
 	ID  string // stored with each record; not empty
 	Key []byte // at least 16 bytes

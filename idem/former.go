@@ -12,10 +12,11 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// Former describes how an earlier release found scopes. A new authorizer, [Options.Scope]
-// or preset changes scopes. Without Former, the retry of an earlier request would then be
-// a new operation: the work would be done twice. So change the scope in three releases,
-// and leave none out. Each release may run beside the release before it:
+// Former describes how an earlier release found the scopes of its requests. Scopes change
+// with a new authorizer, a new [Options.Scope] or a new preset. Without Former, the retry
+// of an earlier request would then be a new operation: the work would be done twice. So
+// change the scope in the three releases below, and leave none out. Each of them may run
+// beside the release before it.
 //
 //  1. Set the new scope in [Options], describe the former scope in Former, and set Claims.
 //     The engine claims a key under the former scope, unless the key is known under the new
@@ -23,22 +24,23 @@ import (
 //  2. Remove Claims, half an hour or more after release 1 has replaced the former release:
 //     until then, writes of the former release may still arrive. The engine claims a key
 //     under the new scope, unless the key is known under the former scope.
-//  3. Wait until no record from before release 2 is open. Then wait for the time
-//     [Options.Retention], and remove Former.
+//  3. Wait until no record from before release 2 is open. Then wait for as long as
+//     [Options.Retention] says, and remove Former.
 //
-// Roll back by one release at a time. The former release doesn't look under the new scope:
-// return to the former release only when no record from release 2 is open or has an answer.
+// Roll back by one release at a time. The former release doesn't look under the new scope.
+// So don't return to it as long as a record from release 2 is open or has an answer.
 //
-// If a key has a record under the other scope, that record decides: the request is
+// An engine with Former claims keys under one of the two scopes, and also looks under the
+// other. If a key has a record under the other scope, that record decides: the request is
 // replayed, refused or continued from the record, and [Op.Caller] is the record's caller.
 // While Former is set, a claim is one transaction of two items instead of one write, and
 // costs four write units instead of one. The function needs the permission
 // dynamodb:ConditionCheckItem.
 //
-// The fields describe the former release. The zero Former means that the former scope was
-// the verified [Request.Identity]. If a request has no caller under the other scope, the
-// request claims its key as if there were no Former. Both scopes use the Namespace of
-// Options.
+// All fields except Claims describe the former release. The zero Former means that the
+// former scope was the verified [Request.Identity]. If a request has no caller under the
+// other scope, the request claims its key as if there were no Former. Both scopes use the
+// Namespace of Options.
 type Former struct {
 	// Claims makes the engine still claim keys under the former scope. Set Claims in
 	// release 1 and remove it in release 2.
@@ -52,12 +54,13 @@ type Former struct {
 	// serve their routes with an engine without Former.
 	OneScope bool
 	// Preset is the former preset, such as [ACP], or a function that sets the former
-	// Fingerprint, Methods and MinKey. A function that sets nothing means the default
-	// contract. The scope and the fingerprint of the preset change in the same releases:
-	// the engine adds the other preset's fingerprint to [Fingerprint.Known]. Until release
-	// 3 the engine accepts keys and methods that either preset accepts. If only the former
-	// preset contains a request's method, the request may come without a key, and then
-	// passes. Default: the preset did not change.
+	// Fingerprint, Methods and MinKey. A function that sets nothing means that the former
+	// release had no preset. The fingerprint changes in the same release as the scope. The
+	// engine makes new records with one preset's fingerprint, and adds the other preset's
+	// to [Fingerprint.Known]. Until release 3 the engine accepts keys and methods that
+	// either preset accepts. A request whose method only the former preset contains needs
+	// no key: without a key it passes to the handler unprotected. Default: the preset did
+	// not change.
 	Preset func(*Options)
 }
 

@@ -17,11 +17,12 @@ import (
 // form (urlencoded or multipart). Use FormKey for pages whose forms may be submitted twice,
 // and put a fresh value into a hidden field each time the page is made.
 //
-// A browser makes a new boundary for each submission of a multipart form; the fingerprint
-// ignores the boundary.
+// A browser makes a new boundary for each submission of a multipart form. A second
+// submission is still the same request, since the fingerprint ignores the boundary.
 //
-// The function returns [ErrKeyMissing] if the request has no form or the form lacks the
-// field, and [ErrKeyInvalid] if the field occurs twice.
+// The returned function's error is [ErrKeyMissing] if the request has no form or the form
+// lacks the field, [ErrKeyInvalid] if the field occurs twice, and [ErrRequest] if the form
+// can't be decoded.
 func FormKey(field string) func(*Request) (string, error) {
 	return func(r *Request) (string, error) {
 		var contentType string

@@ -48,13 +48,14 @@ func (e *Engine) AddHandler(name string) error {
 	return nil
 }
 
-// AddOperation registers a handler by kind (such as the type of the handled records) and
-// by name. Adapters call AddOperation at cold start, for kinds whose handlers may get
-// equal keys, which only the handler's name separates ([Request.Operation]). Two handlers
-// of the same kind and name would take each other's work for done. So AddOperation returns
-// an error in two cases: this engine already has a handler of this kind and name; or the
-// name is empty, and the store knows another engine with the same Namespace that has an
-// unnamed handler of this kind. In [ModeOff] AddOperation accepts any name.
+// AddOperation registers a handler by kind (such as the type of the handled records) and by
+// name. Adapters call AddOperation at cold start, for kinds whose handlers may get equal
+// keys. Only the handler's name ([Request.Operation]) then separates their operations. Two
+// handlers of the same kind and name would take each other's work for done. So AddOperation
+// returns an error in two cases: this engine already has a handler of this kind and name;
+// or the name is empty, and another engine with this store and Namespace has an unnamed
+// handler of this kind (if the store counts handlers). In [ModeOff] AddOperation accepts
+// any name.
 func (e *Engine) AddOperation(kind, name string) error {
 	if e.core.opt.Mode == ModeOff {
 		return nil
@@ -75,10 +76,10 @@ func (e *Engine) AddOperation(kind, name string) error {
 	return nil
 }
 
-// AddSource registers a source of requests. The parameter keeps is how long the source may
-// repeat a request; zero means unknown. Adapters call AddSource at cold start. AddSource
-// logs a warning if keeps is longer than [Options.Retention]: a late delivery would run a
-// second time.
+// AddSource registers a source of requests. The parameter keeps is the time during which
+// the source may repeat a request; zero means that it is unknown. Adapters call AddSource
+// at cold start. AddSource logs a warning if keeps is longer than [Options.Retention]: a
+// late delivery would run a second time.
 func (e *Engine) AddSource(name string, keeps time.Duration) {
 	if known := e.core.opt.Retention; known < keeps && e.core.opt.Mode != ModeOff {
 		e.core.log.Warn("a late delivery would be carried out a second time: the source keeps a record for longer than Options.Retention; "+

@@ -22,7 +22,7 @@ type Event struct {
 	Created  time.Time     // time of the claim; zero if unknown
 	Expires  time.Time     // end of the key's lifetime; zero if unknown
 	Lease    time.Duration // remaining lease of an operation in flight
-	Duration time.Duration // duration of a committed phase, until it was stored
+	Duration time.Duration // time from the start of a committed phase until it was stored
 	Err      error         // cause of a failure; else nil
 }
 
@@ -35,23 +35,23 @@ type Hooks struct {
 	Committed   func(context.Context, Event) // a phase is stored
 	Finished    func(context.Context, Event) // an answer is stored
 	Released    func(context.Context, Event) // an attempt ends without an answer and gives up its lease
-	Replayed    func(context.Context, Event) // a stored answer is given again
-	InFlight    func(context.Context, Event) // a request is refused: another attempt holds the key
+	Replayed    func(context.Context, Event) // a request gets the stored answer
+	InFlight    func(context.Context, Event) // a request is refused or gets a 202: another attempt holds the key
 	Mismatch    func(context.Context, Event) // a request is refused: the key was used with another request
 	Limited     func(context.Context, Event) // a request is refused: the caller's quota is used up
 	Stuck       func(context.Context, Event) // an operation got stuck: an operator has to settle it
-	Blocked     func(context.Context, Event) // each try fails because the program can't continue the operation: people have to correct the program or the record
+	Blocked     func(context.Context, Event) // the program can't continue an operation, so each attempt fails: people have to correct the program or the record
 	LeaseLost   func(context.Context, Event) // another attempt overtook this attempt
 	Unstored    func(context.Context, Event) // the handler's answer was sent but could not be stored: a retry may run the handler again
 	Refused     func(context.Context, Event) // a request is refused for another reason, such as a bad key or a stuck operation
 	Failed      func(context.Context, Event) // the store failed, or a record is corrupt
-	Unprotected func(context.Context, Event) // the handler ran without protection: in ModeOpen because the store can't be reached (Err), or in ModeOff for a request with a key
-	Observed    func(context.Context, Event) // in ModeObserve: Err is the outcome that the request would have had
+	Unprotected func(context.Context, Event) // the handler runs without protection: in ModeOpen if the store can't be reached (Err says why), in ModeOff if the request has a key
+	Observed    func(context.Context, Event) // ModeObserve runs a request that ModeEnforce would not run: Err is the outcome that the request would have had
 
-	// Ended is called once for each keyed request that ran or was refused, and for each
-	// try of a completer. Ended is called after the other hooks, even if the handler
-	// panics. Ended isn't called for a request that passed without a key, or that
-	// ModeObserve only observed.
+	// Ended is called once for each keyed request that ran, was replayed or was refused,
+	// and once for each try of a completer. Ended is called after the other hooks, even if
+	// the handler panics. Ended isn't called for a request that passed without a key, nor
+	// in ModeObserve.
 	Ended func(context.Context, Summary)
 }
 
@@ -61,13 +61,13 @@ type Summary struct {
 	Record   string        // short hash that names the record in logs; "" if the key could not be read
 	ID       string        // id of the operation; "" if not known
 	Route    string        // the request's route
-	Status   int           // status of the handler's or the stored answer; 0 if the engine gave an answer of its own
+	Status   int           // status of the handler's answer, the stored answer or the 202 for an operation in flight; 0 if Err isn't nil
 	Resumed  bool          // a completer made the attempt
 	Begun    time.Time     // when the request began, by the real clock
 	Duration time.Duration // time from Begun to the answer
 	Err      error         // the engine's refusal or the handler's error; else nil
 
-	// Happened holds the request's events in the order of their hooks.
+	// Happened holds the request's events, in the order in which their hooks were called.
 	Happened []Event
 
 	// Cost is what the request cost at the store, if the store counts it ([meter.Meter]).
@@ -139,8 +139,8 @@ func (h *Hooks) byName() map[happening]eventHook {
 	return set
 }
 
-// Join returns Hooks that call all of the given hooks, in order. A hook that is nil in all
-// of them stays nil.
+// Join combines the given Hooks into one: each hook of the result calls the given hooks of
+// the same name, in order. A hook of the result is nil if none is given.
 func Join(all ...Hooks) Hooks {
 	var joined Hooks
 	for _, h := range all {
