@@ -51,8 +51,8 @@ func newFinder(op *operator, fs *pflag.FlagSet) *finder {
 	fs.StringVar(&f.route, "key-route", "", "`ROUTE` of the key, as METHOD PATH; only for keys under idem.ACP or idem.UCP")
 	fs.StringArrayVar(&f.services, "service", nil, "if REF is a derived key, also compare it with calls to this `SERVICE` (or SERVICE/STEP, as in tx.Key) that abandoned attempts may have made; the flag may be repeated")
 	fs.DurationVar(&f.since, "since", 0, "search only records with an attempt in the last `TIME`, such as 2h")
-	fs.Float64Var(&f.pages, "pages", 8, "scan: 1-MB pages to read per second; a page costs 128 read units")
-	fs.IntVar(&f.segments, "segments", 8, "scan: parts of the table to read at once")
+	fs.Float64Var(&f.pages, "pages", 8, "scan: number of 1-MB pages to read per second; each page costs 128 read units")
+	fs.IntVar(&f.segments, "segments", 8, "scan: number of parts of the table to read at the same time")
 	fs.BoolVar(&f.noScan, "no-scan", false, "search only the index: fail instead of scanning the table")
 	return f
 }

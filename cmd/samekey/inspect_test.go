@@ -62,13 +62,13 @@ func TestNamesAndStats(t *testing.T) {
 	}{
 		"names": {"vet --open --lock ../../examples/samekey.lock", 3, []string{
 			"twice  call tax  open  POST /orders  1  1h0m0s  v1#orders#6", "refused  phase tax_added  open  POST /rides  2  50h0m0s  v1#orders#4", "refused  phase  [2Jevil  stuck  POST /orders  1",
-			"12 items seen; 6 open operations: 4 incompatible with the build's 8 handlers, 0 unreadable",
+			"12 items seen; 6 open operations, of which 4 are incompatible with the build's 8 handlers; 0 unreadable items",
 		}},
 		"names as JSON": {"vet --open --lock ../../examples/samekey.lock --json", 3, []string{`"danger": "twice"`, `"unknown": "phase tax_added"`, `"seen": 12`}},
 		"stats": {"list --stats --scan", 0, []string{
 			"about 12 items, 12345 bytes; read 12 (the whole table): 11 records, 1 other items, 0 unreadable", "done  with undelivered jobs  1", "open  waits for the completer  3",
 			"open  blocked: the program refuses to continue  1", "POST /orders  8\nPOST /rides  3", "up to 1 hour  10\nup to 7 days  1", "orders  24h0m0s  24h0m0s  2\nreceipts  672h0m0s  672h0m0s  1",
-			"jobs: 1 waiting, 0 later, 1 parked\nwaiting for people (in the whole table): 0\noldest open operation: 40000000, claimed 50h0m0s ago\n",
+			"jobs: 1 waiting, 0 to deliver later, 1 parked\nrecords that wait for people (in the whole table): 0\noldest open operation: 40000000, claimed 50h0m0s ago\n",
 			"202 bytes on average, 236 at most; 0 records are above 1 KB", "at the rate of the last day: about 600\n",
 		}},
 		"of a sample":         {"list --stats", 0, []string{"about 120 items, 12345 bytes; read 12 (a sample)", "at the rate of the last day: about 6000\n"}},

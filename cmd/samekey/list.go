@@ -123,7 +123,7 @@ func (l *lister) register(env environment, fs *pflag.FlagSet) {
 	fs.BoolVar(&l.stats, "stats", false, "count the records by state, route and age")
 	fs.BoolVar(&l.needs, "fingerprints", false, "count the records by the secret and scheme of their fingerprint")
 	l.op.registerKeys(fs)
-	fs.Float64Var(&l.pages, "pages", 4, "scan: 1-MB pages to read per second; a page costs 128 read units")
+	fs.Float64Var(&l.pages, "pages", 4, "scan: number of 1-MB pages to read per second; each page costs 128 read units")
 	fs.DurationVar(&l.grace, "grace", state.DefaultGrace, "scan: the completer's grace, the time for which it leaves an operation to the client")
 }
 

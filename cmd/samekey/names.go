@@ -65,7 +65,7 @@ func (e environment) printNames(op *operator, rep *names.Report) error {
 			rows[i] = []string{string(r.Danger), r.Unknown, r.State, r.Route, strconv.Itoa(r.Count), e.now().Sub(r.Oldest).Round(time.Second).String(), r.PK}
 		}
 		err = e.printTable([]string{"DANGER", "NOT IN THE BUILD", "STATE", "ROUTE", "COUNT", "OLDEST", "OLDEST RECORD"}, rows)
-		err = errors.Join(err, e.say("%d items seen; %d open operations: %d incompatible with the build's %d handlers, %d unreadable", rep.Seen, rep.Open, rep.Misfits(), rep.Handlers, rep.Unreadable))
+		err = errors.Join(err, e.say("%d items seen; %d open operations, of which %d are incompatible with the build's %d handlers; %d unreadable items", rep.Seen, rep.Open, rep.Misfits(), rep.Handlers, rep.Unreadable))
 	}
 	if err == nil && (rep.Misfits() > 0 || rep.Unreadable > 0) {
 		return exitWith(exitFound, nil)

@@ -23,14 +23,14 @@ func TestNamesOfASmallBuild(t *testing.T) {
 		stdout string
 		stderr string
 	}{
-		"empty":    {func(*doctortest.World) []object { return nil }, 0, "0 items seen; 0 open operations: 0 incompatible with the build's 1 handlers, 0 unreadable\n", ""},
+		"empty":    {func(*doctortest.World) []object { return nil }, 0, "0 items seen; 0 open operations, of which 0 are incompatible with the build's 1 handlers; 0 unreadable items\n", ""},
 		"others'":  {func(*doctortest.World) []object { return []object{{"pk": object{"S": "a customer"}}} }, 1, "", "none of the first 1 items is a Samekey record"},
 		"answered": {func(w *doctortest.World) []object { return []object{w.Record("1", "shop", "done", time.Hour)} }, 0, "1 items seen; 0 open", ""},
 		"unread": {func(w *doctortest.World) []object {
 			it := w.Record("1", "shop", "open", time.Hour)
 			it["v"] = object{"N": "3"}
 			return []object{it}
-		}, 3, "1 items seen; 0 open operations: 0 incompatible with the build's 1 handlers, 1 unreadable\n", ""},
+		}, 3, "1 items seen; 0 open operations, of which 0 are incompatible with the build's 1 handlers; 1 unreadable items\n", ""},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			w := doctortest.Good(time.Now())

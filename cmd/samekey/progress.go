@@ -27,7 +27,7 @@ type progress struct {
 // newProgress registers --progress.
 func newProgress(env environment, fs *pflag.FlagSet) *progress {
 	p := &progress{w: env.screen, line: env.terminal}
-	fs.BoolVar(&p.wanted, "progress", env.terminal, "show the progress of a scan (default on a terminal)")
+	fs.BoolVar(&p.wanted, "progress", env.terminal, "show the progress of a scan (on a terminal also without this flag)")
 	fs.Lookup("progress").DefValue = "false"
 	return p
 }

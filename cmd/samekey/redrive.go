@@ -35,14 +35,16 @@ func newRedrive(env environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "redrive {REF | --key KEY --scope SCOPE | --all | --kind KIND | --error TEXT | --older TIME} [JOB...] [FLAGS], or redrive --removed --function WORKER FILE...", Short: "Deliver parked jobs again",
 		Long: `Delivers parked jobs again. Mend the cause of their failures first. For one
-record, redrive takes all jobs, or each JOB named by id or by PHASE.INDEX. Without a record,
-redrive takes the jobs of the table that match every filter; the flag --namespace limits it
-to one namespace.
+record, redrive delivers all its parked jobs, or only those that you name: each JOB is an id
+or PHASE.INDEX. Without a record, redrive delivers the parked jobs of the table that match
+every given filter (--kind, --error, --older), or with --all every parked job. --namespace
+limits the redrive to the jobs of one namespace.
 
-With --removed, redrive replays stream batches that Lambda gave up. Each FILE is an object
-of the stack's FailedBucket, or a folder of objects. The worker gets only the records that
-DynamoDB has removed from the table by TTL; the sweep finds the others. Jobs that were
-delivered are delivered again, with the same ids.`,
+With --removed, redrive reads stream batches that Lambda gave up. Each FILE is an object that
+you downloaded from the stack's FailedBucket, or a folder of such objects. From these batches,
+redrive sends the worker only the records that TTL has removed from the table; the sweep finds
+the others. Jobs of removed records that were already delivered are delivered again, with the
+same ids.`,
 	}
 	m := &redriver{}
 	m.decider = newDecider(env, cmd, true, &decision{wish: func() records.Wish { return records.Wish{Do: records.Redrive, Jobs: names} }})
@@ -50,9 +52,9 @@ delivered are delivered again, with the same ids.`,
 	fs.BoolVar(&m.all, "all", false, "redrive every parked job of the table")
 	fs.StringVar(&m.jobs.Kind, "kind", "", "redrive only jobs of this `KIND`")
 	fs.StringVar(&m.jobs.Cause, "error", "", "redrive only jobs whose last error contains `TEXT`")
-	fs.DurationVar(&m.jobs.Older, "older", 0, "redrive only jobs of records that have waited longer than `TIME`")
+	fs.DurationVar(&m.jobs.Older, "older", 0, "redrive only jobs of records that have waited for a person longer than `TIME`")
 	cmd.Args = takes(0, 10_000)
-	fs.BoolVar(&m.removed, "removed", false, "from failed stream batches, replay the records that TTL has removed from the table")
+	fs.BoolVar(&m.removed, "removed", false, "send the worker those records of each FILE that TTL has removed from the table")
 	fs.StringVar(&m.function, "function", "", "with --removed: name or ARN of the `WORKER` (the stack's output WorkerArn)")
 	byName(cmd, &names)
 	run := cmd.RunE
@@ -68,7 +70,7 @@ delivered are delivered again, with the same ids.`,
 		}
 		if m.all || m.jobs != (records.Parked{}) {
 			if len(args) > 0 || m.find.key != "" || m.jobs.Older < 0 || m.c.by == "" {
-				return wrongCallf("a filter needs --by or USER, and can't be combined with a record; --older must not be negative")
+				return wrongCallf("with --all or a filter: set --by or USER, and give no record; --older must not be negative")
 			}
 			return m.run(cmd.Context())
 		}
@@ -76,7 +78,7 @@ delivered are delivered again, with the same ids.`,
 	}
 	return exitCodes(cmd, map[int]string{
 		exitDone:   "done; with --dry-run: the change was shown",
-		exitFailed: "failed, not confirmed, or refused because a record has changed: run the command again for the rest",
+		exitFailed: "failed, not confirmed, or refused because a record has changed; run the command again for the jobs that are left",
 		exitFound:  "no record or no parked job matches",
 	})
 }
@@ -85,9 +87,9 @@ func newCancel(env environment) *cobra.Command {
 	var names []string
 	cmd := &cobra.Command{
 		Use: "cancel {REF | --key KEY --scope SCOPE} [JOB...] [FLAGS]", Short: "Cancel later jobs whose delivery has not begun",
-		Long: `Removes later jobs of a record: all, or each JOB named by id or by PHASE.INDEX. A job
-whose delivery has begun stays, since it may have arrived. An overdue job whose delivery has
-not begun can still be cancelled.`,
+		Long: `Removes all later jobs of a record, or only those that you name: each JOB is an id or
+PHASE.INDEX. A job whose delivery has begun stays, since it may have arrived. An overdue job
+whose delivery has not begun can still be cancelled.`,
 	}
 	newDecider(env, cmd, true, &decision{wish: func() records.Wish { return records.Wish{Do: records.Cancel, Jobs: names} }})
 	byName(cmd, &names)

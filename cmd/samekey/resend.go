@@ -75,7 +75,7 @@ func removed(object []byte) (all []json.RawMessage, _ error) {
 		return nil, fmt.Errorf("the file is not an object of FailedBucket: %w", err)
 	}
 	if o.Payload == nil {
-		return nil, errors.New("the object has no payload: Lambda sends records only to an on-failure destination in S3")
+		return nil, errors.New("the object has no payload: Lambda includes the stream records only if the on-failure destination is an S3 bucket")
 	}
 	var ev struct{ Records []json.RawMessage }
 	if err := json.Unmarshal([]byte(*o.Payload), &ev); err != nil {

@@ -147,7 +147,7 @@ func TestResendWorstInputs(t *testing.T) {
 		"no file named":    {[]string{"--function", "w"}, says("", nil), 2, "samekey redrive: --removed needs --function WORKER and at least one FILE\n"},
 		"no such file":     {[]string{"--function", "w", "nothing"}, says("", nil), 1, "samekey redrive: lstat FILE: no such file or directory\n"},
 		"an empty folder":  {[]string{"--function", "w", t.TempDir()}, says("", nil), 0, none},
-		"a queue's":        {[]string{"--function", "w", queue}, says("", nil), 1, "samekey redrive: FILE: the object has no payload: Lambda sends records only to an on-failure destination in S3\n"},
+		"a queue's":        {[]string{"--function", "w", queue}, says("", nil), 1, "samekey redrive: FILE: the object has no payload: Lambda includes the stream records only if the on-failure destination is an S3 bucket\n"},
 		"something else":   {[]string{"--function", "w", other}, says("", nil), 1, "samekey redrive: FILE: the file is not an object of FailedBucket: invalid character 'T' looking for beginning of value\n"},
 		"half an event":    {[]string{"--function", "w", broken}, says("", nil), 1, "samekey redrive: FILE: the payload is not a stream event: unexpected end of JSON input\n"},
 		"no record":        {[]string{"--function", "w", hollow}, says("", nil), 1, "samekey redrive: FILE: the payload is not a stream event: json: cannot unmarshal number into Go value of type struct { EventName string; UserIdentity struct { PrincipalID string } }\n"},

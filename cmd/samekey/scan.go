@@ -18,8 +18,8 @@ type scan struct {
 
 func newScan(env environment, fs *pflag.FlagSet) *scan {
 	s := &scan{progress: newProgress(env, fs)}
-	fs.IntVar(&s.opt.Segments, "segments", 4, "scan: parts of the table to read at once")
-	fs.Float64Var(&s.opt.PagesPerSecond, "pages", 10, "scan: 1-MB pages to read per second; a page costs 128 read units")
+	fs.IntVar(&s.opt.Segments, "segments", 4, "scan: number of parts of the table to read at the same time")
+	fs.Float64Var(&s.opt.PagesPerSecond, "pages", 10, "scan: number of 1-MB pages to read per second; each page costs 128 read units")
 	return s
 }
 

@@ -22,7 +22,7 @@ func newStack(env environment) *cobra.Command {
 		Short: "Write the template of table, worker, alarms and dashboard",
 		Long: `Writes a CloudFormation template to FILE (default: ` + deploy.File + `). The template has the
 table, the worker, the worker's queue, alarms and a dashboard; your SAM template nests it. If
-FILE exists and differs, stack leaves it alone; --update overwrites it.
+FILE exists with other content, stack doesn't change FILE; with --update, it overwrites FILE.
 See docs/operate/deploying.md.`,
 		Args: takes(0, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -45,11 +45,11 @@ See docs/operate/deploying.md.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.BoolVar(&check, "check", false, "print the first line of FILE that differs, without writing")
-	flags.BoolVar(&update, "update", false, "overwrite FILE if it differs")
-	flags.BoolVar(&standalone, "standalone", false, "write CloudFormation that takes the worker's program from a bucket, not from a local folder")
-	flags.BoolVar(&terraform, "terraform", false, "write a Terraform module of the same resources (default FILE: "+terraformFile+")")
-	return exitCodes(cmd, map[int]string{exitDone: "FILE is written, or was up to date", exitFailed: "failed, or FILE differs"})
+	flags.BoolVar(&check, "check", false, "don't write: print the first line in which FILE differs from the template")
+	flags.BoolVar(&update, "update", false, "overwrite FILE if it differs from the template")
+	flags.BoolVar(&standalone, "standalone", false, "write a CloudFormation template that takes the worker's program from a bucket, not from a local folder")
+	flags.BoolVar(&terraform, "terraform", false, "write a Terraform module with the same resources (default FILE: "+terraformFile+")")
+	return exitCodes(cmd, map[int]string{exitDone: "FILE is written, or was up to date", exitFailed: "failed, or FILE differs from the template"})
 }
 
 func writeStack(env environment, file, want string, check, update bool) error {
@@ -65,9 +65,9 @@ func writeStack(env environment, file, want string, check, update bool) error {
 	case missing && check:
 		return fmt.Errorf("%s does not exist: run samekey stack to write it", file)
 	case check:
-		return fmt.Errorf("%s differs from this version at %s", file, firstDifference(got, want))
+		return fmt.Errorf("%s differs from this version's template at %s", file, firstDifference(got, want))
 	case !missing && !update:
-		return fmt.Errorf("%s differs from this version and was left alone; give --update to overwrite it. First difference: %s", file, firstDifference(got, want))
+		return fmt.Errorf("%s differs from this version's template and was not changed; give --update to overwrite it. First difference: %s", file, firstDifference(got, want))
 	}
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil { //nolint:gosec // a folder of the module
 		return err

@@ -55,8 +55,8 @@ func TestStackIsWrittenAndCompared(t *testing.T) {
 	stack("", 0, "samekey.yaml is up to date")
 	const changed = "Description: mine\n"
 	localtest.Write(t, "samekey.yaml", changed)
-	stack("--check", 1, "samekey.yaml differs from this version at line 1:")
-	stack("", 1, "samekey.yaml differs from this version and was left alone; give --update to overwrite it. First difference: line 1:")
+	stack("--check", 1, "samekey.yaml differs from this version's template at line 1:")
+	stack("", 1, "samekey.yaml differs from this version's template and was not changed; give --update to overwrite it. First difference: line 1:")
 	is("samekey.yaml", changed)
 	stack("--update", 0, "wrote samekey.yaml")
 	is("samekey.yaml", deploy.Nested())

@@ -68,9 +68,9 @@ func (e environment) printStats(rep *stats.Report) error {
 		rows = append(rows, []string{k.Function, seconds(k.Least), seconds(k.Most), strconv.Itoa(k.Count)})
 	}
 	err = errors.Join(err, e.section([]string{"FUNCTION", "RETENTION, LEAST", "MOST", "COUNT"}, rows))
-	err = errors.Join(err, e.say("jobs: %d waiting, %d later, %d parked", rep.Jobs, rep.Later, rep.Parked))
+	err = errors.Join(err, e.say("jobs: %d waiting, %d to deliver later, %d parked", rep.Jobs, rep.Later, rep.Parked))
 	if rep.Waiting != nil {
-		err = errors.Join(err, e.say("waiting for people (in the whole table): %d", rep.Waiting.Count))
+		err = errors.Join(err, e.say("records that wait for people (in the whole table): %d", rep.Waiting.Count))
 	}
 	if !rep.OldestOpen.IsZero() {
 		err = errors.Join(err, e.say("oldest open operation: %s, claimed %v ago", rep.OldestOpenRecord, rep.At.Sub(rep.OldestOpen).Round(time.Second)))

@@ -53,7 +53,7 @@ waits until the run ends. To look without changing anything, use samekey list --
 		case out.FunctionError != nil:
 			var told struct{ ErrorMessage string }
 			_ = json.Unmarshal(out.Payload, &told) // if the payload can't be decoded, only the kind of error is shown
-			return fmt.Errorf("the sweep failed: %s: %s; the next run begins with the rest", *out.FunctionError, told.ErrorMessage)
+			return fmt.Errorf("the sweep failed: %s: %s; the next run begins with the rest of the table", *out.FunctionError, told.ErrorMessage)
 		}
 		var rep stream.Report
 		if err := json.Unmarshal(out.Payload, &rep); err != nil {
@@ -62,10 +62,10 @@ waits until the run ends. To look without changing anything, use samekey list --
 		if asJSON {
 			return env.printJSON(rep)
 		}
-		err = env.say("%d items seen, %d jobs delivered, %d tickets made, %d operations stuck, %d records let go; whole table seen: %t",
+		err = env.say("%d items seen, %d jobs delivered, %d tickets made, %d operations made stuck, %d records let go; whole table seen: %t",
 			rep.Scanned, rep.Delivered, rep.Queued, rep.MadeStuck, rep.LetGo, rep.Complete)
 		if rep.Young > 0 {
-			err = errors.Join(err, env.say("%d skipped: stream and completer may still handle them; sweep again after %s", rep.Young,
+			err = errors.Join(err, env.say("%d jobs and operations skipped: the stream's readers may still handle them; sweep again after %s", rep.Young,
 				plain.Time(rep.YoungUntil.Add(time.Second))))
 		}
 		for _, why := range slices.Sorted(maps.Keys(rep.ByReason)) {
@@ -73,5 +73,5 @@ waits until the run ends. To look without changing anything, use samekey list --
 		}
 		return err
 	}
-	return exitCodes(cmd, map[int]string{exitDone: "done, or stopped by the run's time limit: the next run continues"})
+	return exitCodes(cmd, map[int]string{exitDone: "done, or stopped by the run's time limit (then the next run continues)"})
 }

@@ -47,14 +47,14 @@ func TestSweepIsTheWorkers(t *testing.T) {
 		code int
 		want string // after the function's name
 	}{
-		"swept": {lambdaSays{answer: report}, nil, 0, "7 items seen, 3 jobs delivered, 2 tickets made, 0 operations stuck, 1 records let go; whole table seen: true\n" +
-			"2 skipped: stream and completer may still handle them; sweep again after 2026-11-26 09:15:01 UTC\nundelivered: 3\n"},
-		"nothing": {lambdaSays{answer: `{"pages":1}`}, nil, 0, "0 items seen, 0 jobs delivered, 0 tickets made, 0 operations stuck, 0 records let go; whole table seen: false\n"},
+		"swept": {lambdaSays{answer: report}, nil, 0, "7 items seen, 3 jobs delivered, 2 tickets made, 0 operations made stuck, 1 records let go; whole table seen: true\n" +
+			"2 jobs and operations skipped: the stream's readers may still handle them; sweep again after 2026-11-26 09:15:01 UTC\nundelivered: 3\n"},
+		"nothing": {lambdaSays{answer: `{"pages":1}`}, nil, 0, "0 items seen, 0 jobs delivered, 0 tickets made, 0 operations made stuck, 0 records let go; whole table seen: false\n"},
 		"JSON":    {lambdaSays{answer: report}, []string{"--json"}, 0, asJSON(t, report)},
 		"failed": {
 			lambdaSays{answer: `{"errorMessage":"scan of segment 1"}`, fault: "Unhandled"},
 			nil, 1,
-			"samekey sweep: the sweep failed: Unhandled: scan of segment 1; the next run begins with the rest\n",
+			"samekey sweep: the sweep failed: Unhandled: scan of segment 1; the next run begins with the rest of the table\n",
 		},
 		"no worker": {
 			lambdaSays{answer: `"hello"`},

@@ -295,10 +295,10 @@ func TestRedriveOnATerminal(t *testing.T) {
 		park()
 		time.Sleep(time.Hour) // the bubble's time
 		for _, c := range []shown{
-			{"--all REF", 2, "a filter needs --by or USER, and can't be combined with a record; --older must not be negative"},
-			{"--all --key k", 2, "a filter needs --by or USER, and can't be combined with a record; --older must not be negative"},
-			{"--older -1s", 2, "a filter needs --by or USER, and can't be combined with a record; --older must not be negative"},
-			{"--all --by=", 2, "a filter needs --by or USER, and can't be combined with a record; --older must not be negative"},
+			{"--all REF", 2, "with --all or a filter: set --by or USER, and give no record; --older must not be negative"},
+			{"--all --key k", 2, "with --all or a filter: set --by or USER, and give no record; --older must not be negative"},
+			{"--older -1s", 2, "with --all or a filter: set --by or USER, and give no record; --older must not be negative"},
+			{"--all --by=", 2, "with --all or a filter: set --by or USER, and give no record; --older must not be negative"},
 			{"--older 1h --dry-run", 0, "Jobs to redrive: 3, of 2 records (fax 1, mail 2). Their failures are counted from zero"},
 			{"--older 61m", 3, "no parked job matches"},
 			{"--dry-run ID.0.1", 0, "Jobs to redrive: 1. Their failures are counted from zero again."},

@@ -11,9 +11,9 @@ import (
 	"github.com/samekey/samekey/cmd/samekey/internal/ui"
 )
 
-const uiLong = `Serves a page on 127.0.0.1 that shows the requests of a table: by state and time, each with a
-timeline of attempts, phases and jobs. The page also lists what waits for people, and offers
-the actions of the other commands; each action asks first.
+const uiLong = `Serves a page on 127.0.0.1. The page shows the requests of a table by state and time, and for
+each request a timeline of attempts, phases and jobs. It also lists what waits for people. Its
+buttons do what other commands do, such as redrive; each button asks first.
 
 The printed link contains a token. Whoever has the link can do on the table what your
 credentials can do. Ctrl-C stops the page. See docs/use/ui.md.`

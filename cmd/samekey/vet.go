@@ -23,16 +23,17 @@ import (
 	"github.com/samekey/samekey/cmd/samekey/internal/vet/lock"
 )
 
-const vetLong = `Finds mistakes in handlers with phases: effects that a retry repeats, results that a resumed
-run misses, calls without a derived key. Tests are skipped. PACKAGES are as for the go
-command (default: ./...). docs/use/vet.md explains the rules, and how to suppress a finding.
+const vetLong = `Finds mistakes in handlers with phases: effects that a retry repeats,
+variables that stay empty in a resumed run, calls without a derived key. Tests are skipped.
+PACKAGES are as for the go command (default: ./...). docs/use/vet.md explains the rules, and
+how to suppress a finding.
 
 With --lock, vet also compares phases, scopes and fingerprints with a lock file in your
 repository, and finds the changes that break open operations.
 
-With --lock and --open, vet scans the table before a deploy, and examines no packages. It
-finds open operations that the build of the lock file can't finish:
-  blocked   the operation has a phase that the build lacks: the build refuses to continue
+With --lock and --open, vet scans the table, and examines no packages. Run it before a deploy.
+It finds open operations that the build described by the lock file can't finish:
+  refused   the operation has a phase that the build lacks: the build refuses to continue
   twice     the operation has a call in doubt that the build lacks: the call may happen twice
 
 To run vet as a tool of go vet, with go vet's cache but without the lock file:
@@ -67,7 +68,7 @@ func newVet(env environment) *cobra.Command {
 			case opt.update && opt.lock == "":
 				return wrongCallf("--update needs --lock")
 			case opt.open && (opt.update || opt.tags != "" || len(args) > 0):
-				return wrongCallf("--open examines the table, not packages: give only --lock with it")
+				return wrongCallf("--open examines the table, not packages: leave out --update, --tags and packages")
 			case opt.open:
 				return vetOpen(cmd.Context(), env, op, s, opt.lock)
 			}
@@ -209,7 +210,7 @@ func vetLock(ctx context.Context, env environment, opt vetOptions, pkgs []*packa
 			opt.lock, opt.lock, strings.Join(opt.patterns, " "))
 		return 1, nil
 	case len(changes) == 0 && !next.Equal(file):
-		fmt.Fprintf(env.stdout, "%s: lock: open operations survive the changes: record the changes with samekey vet --lock %s --update\n", opt.lock, opt.lock)
+		fmt.Fprintf(env.stdout, "%s: lock: the code differs from the lock file in ways that open operations survive: record the changes with samekey vet --lock %s --update\n", opt.lock, opt.lock)
 		return 1, nil
 	}
 	return len(changes), nil

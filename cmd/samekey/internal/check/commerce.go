@@ -93,40 +93,40 @@ func CommerceRules() []Rule {
 	}
 	const keys, matching, rest = "Idempotency Key Requirements", "Payload Matching", "REST binding"
 	return []Rule{
-		{"replay-differs", "replay", "A repeated creation gets the first answer's body and doesn't run again.", in("6.3", keys)},
+		{"replay-differs", "replay", "A repeated request to create a session gets the first answer's body and doesn't run again.", in("6.3", keys)},
 		{"replay-status", "replay", "A replay has the first answer's status.", in("6.3", keys)},
 		{"replay-unmarked", "replay", "A replay has the header `Idempotent-Replayed: true`; a first answer doesn't have it.", in("6.3", "")},
 		{"key-unechoed", "replay", "Answers echo `Idempotency-Key`.", in("3.1", "")},
 		{"request-id-unechoed", "request-id", "All answers echo `Request-Id`, refusals too.", in("3.1", "")},
 		{"respelled-refused", "equality", "The same JSON in another spelling (order of members, `1.0` for `1`) is the same request.", in("6.2", "")},
-		{"respelled-ran", "equality", "The same JSON in another spelling doesn't run again.", in("6.2", "")},
-		{"null-absent", "equality", "A member that is `null` differs from an absent member.", in("6.2", "")},
-		{"array-order", "equality", "The order of the elements of an array matters.", in("6.2", "")},
+		{"respelled-ran", "equality", "A request with the same JSON in another spelling doesn't run again.", in("6.2", "")},
+		{"null-absent", "equality", "A request with a member that is `null` differs from a request without the member.", in("6.2", "")},
+		{"array-order", "equality", "Two requests differ if the elements of an array are in another order.", in("6.2", "")},
 		{"bytes-ignored", "equality", "The same JSON in other bytes is another request.", in("", matching)},
 		{"mismatch-replayed", "mismatch", "A request with a known key and another body doesn't get the first answer.", in("6.4", matching)},
 		{"mismatch-ran", "mismatch", "A request with a known key and another body doesn't run.", in("6.4", matching)},
 		{"mismatch-status", "mismatch", "A request with a known key and another body gets 422 (UCP: 409).", in("6.4", keys)},
 		{"update-reran", "update", "A repeated update gets the first answer.", in("6.3", keys)},
-		{"update-unmarked", "update", "A replay of an update is marked; the first answer isn't.", in("6.3", "")},
-		{"update-mismatch", "update", "Another body under the key of an update is refused.", in("6.4", matching)},
+		{"update-unmarked", "update", "A replay of an update has the header `Idempotent-Replayed: true`; the first answer doesn't have it.", in("6.3", "")},
+		{"update-mismatch", "update", "A request with the key of an update and another body is refused.", in("6.4", matching)},
 		{"complete-reran", "complete", "A repeated completion gets the first answer.", in("6.3", keys)},
-		{"complete-unmarked", "complete", "A replay of a completion is marked; the first answer isn't.", in("6.3", "")},
-		{"complete-mismatch", "complete", "Another body under the key of a completion is refused.", in("6.4", matching)},
+		{"complete-unmarked", "complete", "A replay of a completion has the header `Idempotent-Replayed: true`; the first answer doesn't have it.", in("6.3", "")},
+		{"complete-mismatch", "complete", "A request with the key of a completion and another body is refused.", in("6.4", matching)},
 		{"cancel-reran", "cancel", "A repeated cancellation gets the first answer.", in("6.3", keys)},
-		{"cancel-unmarked", "cancel", "A replay of a cancellation is marked; the first answer isn't.", in("6.3", "")},
-		{"cancel-mismatch", "cancel", "Another body under the key of a cancellation is refused.", in("6.4", matching)},
-		{"path-replayed", "path", "A request with a known key on another session or operation doesn't get the first answer.", in("6.1", keys)},
-		{"path-refused", "path", "A request with a known key on another session or operation is accepted as new.", in("6.1", "")},
+		{"cancel-unmarked", "cancel", "A replay of a cancellation has the header `Idempotent-Replayed: true`; the first answer doesn't have it.", in("6.3", "")},
+		{"cancel-mismatch", "cancel", "A request with the key of a cancellation and another body is refused.", in("6.4", matching)},
+		{"path-replayed", "path", "A request for another session or operation, with a known key, doesn't get the first answer.", in("6.1", keys)},
+		{"path-refused", "path", "A request for another session or operation, with a known key, is accepted as new.", in("6.1", "")},
 		{"caller-replayed", "caller", "Another caller with the same key doesn't get the first caller's answer.", in("6.1", keys)},
 		{"concurrent-twice", "concurrent", "At most one of several simultaneous equal requests runs.", in("6.3", keys)},
-		{"concurrent-failed", "concurrent", "Each of several simultaneous equal requests gets the same answer, or 409 until the API has answered.", in("6.4", keys)},
+		{"concurrent-failed", "concurrent", "Each of several simultaneous equal requests gets the same answer, or 409 while one of them runs.", in("6.4", keys)},
 		{"concurrent-complete-twice", "concurrent-complete", "At most one of several simultaneous equal completions runs: the customer pays once.", in("6.3", keys)},
-		{"concurrent-complete-failed", "concurrent-complete", "Each of several simultaneous equal requests gets the same answer, or 409 until the API has answered.", in("6.4", keys)},
+		{"concurrent-complete-failed", "concurrent-complete", "Each of several simultaneous equal completions gets the same answer, or 409 while one of them runs.", in("6.4", keys)},
 		{"missing-ran", "missing", "No operation runs without a key.", in("6.1", rest)},
 		{"missing-status", "missing", "A request without a key gets 400.", in("6.1", "")},
 		{"key-short", "malformed", "A key of 255 characters is accepted.", in("6.1", "")},
 		{"key-long", "malformed", "A key of more than 255 characters is refused.", in("6.1", "")},
-		{"kept-lost", "kept", "After all refusals, the first request still gets the first answer.", in("6.6", keys)},
+		{"kept-lost", "kept", "The first request still gets the first answer after other requests with its key were refused.", in("6.6", keys)},
 		{"error-body", "errors", "Errors about keys have `type`, `code` and `message` (UCP: `code` and `content`).", in("3.1", "REST Error Response")},
 		{"error-code", "errors", "The codes of errors about keys are `idempotency_key_required`, `idempotency_conflict` and `idempotency_in_flight`.", in("6.4", "")},
 		{"retry-after", "errors", "A 409 for a request in flight, a 429 and a 503 have `Retry-After`.", in("6.4", "")},
@@ -139,14 +139,14 @@ func commerceChecks(t Template, opt Options) []examined {
 	all := []examined{{"replay", "the same creation again", "", 1, 0, 1, (*examination).replay}}
 	if acp {
 		all = append(all,
-			examined{"request-id", "a replay and a request without a key, both with `Request-Id`", "", 2, 0, 2, (*examination).requestID},
+			examined{"request-id", "the first request again and a request without a key, both with `Request-Id`", "", 2, 0, 2, (*examination).requestID},
 			examined{"equality", "creations whose bodies differ in spelling, in a null or in the order of an array", "", 5, 1, 5, (*examination).equality})
 	} else {
 		all = append(all, examined{"equality", "the same JSON in other bytes", "", 1, 0, 1, (*examination).bytes})
 	}
 	all = append(all, examined{"mismatch", "the same key with another body", "", 1, 0, 1, (*examination).mismatch})
 	for _, o := range t.Checkout.operations() {
-		all = append(all, examined{o.name, "a new session, two equal requests to " + o.name + " the session, and one with another body", "", 4, 2, 4, func(e *examination, ctx context.Context) error {
+		all = append(all, examined{o.name, "a request that creates a session, two equal requests to " + o.name + " it, and one with another body", "", 4, 2, 4, func(e *examination, ctx context.Context) error {
 			return e.operation(ctx, o)
 		}})
 	}
@@ -157,8 +157,8 @@ func commerceChecks(t Template, opt Options) []examined {
 	all = append(all,
 		examined{"path", "one key for a creation, two updates, two completions and two cancellations", "", 11, 11, 11, (*examination).paths},
 		examined{"caller", "the same key from another caller", other, 1, 1, 1, (*examination).caller},
-		examined{"concurrent", "several simultaneous requests with a new key, repeated until the API answers", "", opt.Racers + settles, 1, opt.Racers + 1, (*examination).concurrent},
-		examined{"concurrent-complete", "several simultaneous completions of a session, repeated until the API answers", "", 1 + opt.Racers + settles, 2, opt.Racers + 2, (*examination).completions},
+		examined{"concurrent", "several simultaneous requests with a new key, then the same request until its answer is final", "", opt.Racers + settles, 1, opt.Racers + 1, (*examination).concurrent},
+		examined{"concurrent-complete", "several simultaneous completions of a session, then the same completion until its answer is final", "", 1 + opt.Racers + settles, 2, opt.Racers + 2, (*examination).completions},
 		examined{"missing", "each operation without a key", "", 5, 1, 5, (*examination).missingAnywhere},
 	)
 	if acp {
@@ -166,7 +166,7 @@ func commerceChecks(t Template, opt Options) []examined {
 	}
 	return append(all,
 		examined{"kept", "the first request again, after all other checks", "", 1, 0, 1, (*examination).kept},
-		examined{"errors", "form, codes and Retry-After of the errors above", "", 0, 0, 0, (*examination).flatErrors},
+		examined{"errors", "nothing more: reads form, codes and Retry-After of the errors above", "", 0, 0, 0, (*examination).flatErrors},
 	)
 }
 
@@ -260,7 +260,7 @@ func (e *examination) equality(ctx context.Context) error {
 		return err
 	}
 	if !first.ok() {
-		e.note(fmt.Sprintf("The API answers %d to an unknown member: only the numbers, nulls and arrays of your body were examined.", first.status))
+		e.note(fmt.Sprintf("The API answers %d to a body with an unknown member, so only the numbers, nulls and arrays of your body were examined.", first.status))
 		key, body, first = "first", e.template.Body, e.first
 	}
 	if !bytes.Contains(respelled(body), []byte(".0")) {
@@ -285,7 +285,7 @@ func (e *examination) equality(ctx context.Context) error {
 		{"array-order", "an array of two different elements", key, changed(body, turn), first},
 	} {
 		if almost.body == nil {
-			e.note("The body doesn't have " + almost.lacks + ": " + almost.rule + " was not examined.")
+			e.note("The body doesn't have " + almost.lacks + ", so the rule " + almost.rule + " was not examined.")
 			continue
 		}
 		switch a, err := e.spelling(ctx, almost.key, almost.body); {
@@ -333,7 +333,7 @@ func (e *examination) requestID(ctx context.Context) error {
 			return err
 		}
 		if got := a.header.Get("Request-Id"); got != e.key("request") {
-			e.breaks("request-id-unechoed", fmt.Sprintf("an answer %d has the Request-Id %q", a.status, got))
+			e.breaks("request-id-unechoed", fmt.Sprintf("an answer with status %d has the Request-Id %q", a.status, got))
 		}
 	}
 	return nil
@@ -451,9 +451,9 @@ func (e *examination) flatErrors(context.Context) error {
 			flat = body.Code != "" && body.Content != ""
 		}
 		if !flat {
-			e.breaks("error-body", fmt.Sprintf("an answer %d has %d bytes and lacks some of these members", a.status, len(a.body)))
+			e.breaks("error-body", fmt.Sprintf("an answer with status %d has %d bytes and lacks some of the required members", a.status, len(a.body)))
 		} else if a.code != "" && body.Code != a.code {
-			e.breaks("error-code", fmt.Sprintf("an answer %d has the code %q, want %q", a.status, body.Code, a.code))
+			e.breaks("error-code", fmt.Sprintf("an answer with status %d has the code %q, want %q", a.status, body.Code, a.code))
 		}
 	}
 	return nil

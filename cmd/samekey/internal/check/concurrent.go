@@ -73,7 +73,7 @@ func (e *examination) race(ctx context.Context, c call, rule string, counts func
 		e.breaks(rule+"-twice", fmt.Sprintf("%d different answers to %d equal requests", len(bodies), len(answers)))
 	}
 	if !overlapped {
-		e.note("No request was answered while another request with the same key was in flight: the API is fast, or waits.")
+		e.note("No request got 409 or 202 because another request with the same key was in flight: the API is fast, or lets requests wait.")
 	}
 	return final, nil
 }
@@ -106,6 +106,6 @@ func (e *examination) judgeRetryAfter(a *answer) {
 	e.busy = true
 	e.mu.Unlock()
 	if d, ok := toldWait(a); !ok || d < -time.Minute {
-		e.breaks("retry-after", fmt.Sprintf("an answer %d has the Retry-After %q", a.status, a.header.Get("Retry-After")))
+		e.breaks("retry-after", fmt.Sprintf("an answer with status %d has the Retry-After %q", a.status, a.header.Get("Retry-After")))
 	}
 }

@@ -32,9 +32,9 @@ func rulesOf(contract string) []Rule {
 
 // Sections of Stripe's documentation.
 const (
-	stripeRequests = "API reference, Idempotent requests"
+	stripeRequests = "API reference: Idempotent requests"
 	stripeErrors   = "Advanced error handling"
-	stripeTypes    = "API reference, Errors"
+	stripeTypes    = "API reference: Errors"
 )
 
 // Rule is a demand that at least one contract makes.
@@ -70,10 +70,10 @@ func Rules() []Rule {
 		{"key-unechoed", "replay", "Answers echo `Idempotency-Key` as it was sent.", in("headers", "", "")},
 
 		{"lifetime-untold", "lifetime", "Answers say in `Idempotency-Expires` when the key expires.", in("headers", "", "")},
-		{"lifetime-wrong", "lifetime", "`Idempotency-Expires` is an HTTP date in the future, the same in a replay.", in("headers", "", "")},
+		{"lifetime-wrong", "lifetime", "`Idempotency-Expires` is an HTTP date in the future, and a replay has the same date.", in("headers", "", "")},
 
 		{"quoted-another", "quoted", "A key in double quotes is the same key as without the quotes.", in("the-key", "", "")},
-		{"quoted-refused", "quoted", "A key in double quotes, the draft's form, is accepted.", in("the-key", "", "2.1")},
+		{"quoted-refused", "quoted", "A key in double quotes, the IETF draft's form, is accepted.", in("the-key", "", "2.1")},
 		{"bare-refused", "quoted", "A key without quotes, the common form, is accepted.", in("the-key", stripeRequests, "")},
 
 		{"mismatch-replayed", "mismatch", "A request with a known key and another body doesn't get the first answer.", in("the-request", stripeRequests, "2.7")},
@@ -81,14 +81,14 @@ func Rules() []Rule {
 		{"mismatch-status", "mismatch", "A request with a known key and another body gets 422 (Stripe: 400).", in("what-comes-back", stripeRequests, "2.7")},
 		{"mismatch-leak", "mismatch", "A refusal contains no part of the first answer.", in("what-comes-back", "", "5")},
 
-		{"path-replayed", "path", "A request with a known key on another path doesn't get the first path's answer.", in("the-request", stripeRequests, "")},
-		{"path-ran", "path", "A request with a known key on another path doesn't run.", in("the-request", stripeRequests, "")},
+		{"path-replayed", "path", "A request to another path, with a known key, doesn't get the first path's answer.", in("the-request", stripeRequests, "")},
+		{"path-ran", "path", "A request to another path, with a known key, doesn't run.", in("the-request", stripeRequests, "")},
 		{"method-replayed", "method", "A request with a known key and another method doesn't get the first method's answer.", in("the-request", stripeRequests, "")},
 		{"caller-replayed", "caller", "Another caller with the same key doesn't get the first caller's answer.", in("what-a-client-sends", stripeRequests, "5")},
-		{"kept-lost", "kept", "After all refusals, the first request still gets the first answer.", in("what-comes-back", stripeRequests, "2.6")},
+		{"kept-lost", "kept", "The first request still gets the first answer after other requests with its key were refused.", in("what-comes-back", stripeRequests, "2.6")},
 
 		{"concurrent-twice", "concurrent", "At most one of several simultaneous equal requests runs.", in("in-flight", stripeRequests, "2.6")},
-		{"concurrent-failed", "concurrent", "Each of several simultaneous equal requests gets the same answer, or 409 (or 202) until the API has answered.", in("in-flight", stripeRequests, "2.7")},
+		{"concurrent-failed", "concurrent", "Each of several simultaneous equal requests gets the same answer, or 409 (or 202) while one of them runs.", in("in-flight", stripeRequests, "2.7")},
 
 		{"missing-ran", "missing", "A request without a key doesn't run where a key is required.", in("without-a-key", "", "2.7")},
 		{"missing-status", "missing", "A request without a required key gets 400.", in("without-a-key", "", "2.7")},
@@ -101,12 +101,12 @@ func Rules() []Rule {
 
 		{"refusal-burns", "refusal", "After the API refuses invalid input, the corrected request may use the same key.", in("what-is-kept", stripeRequests, "")},
 
-		{"error-body", "errors", "Errors about keys have the contract's form: problem+json with a `code`, Stripe's `error` object, or the draft's problem+json (or `Link`).", in("problems", stripeTypes, "2.7")},
+		{"error-body", "errors", "Errors about keys have the contract's form. Default: problem+json with a `code`. Stripe: an `error` object. IETF draft: problem+json or a `Link`.", in("problems", stripeTypes, "2.7")},
 		{"error-cacheable", "errors", "Errors about keys are not cached: `Cache-Control: no-store`.", in("headers", "", "")},
 		{"retry-after", "errors", "A 409 for a request in flight, a 429 and a 503 have `Retry-After`.", in("headers", "", "")},
 
-		{"cors-preflight", "cors", "A preflight allows the origin, the method and the header `Idempotency-Key`.", in("browsers", "", "")},
+		{"cors-preflight", "cors", "The answer to a preflight allows the origin, the method and the header `Idempotency-Key`.", in("browsers", "", "")},
 		{"cors-hidden", "cors", "Every answer allows the origin, even an error about a key.", in("browsers", "", "")},
-		{"cors-unexposed", "cors", "Answers expose the headers about keys to pages.", in("browsers", "", "")},
+		{"cors-unexposed", "cors", "Answers allow web pages to read the headers about keys.", in("browsers", "", "")},
 	}
 }

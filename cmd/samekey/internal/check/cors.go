@@ -27,13 +27,13 @@ func (e *examination) cors(ctx context.Context) error {
 	}
 	for _, a := range slices.Concat(e.answers, e.blamed) {
 		if !e.allows(a) {
-			e.breaks("cors-hidden", fmt.Sprintf("an answer %d has the Access-Control-Allow-Origin %q", a.status, a.header.Get("Access-Control-Allow-Origin")))
+			e.breaks("cors-hidden", fmt.Sprintf("an answer with status %d has the Access-Control-Allow-Origin %q", a.status, a.header.Get("Access-Control-Allow-Origin")))
 			continue
 		}
 		exposed := a.header.Get("Access-Control-Expose-Headers")
 		for _, name := range []string{replayedHeader, expiresHeader, "Retry-After"} {
 			if a.header.Get(name) != "" && !listed(exposed, name) {
-				e.breaks("cors-unexposed", fmt.Sprintf("an answer %d has %s but doesn't expose it: Access-Control-Expose-Headers is %q", a.status, name, exposed))
+				e.breaks("cors-unexposed", fmt.Sprintf("an answer with status %d has %s but doesn't expose it: Access-Control-Expose-Headers is %q", a.status, name, exposed))
 			}
 		}
 	}

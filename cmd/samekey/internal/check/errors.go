@@ -27,7 +27,7 @@ func (e *examination) errors(context.Context) error {
 			Error             struct{ Type string }
 		}
 		_ = json.Unmarshal(a.body, &body) // if the body is not JSON, its fields count as missing
-		seen := fmt.Sprintf("an answer %d has the Content-Type %q", a.status, mediaType)
+		seen := fmt.Sprintf("an answer with status %d has the Content-Type %q", a.status, mediaType)
 		if !problem || body.Code == "" || body.Type == "" || body.Title == "" {
 			e.breaks("error-body", seen, Default)
 		}
@@ -39,7 +39,7 @@ func (e *examination) errors(context.Context) error {
 			e.breaks("error-body", seen, IETF)
 		}
 		if cache := a.header.Get("Cache-Control"); !strings.Contains(strings.ToLower(cache), "no-store") {
-			e.breaks("error-cacheable", fmt.Sprintf("an answer %d has the Cache-Control %q", a.status, cache))
+			e.breaks("error-cacheable", fmt.Sprintf("an answer with status %d has the Cache-Control %q", a.status, cache))
 		}
 	}
 	return nil

@@ -96,7 +96,7 @@ func checks(t Template, opt Options) []examined {
 		{"method", "the same key with another method", need(t.OtherMethod != "", "--other-method"), 1, 0, 1, (*examination).method},
 		{"caller", "the same key from another caller", need(len(t.OtherCaller) > 0, "--other-caller-env"), 1, 1, 1, (*examination).caller},
 		{"kept", "the first request again, after all other checks", "", 1, 0, 1, (*examination).kept},
-		{"concurrent", "several simultaneous requests with a new key, repeated until the API answers", "", opt.Racers + settles, 1, opt.Racers + 1, (*examination).concurrent},
+		{"concurrent", "several simultaneous requests with a new key, then the same request until its answer is final", "", opt.Racers + settles, 1, opt.Racers + 1, (*examination).concurrent},
 		{"missing", "no key", "", 1, optional, 1, (*examination).missing},
 		{"malformed", "keys that are empty, too long, sent twice or not ASCII", "", 4, 0, 4, (*examination).malformed},
 		{"refusal", "invalid input with a new key, then the corrected request with the same key", need(len(t.RefusedBody) > 0, "--refused-body"), 2, 1, 2, (*examination).refusal},
