@@ -11,14 +11,16 @@ import (
 //
 //   - answers after which the client may correct or repeat the request because nothing
 //     was done (400, 403, 408, 409, 422, 423, 425, 428, 429);
-//   - answers that ask for the same request in another way (401, 406, 407, 415, 421,
-//     426, and a 4xx with a challenge);
+//   - answers that ask for the same request with other credentials or headers, or over
+//     another connection (401, 406, 407, 415, 421, 426, and a 4xx with a challenge);
 //   - unexpected errors (5xx).
 //
-// A challenge asks the client for the same request with a proof: by a WWW-Authenticate,
-// Proxy-Authenticate or Payment-Required header, or by the body of x402's version 1. The
-// presets don't store challenges either. DefaultStored reads no other body: to recognise a
-// failure inside of a 200, set another policy, such as one of package lambda.
+// A challenge is an answer that asks the client to repeat the request with a proof, such
+// as a payment. DefaultStored recognises a challenge by the header WWW-Authenticate,
+// Proxy-Authenticate or Payment-Required, or, in a 402, by the body that version 1 of
+// x402 prescribes. DefaultStored reads no other body. So if your handler reports failures
+// in the body of a 200, set a policy that reads it, such as one of package lambda. The
+// presets don't store challenges either.
 func DefaultStored(r Response) bool {
 	switch r.Status {
 	case http.StatusBadRequest, http.StatusForbidden, http.StatusRequestTimeout, http.StatusConflict, http.StatusUnprocessableEntity,

@@ -9,7 +9,8 @@ import (
 
 // Stripe sets the contract of Stripe's API v2: keys on POST and DELETE, kept for 30 days;
 // after a failure, a retry runs the handler again; errors have Stripe's shape. A DELETE
-// without a key passes, since Stripe's clients send no key on paths that begin with /v1/.
+// without a key goes to the handler as if there were no engine, since Stripe's clients
+// send no key on paths that begin with /v1/.
 func Stripe(o *Options) {
 	o.Retention = 30 * 24 * time.Hour
 	o.Methods = []string{http.MethodPost, http.MethodDelete}
@@ -17,10 +18,9 @@ func Stripe(o *Options) {
 	o.Problem, o.rules = stripeJSON, rules{stripe: true, optional: []string{http.MethodDelete}}
 }
 
-// StripeV1 sets the contract of Stripe's API v1: optional keys on POST, kept for
-// 24 hours. Server errors in the handler's answer are stored and replayed like
-// any other answer. (An error that the handler returns, or a panic, frees the
-// key.)
+// StripeV1 sets the contract of Stripe's API v1: optional keys on POST, kept for 24
+// hours. Server errors in the handler's answer are stored and replayed like any other
+// answer. (If the handler returns an error or panics, the key is freed.)
 func StripeV1(o *Options) {
 	o.Retention = 24 * time.Hour
 	o.Methods = []string{http.MethodPost}
@@ -29,9 +29,10 @@ func StripeV1(o *Options) {
 	o.Problem, o.rules = stripeJSON, rules{stripe: true}
 }
 
-// IETF sets the contract of draft-ietf-httpapi-idempotency-key-header: quoted keys on POST
-// and PATCH. The earlier result is replayed, success or error. Answers that ask for the
-// same request in another way are not stored.
+// IETF sets the contract of draft-ietf-httpapi-idempotency-key-header: quoted keys on
+// POST and PATCH. IETF stores and replays every answer below 500, success or error. The
+// exceptions are 409, 425, 429, and answers that ask for the same request with other
+// credentials or headers, or over another connection (see [DefaultStored]).
 func IETF(o *Options) {
 	o.Methods = []string{http.MethodPost, http.MethodPatch}
 	o.rules.quoted = true
@@ -43,11 +44,12 @@ func IETF(o *Options) {
 // 24 hours or longer; errors in ACP's flat shape; and the request's Request-Id in the
 // answers. The same key on another path is another operation.
 //
-// The query is compared. Bodies are compared as JSON values: the order of members and the
-// spelling of numbers and texts make no difference (1.0 is exactly 1); a null differs from
-// an absent member. ACP refuses three kinds of bodies (ErrRequest): a body that isn't JSON;
-// a body of more than 1 MiB; and a body with two members of the same name (ignoring case),
-// which two parsers may read differently.
+// A retry must have the same query, and a body with the same JSON value. Neither the
+// order of members nor the spelling of a number or a text makes a difference. Numbers are
+// compared by their exact values, so 1.0 equals 1. A null differs from an absent member.
+// ACP refuses three kinds of bodies (ErrRequest): a body that isn't JSON; a body of more
+// than 1 MiB; and a body with two members of the same name (ignoring case), which two
+// parsers may read differently.
 func ACP(o *Options) {
 	commerce(o, func(r *Request) ([]byte, error) { return exactJSON(r.Body) }, "acp")
 	o.Retention = 24 * time.Hour
@@ -57,9 +59,9 @@ func ACP(o *Options) {
 
 // UCP sets the contract of the Universal Commerce Protocol: required keys of at least 22
 // characters on POST and PUT, kept for 48 hours. If you set another Retention, it must be
-// at least 24 hours. The same key on another path is another operation. The query is
-// compared, and bodies are compared by the SHA-256 of their bytes. If a key comes with
-// another body or query, the answer is 409. New refuses [ModeOpen] and [ModeOff].
+// at least 24 hours. The same key on another path is another operation. A retry must have
+// the same query and the same bytes in the body, which are compared by their SHA-256. If
+// the query or the body differs, the answer is 409. New refuses [ModeOpen] and [ModeOff].
 func UCP(o *Options) {
 	commerce(o, func(r *Request) ([]byte, error) { return r.Body, nil }, "ucp")
 	o.Retention = 48 * time.Hour
@@ -136,9 +138,9 @@ func (r *rules) validate(o *Options) error {
 //
 // Callers who share the scope see each other's answers if they know the key and the
 // request, so their keys must be random: at least 22 characters, unless [Options.MinKey]
-// is set. These callers have a status resource only if [Options.StatusURL] is set: anybody
-// who knows a key then sees the key's answer there. Each caller with a verified identity
-// keeps a separate scope, and so does each tenant. OneScope has no effect if
+// is set. These callers have a status resource only if [Options.StatusURL] is set:
+// anybody who knows a key then sees the key's answer there. Each caller with a verified
+// identity keeps a separate scope, and so does each tenant. OneScope has no effect if
 // [Options.Scope] is set. If [Options.Resumable] is set, the handlers must not look for a
-// token: see [Options.CallerFromOp].
+// token in the request, since a completer's request has none: see [Options.CallerFromOp].
 func OneScope(o *Options) { o.oneScope = true }

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Problem describes an answer that the engine gives in place of the handler.
+// Problem describes an answer that the engine gives in place of the handler's answer.
 type Problem struct {
 	Status     int           // HTTP status
 	Code       string        // stable name of the problem, for machines
@@ -166,7 +166,8 @@ func problemIn(err error) Problem {
 	return failed
 }
 
-// ProblemJSON answers in the form of RFC 9457, with code as an extension.
+// ProblemJSON returns p as an answer in the form of RFC 9457. Its member named code is an
+// extension and holds p.Code.
 func ProblemJSON(p Problem) Response {
 	return problemResponse(p, "application/problem+json", struct {
 		Type   string `json:"type"`

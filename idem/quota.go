@@ -34,8 +34,8 @@ type QuotaRequest struct {
 	// Caller is the request's scope, without [Request.Operation]. Caller may name a
 	// person: don't log it. The callers of [OneScope] share a Caller.
 	Caller string
-	// Route is the request's route. If an event's records have no route, Route is the
-	// batch's name.
+	// Route is the request's route. If the request has no route, Route is
+	// [Request.Operation], such as the name of a batch.
 	Route string
 	// Bytes is the size of the request's body.
 	Bytes int64

@@ -10,8 +10,8 @@ import (
 
 // Request is a request in a form that is independent of the transport.
 type Request struct {
-	// Key is the idempotency key. [Engine.Serve] takes it from the header;
-	// callers of [Engine.Do] set it.
+	// Key is the idempotency key. [Engine.Serve] takes it from the header; a program that
+	// calls [Engine.Do] sets Key itself.
 	Key string
 
 	// Scope is the caller's name, set by a custom adapter: equal keys in two scopes are two
@@ -19,21 +19,23 @@ type Request struct {
 	// Identity. For Resumable engines see [Options.CallerFromOp].
 	Scope string
 
-	// Source names the key's source (a queue, or a function that is invoked by name), if
-	// no caller sends the key. Adapters set Source in place of an Identity. A Source never
-	// equals a Scope. Source takes precedence over [Options.Scope].
+	// Source names the key's source, such as a queue or a function that is invoked by name.
+	// Source is set only if no caller sends the key. Adapters set Source in place of an
+	// Identity. A Source never equals a Scope. Source takes precedence over
+	// [Options.Scope].
 	Source string
 
 	// Operation distinguishes handlers that get equal keys from one source in one scope.
-	// Operation becomes part of the scope, however the scope is found; an empty Operation
-	// adds nothing. Adapters set Operation after [Engine.AddOperation]. HTTP requests need
-	// no Operation, since method and path are part of the fingerprint.
+	// Operation becomes part of the scope, whichever field or option gives the scope. An
+	// empty Operation adds nothing to the scope. Adapters set Operation, and register it
+	// first by [Engine.AddOperation]. HTTP requests need no Operation, since method and
+	// path are part of the fingerprint.
 	Operation string
 
 	// Tenant is the invocation's tenant, if AWS Lambda isolates the function's tenants.
 	// Tenant is part of every scope: equal keys of two tenants are two operations. The
-	// record stores Tenant, and only a function of the same tenant completes the
-	// operation. Empty means that there are no tenants.
+	// record stores Tenant, and only a function of the same tenant completes the operation.
+	// An empty Tenant means that the function has no tenants.
 	Tenant string
 
 	Identity Identity
@@ -45,23 +47,23 @@ type Request struct {
 	// stores Snapshot unchanged.
 	Snapshot []byte
 	Method   string
-	Path     string      // the path that the client sent, in one spelling, without a stage
+	Path     string      // the path that the client sent, without the API's stage and with all escapes normalised
 	Query    string      // raw, without "?"
-	Route    string      // the matched pattern, for people; never a path, which may name a person
+	Route    string      // the pattern that the path matched, to show to people; never the path itself, which may contain a person's name
 	Host     string      // the requested host; "" means the Host in Header
-	Header   http.Header // canonical names; nil is fine
+	Header   http.Header // under canonical names; may be nil
 	Body     []byte      // decoded bytes
 
-	// Same, unless nil, replaces Body in the fingerprint. Same is the part of the content
-	// that doesn't change when an honest client repeats the request. Adapters and
+	// Same is the part of the content that doesn't change when an honest client repeats the
+	// request. If Same isn't nil, the fingerprint has Same in place of Body. Adapters and
 	// [Options.KeyFrom] set Same.
 	Same []byte
 
-	// Unread is the reason why the adapter, or [Options.KeyFrom], can't read the content
-	// of the request: the content can't be decoded, is too large, or lacks the part for
-	// Same. A request with Unread never begins an operation. If the key is known, the
-	// request is refused with [ErrIncomparable], and otherwise with Unread. Nil means that
-	// the content could be read.
+	// Unread is the reason why the adapter, or [Options.KeyFrom], can't read the content of
+	// the request: the content can't be decoded, is too large, or lacks the part that the
+	// field Same needs. A request with Unread never begins an operation. If the key is
+	// known, the request is refused with [ErrIncomparable], and otherwise with Unread. A
+	// nil Unread means that the content could be read.
 	Unread error
 
 	// Handler names the code that serves the request. The record stores Handler, and only
@@ -69,9 +71,9 @@ type Request struct {
 	// Handler.Function is empty, [Options.Function] is used. When a request runs again from
 	// its record, Handler comes from the record.
 	Handler store.HandlerID
-	// ReadFirst says that the source marks the request as a repetition, such as by the
-	// receive count of a message. The engine then reads the record before it claims the key.
-	// Adapters set ReadFirst.
+	// ReadFirst says that the source marks the request as a repetition; for example, the
+	// receive count of a message is above one. The engine then reads the record before it
+	// claims the key. Adapters set ReadFirst.
 	ReadFirst bool
 	// DeliveryKey means that Key names a delivery and not the work. After the source has
 	// given up, the same work may come back under another key, as a new operation with new
@@ -87,9 +89,10 @@ type Request struct {
 	// Asynchronous means that nobody waits for the answer, and that the source repeats the
 	// request only a few times, soon after a failure. So if another attempt holds the key,
 	// the request waits for the end of that attempt's lease, whatever [Options.InFlight]
-	// is. The wait uses the request's own time. If too little time remains after the wait
-	// (less than 30 seconds, and less than a tenth of the request's whole time), the
-	// request is refused as in flight; the source then retries. Adapters set Asynchronous.
+	// is. The wait takes up a part of the request's own time. If the request must then run
+	// the handler itself and has too little time left (less than 30 seconds, and less than
+	// a tenth of the time that was left before the wait), it is refused as in flight; the
+	// source then retries. Adapters set Asynchronous.
 	Asynchronous bool
 
 	// Trace is the trace context that came with a message, for [Options.Tracer]. Adapters
@@ -102,13 +105,15 @@ type Request struct {
 	Answer func(v any) (Response, error)
 }
 
-// Identity is a request's sender, verified in front of the handler.
+// Identity is a request's sender, as an authorizer or IAM has verified it before the
+// handler gets the request.
 type Identity = store.Identity
 
-// Facts are facts about a request that were verified in front of the handler. A fact may
-// name a program, a group of programs, or a person: only the application knows which. A
-// function in [Options.Scope] can make a fact the caller; package lambda has such
-// functions, named below. Except for Claims, no fact holds a secret.
+// Facts hold what was verified about a request before the handler got it, besides the
+// Identity. A fact may name a program, a group of programs, or a person: only the
+// application knows which. To name the caller by a fact, set [Options.Scope] to a scope
+// function, such as those of package lambda, which are named below. Claims may hold
+// secrets; the other facts hold none.
 type Facts struct {
 	// Session is the ARN of an IAM session, such as a session of an assumed role. Its
 	// scope functions are lambda.RoleScope and lambda.SessionScope.
@@ -119,11 +124,11 @@ type Facts struct {
 	// Issuer and Certificate are the distinguished names of a client certificate's issuer
 	// and subject. Their scope function is lambda.CertificateScope.
 	Issuer, Certificate string
-	// Claims are the claims of the token that an authorizer has verified (JWT, Cognito),
-	// or the context that a Lambda authorizer has returned. They include data that
-	// Identity lacks, such as the organisation for which a user acts (lambda.ClaimScope).
-	// Claims is nil without an authorizer. Records and logs never contain Claims. The maps
-	// may belong to the event: a scope function must not change them.
+	// Claims are the claims of the token that an authorizer has verified (JWT, Cognito), or
+	// the context that a Lambda authorizer has returned. They include data that Identity
+	// lacks, such as the organisation for which a user acts (lambda.ClaimScope). Claims is
+	// nil without an authorizer. Records and logs never contain Claims. Claims, and the
+	// maps in it, may belong to the event: a scope function must not change them.
 	Claims map[string]any
 }
 

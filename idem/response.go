@@ -38,9 +38,10 @@ type Result struct {
 	Panic any
 }
 
-// Headers of keyed answers.
+// Headers of the answers to requests with a key.
 const (
-	// ReplayedHeader is "true" in a replayed answer.
+	// ReplayedHeader is the name of the header that has the value "true" in a replayed
+	// answer.
 	ReplayedHeader = "Idempotent-Replayed"
 	// expiresHeader is the end of the key's lifetime, as an HTTP date. A retry after that
 	// time is a new request.

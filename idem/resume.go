@@ -30,15 +30,16 @@ type ResumeOptions struct {
 // Resume takes over an abandoned operation and finishes it with the request stored in the
 // record ([Options.Resumable]). Completers call Resume; a client's retry doesn't need
 // Resume. fn gets the stored request. The request's Handler says which of
-// [ResumeOptions.Handlers] must run. fn may set the request's Answer. Resume treats the
+// [ResumeOptions.Handlers] must run. fn may set [Request.Answer]. Resume treats the
 // results of fn as [Engine.Do] does.
 //
 // A nil error means that the operation now has its answer. Four errors mean that nothing
 // has changed: [jobs.ErrMoved] (nothing is left to do), [ErrInFlight] (the lease has not
-// ended, see RetryAfter), [jobs.ErrNotMine] (the operation belongs to another handler or
-// tenant) and [ErrNotKept] (the stored request is missing or unreadable). After ErrNotKept,
-// a retry of the client can still finish the operation. If no retry comes within the
-// retention after the last attempt, the operation is stuck.
+// ended: try again after [Error.RetryAfter]), [jobs.ErrNotMine] (the operation belongs to
+// another handler or tenant) and [ErrNotKept] (the stored request is missing or
+// unreadable). After ErrNotKept, a retry of the client can still finish the operation. If
+// no retry comes within [Options.Retention] of the most recent attempt, the operation
+// becomes stuck.
 //
 // [ErrStuck] means that [Options.MaxTries] tries have failed and the operation waits for an
 // operator. Any other error is a failed try: the record is released, and a later ticket may

@@ -15,10 +15,10 @@ import (
 // requests with methods outside of [Options.Methods] to fn, and turns every refusal into
 // an answer. Adapters and [Engine.Middleware] use Serve.
 //
-// Serve returns an error only if the request passed: the error that fn returned. Serve
-// answers a panic of fn like an error, and returns the panic's value in Result.Panic. A
-// panic of fn continues in two cases: the panic is http.ErrAbortHandler, or the request
-// passed.
+// Serve returns an error only if the request passed, that is, the engine did nothing for
+// it ([Result.Passed]). The error is then fn's own. Serve answers a panic of fn like an
+// error, and returns the panic's value in Result.Panic. A panic of fn continues in two
+// cases: the panic is http.ErrAbortHandler, or the request passed.
 func (e *Engine) Serve(ctx context.Context, r Request, fn func(context.Context) (Response, error)) (Result, error) {
 	c, a := contract{e.core}, e.core.attempt()
 	a.ask.reqValue, a.ask.served = r, true     // a.ask.req points to reqValue

@@ -19,9 +19,11 @@ import (
 // [ErrUnfinished] if the operation waits until its client sends the request again.
 //
 // r needs a Key and the data that determine the scope: only the sender of the operation's
-// request sees the operation. Status compares no fingerprint, since r isn't the operation's
-// request. So for the callers of [OneScope] Status reports every key as unknown, unless
-// [Options.StatusURL] is set: then anybody who knows a key may see the key's answer.
+// request sees the operation. Status compares no fingerprint, since r isn't the
+// operation's request. So among the callers of [OneScope], the key alone would be enough
+// to see the answer. Status therefore reports every key of these callers as unknown,
+// unless [Options.StatusURL] is set: then anybody who knows a key may see the key's
+// answer.
 func (e *Engine) Status(ctx context.Context, r Request) (Result, error) {
 	if err := checkKey(r.Key, true); err != nil {
 		return Result{}, &Error{Op: "key", Err: err}

@@ -42,7 +42,7 @@ type Tx struct {
 
 // Write adds writes to the commit. The phase fails with [ErrWrite] after a nil write, a
 // write that could not be built (Write.Err), or a write in a [Foreign]. The store refuses
-// two writes of one item.
+// a commit with two writes of the same item.
 func (tx *Tx) Write(writes ...Write) {
 	tx.mu.Lock()
 	defer tx.mu.Unlock()
@@ -86,23 +86,25 @@ func (tx *Tx) Stage(jobs ...Job) {
 	}
 }
 
-// Key returns the idempotency key for a call to service, in the form of a UUID. The key is
-// the same for every attempt at this operation. Any other operation has another key, even
-// a later operation under the same client's key.
+// Key returns the idempotency key, a UUID, for a call to the system that service names.
+// The key is the same for every attempt at this operation. Any other operation has
+// another key, even if a client reuses its own key for a later operation.
 //
-// The key is made from the operation, the service and the step. For a call without a step,
-// a number replaces the step: the number of calls without a step that earlier phases have
-// made to service. The phase's name and position don't matter, so phases can be renamed,
-// inserted and removed while operations are under way. Services and steps must not be
-// renamed: under another name, a call is another call.
+// The key is made from the operation, the service and the step. For a call without a
+// step, a number replaces the step: the number of calls without a step that earlier
+// phases have made to service. The phase's name and position don't matter, so phases can
+// be renamed, inserted and removed while operations are under way. Services and steps
+// must not be renamed: under the new name the call would have another key, and so could
+// be made twice.
 //
 // If a phase calls a service more than once, give each call a step. In two cases Key
 // returns the same key again, and the phase fails ([ErrKeyReused]): a second call without
-// a step in one run of a phase, and a step that this or an earlier phase has used. So a
-// loop that repeats a call never makes the call twice.
+// a step in one run of a phase, and a step that this or an earlier phase has used. So if
+// a loop repeats a call, the other system gets the same key again and doesn't carry out
+// the call twice.
 //
-// Key panics after the phase's function has returned, as in a goroutine that outlives the
-// function, since the call could not be recorded.
+// Key panics if the phase's function has already returned, as in a goroutine that
+// outlives the function: the call could no longer be recorded.
 func (tx *Tx) Key(service string, step ...string) string {
 	tx.mu.Lock()
 	defer tx.mu.Unlock()

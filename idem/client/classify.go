@@ -35,13 +35,13 @@ const (
 // answer. If the answer's body can't be read to its end, pass the read error as err: even a
 // 200 is then Unknown.
 //
-// codes are the provider's own names for a refusal, or "". For Stripe, they are the error's
-// type and code. A 4xx with a code about idempotency is Unknown: the provider knows the
-// key, so an earlier call was made, and this answer doesn't report the earlier call's
-// outcome. Such codes are "idempotency_error", "IDEMPOTENCY_KEY_REUSED",
-// "idempotent_creation_conflict", and the codes of package idem's answers. If the code says
-// that the earlier call is still running ("in_use", "in_flight", "in_progress"), Classify
-// returns Pending.
+// The parameter codes holds the provider's own names for a refusal; a name may be "". For
+// Stripe, pass the error's type and code. A 4xx with a code about the idempotency key is
+// Unknown: the provider knows the key, so an earlier call was made, and this answer
+// doesn't report the earlier call's outcome. Such codes are "idempotency_error",
+// "IDEMPOTENCY_KEY_REUSED", "idempotent_creation_conflict", and the codes of package
+// idem's answers. If the code says that the earlier call is still running ("in_use",
+// "in_flight", "in_progress"), Classify returns Pending.
 func Classify(status int, err error, codes ...string) Outcome {
 	switch {
 	case err != nil, status >= http.StatusInternalServerError, status < http.StatusOK:

@@ -18,27 +18,28 @@
 //     sends the same key, headers and body;
 //   - a key that the caller set is sent unchanged; a key that the transport made is never
 //     used for a second operation, even if the caller sends the same http.Request again;
-//   - the request is retried after no answer, an answer that is cut off, 409, 429 or 5xx:
-//     at most [Options.MaxRetries] times, with growing random waits. Retry-After lengthens
-//     a wait, and the server's header Stripe-Should-Retry overrules the status;
+//   - the request is retried if no answer comes, if the answer is cut off, and after a
+//     409, 429 or 5xx: at most [Options.MaxRetries] times, with growing random waits.
+//     Retry-After lengthens a wait, and the server's header Stripe-Should-Retry overrules
+//     the status;
 //   - the request is not retried after an outcome that a retry can't improve: other 4xx, an
 //     answer marked as a replay, an invalid certificate, a request that no transport can
 //     send, a cancelled context;
 //   - no retry is sent when the server may have forgotten the key;
 //   - a body that can't be sent twice is refused before the first attempt.
 //
-// If the server carries out each key at most once, an operation is carried out at most
-// once. A 2xx means that the operation was carried out. The exception is 202: the operation
-// is running, or will run later. A 202 with Retry-After asks for a retry, and is marked
-// with [OutcomeUnknown].
+// If the server carries out at most one request with each key, an operation is carried
+// out at most once. A 2xx means that the operation was carried out. The exception is 202:
+// the operation is running, or will run later. A 202 with Retry-After asks for a retry,
+// and is marked with [OutcomeUnknown].
 //
 // # What it doesn't guarantee
 //
 // After an error with [Error.Unknown] set, or an answer marked with [OutcomeUnknown], the
 // operation may or may not have been carried out. To find out, send the same request with
-// the same key ([Error.Key]). A caller that retries with a new http.Request starts a new
-// operation with a new key. Such a caller must name the operation ([WithOperation]) or set
-// the key header.
+// the same key ([Error.Key]). A new http.Request is by default a new operation with a new
+// key. So before you retry with a new http.Request, name the operation ([WithOperation])
+// or set the key header.
 //
 // If a server ignores keys, a retry can run the operation twice. The transport notices this
 // only if the server's answer says so (Idempotency-Status: ignored). So set
@@ -65,19 +66,18 @@
 // # Repeated DELETE
 //
 // If a DELETE is repeated because its outcome was unknown, and the answer is then 404, an
-// earlier attempt most likely deleted the resource. The caller gets 204 with the header
-// Idempotency-Client: deleted-before. The caller gets the 404 itself in three cases: the
-// first DELETE got the 404; no earlier attempt can have reached the server; or the 404 is
-// a replay.
+// earlier attempt most likely deleted the resource. So the caller gets a 204 in place of
+// the 404, with the header Idempotency-Client: deleted-before. The caller gets the 404
+// itself in three cases: the first DELETE got the 404; no earlier attempt can have
+// reached the server; or the 404 is a replay.
 //
 // # Bodies
 //
-// The body of a request that [http.NewRequest] made from a bytes.Reader, bytes.Buffer or
-// strings.Reader can be sent again. The transport reads other bodies into memory first, up
-// to 4 MiB. For longer bodies, set Request.GetBody. Before the transport returns the answer
-// to a keyed request, it reads up to 1 MiB of the answer's body, so that it can retry if
-// the body is cut off. The rest of a longer body is streamed. Event streams are never read
-// ahead.
+// A body can be sent again if [http.NewRequest] got it as a bytes.Reader, bytes.Buffer or
+// strings.Reader. The transport reads other bodies into memory first, up to 4 MiB. For
+// longer bodies, set Request.GetBody. Before the transport returns the answer to a keyed
+// request, it reads up to 1 MiB of the answer's body, so that it can retry if the body is
+// cut off. The rest of a longer body is streamed. Event streams are never read ahead.
 //
 // # Retry storms
 //
@@ -106,6 +106,6 @@
 // every attempt then gets a fresh token. Or the oauth2.Transport can wrap this transport:
 // all attempts then share a token. A client with its own retries multiplies the retries,
 // so turn the client's retries off: set stripe-go's MaxNetworkRetries to 0. The transport
-// doesn't change the keys that stripe-go or another caller sets. Cookies in an answer that
-// is retried don't reach http.Client's cookie jar.
+// doesn't change the keys that stripe-go or another caller sets. If the transport retries
+// after an answer with cookies, the cookies don't reach http.Client's cookie jar.
 package client
