@@ -35,7 +35,7 @@ func layers() []bug {
 			},
 		}},
 		{"fingerprint", "another request under the same key is answered as the first", []edit{
-			{"internal/state/judge.go", "case !same:", "case !same && held == nil:"},
+			{"internal/state/judge.go", "case !same:", "case !same && found == nil:"},
 		}},
 		{"replay", "a replay without the stored body", []edit{
 			{"idem/answer.go", "replayable(&resp)", "replayable(&resp)\n\t\tresp.Body = nil"},
@@ -104,8 +104,8 @@ func found() []bug {
 		}},
 		{"refusal", "the retry of a charged request is refused by a limit that came later: nothing was done", []edit{
 			{
-				"idem/attempt.go", `q.bar("request", storable(q.input, opt.MaxRequest))`,
-				"if err := storable(q.input, opt.MaxRequest); err != nil {\n\t\t\treturn Result{}, &Error{Op: \"request\", Err: err}\n\t\t}",
+				"idem/attempt.go", "\ta.prepare(ctx)\n",
+				"\ta.prepare(ctx)\n\tif b := a.ask.barred; b != nil && b.Op == \"request\" {\n\t\treturn Result{}, b\n\t}\n",
 			},
 		}},
 		{"refusal", "behind a table that refuses every call, a handler of ModeOpen runs unprotected", []edit{
