@@ -62,8 +62,8 @@ func (c *core) roundAt(j Job) (Job, error) {
 	return j, nil
 }
 
-// NewJob returns a job of this kind, with v as JSON in Args. If v can't be encoded as JSON,
-// NewJob returns a job without Args, and staging that job fails its phase ([ErrWrite]).
+// NewJob returns a job of this kind, with v as JSON in Args. If v can't be encoded as
+// JSON, the job has no Args, and the phase that stages it fails ([ErrWrite]).
 func NewJob(kind string, v any) Job {
 	args, _ := json.Marshal(v) // empty if v has no JSON form: staging then refuses the job
 	return Job{Kind: kind, Args: args}

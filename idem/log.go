@@ -14,10 +14,10 @@ import (
 // Debug, the hooks also log a line for each event as it happens. The line of a request has
 // one of these levels:
 //
-//   - Error if people have to act: an operation is stuck, is blocked or ran without
-//     protection, an answer could not be stored, or the store fails;
-//   - Warn if the request was refused for good, an attempt took over or was overtaken,
-//     or the handler failed;
+//   - Error if people have to act: an operation is stuck or blocked, a handler ran
+//     without protection, an answer could not be stored, or the store failed;
+//   - Warn if the request was refused (for any reason except that its key is in flight),
+//     an attempt took over or was overtaken, or the handler failed;
 //   - Info otherwise.
 //
 // The lines name the record by its short hash, and never contain a key, body, answer, header

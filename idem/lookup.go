@@ -41,34 +41,36 @@ type Call struct {
 }
 
 // LookUp lets a phase ask its provider for the outcome of a call that may have been made.
-// ask runs instead of the phase's function if an attempt must not repeat the call: after a
-// [NotIdempotent] call, or once the provider may have forgotten the key ([Remembers]).
-// Without LookUp the operation would be stuck. ask returns one of these:
+// The function ask runs instead of the phase's function if an attempt must not repeat the
+// call: after a [NotIdempotent] call, or once the provider may have forgotten the key
+// ([Remembers]). Without LookUp the operation would be stuck. The function ask returns
+// one of these:
 //
 //   - Made and the phase's result. The result is committed, and the handler goes on.
 //   - NotMade, if the provider doesn't know the call. The engine accepts NotMade only if
 //     the run of ask began late enough: the lease of the attempt that may have sent the
-//     call must have been over for longer than the duration within. The engine then makes
-//     the call once; with Remembers(0) the operation is stuck instead.
+//     call must have been over for longer than the duration within. Then the engine makes
+//     the call once. If the phase has Remembers(0), the operation is stuck instead.
 //   - An error, if the outcome isn't known yet.
 //   - An error that matches [ErrContradiction], if the provider recorded something other
 //     than what was sent, or recorded the call twice. The operation is then stuck.
 //
 // Until the outcome is known, the client gets 503 with a growing Retry-After, and a
-// completer asks again with its back-off. A run of ask counts as a try ([Options.MaxTries])
-// only if it begins late enough for NotMade. In a completer, every such run counts. If the
-// request isn't stored, only a client's retries run ask, and of the runs in one pause of
-// the back-off only the first counts.
+// completer asks again with its back-off. A run of ask counts as a try
+// ([Options.MaxTries]) only if it begins late enough for NotMade. In a completer, every
+// run that begins late enough counts. If the request isn't stored, ask runs only in the
+// client's retries. Then at most one run counts in each pause of the back-off, however
+// often the client retries.
 //
-// within is the sum of three times: how long a copy of the call may be on its way,
-// including pauses of its process; how far the look-up may lag behind; and how far the
-// hosts' clocks may differ. Zero means 15 minutes. If within is too short, the call may be
-// made twice.
+// The duration within is the sum of three times: how long a copy of the call may be on
+// its way, including pauses of the process that sends it; how far the look-up may lag
+// behind; and how far the hosts' clocks may differ. Zero means 15 minutes. If within is
+// too short, the call may be made twice.
 //
-// A phase with a look-up makes one call, declared by one [Sends]. If the phase asks
-// [Tx.Key] for another call's key, the phase fails ([ErrKeyReused]). T must be the phase's
-// result type, or the phase fails ([ErrLookUp]). ask must have no effect; it may run many
-// times.
+// A phase with a look-up makes only one call, and declares it by one [Sends]. If the
+// phase asks [Tx.Key] for another call's key, the phase fails ([ErrKeyReused]). T must be
+// the phase's result type, or the phase fails ([ErrLookUp]). The function ask must have
+// no effect, since it may run many times.
 func LookUp[T any](ask func(ctx context.Context, c Call) (T, Found, error), within time.Duration) PhaseOption {
 	l := &lookUp{result: reflect.TypeFor[T](), within: cmp.Or(max(within, 0), defaults.Within)}
 	if ask != nil {

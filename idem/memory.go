@@ -15,12 +15,14 @@ import (
 
 // MemoryStore is a [store.Store] in this process's memory, for tests and experiments. The
 // records are lost when the process ends. The zero value is ready to use. A MemoryStore
-// never deletes expired records. Like a table, a MemoryStore refuses records over 400 KB,
-// and writes that can't be committed together ([store.CommitChecker]).
+// never deletes expired records. Like a table, a MemoryStore refuses a record over 400
+// KB. It also refuses a commit with writes that can't be committed together
+// ([store.CommitChecker]).
 type MemoryStore struct {
-	// Apply decides, in a test, whether the user's writes of a commit succeed: an error
-	// that matches ErrConflict or ErrCondition refuses the commit, nil accepts it. Apply is
-	// called with the store locked. Set Apply before first use.
+	// Apply lets a test decide whether a commit with the user's writes succeeds. To
+	// refuse the commit, Apply returns an error that matches ErrConflict or ErrCondition;
+	// to accept it, nil. The store is locked while Apply runs, so Apply must not call the
+	// store. Set Apply before first use.
 	Apply func([]Write) error
 
 	mu      sync.Mutex
@@ -35,9 +37,10 @@ var (
 	_ store.Sizer = (*MemoryStore)(nil)
 )
 
-// AddUnnamed counts an unnamed handler in a group, and returns the group's new count in this
-// store. among names the group, such as a namespace. [Engine.AddOperation] calls AddUnnamed,
-// so that it refuses the same handlers in a test as on a table.
+// AddUnnamed counts one more unnamed handler in a group, and returns how many the group
+// now has in this store. The parameter among is the group's name, such as a namespace.
+// [Engine.AddOperation] calls AddUnnamed. So in a test AddOperation refuses the same
+// handlers as on a table.
 func (m *MemoryStore) AddUnnamed(among string) int { return m.unnamed.Add(among) }
 
 // Claim implements [store.Store].
@@ -64,16 +67,16 @@ func (m *MemoryStore) Claim(ctx context.Context, c store.Claim) (*store.Record, 
 	return nil, nil
 }
 
-// Writes returns the committed user writes in order. [Write] has a String method that
-// describes the write.
+// Writes returns the user's writes that were committed, in the order of the commits.
+// [Write] has a String method that describes the write.
 func (m *MemoryStore) Writes() []Write {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.writes)
 }
 
-// Records returns copies of all records by their PK, so that tests can inspect
-// phases and staged jobs.
+// Records returns a copy of each record, under the record's partition key (PK), so that
+// tests can inspect phases and staged jobs.
 func (m *MemoryStore) Records() map[string]*store.Record {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -15,22 +15,26 @@ import (
 )
 
 // Middleware makes the handler next safe to retry under net/http, by the same contract as
-// [Engine.Serve]. If the engine doesn't act on a request, next gets the request unchanged.
-// If the request carries a key, the answer's header Idempotency-Status says that the key
-// was ignored.
+// [Engine.Serve]. If the engine doesn't act on a request, next gets the request
+// unchanged. If such a request carries a key, the answer's header Idempotency-Status says
+// that the key was ignored.
 //
-// For all other requests, the engine buffers request and answer: next reads the whole body
-// from memory, and the answer is sent after it is stored. So next can't flush, hijack or
-// send trailers; http.ResponseController returns http.ErrNotSupported. A panic in next is
-// logged and answered with 500 like an error. Only the panic http.ErrAbortHandler
-// continues, and frees the key.
+// For all other requests, the engine buffers request and answer: next reads the whole
+// body from memory, and the answer is sent after it is stored. So next can't flush,
+// hijack or send trailers: the methods of its http.ResponseController return
+// http.ErrNotSupported. If next panics, the panic is logged, and the client gets 500, as
+// after an error. In two cases the panic continues to the server instead: if its value is
+// http.ErrAbortHandler, or if the engine doesn't protect the request (because of its
+// [Mode]). Like an error, a panic frees the key, unless something was done under the key
+// or the request is stored ([Options.Resumable]).
 //
 // next must not keep working after it returns, because the engine stores the answer as soon
 // as next returns. So put an http.TimeoutHandler outside of Middleware, never inside.
 //
-// [Options.Scope] finds the caller and gets the request's context. So identify the caller
-// in a middleware outside of Middleware. Without Options.Scope a keyed request is refused
-// ([ErrScope]), unless [OneScope] is set.
+// To find the caller, the engine calls [Options.Scope] with the request's context. So
+// identify the caller in a middleware outside of Middleware, and put the caller into the
+// context. Without Options.Scope a keyed request is refused ([ErrScope]), unless
+// [OneScope] is set.
 func (e *Engine) Middleware(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {

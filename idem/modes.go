@@ -11,15 +11,15 @@ const (
 	// refused with 503.
 	ModeEnforce Mode = iota
 	// ModeObserve runs each request and refuses none, not even a request without a key or
-	// caller. The engine stores records, and reports the outcome that the request would
-	// have had under ModeEnforce (to [Hooks].Observed and the log). Use ModeObserve as the
+	// caller. The engine stores records. It reports to [Hooks].Observed and to the log
+	// which outcome the request would have had under ModeEnforce. Use ModeObserve as the
 	// first stage of a retrofit.
 	ModeObserve
-	// ModeOpen works like ModeEnforce while the store can be reached. While the store can't
-	// be reached, ModeOpen runs the handler without protection instead of answering 503: a
-	// retry may run the handler again. A store that definitely refuses the call (access
-	// denied, no such table) counts as reached. A store that can't get its encryption key
-	// counts as reached too, since the record may hold an answer.
+	// ModeOpen works like ModeEnforce while the store can be reached. While the store
+	// can't be reached, ModeOpen doesn't answer 503: it runs the handler without
+	// protection, so a retry may run the handler again. A store that definitely refuses
+	// the call (access denied, no such table) counts as reached. A store that can't get
+	// its encryption key counts as reached too, since the record may hold an answer.
 	ModeOpen
 	// ModeOff runs each handler without protection and never calls the store, which may
 	// then be nil.
@@ -57,8 +57,9 @@ const (
 	// most five seconds.
 	InFlightRefuse InFlightMode = iota
 	// InFlightWait waits for the other attempt's answer and replays it. The wait lasts at
-	// most ten seconds, and at most as long as this request has time; after the wait the
-	// answer is 409. If the other attempt fails, this attempt runs.
+	// most ten seconds, and at most as long as this request has time. If no answer has
+	// come by then, the client gets 409. If the other attempt fails, this request runs
+	// the handler.
 	InFlightWait
 	// InFlightAccept answers 202 with the Location of a status resource
 	// ([Options.StatusURL]). Once the other attempt is done, the status resource returns

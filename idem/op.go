@@ -15,9 +15,11 @@ type Op struct {
 }
 
 // ID is the operation's server-made id, the same for every attempt. After a key is freed,
-// the next operation under the key has a new id. A key becomes free when it expires, or
-// when an attempt fails before its first phase and the request isn't stored. The id is
-// safe to log.
+// the next operation under the key has a new id. A key becomes free in three cases: its
+// record expires; a person frees the key ([Engine.Forget]); or an attempt ends without a
+// stored answer, and nothing was done under the key. If the request is stored
+// ([Options.Resumable]), an attempt frees the key only by a 4xx, or when the tries are
+// used up ([Options.MaxTries]). The id is safe to log.
 func (o *Op) ID() string { return o.run.record().ID }
 
 // TakenOver reports whether this attempt (a client's or a completer's) took over an
@@ -28,10 +30,11 @@ func (o *Op) TakenOver() bool { return o.takenOver }
 // has the caller too, although the completer's request has no header that names the caller.
 // The tenant is not part of the caller.
 //
-// Kind says what Subject is. If Kind is "program", Subject is the value of [Request.Scope]
-// or the result of [Options.Scope]. If Kind is from [Request.Identity], Subject is verified.
-// If Kind is "source", Subject is the source of events. If Kind is "one" ([OneScope]),
-// Subject is empty. To compare two callers, compare both Kind and Subject.
+// The Identity's Kind says what its Subject is. If Kind is "program", Subject is the
+// value of [Request.Scope] or the result of [Options.Scope]. If Kind is "source", Subject
+// is the source of events. If Kind is "one" ([OneScope]), Subject is empty. Any other
+// Kind is that of [Request.Identity], and Subject is verified. To compare two callers,
+// compare both Kind and Subject.
 func (o *Op) Caller() Identity { return o.run.ask.placeOf(o.run.record()).whose }
 
 // opContext is the context of an operation's handler.

@@ -19,9 +19,9 @@ import (
 // refuses more than one.
 type Settlement struct {
 	// Answer ends a stuck operation, or an open operation that no attempt holds. Later
-	// requests get Answer as a replay. The replay lasts for the retention in the record,
-	// which is the retention of the program that last took the operation. Staged jobs are
-	// still delivered.
+	// requests get Answer as a replay, for as long as the retention that the record
+	// stores: the [Options.Retention] of the program that last took the operation. Staged
+	// jobs are still delivered.
 	Answer *Response
 
 	// Result is the result, as JSON, of a call with an unknown outcome: the call of a
@@ -49,14 +49,15 @@ type Settlement struct {
 	By string
 }
 
-// Settle carries out an operator's decision about the operation pk. The operation must be
-// stuck, with two exceptions: an Answer may also end an abandoned operation, and a Result
-// may replace the Result that people gave last, if no attempt can have made another call
-// since. Otherwise Settle returns [jobs.ErrMoved]. Settle returns [ErrResult] if the
-// decision doesn't fit or contradicts itself, and [store.ErrUnknown] if it isn't known
-// whether the decision was stored. Other errors are the store's. The record stores the
-// decision, its author and its time. After Settle, the client and the completer may
-// continue as if an attempt had released the operation.
+// Settle carries out an operator's decision about an operation. pk is the partition key
+// of the operation's record. If the operation isn't stuck, Settle returns
+// [jobs.ErrMoved], with two exceptions. An Answer may also end an abandoned operation. A
+// Result may also replace the Result that people gave last, if no attempt can have made
+// another call since. Settle returns [ErrResult] if the decision doesn't fit the
+// operation or contradicts itself, and [store.ErrUnknown] if it isn't known whether the
+// decision was stored. Other errors are the store's. The record stores the decision, its
+// author and its time. If the decision isn't an Answer, the client and the completer may
+// then continue, as if an attempt had released the operation.
 func (e *Engine) Settle(ctx context.Context, pk string, s Settlement) error {
 	decision := state.Settlement{Answer: s.Answer, Result: s.Result, NotMade: s.NotMade, RiskTwice: s.RiskTwice, Ask: s.Ask, By: s.By}
 	var seen *jobs.Ticket
@@ -90,10 +91,10 @@ func (e *Engine) Settle(ctx context.Context, pk string, s Settlement) error {
 // client's retry can then continue at once. An attempt that still works can no longer
 // write, but its calls to other systems may still be sent.
 //
-// EndLease returns [jobs.ErrMoved] and changes nothing if the record has been written since
-// seen was made, or if no attempt holds the operation. EndLease returns [store.ErrUnknown]
-// if the store gave no answer and the record can't show whether the lease was ended. The
-// record stores by, the operator's name.
+// EndLease returns [jobs.ErrMoved] and changes nothing if the record has been written
+// since seen was made, or if no attempt holds the operation. EndLease returns
+// [store.ErrUnknown] if the store gave no answer and the record can't show whether the
+// lease was ended. The parameter by is the operator's name, which the record stores.
 func (e *Engine) EndLease(ctx context.Context, seen jobs.Ticket, by string) error {
 	return e.core.decide(ctx, "end lease", seen.PK, &seen, func(rec *store.Record, now time.Time) (*store.Record, error) {
 		return fitting(state.LeaseEnded(rec, now, by))
@@ -105,9 +106,10 @@ type Loss = state.Loss
 
 // Forget frees the key of an operation. seen is a ticket for the operation. The record
 // expires, and the next request with the key begins another operation with other derived
-// keys. Forget refuses an operation that is held by an attempt, has finished, or has
-// committed phases, calls in doubt or undelivered jobs, unless accepted allows all these
-// losses. Forget returns the same errors as EndLease.
+// keys. Forget refuses an operation that an attempt holds, that has finished, or that has
+// committed phases, calls in doubt or undelivered jobs. To forget it nevertheless, set
+// the fields of the parameter accepted that allow these losses. Forget returns the same
+// errors as EndLease.
 //
 // Forget also returns the ids of the undelivered jobs that it has removed from the record.
 // No ticket, sweep, redrive or later claim finds these jobs in the record. A delivery that
@@ -127,14 +129,17 @@ func (e *Engine) Forget(ctx context.Context, seen jobs.Ticket, by string, accept
 	return lost, nil
 }
 
-// Erase removes the caller and the answer from the record of a finished operation, when a
-// person demands erasure. seen is a ticket for the operation. The key stays taken until the
-// record expires: a retry gets 410 ([ErrNotKept]), and another request with the key gets
-// 422.
+// Erase removes the caller, the answer and the texts of errors from the record of a
+// finished operation, when a person demands erasure. seen is a ticket for the operation.
+// The key stays taken until the record expires: a retry gets 410 ([ErrNotKept]), and a
+// different request with the key gets 422. Erase also accepts a record whose key is free
+// but which isn't deleted yet. From such a record Erase also removes the stored request
+// and the results of phases.
 //
 // Erase returns [jobs.ErrMoved] if the record has been written since seen was made, or if
-// the operation isn't finished, has undelivered jobs, or is erased already. Erase returns
-// [store.ErrSealed] if the contents are sealed and can't be opened.
+// the operation isn't finished and the key isn't free, if there are undelivered jobs, or
+// if the record is erased already. Erase returns [store.ErrSealed] if the record's
+// contents are sealed and can't be opened.
 func (e *Engine) Erase(ctx context.Context, seen jobs.Ticket, by string) error {
 	return e.core.decide(ctx, "erase", seen.PK, &seen, func(rec *store.Record, now time.Time) (*store.Record, error) {
 		return fitting(state.Erased(rec, now, by))

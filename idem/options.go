@@ -39,11 +39,12 @@ type Options struct {
 	// has at most 64 letters, digits, "-", "_" and ".". Default: none.
 	Namespace string
 
-	// Function names the program that runs this engine's operations, and is stored in each
-	// record. Only a completer that acts for this function completes an operation without
-	// the client ([Engine.Resume]), so Resumable needs a Function. Give different names to
-	// aliases that are separate applications on one table. Function has at most 256 bytes.
-	// Default: AWS_LAMBDA_FUNCTION_NAME, which Lambda sets; none elsewhere.
+	// Function names the program that runs this engine's operations, and is stored in
+	// each record. Only a completer that acts for this function completes an operation
+	// without the client ([Engine.Resume]), so Resumable needs a Function. Give different
+	// names to aliases that are separate applications on one table. Function has at most
+	// 256 bytes. Default: the environment variable AWS_LAMBDA_FUNCTION_NAME, which Lambda
+	// sets; outside of Lambda, no name.
 	Function string
 
 	// Retention is how long the answer of a finished operation is replayed, and how long the
@@ -52,13 +53,14 @@ type Options struct {
 	// Default: 24 hours.
 	Retention time.Duration
 
-	// Lease is how long an attempt holds the key if the attempt's context has no deadline.
-	// If the context has a deadline, the lease ends at the deadline. If a handler works past
-	// its deadline and is not killed (on Lambda Managed Instances, in a container, under
-	// net/http), the engine renews the lease. Each renewal costs one write and extends the
-	// lease by the time Lease. After 15 minutes of renewals the next attempt takes over,
-	// even if the handler is still running. Lease must be more than half a second. Default:
-	// 30 seconds.
+	// Lease is how long an attempt holds the key if the attempt's context has no
+	// deadline. If the context has a deadline, the lease ends at the deadline. If a
+	// handler works past its deadline and is not killed (on Lambda Managed Instances, in
+	// a container, under net/http), the engine renews the lease. Each renewal costs one
+	// write, and extends the lease by the duration in this field. The renewals stop 15
+	// minutes after the deadline: then the next attempt can take over, even if the
+	// handler is still running. Lease must be more than half a second. Default: 30
+	// seconds.
 	Lease time.Duration
 
 	// LeaseMargin is added to every lease, since a timeout may kill a process late, and
@@ -66,9 +68,9 @@ type Options struct {
 	LeaseMargin time.Duration
 
 	// Methods are the HTTP methods that use keys. Requests with other methods pass
-	// unchanged; if they carry a key, Idempotency-Status says that it was ignored.
-	// Default: POST and PATCH, as in package idem/client. Add PUT and DELETE if their
-	// handlers do more than set a state.
+	// unchanged. If such a request carries a key, the answer's header Idempotency-Status
+	// says that the key was ignored. Default: POST and PATCH, as in package idem/client.
+	// Add PUT and DELETE if their handlers do more than set a state.
 	Methods []string
 
 	// KeyHeader is the name of the header with the key, for contracts that use another
@@ -80,8 +82,8 @@ type Options struct {
 	// Key decides how to treat a request without a key. Default: KeyRequired.
 	Key KeyMode
 	// MinKey is the least length of a new operation's key, in bytes, from 1 to 255 (the
-	// length of the longest key). A shorter key with a record is still served. Default: 1;
-	// for callers under [OneScope], 22.
+	// length of the longest key). If a shorter key already has a record, its requests are
+	// still served. Default: 1; for callers under [OneScope], 22.
 	MinKey int
 
 	// KeyFrom finds the key in another place than the header, such as in a form or in a
@@ -94,9 +96,9 @@ type Options struct {
 	// InFlight decides how to answer a request while another attempt holds its key.
 	// Default: InFlightRefuse.
 	InFlight InFlightMode
-	// StatusURL is the URL of the status resource, up to and including the "/"
-	// before the key: a path, or a full URL if the path begins with a stage or a
-	// base path. InFlightAccept needs StatusURL. See [Engine.ServeStatus].
+	// StatusURL is the status resource's URL without the key at its end, so StatusURL
+	// ends in "/". A path is enough, unless the API's URLs have a stage or a base path:
+	// then give the full URL. InFlightAccept needs StatusURL. See [Engine.ServeStatus].
 	StatusURL string
 
 	// Scope finds the caller of a request, from verified facts only: if clients can choose
@@ -106,9 +108,9 @@ type Options struct {
 	//
 	// If the request has no caller, return an empty scope or an error that matches
 	// ErrScope. If the caller can't be found now, return another error. In both cases the
-	// request is refused before anything is stored, since an unknown caller may be anybody.
-	// The cases differ only while [Former] is set: a request without a caller is then not
-	// refused.
+	// request is refused before anything is stored, since an unknown caller may be
+	// anybody. The first case has one exception: while [Former.Claims] is set, a request
+	// without a caller can claim its key under the former scope.
 	Scope func(ctx context.Context, r *Request) (string, error)
 	// CallerFromOp says that the handlers take the caller from [Op.Caller] and never from a
 	// header: a completer's request has no header that names the caller. Resumable needs
@@ -124,42 +126,43 @@ type Options struct {
 
 	// Quota limits the new operations of each caller. The engine asks Quota before it
 	// claims a key. A caller over the limit gets a 429 with Retry-After ([ErrQuota]), and
-	// may use the key again. A request with a known key is never refused, nor an operation
-	// of a completer. Each request of a caller over the limit costs one read. Package
-	// idem/quota has an implementation. Default: none.
+	// may retry with the same key. Quota never refuses a request whose key has a record,
+	// and never a completer's request. Each request of a caller over the limit costs one
+	// read of the table. Package idem/quota has an implementation. Default: none.
 	Quota Quota
 
 	// Stored decides whether an answer of the handler is stored and replayed. Stored gets
 	// the answer with all its headers, under canonical names. Stored must not change the
-	// answer, and must be safe for concurrent use. If Stored returns false and nothing was
-	// done under the key, the answer is given once and the key becomes free. If something
-	// was done, the answer is withheld ([ErrUnfinished]). Answers of [Respond] and
-	// [Finish] are always stored. Adapters whose answers have no status pass the status
-	// 200 to Stored. Default: DefaultStored.
+	// answer, and must be safe for concurrent use. If Stored returns false, it matters
+	// whether anything was done under the key. If nothing was done, the client gets the
+	// answer, and the key becomes free. If something was done, the answer is withheld
+	// ([ErrUnfinished]). Answers of [Respond] and [Finish] are always stored. Adapters
+	// whose answers have no status pass the status 200 to Stored. Default: DefaultStored.
 	Stored func(Response) bool
-	// StoreHeaders are response headers to store besides Content-Type, Location and
-	// similar headers. New refuses headers that carry secrets.
+	// StoreHeaders names the response headers to store in addition to Content-Type,
+	// Location and similar headers, which are always stored. New refuses headers that
+	// carry secrets.
 	StoreHeaders []string
 	// MaxBody is the largest response body to store, in bytes. If an answer's body is
 	// larger, the engine stores only the status; a retry gets ErrNotKept and never runs the
 	// handler again. MaxBody is at most 6 MiB. Default: 256 KiB.
 	MaxBody int
-	// MaxRequest is the largest request body that Middleware reads, in bytes. If Resumable
-	// is set, MaxRequest limits only the body of a new request, and Middleware reads at
-	// least 10 MiB, so that a request with a known key gets its answer. A larger body is
-	// refused: with [ErrTooLarge] in a new request, with [ErrIncomparable] if the key is
-	// known and the body isn't read. Storing a request costs a write unit for each KB, or
-	// two for each KB of a request over 4 KB, even if the handler then refuses the
-	// request. If Resumable is set, MaxRequest is at most 10 MiB. Default: 10 MiB; with
-	// Resumable 256 KiB.
+	// MaxRequest is the largest request body that Middleware reads, in bytes. A request
+	// with a larger body is refused: with [ErrIncomparable] if its key has a record, else
+	// with [ErrTooLarge]. If Resumable is set, MaxRequest limits only the bodies of new
+	// requests: Middleware reads bodies of up to 10 MiB, so that a request whose key has
+	// a record gets its answer. A Resumable request is stored. That costs a write unit
+	// for each KB, or two for each KB if the request is over 4 KB, even if the handler
+	// then refuses the request. With Resumable, MaxRequest is at most 10 MiB. Default: 10
+	// MiB; with Resumable 256 KiB.
 	MaxRequest int
 
 	// Resumable stores the request with its claim, so that a completer can finish the
 	// operation without the client. Use Resumable only with handlers whose effects are in
-	// phases: other effects may happen twice. The claim accepts the request: after an
-	// error, a panic or an unstored 5xx, the client's retry or the completer continues the
-	// operation. Only a stored answer, or an unstored 4xx before anything was done, ends
-	// the operation.
+	// phases: other effects may happen twice. Once the claim has stored the request, the
+	// request is accepted: after an error, a panic or an unstored 5xx, the client's retry
+	// or the completer continues the operation. Only a stored answer, or an unstored 4xx
+	// before anything was done, ends the operation.
 	Resumable bool
 	// CallsOut says that every handler calls another system ([Foreign]) before it answers.
 	// The claim then records that a call follows, which saves the write before the first
@@ -169,7 +172,7 @@ type Options struct {
 	// kinds of handlers: those that may answer without a call, and those whose first call
 	// is never repeated ([NotIdempotent], or [Remembers] of zero).
 	CallsOut bool
-	// InputHeaders are request headers to store with a Resumable request, besides
+	// InputHeaders names the headers to store with a Resumable request, in addition to
 	// Content-Type. New refuses headers that carry secrets.
 	InputHeaders []string
 	// MaxTries is how many tries a completer makes before the operation is stuck and waits

@@ -8,8 +8,9 @@ import (
 
 // Pass runs fn for a request on which the engine doesn't act, as Serve does for methods
 // that aren't in [Options.Methods]. If the request has a key header, the answer says that
-// the key was ignored (Idempotency-Status), unless another engine inside of fn acted. Pass
-// returns fn's own error. Adapters call Pass for requests that they can't decode.
+// the key was ignored (Idempotency-Status), unless another engine inside of fn acted on
+// the request. If fn fails, Pass returns fn's error unchanged. Adapters call Pass for
+// requests that they can't decode.
 func (e *Engine) Pass(ctx context.Context, r Request, fn func(context.Context) (Response, error)) (Result, error) {
 	c, keyed := contract{e.core}, e.core.opt.hasKey(r.Header)
 	var left *leaving

@@ -22,19 +22,21 @@ import (
 // run.
 //
 // fn must have no effect except through tx. After a conflict ([ErrConflict]) Atomic
-// repeats fn, with fresh reads, until a few seconds have passed. So fn may run many times:
-// fn must return its result, and must not assign to variables outside of fn. If a
-// user-supplied condition is false, Atomic returns [ErrCondition] and doesn't try again.
+// repeats fn, with fresh reads, until a few seconds have passed. So fn may run many
+// times: fn must return its result, and must not assign to variables outside of fn. If a
+// condition of one of fn's writes is false, Atomic returns [ErrCondition] and doesn't try
+// again.
 //
 // The result is stored as JSON. If the JSON would lack a field with data, at any depth,
 // Atomic refuses the result before anything commits ([ErrResult]). Atomic always returns
 // the value that it decodes from the JSON, so the first run gets the same value as a later
 // attempt.
 //
-// Names must stay the same. If phases are renamed, repeated, reordered, nested,
-// overlapping or left out, Atomic fails with [ErrPhaseOrder], and no phase runs again.
-// After a failed phase, later phases return [ErrPhaseFailed], and the handler's answer is
-// not stored unless [Respond] made it.
+// Every attempt must run the same phases, in the same order and with the same names. If
+// phases are renamed, repeated, reordered, nested, overlapping or left out, the attempt
+// fails with [ErrPhaseOrder], and no committed phase runs again. After a failed phase,
+// later phases return [ErrPhaseFailed], and the handler's answer is not stored unless
+// [Respond] made it.
 //
 // If fn returns an answer made by [Respond], the answer is committed together with
 // everything that fn gave to tx, and ends the operation.
@@ -66,8 +68,9 @@ func Atomic[T any](ctx context.Context, name string, fn func(context.Context, *T
 // say how the call ended, fn doesn't run, and fn's writes and jobs would be lost. Give
 // writes and jobs to a following [Atomic] or to [Finish].
 //
-// An error of fn fails the phase and keeps the key's record; the client is told to retry
-// with the same key. See [NotIdempotent] for systems without keys.
+// If fn returns an error, the phase fails and the record is kept (after [SafeToRetry],
+// the key may become free instead). The client is told to retry with the same key. See
+// [NotIdempotent] for systems without keys.
 func Foreign[T any](ctx context.Context, name string, fn func(context.Context, *Tx) (T, error), opts ...PhaseOption) (T, error) {
 	s := phaseSpec{kind: foreign, name: name, memory: trusted(defaults.Memory)}
 	for _, opt := range opts {
@@ -85,9 +88,9 @@ func Foreign[T any](ctx context.Context, name string, fn func(context.Context, *
 //		return created(ride), nil
 //	})
 //
-// Re is the response type of the handler's adapter, or [Response]. The client gets the
-// stored response, even if Finish returns a different one: a commit that was reported as
-// failed may have been applied after all.
+// The type Re is the response type of the handler's adapter, or [Response]. If a commit
+// was reported as failed but was applied after all, the stored response may differ from
+// the one that Finish returns. The client always gets the stored response.
 func Finish[Re any](ctx context.Context, fn func(context.Context, *Tx) (Re, error)) (Re, error) {
 	var re Re
 	r, err := runOf(ctx)
@@ -108,17 +111,18 @@ func Finish[Re any](ctx context.Context, fn func(context.Context, *Tx) (Re, erro
 	return re, err
 }
 
-// Stage adds jobs to the next commit of the operation in ctx: the next phase's or the
-// answer's. If the answer isn't stored, the jobs are not staged. Outside of an operation
-// Stage returns [ErrNoOperation]. Stage returns [ErrWrite] for an invalid job, and
-// [store.ErrTooLarge] for jobs that don't fit into the record (see [Tx.Stage]). After
-// these two errors no answer is stored, as after any failed phase: no job is lost if the
-// caller ignores the error.
+// Stage adds jobs to the next commit of the operation in ctx: the commit of the next
+// phase or, if no phase follows, of the answer. If that answer isn't stored, the jobs are
+// not staged. Outside of an operation Stage returns [ErrNoOperation]. Stage returns
+// [ErrWrite] for an invalid job, and [store.ErrTooLarge] for jobs that don't fit into the
+// record (see [Tx.Stage]). After either error no answer is stored, as after any failed
+// phase. So no job is lost even if the caller ignores the error.
 //
-// The jobs belong to the phase that follows. If that phase is already committed, its jobs
-// are committed too, and Stage doesn't stage them again. If that phase is a [Foreign], the
-// phase fails ([ErrWrite]). Inside a phase, Stage returns [ErrPhaseOrder], since a phase
-// may run more than once: use [Tx.Stage]. After the answer Stage returns [ErrAnswered].
+// The jobs belong to the phase that follows. If an earlier attempt has committed that
+// phase, the jobs were committed with it, and Stage doesn't stage them again. If that
+// phase is a [Foreign], the phase fails ([ErrWrite]). Inside a phase, Stage returns
+// [ErrPhaseOrder], since a phase may run more than once: use [Tx.Stage]. After the answer
+// Stage returns [ErrAnswered].
 func Stage(ctx context.Context, jobs ...Job) error {
 	r, err := runOf(ctx)
 	if err != nil {
@@ -133,11 +137,11 @@ func Stage(ctx context.Context, jobs ...Job) error {
 // type fails before the commit ([ErrResult]).
 func Respond(v any) error { return &answered{v} }
 
-// SafeToRetry marks err, the error of a [Foreign] phase: the phase's calls certainly had
-// no effect (for example, the connection was refused). A [NotIdempotent] call may then be
-// made again. Other calls are then not in doubt, so the client's key may become free.
-// Don't mark the error of a client that retries by itself: one of the client's earlier
-// tries may have had an effect. SafeToRetry returns nil for nil.
+// SafeToRetry marks err, the error of a [Foreign] phase, to say that the phase's calls
+// certainly had no effect (for example, the connection was refused). A [NotIdempotent]
+// call may then be made again. Other calls are then not in doubt, so the client's key may
+// become free. Don't mark the error of a client that retries by itself: one of the
+// client's earlier tries may have had an effect. SafeToRetry returns nil for nil.
 func SafeToRetry(err error) error {
 	if err == nil {
 		return nil
@@ -151,19 +155,20 @@ type PhaseOption func(*phaseSpec)
 // NotIdempotent is for a system without idempotency keys. Before the call, the engine
 // records that the call begins. After that the operation continues only with a result, or
 // with an error wrapped by [SafeToRetry]. Any other error, or the death of the process,
-// leaves the outcome unknown: the operation is stuck, and a human settles it. Only a
-// SafeToRetry error or a human's decision allows another call. The phase's Tx accepts
-// neither writes nor jobs ([ErrWrite]): people must be able to record the outcome whatever
-// else is stored.
+// leaves the outcome unknown. If the phase has no [LookUp], the operation is then stuck,
+// and a human settles it. Only a SafeToRetry error, the look-up or a human's decision
+// allows another call. Like every [Foreign], the phase accepts neither writes nor jobs
+// ([ErrWrite]).
 func NotIdempotent() PhaseOption { return func(s *phaseSpec) { s.intent = true } }
 
-// Remembers sets how long the called system remembers a key. Default: 24 hours. Samekey
-// relies on this time minus an hour, or minus a quarter of the time if a quarter is less
-// than an hour. The time begins with the first attempt that may have made the call. Within
-// the time, Samekey repeats a call that may have been made. Later the provider would treat
-// the call as new, so the outcome is unknown, as for a [NotIdempotent] call: the operation
-// is stuck and waits for people. If d is zero or less, a call that may have been made is
-// never repeated.
+// Remembers sets the duration d for which the called system remembers a key. Default: 24
+// hours. As a margin, Samekey subtracts an hour from d, or a quarter of d if a quarter is
+// less than an hour. The remaining time begins with the first attempt that may have made
+// the call. Within this time, Samekey repeats a call that may have been made. Later the
+// provider could treat the call as new, so the outcome is unknown, as for a
+// [NotIdempotent] call. If the phase has no [LookUp], the operation is then stuck and
+// waits for people. If d is zero or less, a call that may have been made is never
+// repeated.
 func Remembers(d time.Duration) PhaseOption {
 	return func(s *phaseSpec) { s.memory = trusted(d) }
 }
@@ -172,15 +177,16 @@ func Remembers(d time.Duration) PhaseOption {
 // provider remembers keys for the duration memory.
 func trusted(memory time.Duration) time.Duration { return memory - min(time.Hour, memory/4) }
 
-// Sends declares v, the data that the call to service sends: any value that JSON can hold.
-// For steps see [Tx.Key]. Only a hash of v is recorded. If a call may have been made, and
-// an attempt would send different data under the call's key, the attempt sends nothing:
-// the operation is stuck and waits for people.
+// Sends declares the data v that a call sends to another system: any value that JSON can
+// hold. The parameters service and steps name the call, as in [Tx.Key]. Only a hash of v
+// is recorded. If a call may have been made, and an attempt would send different data
+// under the call's key, the attempt sends nothing: the operation is stuck and waits for
+// people.
 //
-// The hash is recorded by the write before the call, or when the attempt fails in the call.
-// The first call under [Options.CallsOut] has no such write: if the process dies in that
-// call, the hash is missing. So commit the data of a call in an earlier phase: Sends
-// doesn't always detect a change.
+// The hash is recorded by the write before the call, or when the attempt fails in the
+// call. With [Options.CallsOut] there is no write before the first call. If the process
+// dies in that call, the hash is missing. So commit the data of a call in an earlier
+// phase: Sends doesn't always detect a change.
 func Sends(service string, v any, steps ...string) PhaseOption {
 	return func(s *phaseSpec) { s.sends = append(s.sends, send{service, steps, v}) }
 }
