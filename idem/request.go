@@ -127,8 +127,10 @@ type Facts struct {
 	// Claims are the claims of the token that an authorizer has verified (JWT, Cognito), or
 	// the context that a Lambda authorizer has returned. They include data that Identity
 	// lacks, such as the organisation for which a user acts (lambda.ClaimScope). Claims is
-	// nil without an authorizer. Records and logs never contain Claims. Claims, and the
-	// maps in it, may belong to the event: a scope function must not change them.
+	// nil without an authorizer. The engine itself never writes Claims to a record or a
+	// log. But if [Options.Resumable] is set, an adapter may put them into the Snapshot,
+	// without tokens, and the record stores the Snapshot. Claims, and the maps in it, may
+	// belong to the event: a scope function must not change them.
 	Claims map[string]any
 }
 
