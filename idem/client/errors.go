@@ -13,25 +13,27 @@ var (
 	// ErrKeyInvalid matches errors from a caller's key that is empty, too long, set
 	// twice or not visible ASCII. Nothing was sent.
 	ErrKeyInvalid = errors.New("idempotency key is invalid")
-	// ErrBody matches errors from a keyed request whose body could not be sent a
-	// second time. Nothing was sent.
+	// ErrBody matches errors from a keyed request whose body can't be sent a second
+	// time. Nothing was sent. ErrBody also matches errors from a request whose GetBody
+	// failed before a retry: [Error.Attempts] is then above 0.
 	ErrBody = errors.New("request body can't be rewound")
 	// ErrOperation matches errors from a named operation ([WithOperation]) if the name is
 	// invalid or there is no journal. Nothing was sent.
 	ErrOperation = errors.New("operation can't be remembered")
-	// ErrMismatch matches errors from an operation that began with another request
-	// or key. Nothing was sent.
+	// ErrMismatch matches errors from a request that differs from the first request of
+	// its named operation, in method, host, URL, body or key. Nothing was sent.
 	ErrMismatch = errors.New("operation was begun with another request")
-	// ErrExpired matches errors from an operation whose key the server has forgotten, or
-	// will forget soon. Sending the request now could run the operation twice, so the
-	// request was not sent, or not sent again.
+	// ErrExpired matches errors from a request whose key the server may have forgotten,
+	// or will forget soon. Sending the request now could run its operation twice, so
+	// the request was not sent, or not sent again.
 	ErrExpired = errors.New("the key's lifetime is over")
 
-	// ErrLocked matches errors from a journal that another process or FileJournal
-	// has open.
+	// ErrLocked matches errors from opening a journal that is already open, in another
+	// process or in another FileJournal of this process.
 	ErrLocked = errors.New("journal is in use")
-	// ErrCorrupt matches errors from a journal's file that is missing, is an earlier copy,
-	// is not a journal, or has damage that no crash explains. The file is left unchanged.
+	// ErrCorrupt matches errors from a journal if its file is missing, is an earlier
+	// copy, is not a journal, or has damage that no crash explains. The file is left
+	// unchanged.
 	ErrCorrupt = errors.New("journal is corrupt")
 )
 
@@ -48,24 +50,24 @@ type Error struct {
 	Key string
 	// Attempts is how often the request was sent.
 	Attempts int
-	// Unknown is true if the server may have carried out the operation, or may be working
-	// on the operation. If Unknown is false, the server has not carried out the operation.
-	// For a request with the caller's own key Unknown is always true, since an earlier
-	// request may have used the key.
+	// Unknown is true if the server may have carried out the operation, or may be
+	// working on the operation. If Unknown is false, the server has not carried out the
+	// operation. If Key is a key that the caller set, Unknown is always true, since an
+	// earlier request may have used the key.
 	Unknown bool
-	// GaveUp is the reason why a retriable failure was not retried; "" for other failures:
+	// GaveUp says why a failure was not retried although a retry could help. For other
+	// failures, GaveUp is "". The values are:
 	//
 	//   - "retries": Options.MaxRetries is reached;
 	//   - "retry-after": the server asks for a wait of more than a minute;
 	//   - "lifetime": the key's lifetime would end before the retry;
 	//   - "deadline": the context's deadline would come before the end of the wait;
-	//   - "budget": the budget for retries is used up (Options.NoBudget);
+	//   - "budget": the transport's budget for retries is used up (see Options.NoBudget);
 	//   - "body": the body can't be sent again;
-	//   - "refused": the server's should-retry header forbids a retry;
+	//   - "refused": the server's header Stripe-Should-Retry forbids a retry;
 	//   - "ignored": the server says that it ignores the key.
 	GaveUp string
-	// Err is the cause of the last attempt's failure, or the reason why nothing was
-	// sent.
+	// Err is the reason why the final attempt failed, or why nothing was sent.
 	Err error
 }
 
@@ -82,7 +84,8 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Timeout reports whether e was caused by a timeout. The *url.Error around e calls Timeout.
+// Timeout reports whether e was caused by a timeout. The *url.Error around e has a
+// method Timeout, too, which calls this method.
 func (e *Error) Timeout() bool {
 	t, ok := errors.AsType[interface {
 		error

@@ -25,7 +25,7 @@ const (
 	reasonBudget     = "budget"      // the transport's budget for retries is used up
 )
 
-// Event describes an occurrence to a hook. An Event holds no key and no body.
+// Event tells a hook what has happened. An Event holds no key and no body.
 type Event struct {
 	Method    string
 	Host      string        // the URL's host and port
@@ -35,22 +35,25 @@ type Event struct {
 	Status    int           // status of the answer; 0 without an answer
 	Took      time.Duration // duration of the attempt
 	Wait      time.Duration // wait before the next attempt
-	// Reason is why the request is sent again: "network" (no answer, or an answer that was
-	// cut off), "timeout" (Options.AttemptTimeout), "status", or "asked" (the server's
-	// should-retry header). In the hook GaveUp, Reason is the reason in [Error.GaveUp].
+	// Reason is set in two hooks. In the hook Retry, it says why the request is sent
+	// again: "network" (no answer, or an answer that was cut off), "timeout" (no answer
+	// within Options.AttemptTimeout), "status" (the answer's status), or "asked" (the
+	// server's header Stripe-Should-Retry). In the hook GaveUp, it is one of the values
+	// that are listed at [Error.GaveUp].
 	Reason string
 	Err    error
 }
 
-// Hooks are called as a transport works. Nil hooks are skipped. Hooks run on the
-// request's goroutine, possibly for many requests at once, and must neither block
-// nor panic. Requests that pass unchanged call no hooks.
+// Hooks are functions that a transport calls to report its work. A hook that is nil is
+// not called. Hooks run on the request's goroutine, possibly for many requests at once,
+// and must neither block nor panic. For a request that is neither keyed nor idempotent,
+// no hook is called.
 type Hooks struct {
 	KeyMade       func(context.Context, Event) // a request got a new key
-	Resumed       func(context.Context, Event) // an operation continues with the key in the journal
+	Resumed       func(context.Context, Event) // a request continues a named operation, with the operation's key from the journal
 	Attempt       func(context.Context, Event) // an attempt ended; Event.Status or Event.Err is set
 	Retry         func(context.Context, Event) // the request will be sent again after Event.Wait; Event.Reason says why
-	GaveUp        func(context.Context, Event) // a retriable failure is returned without a retry; Event.Reason says why
+	GaveUp        func(context.Context, Event) // a failure is returned although a retry could help; Event.Reason says why it isn't retried
 	Replayed      func(context.Context, Event) // the answer is the replay of an earlier attempt's answer
 	DeletedBefore func(context.Context, Event) // a repeated DELETE got 404, which counts as success
 	JournalFailed func(context.Context, Event) // the journal could not record the answer; the caller still gets the answer

@@ -21,13 +21,16 @@ const maxName = 1024
 //
 // A Journal must be safe for concurrent use.
 type Journal interface {
-	// Begin returns the stored entry of e.Operation and true. If there is no entry, Begin
-	// stores e and returns e and false. Begin returns only when no crash can lose e, since
-	// the transport then sends the request. After an error the transport sends nothing.
+	// Begin looks for the stored entry of e.Operation. If there is one, Begin returns
+	// this entry, and found is true. Otherwise, Begin stores e and returns e, and found
+	// is false. Before Begin returns e, it must have stored e so that no crash can lose
+	// e: the transport sends the request as soon as Begin has returned. If Begin
+	// returns an error, the transport sends nothing.
 	Begin(ctx context.Context, e Entry) (stored Entry, found bool, err error)
-	// Update replaces the entry of e.Operation by e, which has a new Expires, Answered or
-	// Status. Update does nothing if there is no entry of e.Operation, or if that entry has
-	// another Key. A lost update does no harm while the server remembers the key.
+	// Update replaces the entry of e.Operation by e, which has a new Expires, Answered
+	// or Status. Update does nothing if there is no entry of e.Operation, or if that
+	// entry has another Key. If an update is lost, this does no harm while the server
+	// remembers the key.
 	Update(ctx context.Context, e Entry) error
 }
 
@@ -36,7 +39,7 @@ type Journal interface {
 type Entry struct {
 	Operation   string    // the operation's name, from WithOperation
 	Key         string    // the key, in the form in which it is sent
-	Fingerprint string    // SHA-256 of method, URL and body, in hex
+	Fingerprint string    // SHA-256 of method, host, URL and body, in hex
 	Created     time.Time // time just before the first attempt
 	Expires     time.Time // end of the key's lifetime
 	Answered    time.Time // time of the final answer; zero without a final answer
@@ -45,21 +48,21 @@ type Entry struct {
 
 type operationKey struct{}
 
-// WithOperation names the operation that requests with this context carry out. Before the
-// first keyed request is sent, the transport enters the operation in [Options.Journal].
-// From then on, even after a crash, every request under this name gets the same key. A
-// request with another method, URL or body is refused ([ErrMismatch]). Every request is
-// refused ([ErrExpired]) after the key's lifetime, and while the clock shows a time before
-// the operation began. After ErrExpired, find out in another way whether the operation
+// WithOperation returns a context that gives a name to an operation. Requests with this
+// context carry out this operation. Before the first keyed request is sent, the
+// transport enters the operation in [Options.Journal]. From then on, even after a
+// crash, every request under this name gets the same key. A request with another
+// method, host, URL or body is refused ([ErrMismatch]). Every request is refused
+// ([ErrExpired]) after the key's lifetime, and while the clock shows a time before the
+// operation began. After ErrExpired, find out in another way whether the operation
 // happened.
 //
 // An answer does not end the operation, since the process may crash before the program has
 // stored the answer. Call [FileJournal.Done] once the answer is stored. Until Done, a
 // repeated request has the same key, and so gets the same answer.
 //
-// Requests without a key, such as GET, are not affected. A name has 1 to 1024
-// bytes of UTF-8 and is unique among the users of the journal: "order-42", not
-// "order".
+// Requests without a key, such as GET, are not affected. A name has 1 to 1024 bytes of
+// UTF-8. Each operation in a journal needs a name of its own: "order-42", not "order".
 func WithOperation(ctx context.Context, name string) context.Context {
 	return context.WithValue(ctx, operationKey{}, name)
 }

@@ -59,19 +59,19 @@ type journalFile interface {
 }
 
 // OpenJournal opens the journal at path, or creates the journal if there never was one.
-// When the key's lifetime is over, an answered operation is refused for a week
-// ([ErrExpired]) and then dropped. An operation without an answer stays until
-// [FileJournal.Done]. OpenJournal removes the incomplete line that a crash can leave.
-// OpenJournal fails on any other damage ([ErrCorrupt]): a file that was emptied, cut,
-// changed by a single bit, deleted, or replaced by an earlier copy. If such a file were
-// used, operations in progress would get new keys. To begin with an empty journal, remove
-// the file and the lock file.
+// For a week after its key's lifetime, an operation with an answer is refused
+// ([ErrExpired]). Then the operation is dropped from the journal. An operation without
+// an answer stays until [FileJournal.Done]. OpenJournal removes the incomplete line
+// that a crash can leave. OpenJournal fails on any other damage ([ErrCorrupt]): a file
+// that was emptied, cut, changed by a single bit, deleted, or replaced by an earlier
+// copy. If such a file were used, operations in progress would get new keys. To begin
+// with an empty journal, remove the file and the lock file.
 //
-// The lock file, path plus ".lock", stores the least length that the journal's file must
-// have, so move both files together. A second process that opens the journal gets
-// [ErrLocked]. On systems without flock (Windows) a second process gets no error, so the
-// caller must exclude other processes. Network file systems often can neither lock nor
-// sync: use a local disk.
+// The lock file has the journal's path with ".lock" appended. It stores the least
+// length that the journal's file must have, so move both files together. A second
+// process that opens the journal gets [ErrLocked]. On systems without flock (Windows) a
+// second process gets no error, so the caller must exclude other processes. Network
+// file systems often can neither lock a file nor sync it reliably: use a local disk.
 func OpenJournal(path string) (*FileJournal, error) {
 	path, err := realPath(path)
 	if err != nil {
@@ -149,8 +149,9 @@ func (j *FileJournal) Done(operation string) error {
 	return nil
 }
 
-// Entries returns the operations for which Done was not called, oldest first. After a
-// crash, resume these operations.
+// Entries returns the operations that are still in the journal, oldest first: those
+// that were neither forgotten by Done nor dropped (see [OpenJournal]). After a crash,
+// resume these operations.
 func (j *FileJournal) Entries() []Entry {
 	j.mu.Lock()
 	defer j.mu.Unlock()

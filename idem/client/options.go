@@ -13,20 +13,21 @@ import (
 // maxWait is beyond any sensible value, but far from an overflow.
 const maxWait = 365 * 24 * time.Hour
 
-// Options are the settings of a [Transport]. A field with the zero value gets the field's
-// default.
+// Options are the settings of a [Transport]. A field that is zero gets its default.
 type Options struct {
 	// KeyHeader is the request header that carries the key. If the caller has set this
 	// header, the transport sends the caller's value. Default: Idempotency-Key.
 	KeyHeader string
-	// QuoteKey sends generated keys as RFC 9651 strings, in quotes, for servers that
-	// accept no other form (idem.IETF).
+	// QuoteKey makes the transport send its generated keys in quotes, as strings of RFC
+	// 9651. Some servers accept no other form, for example servers with the preset
+	// idem.IETF.
 	QuoteKey bool
 	// Methods are the HTTP methods whose requests get a key. Requests with idempotent
 	// methods (GET, HEAD, OPTIONS, TRACE, PUT, DELETE) are retried without a key; add
-	// DELETE or PUT if the server requires a key for them (idem.Stripe). If the list is
-	// empty but not nil, the transport makes no keys, and only callers set keys. Default:
-	// POST and PATCH, as in package idem.
+	// DELETE or PUT if the server takes keys for them, as a server with the preset
+	// idem.Stripe does for DELETE. If the list is empty but not nil, the transport
+	// makes no keys, and only callers set keys. Default: POST and PATCH, as in package
+	// idem.
 	Methods []string
 	// KeyLifetime is how long the server remembers a key after the first attempt. For an
 	// operation in the journal, the lifetime begins at the operation's first attempt, not
@@ -34,16 +35,19 @@ type Options struct {
 	// sent after the lifetime. Default: 24 hours.
 	KeyLifetime time.Duration
 
-	// MaxRetries is how often a request is sent again after the first attempt. A request is
-	// retried after no answer, 409 (an earlier attempt may still be running), 429 and 5xx.
-	// The server's header Stripe-Should-Retry, "true" or "false", overrules the status. An
-	// answer with a Retry-After of more than a minute is returned at once. While the server
-	// answers 409, a keyed request is retried beyond MaxRetries, for up to a minute in
-	// total. A negative value means no retries. Default: 2.
+	// MaxRetries is how often a request may be sent again after the first attempt. A
+	// request is retried if there is no answer, or if the answer is 409 (an earlier
+	// attempt may still be running), 429 or 5xx. The server's header
+	// Stripe-Should-Retry, "true" or "false", overrules the status. An answer with a
+	// Retry-After of more than a minute is returned at once. For a keyed request, a
+	// retry after a 409 with a Retry-After doesn't count towards MaxRetries, as long as
+	// the waits before these retries are at most a minute in total. A negative value
+	// means no retries. Default: 2.
 	MaxRetries int
-	// InitialDelay and MaxDelay determine the wait before retry n: a random time from d/2
-	// to d, where d = min(InitialDelay * 2^(n-1), MaxDelay), but at least InitialDelay.
-	// Defaults: 0.5 seconds and 5 seconds.
+	// InitialDelay and MaxDelay determine the wait before retry n. With d =
+	// min(InitialDelay * 2^(n-1), MaxDelay), the wait is a random time from d/2 to d.
+	// If that time is shorter than InitialDelay, the wait is InitialDelay. Defaults:
+	// 0.5 seconds and 5 seconds.
 	InitialDelay, MaxDelay time.Duration
 	// AttemptTimeout is the time limit of an attempt. The time includes sending the
 	// request's body and receiving the answer's headers. For a keyed request, the time
@@ -53,19 +57,20 @@ type Options struct {
 	AttemptTimeout time.Duration
 
 	// NoBudget removes the budget for retries, so that only MaxRetries limits retries.
-	// Default: all retries of the transport together are at most a tenth of its requests
-	// plus ten a second. In quiet times the budget grows to at most 100 retries. When the
-	// budget is used up, the transport returns a failure instead of retrying, so that
-	// clients don't keep a struggling server down.
+	// By default, a transport has one budget for the retries of all its requests: a
+	// tenth of the number of requests, plus ten retries a second. In quiet times the
+	// budget grows to at most 100 retries. When the budget is used up, the transport
+	// returns a failure instead of retrying, so that clients don't keep a struggling
+	// server down.
 	NoBudget  bool
 	perSecond float64 // retries that the budget allows each second
 
 	maxBuffer int64 // how many bytes of a body without GetBody are kept for retries; negative: none
 	maxAnswer int64 // how many bytes of a keyed request's answer are read ahead; negative: none
 
-	// Journal stores the keys of operations that [WithOperation] names, so that the keys
-	// outlive this process. Default: none, and a named operation is refused
-	// ([ErrOperation]).
+	// Journal stores the keys of operations that [WithOperation] names, so that the
+	// keys outlive this process. Default: no journal; a request of a named operation is
+	// then refused ([ErrOperation]).
 	Journal Journal
 	// Hooks are called as the transport works, for metrics and logs.
 	Hooks Hooks

@@ -14,7 +14,9 @@ const ResultHeader = "Idempotency-Client"
 
 // Values of [ResultHeader].
 const (
-	// DeletedBefore marks the 204 that replaces the 404 of a repeated DELETE.
+	// DeletedBefore marks a 204 that the transport has put in place of the server's
+	// 404, because a DELETE was repeated and an earlier attempt may have deleted the
+	// resource.
 	DeletedBefore = "deleted-before"
 	// OutcomeUnknown marks an answer that leaves open whether the server has carried out a
 	// keyed operation. One example is a 401, 429 or 503 after an earlier attempt that got

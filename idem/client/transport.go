@@ -41,11 +41,13 @@ func New(base http.RoundTripper, optFns ...func(*Options)) *Transport {
 
 // RoundTrip implements [http.RoundTripper]. RoundTrip does not change req.
 //
-// RoundTrip returns the response to the last attempt, also when no retry is left. If the
-// server's status doesn't tell whether the operation was carried out, RoundTrip adds the
-// header [ResultHeader]. The header of Response.Request contains the key. Every error is an
-// [*Error], with the key in Error.Key. A request that is neither keyed nor idempotent is
-// sent unchanged and once. RoundTrip then returns the base transport's response or error.
+// RoundTrip returns the response to the final attempt, even if this response is a
+// failure and no retry is left. If the server's status doesn't tell whether the
+// operation was carried out, RoundTrip adds the header [ResultHeader]. The header of
+// Response.Request contains the key. Every error is an [*Error], with the key in
+// Error.Key. There is one exception: RoundTrip sends a request that is neither keyed
+// nor idempotent unchanged and once, and returns the base transport's response or
+// error.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	o := &operation{t: t, req: req}
 	err := o.begin()
@@ -61,8 +63,9 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return o.run()
 }
 
-// CloseIdleConnections closes the base transport's idle connections, if the base transport
-// has this method. http.Client.CloseIdleConnections calls CloseIdleConnections.
+// CloseIdleConnections closes the base transport's idle connections, if the base
+// transport has this method. The method CloseIdleConnections of http.Client calls this
+// method.
 func (t *Transport) CloseIdleConnections() {
 	if c, ok := t.base.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()

@@ -13,8 +13,8 @@ import (
 
 // A Log lists what a store has committed. [FaultyStore] and [World] are Logs.
 type Log interface {
-	// Commits returns all claims and commits that were applied, oldest first. For a claim,
-	// Prev has only the PK.
+	// Commits returns all claims and commits that were applied, oldest first. A claim
+	// is returned as a Commit whose Prev has only the PK.
 	Commits() []store.Commit
 }
 
@@ -23,8 +23,8 @@ var (
 	_ Log = (*World)(nil)
 )
 
-// Watch returns a store that passes all calls to s. The store is a [Log] of the commits,
-// for [Staged], [Committed] and [Finished].
+// Watch returns a store that passes all calls on to s. The returned store is also a
+// [Log] of the commits, which [Staged], [Committed] and [Finished] can read.
 func Watch(s store.Store) *FaultyStore { return Faulty(s, nil) }
 
 // Commits implements [Log]. Commits doesn't return a write that the wrapped store applied
@@ -49,17 +49,18 @@ func (f *FaultyStore) applied(c store.Commit, held *store.Record, err error) {
 type Phase[T any] struct {
 	Name   string
 	Result T
-	// Writes are the user's writes of the phase's commit, as their String methods describe
-	// them.
+	// Writes are the user's writes in the phase's commit: for each write, the text that
+	// its String method returns.
 	Writes []string
-	// Jobs are the jobs that the phase's commit staged, in no order.
+	// Jobs are the jobs that the phase's commit staged, in no particular order.
 	Jobs []idem.Job
 }
 
-// Committed returns the phase that was committed under name, with the phase's result and
-// the writes and jobs of the phase's commit. Committed fails the test if no operation or
-// several operations have committed such a phase, or if the result isn't a T. A phase that
-// was committed together with the answer has no stored result: use [Finished] instead.
+// Committed returns the committed phase of the given name: its result, and the writes
+// and jobs of its commit. Committed fails the test if a phase of this name was not
+// committed, or was committed by several operations, or if its result isn't a T. A
+// phase that was committed together with the answer has no stored result: use
+// [Finished] instead.
 func Committed[T any](t testing.TB, log Log, name string) Phase[T] {
 	t.Helper()
 	var found []Phase[T]
@@ -133,9 +134,9 @@ func Staged[T any](t testing.TB, log Log, kind string) T {
 	return all[0]
 }
 
-// AllStaged returns the arguments of all committed jobs of a kind, in the order of their
-// commits and ids. AllStaged fails the test if a job's arguments can't be decoded into a
-// T, or have a member that T lacks.
+// AllStaged returns the arguments of all committed jobs of a kind, ordered by commit,
+// and within a commit by the jobs' ids. AllStaged fails the test if a job's arguments
+// can't be decoded into a T, or have a member that T lacks.
 func AllStaged[T any](t testing.TB, log Log, kind string) []T {
 	t.Helper()
 	var all []T

@@ -28,27 +28,30 @@ type CrashOptions struct {
 	// Store opens the store of a World. All stores may be on one table, since each World
 	// has its own namespace. Default: a new idem.MemoryStore.
 	Store func() store.Store
-	// Engine sets options of the engine that [CrashEverywhere] makes, after [World.Options].
+	// Engine sets options of the engine that [CrashEverywhere] makes. It is applied
+	// after [World.Options].
 	Engine func(*idem.Options)
-	// Begin prepares a World before its first process starts. For instance, Begin sets the
-	// provider's Memory, or the Fate of a call. If Begin is set, the client and the
-	// completer try three times instead of once, since calls may fail.
+	// Begin prepares a World before its first process starts. For instance, Begin can
+	// set how long the Provider remembers keys (Provider.Memory), or choose a [Fate]
+	// for a call. If Begin is set, the client and the completer try three times instead
+	// of once, since calls may fail.
 	Begin func(*World)
-	// MayStick allows an operation to end as stuck. Set MayStick if the handler has a phase
-	// that is [idem.NotIdempotent], without a look-up: a process that dies in the phase's
-	// call leaves the operation stuck. If the operation is stuck, check isn't called, and
-	// the run fails only if the operation had more effects than in the run without a
-	// crash.
+	// MayStick allows an operation to end as stuck. Set MayStick if the handler has a
+	// phase that is [idem.NotIdempotent], without a look-up: a process that dies in the
+	// phase's call leaves the operation stuck. If the operation is stuck, the function
+	// check isn't called for this run, and the run fails only if the operation had more
+	// effects than in the run without a crash.
 	MayStick bool
 }
 
-// CrashEverywhere runs a request many times. Each run crashes before or after a different
-// call that the handler or the engine makes to the store, or through w.Client or w.Call.
-// After the crash, once the lease is over, the client sends the request again. While a
-// look-up ([idem.LookUp]) leaves the outcome open, the client repeats the request, each
-// time after the look-up's pause. If the request is stored, there is a further run with
-// the same crash: a completer continues the operation before the client sends the request
-// again. In one more run, without a crash, every [idem.Atomic] runs twice.
+// CrashEverywhere runs a request many times. The handler and the engine make calls to
+// the store, and through w.Client and w.Call. Each run crashes at another point: before
+// or after one of these calls. After the crash, once the lease is over, the client
+// sends the request again. While a look-up ([idem.LookUp]) leaves the outcome open, the
+// client repeats the request, each time after the look-up's pause. If the request is
+// stored, there is a further run with the same crash: a completer continues the
+// operation before the client sends the request again. In one more run, without a
+// crash, every [idem.Atomic] runs twice.
 //
 //	idemtest.CrashEverywhere(t, func(ctx context.Context, w *idemtest.World, r *idem.Request) (idem.Response, error) {
 //		return buy(ctx, r, w.Client())
@@ -56,12 +59,12 @@ type CrashOptions struct {
 //		…
 //	})
 //
-// After a crash, the test fails if the request ends in an error or without a stored
-// answer, or if a repetition has an effect. The test also fails if the number of effects
-// at the provider, of the user's writes or of the jobs differs from the run without a
-// crash. If check isn't nil, CrashEverywhere then calls check with the World and the
-// answer of each run. Each failure names the call at which the process crashed. If check
-// calls Fatal, only that run ends.
+// The test fails if the request ends in an error or without a stored answer, or if the
+// request has an effect when it is sent once more. The test also fails if a run with a
+// crash has more or fewer effects at the provider, user's writes or jobs than the run
+// without a crash. After each run that ends with an answer, CrashEverywhere calls the
+// function check, unless it is nil, with the run's World and answer. Each failure names
+// the call at which the process crashed. If check calls Fatal, only that run ends.
 //
 // In a crash, the process's context ends. Later calls of the process through w have no
 // effect and get no answer, so the handler can no longer change the World. CrashEverywhere
@@ -94,7 +97,7 @@ func CrashEverywhere(t testing.TB, handler func(context.Context, *World, *idem.R
 // maxLooks is more look-ups than any call in doubt needs.
 const maxLooks = 100
 
-// Program is the program that [CrashProgram] tests, in one process.
+// Program is one process of the program that [CrashProgram] tests.
 type Program[Re any] struct {
 	// Send sends the request, and reports whether the answer came from a record. Each call
 	// of Send sends the same request.
@@ -106,9 +109,10 @@ type Program[Re any] struct {
 	Diff func(a, b Re) string
 }
 
-// CrashProgram is [CrashEverywhere] for programs that are more than a handler, such as
-// programs of package lambda (lambdatest.CrashEverywhere) or behind
-// [idem.Engine.Middleware]. CrashProgram calls start for each process.
+// CrashProgram is [CrashEverywhere] for programs that are more than a handler. An
+// example is an http.Handler behind [idem.Engine.Middleware]. For programs of package
+// lambda there is lambdatest.CrashEverywhere, which calls CrashProgram. CrashProgram
+// calls the function start for each process.
 func CrashProgram[Re any](t testing.TB, start func(*World) Program[Re], check func(testing.TB, *World, Re), optFns ...func(*CrashOptions)) {
 	t.Helper()
 	c := &crashes[Re]{t: t, opt: crashOptions(optFns), start: start, check: check, said: make(map[string]int)}

@@ -13,13 +13,15 @@
 //
 //   - [Replays] sends a request twice, and checks that the second answer equals the first
 //     and that the handler ran once.
-//   - [Watch] remembers what a store commits. [Committed], [Finished] and [Staged] return
-//     the committed phases, answer and jobs, decoded into Go types.
-//   - [Provider] is a fake payment provider that loses answers, delays, refuses and
-//     forgets.
+//   - [Watch] remembers what a store commits: [Committed] returns a committed phase,
+//     [Finished] the answer, and [Staged] the arguments of a job. Results and arguments
+//     are decoded into Go types.
+//   - [Provider] is a fake payment provider. It can lose or delay answers, refuse calls
+//     and forget keys.
 //   - [Faulty] makes a store fail, hang, lose answers or crash its process at the calls
-//     that you choose. Every durable effect of an engine passes through its store, so
-//     these calls are all the points at which the engine can crash.
+//     that you choose. Every durable effect of an engine passes through its store. So a
+//     crash anywhere in the engine has the same effect as a crash before or after one of
+//     these calls.
 //   - [Twice] runs the function of every [idem.Atomic] and [idem.Finish] twice, and so
 //     finds functions with effects outside of their Tx.
 //   - [Clock] moves time without waiting.

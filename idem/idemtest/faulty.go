@@ -17,7 +17,7 @@ var verbs = []string{"Claim", "Commit", "Load", "LoadBody", "Take"}
 // Call is a call that is about to reach a store.
 type Call struct {
 	Verb  string // the store's method: "Claim", "Commit", "Load", "LoadBody" or "Take"
-	N     int    // number of this call among the calls of its verb, from 1
+	N     int    // number of this call among the calls with the same Verb, from 1
 	Total int    // number of this call among all calls, from 1
 	PK    string
 
@@ -30,10 +30,11 @@ type Call struct {
 
 // Fault says what happens to a call. The zero Fault lets the call pass.
 type Fault struct {
-	// Err is returned in place of the store's answer. By the contract of store.Store, a
-	// write without an answer must return store.ErrUnknown.
+	// Err is returned in place of the store's answer. For a write whose answer is lost,
+	// set store.ErrUnknown: the contract of store.Store demands this error.
 	Err error
-	// Applied lets the call reach the store, and loses only the answer.
+	// Applied lets the call reach the store, so that Err or Crash loses only the
+	// answer.
 	Applied bool
 	// Crash takes the process down before the call, or after the call if Applied is set.
 	Crash bool
@@ -70,18 +71,19 @@ func CrashAt(n int, applied bool) Plan {
 // ErrCrashed is the error of every call once the process is down.
 var ErrCrashed = errors.New("idemtest: the process has crashed")
 
-// FaultyStore is a store that fails as planned, and counts its calls. A FaultyStore is the
-// store of one process: in a test with several processes, give each process its own
-// FaultyStore, all on one store.
+// FaultyStore is a store that fails as planned, and counts its calls. A FaultyStore is
+// the store of one process: in a test with several processes, give each process its own
+// FaultyStore, and let all of them wrap the same store.
 //
 // After a crash no call reaches the store any more, so the engine and its handlers can have
 // no more effect. Go can't stop the engine and the handlers, so they still return. A test
 // must ignore their results, since a crashed process sends no answer.
 //
 // FaultyStore also implements the optional interfaces of package store. If the wrapped
-// store has no LoadBody, LoadBody returns idem.ErrNotKept. If the wrapped store has no
-// Take, Take makes a Load and a Commit, as an engine does. A FaultyStore is safe for
-// concurrent use if its plan is.
+// store has no LoadBody, the FaultyStore's LoadBody returns idem.ErrNotKept. If the
+// wrapped store has no Take, the FaultyStore's Take makes a Load and a Commit, as an
+// engine does with a store without Take. A FaultyStore is safe for concurrent use if
+// its plan is.
 type FaultyStore struct {
 	store store.Store
 
@@ -134,9 +136,9 @@ func (f *FaultyStore) Crashed() bool {
 	return f.crashed
 }
 
-// Calls returns how many calls there were of the given verbs, or of all verbs if verbs is
-// empty. The number includes calls that failed because of the plan, but no calls after a
-// crash.
+// Calls returns how many calls of the given verbs there were. If no verb is given,
+// calls of all verbs are counted. The number includes calls that failed because of the
+// plan, but no calls after a crash.
 func (f *FaultyStore) Calls(verbs ...string) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
