@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// ErrNoAnswer matches errors from a call to a [Provider] if the answer was lost: the call
-// may have had its effect.
+// ErrNoAnswer matches errors from calls to a [Provider] that got no answer. Such a call may
+// still have had its effect.
 var ErrNoAnswer = errors.New("idemtest: no answer")
 
 // Provider is a fake of a payment provider, a mail service or another system that takes
@@ -24,23 +24,27 @@ var ErrNoAnswer = errors.New("idemtest: no answer")
 // key is sent again with another request, the Provider refuses the call, as Stripe does.
 // Each call without a key has an effect.
 //
-// A Provider is an [http.Handler], and an [http.RoundTripper] for a client without a
-// network. [Provider.Call] is for fakes of a Go interface. GET and HEAD have no effect and
-// take no [Fate] from the queue. The zero Provider is ready to use. A Provider is safe for
-// concurrent use once its exported fields are set, and must not be copied.
+// A Provider is an [http.Handler] for a test server. It is also an [http.RoundTripper], for
+// a client that is tested without a network. If the program calls the system through a Go
+// interface, write a fake of the interface that uses [Provider.Call]. GET and HEAD requests
+// have no effect, and take no [Fate] from the queue of [Provider.Next]. The zero Provider
+// is ready to use. A Provider is safe for concurrent use once its exported fields are set,
+// and must not be copied.
 type Provider struct {
-	// Memory is how long the Provider remembers a key after its effect. After that, the key
-	// counts as new. Zero means until [Provider.Forget]. A negative Memory means that no
-	// key is remembered, as in a system without keys.
+	// Memory is how long the Provider remembers a call's key after the call's effect. After
+	// that time, the key counts as new. Zero means that the Provider remembers keys until
+	// [Provider.Forget] is called. A negative Memory means that no key is remembered, as in
+	// a system without keys.
 	Memory time.Duration
-	// Now is the clock for Memory. Default: time.Now.
+	// Now is the clock for Memory, Lag and [Fate].Late. Default: time.Now.
 	Now func() time.Time
-	// Answer makes the body of an answer, sent as JSON with status 200. Default: the
-	// effect's ID, as {"id":"1"}. Answer may be called more than once for an effect.
+	// Answer returns the body of the HTTP answer for an effect. The Provider sends the body
+	// as JSON, with status 200. By default, the body is the effect's ID, such as
+	// {"id":"1"}. Answer may be called more than once for an effect.
 	Answer func(Effect) any
 
-	// Lag is the time after an effect in which look-ups don't find the effect. Default:
-	// look-ups find an effect at once.
+	// Lag is how long look-ups don't find an effect after it was made. Default: look-ups
+	// find an effect at once.
 	Lag time.Duration
 
 	mu      sync.Mutex
@@ -64,14 +68,14 @@ type Effect struct {
 	Method string // method of the HTTP request; "" for [Provider.Call]
 	Path   string // path of the HTTP request, or the name of the call
 	Key    string // the idempotency key; "" for none
-	Body   []byte // body of the first call
-	Calls  int    // number of calls with the key of this effect; above 1 if the caller has called again
+	Body   []byte // body of the call that had the effect
+	Calls  int    // number of calls with the effect's key; above 1 if the key was sent again
 
 	made      time.Time
 	forgotten bool
 }
 
-// String names what was called: "POST /charges".
+// String returns what was called, such as "POST /charges".
 func (e Effect) String() string {
 	if e.Method == "" {
 		return e.Path
@@ -81,12 +85,12 @@ func (e Effect) String() string {
 
 // Fate says what happens to a call to a [Provider]. With the zero Fate, the call succeeds.
 type Fate struct {
-	// Delay delays the answer, in real time, after the effect. If the call's context ends
-	// during the delay, the call gets no answer.
+	// Delay delays the answer, in real time. The effect isn't delayed. If the call's
+	// context ends during the delay, the call gets no answer.
 	Delay time.Duration
 	// LoseRequest loses the call: the call has no effect and gets no answer.
 	LoseRequest bool
-	// LoseAnswer loses the answer only.
+	// LoseAnswer loses only the answer: the call has its effect.
 	LoseAnswer bool
 	// Late delays the call's arrival by this duration, on the clock Provider.Now, and loses
 	// the answer.
@@ -104,8 +108,8 @@ type Look struct {
 	Delay time.Duration
 	// Down makes the look-up get no answer.
 	Down bool
-	// Behind makes the look-up find nothing, even after a call, as an eventually consistent
-	// look-up may.
+	// Behind makes the look-up find nothing, even if the call has had its effect. A real
+	// look-up that is only eventually consistent can do the same.
 	Behind bool
 	// OtherKey makes the look-up find an effect of another key, if there is one.
 	OtherKey bool
@@ -127,18 +131,18 @@ func (p *Provider) Next(fates ...Fate) {
 	p.fates = append(p.fates, fates...)
 }
 
-// NextLooks adds looks to a queue for look-ups. Each look-up takes one Look from the queue.
-// When the queue is empty, look-ups succeed.
+// NextLooks adds elements to a queue. Each look-up takes one [Look] from this queue. When
+// the queue is empty, look-ups succeed.
 func (p *Provider) NextLooks(looks ...Look) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.looks = append(p.looks, looks...)
 }
 
-// LookUp returns the effects of calls with key, for a phase's [idem.LookUp]. If no call
-// had the key, LookUp returns no effects. LookUp also finds keys that the Provider has
-// forgotten, or never remembered because Memory is negative. An error of LookUp matches
-// [ErrNoAnswer].
+// LookUp returns the effects of the calls with a key. Use it in the function of a phase's
+// [idem.LookUp]. If no call had the key, LookUp returns no effects. LookUp also finds the
+// effects of keys that the Provider has forgotten, or has never remembered because Memory
+// is negative. An error of LookUp matches [ErrNoAnswer].
 func (p *Provider) LookUp(ctx context.Context, key string) ([]Effect, error) {
 	found, look := p.look(key)
 	if look.Delay > 0 {
@@ -229,10 +233,11 @@ func (p *Provider) Effects(paths ...string) []Effect {
 	return all
 }
 
-// Call makes a call by name, for fakes of a Go interface. Calls with the same key must have
-// the same args, compared as JSON. The error matches [ErrNoAnswer], is a [*Refusal], or
-// says that args have no JSON form. If ctx ends during a delay, the error also matches the
-// cause of ctx.
+// Call makes a call that has a name instead of an HTTP method and path. Use it in fakes of
+// Go interfaces. Calls with the same key must have the same name and the same args,
+// compared as JSON; otherwise the Provider refuses the later call. An error of Call matches
+// [ErrNoAnswer], or is a [*Refusal], or says that args can't be encoded as JSON. If ctx
+// ends during a delay, the error matches both [ErrNoAnswer] and the cause of ctx.
 func (p *Provider) Call(ctx context.Context, name, key string, args any) (Effect, error) {
 	body, err := json.Marshal(args)
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 	"github.com/samekey/samekey/idem"
 )
 
-// Replays sends r twice and returns the first answer. The test fails if the first request
-// doesn't run the handler, if the second request runs the handler again, or if the second
-// answer isn't a replay with the same status, body and stored headers.
+// Replays sends the request r twice, and returns the first answer. The test fails if the
+// first request doesn't run the handler, if the second request runs the handler again, or
+// if the second answer isn't a replay with the same status, body and stored headers.
 //
 //	idemtest.Replays(t, engine, buy, idem.Request{Key: "7f0c", Method: "POST", Path: "/orders"})
 //

@@ -9,11 +9,12 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// Twice returns a store on s in which the first try to commit a phase or an answer fails
-// with a conflict. So each [idem.Atomic] and [idem.Finish] runs twice, as in production
-// when others write the same items. Tests on Twice check a rule: a phase's function returns
-// its result, and has no effect except through its Tx. An [idem.Foreign] isn't run again;
-// only its commit is sent again.
+// Twice returns a store that wraps s. In this store, each commit of a phase or an answer
+// fails with a conflict at the first try. So each [idem.Atomic] and [idem.Finish] runs
+// twice, as in production when others write the same items. Tests with this store show
+// whether a handler obeys a rule: the function of a phase returns its result, and has no
+// effect except through its Tx. An [idem.Foreign] isn't run again; only its commit is sent
+// again.
 func Twice(s store.Store) *FaultyStore { return Faulty(s, everyAtomicTwice()) }
 
 func everyAtomicTwice() Plan {

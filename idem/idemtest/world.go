@@ -20,7 +20,8 @@ import (
 // to one process. After that process has crashed, calls to the store and through the
 // clients have no effect.
 type World struct {
-	// Provider gets the calls of Client and Call. A test may make the Provider fail, too.
+	// Provider receives the calls that the program makes with [World.Client] and
+	// [World.Call]. In addition to the crashes, a test may make the Provider fail.
 	Provider *Provider
 	// Clock is the clock of the engine and the provider.
 	Clock *Clock
@@ -106,8 +107,7 @@ func (p *process) call(name string, fn func() error) error {
 	return err
 }
 
-// Store returns the process's store: each call to the store is a point at which the
-// process can crash.
+// Store returns the process's store. The process can crash at each call to this store.
 func (w *World) Store() *FaultyStore { return w.process.store }
 
 // Options sets the engine's options for this World: the clock, a namespace, a function
@@ -119,17 +119,18 @@ func (w *World) Options(o *idem.Options) {
 	o.Logger = slog.New(slog.DiscardHandler)
 }
 
-// Engine returns an engine on Store. Engine applies Options first, and then optFns.
+// Engine returns a new engine on [World.Store]. It sets the engine's options with
+// [World.Options] first, and then with each function in optFns.
 func (w *World) Engine(optFns ...func(*idem.Options)) *idem.Engine {
 	return idem.New(w.Store(), append([]func(*idem.Options){w.Options}, optFns...)...)
 }
 
-// Client returns a client whose requests go to the Provider, whatever their host. Each
-// request is a call at which the process can crash.
+// Client returns a client whose requests go to the Provider, whatever their host. The
+// process can crash at each request.
 func (w *World) Client() *http.Client { return &http.Client{Transport: w.Through(w.Provider)} }
 
-// Through returns a transport that sends requests through base. Each request is a call at
-// which the process can crash.
+// Through returns a transport that hands each request to the transport base. The process
+// can crash at each request.
 func (w *World) Through(base http.RoundTripper) http.RoundTripper {
 	return transport(func(req *http.Request) (resp *http.Response, err error) {
 		err = w.process.call(req.Method+" "+req.URL.Path, func() error {
@@ -148,8 +149,8 @@ type transport func(*http.Request) (*http.Response, error)
 
 func (t transport) RoundTrip(req *http.Request) (*http.Response, error) { return t(req) }
 
-// Call passes a call to [Provider.Call]. The process can crash at this call. Use Call in
-// fakes of a Go interface.
+// Call makes a call to the Provider, like [Provider.Call]. The process can crash at this
+// call. Use Call in fakes of Go interfaces.
 func (w *World) Call(ctx context.Context, name, key string, args any) (e Effect, err error) {
 	err = w.process.call(name, func() error {
 		e, err = w.Provider.Call(ctx, name, key, args)
@@ -187,7 +188,7 @@ func (w *World) untilNextLook(ctx context.Context) bool {
 	return true
 }
 
-// Commits implements [Log], with the commits of all processes.
+// Commits implements [Log]. It returns the commits of all processes.
 func (w *World) Commits() []store.Commit { return w.log.Commits() }
 
 // records returns the current records, in the order of their claims.

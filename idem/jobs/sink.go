@@ -17,15 +17,16 @@ import (
 
 // Delivery is a staged job on its way to a [Sink].
 type Delivery struct {
-	// JobID names the job: all deliveries of the job have this id, and no other job has
-	// it. A consumer does the work of each JobID once.
+	// JobID names the job: all deliveries of the job have this id, and no other job has it.
+	// A consumer must do the work of each JobID only once.
 	JobID string
 	// Operation is the id of the operation that staged the job.
 	Operation string
 	Kind      string
 	Args      json.RawMessage
-	// Group is the job's group; for a job without a group, Group is Operation. Jobs of one
-	// group are delivered in the order of their commits, if the sink keeps an order.
+	// Group is the job's group. If the job has no group, Group has the value of Operation.
+	// Jobs of one group are delivered in the order of their commits, if the sink keeps an
+	// order.
 	Group string
 	// Tries is the number of failed deliveries that the record showed when the job was
 	// read.
@@ -33,9 +34,9 @@ type Delivery struct {
 	// Tenant is the tenant of the operation's invocation, if the function isolates
 	// tenants.
 	Tenant string
-	// Trace is the trace context of the phase that staged the job, the same on every
-	// delivery; zero if the phase was not traced. A sink passes Trace on, so that the
-	// consumer continues the trace.
+	// Trace is the trace context of the phase that staged the job. It is the same in every
+	// delivery of the job, and zero if the phase was not traced. A sink passes Trace on, so
+	// that the consumer continues the trace.
 	Trace trace.Context
 }
 
@@ -44,14 +45,14 @@ type Delivery struct {
 // A Sink gets each job at least once: if a delivery may have failed, the job is delivered
 // again under the same JobID. A Sink must be safe for concurrent use.
 type Sink interface {
-	// Deliver delivers a batch, in the batch's order if the order matters. If all
-	// deliveries succeeded, Deliver returns nil. Otherwise Deliver returns one element for
-	// each delivery: the delivery's error, or nil for a success. If the list is shorter
-	// than the batch, the deliveries without an element have failed too. A job stays
-	// staged until a delivery succeeds.
+	// Deliver delivers the jobs of a batch. A sink that keeps an order delivers them in the
+	// batch's order. If all deliveries succeeded, Deliver returns nil. Otherwise Deliver
+	// returns one element for each delivery: the delivery's error, or nil for a success. If
+	// the list is shorter than the batch, the deliveries without an element have failed
+	// too. A job stays staged until a delivery succeeds.
 	//
-	// After too many errors, a job is parked; errors that match ErrSinkDown or ErrHeldBack
-	// are not counted. Deliver must return when ctx ends.
+	// A job is parked after too many errors. Errors that match ErrSinkDown or ErrHeldBack
+	// don't count toward this number. Deliver must return when ctx ends.
 	Deliver(ctx context.Context, batch []Delivery) []error
 }
 
@@ -59,9 +60,9 @@ var (
 	// ErrSinkDown matches errors from a [Sink] that is unreachable or refuses everything.
 	// Such an error isn't counted as a failure of the job.
 	ErrSinkDown = errors.New("sink is unavailable")
-	// ErrHeldBack matches errors from deliveries that were not tried: an earlier delivery
-	// of the same group failed, the sink was unavailable to an earlier delivery, or time
-	// was up. Such an error isn't counted as a failure of the job.
+	// ErrHeldBack matches errors from deliveries that were not tried. Either an earlier
+	// delivery of the same group failed, or the sink was unavailable to an earlier
+	// delivery, or time was up. Such an error isn't counted as a failure of the job.
 	ErrHeldBack = errors.New("not tried")
 )
 
@@ -108,10 +109,11 @@ func (f SinkFunc) try(ctx context.Context, d Delivery) (err error) {
 
 // Route is a [Sink] that hands each job to the sink of the job's Kind. If no sink is set
 // for a kind, jobs of this kind fail with [ErrSinkDown], and wait until a sink is set. If
-// several kinds have the same sink, the sink gets the jobs of these kinds in one batch, so
-// that the order of a group holds within each sink. (Functions can't be compared, so a
-// [SinkFunc] counts as a separate sink for each kind.) The sinks work concurrently, so
-// that a slow sink doesn't delay the others. A sink that panics counts as unavailable.
+// several kinds have the same sink, the sink gets the jobs of these kinds in one batch. So
+// a group's jobs for one sink keep their order, whatever their kinds. (Functions can't be
+// compared, so a [SinkFunc] counts as a separate sink for each kind.) The sinks work
+// concurrently, so that a slow sink doesn't delay the others. A sink that panics counts as
+// unavailable.
 type Route map[string]Sink
 
 // Deliver implements [Sink].
@@ -142,7 +144,8 @@ func (r Route) Deliver(ctx context.Context, batch []Delivery) []error {
 	return errs
 }
 
-// Together reports whether jobs of kinds a and b go to the same sink, in one order.
+// Together reports whether the jobs of two kinds go to the same sink, and so keep a common
+// order.
 func (r Route) Together(a, b string) bool { return r.end(a) == r.end(b) }
 
 // end identifies the sink for jobs of a kind.

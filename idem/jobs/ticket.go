@@ -8,9 +8,9 @@ import (
 )
 
 // Ticket names the operation of a record. The receiver of a Ticket reads the record, and
-// acts on the record's present contents. So a queue stores only PK, Operation, Jobs and
-// Due. A Ticket contains nothing of the request, so a sender of tickets can't invent an
-// identity.
+// acts on the record's present contents. So a Ticket in a queue has only PK, Operation,
+// Jobs and Due. A Ticket contains nothing of the request, so whoever sends a Ticket can't
+// make an operation run under an invented identity.
 //
 // Owner and Ver are the record's owner and version when the record was read. If the record
 // has been written since, a take-over or an operator's decision by this Ticket is refused.
@@ -21,21 +21,21 @@ type Ticket struct {
 	Owner string `json:"owner"`
 	Ver   int64  `json:"ver"`
 
-	// Released reports whether the last attempt released the record. A wrong value only
-	// costs a call, since the record itself decides.
+	// Released reports whether the last attempt released the record. A wrong value costs
+	// one more call, but has no other effect, since the record itself is checked.
 	Released bool `json:"released,omitempty"`
 
 	Operation string `json:"-"` // the operation's id
-	// Jobs means that the Ticket asks a drain to deliver the jobs in the record. A Ticket
-	// with Jobs takes no operation over.
+	// Jobs means that the Ticket asks a drain to deliver the jobs in the record. If Jobs is
+	// set, the operation isn't taken over.
 	Jobs bool `json:"-"`
 
-	Due      time.Time `json:"-"` // time before which the Ticket is not used
-	Function string    `json:"-"` // function of the record's Handler
-	Tenant   string    `json:"-"` // tenant of the record
+	Due      time.Time `json:"-"` // the Ticket must not be used before this time
+	Function string    `json:"-"` // the record's Handler.Function
+	Tenant   string    `json:"-"` // the record's Tenant
 }
 
-// From returns t with Due set to due.
+// From returns a copy of t with the given Due.
 func (t Ticket) From(due time.Time) Ticket {
 	t.Due = due
 	return t

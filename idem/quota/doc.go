@@ -7,8 +7,8 @@
 //		o.Quota = quota.New(quota.Limits{PerMinute: 300})
 //	})
 //
-// By default each process has token buckets in its own memory, which cost no calls. If a
-// function runs in N sandboxes, a caller has up to N times the limits, and a new sandbox
-// begins with full buckets. If [Options.Shared] is set, all processes use the same
-// buckets.
+// By default each process has token buckets in its own memory, so checking the limits costs
+// no calls. The limits then hold for each sandbox: in a function that runs in N sandboxes,
+// a caller can reach up to N times the limits. A new sandbox begins with full buckets. If
+// [Options.Shared] is set, all processes use the same buckets.
 package quota

@@ -23,9 +23,10 @@ type Limits struct {
 	// together.
 	Open int
 	// Bytes is how many bytes of records a caller may have in the table. The limit counts
-	// the records that this process (with [Options.Shared]: all processes) has written
-	// within the retention. The size of a record includes the answer, before compression.
-	// At most half of Bytes may be written at once.
+	// the records that this process has written within the retention. With
+	// [Options.Shared], it counts the records of all processes. The size of a record
+	// includes the answer, and is measured before compression. At most half of Bytes may be
+	// written in one burst.
 	Bytes int64
 }
 
@@ -49,8 +50,9 @@ type Options struct {
 	// process. While Shared fails, each process uses its own buckets. Default: nil, so each
 	// process has its own buckets.
 	Shared Shared
-	// Name separates these shared buckets from other programs' buckets, and from buckets
-	// of other limits, on the same table. Default: "".
+	// Name is part of the names of the shared buckets. Several programs on one table, or
+	// several limits of one program, have separate buckets only if their Names differ.
+	// Default: "".
 	Name string
 	// Now is the clock, for tests. Default: time.Now.
 	Now func() time.Time
@@ -75,7 +77,7 @@ type name struct {
 	route  string
 }
 
-// New returns Buckets. The parameter each holds the limits of one caller over all routes.
+// New returns Buckets. The first argument sets the limits of one caller over all routes.
 // New panics if a limit is negative, or if Burst is set without PerMinute.
 func New(each Limits, optFns ...func(*Options)) *Buckets {
 	opt := Options{Now: time.Now}

@@ -11,10 +11,11 @@ import (
 // Shared stores buckets for all processes; see [Options.Shared]. Package dynamo has an
 // implementation. A Shared must be safe for concurrent use.
 type Shared interface {
-	// Lease takes l.Tokens from the bucket. If the bucket has fewer tokens, Lease may take
-	// fewer, but at least l.Need. If the bucket has fewer than l.Need tokens, Lease takes
-	// nothing, and returns the wait until the bucket has l.Need. Lease must return
-	// promptly when ctx ends. If Lease returns an error, the tokens may have been taken.
+	// Lease takes l.Tokens from the bucket. If the bucket has fewer than l.Tokens, Lease
+	// may take fewer, but takes at least l.Need. If the bucket has fewer than l.Need
+	// tokens, Lease takes nothing, and returns the wait until the bucket has l.Need. Lease
+	// must return promptly when ctx ends. If Lease returns an error, the tokens may have
+	// been taken.
 	Lease(ctx context.Context, l Lot) (Leased, error)
 }
 
@@ -26,17 +27,17 @@ type Lot struct {
 	Tokens int64         // tokens to take: at least Need, at most Size
 	Size   int64         // size of the bucket
 	Fill   time.Duration // the time in which an empty bucket fills up
-	Now    time.Time     // the process's clock
-	Full   time.Time     // Leased.Full of this process's last lease; may be outdated
-	Ahead  time.Duration // Leased.Ahead of this process's last lease
+	Now    time.Time     // the current time, by the process's clock
+	Full   time.Time     // Leased.Full of this process's previous lease; may be outdated
+	Ahead  time.Duration // Leased.Ahead of this process's previous lease
 }
 
 // Leased is the outcome of [Shared].Lease.
 type Leased struct {
 	Tokens int64         // tokens taken; 0 if the bucket had fewer than Need
-	Wait   time.Duration // time until the bucket has Need tokens; above 0 exactly if Tokens is 0
+	Wait   time.Duration // time until the bucket has Need tokens; above 0 if Tokens is 0, otherwise 0
 	Full   time.Time     // when the bucket will be full
-	Ahead  time.Duration // by how much the bucket's time is ahead of the process's clock
+	Ahead  time.Duration // how far the bucket's own time is ahead of Lot.Now
 }
 
 // supply holds the tokens that this process has leased from a shared bucket.

@@ -7,7 +7,8 @@ import (
 )
 
 // Input is a stored request, with which a completer can run the operation without the
-// client. Input has no key, and only the headers that idem.Options.InputHeaders names.
+// client. Input doesn't contain the key. Of the request's headers, Input contains only
+// those that idem.Options.InputHeaders names.
 type Input struct {
 	Method   string
 	Path     string
@@ -29,17 +30,17 @@ func (in *Input) clone() *Input {
 	return &c
 }
 
-// Identity is the sender of a request. An authorizer or IAM has verified the Identity in
-// front of the handler; an Identity never comes from an unverified claim of the client. The
-// zero Identity means that the sender is unknown.
+// Identity is the sender of a request. An authorizer or IAM has verified the Identity
+// before the handler ran. An Identity never comes from an unverified claim of the client.
+// The zero Identity means that the sender is unknown.
 type Identity struct {
 	// Kind is the kind of verifier: "jwt", "iam", "lambda", or a name of the adapter's own.
-	// The engine refuses "program", "source", "one", "tenant", "operation", and any Kind
-	// that contains ":" or "|".
+	// The engine refuses the Kinds "program", "source", "one", "tenant" and "operation",
+	// and any Kind that contains ":" or "|".
 	Kind string
 	// Subject is the sender's name, unique within Kind. If two issuers can give the same
-	// name, Subject must contain the issuer's name, too. An empty Subject with a Kind means
-	// that an authorizer answered without naming a subject. Such a request is refused
+	// name, Subject must contain the issuer's name, too. If Kind is set and Subject is
+	// empty, an authorizer answered without naming a subject. The request is then refused
 	// (idem.ErrScope), unless idem.Options.Scope finds a scope.
 	Subject string
 }
@@ -55,8 +56,8 @@ type Overflow struct {
 	SHA256 [sha256.Size]byte // hash of the body
 	Sealed bool              // the companions are encrypted
 
-	// Missing is how many companions are not yet written, counted from the last companion.
-	// A store sets Missing only in a record that its caller has passed in, and never stores
-	// Missing.
+	// Missing is the number of companions that are not yet written. These are the last
+	// ones. A store sets Missing only in a record that its caller has passed in, and never
+	// stores Missing.
 	Missing int
 }
