@@ -21,8 +21,9 @@ const (
 	Stuck State = "stuck" // only an operator may continue the operation
 )
 
-// Keep is the reason why a record must not expire. No conditional write depends on Keep.
-// Stream filters, the sweep and people read Keep.
+// Keep is the reason why a record must not expire. Stream filters, the sweep and people
+// read Keep. Two writes have a condition on Keep: a claim, and the write that lets a
+// finished record go.
 type Keep string
 
 // Reasons to keep a record. Keep is KeepOpen or KeepJobs exactly while Expires is zero.
@@ -33,12 +34,12 @@ const (
 
 	// KeepFreed means that the key is free, and that the record will expire. Until TTL
 	// removes the record, a claim wins only if its claimer has read the record (see
-	// Claim.Seen): any other claim may be a late copy.
+	// Claim.Seen). Any other claim may be a late copy of an earlier claim.
 	KeepFreed Keep = "freed"
 )
 
-// Record is the data that a [Store] holds for one key. Times are truncated to the
-// precision of an item: Expires and Until to seconds, others to milliseconds.
+// Record is the data that a [Store] holds for one key. Times are truncated to the precision
+// of an item: Expires and Until to seconds, other times to milliseconds.
 //
 // To add a field, add its row in internal/item/fields.go. If commits write the field, add a
 // line in idem/memory.go, too.
@@ -46,17 +47,17 @@ type Record struct {
 	PK    string
 	State State
 
-	// Owner is the nonce of the attempt that holds or last held the lease. Ver
-	// counts every write by a holder. Each write is conditional on the last seen
-	// Owner and Ver and raises Ver by one. So an equal Ver proves an unchanged
-	// lease, and a worker that lost its lease can change nothing.
+	// Owner is the nonce of the attempt that holds or last held the lease. Ver counts every
+	// write by a holder. Each of these writes raises Ver by one, on the condition that
+	// Owner and Ver are still as the writer last saw them. So a holder that lost its lease
+	// can change nothing. If Ver is unchanged, the lease is unchanged, too.
 	Owner string
 	Ver   int64
 
 	Lease   time.Time // end of the lease; zero once released
-	Expires time.Time // the key is free from then on; zero while the record must be kept
+	Expires time.Time // from this time on, the key is free; zero while the record must be kept
 	Keep    Keep
-	Until   time.Time // end of replays, while Keep is KeepJobs; otherwise zero
+	Until   time.Time // while Keep is KeepJobs: the time until which the answer is replayed; otherwise zero
 
 	// Retention is idem.Options.Retention of the program that last claimed the record or
 	// took it over, in whole seconds. So a worker or an operator needs no setting for the
@@ -69,25 +70,27 @@ type Record struct {
 	ID          string // server-made id of the operation
 
 	Phases []Phase        // committed phases in order; the last is the recovery point
-	Jobs   map[string]Job // staged, undelivered jobs by "phase.index", which is a part of jobs.Delivery.JobID
-	Input  *Input         // the request, if a completer may finish it without its client
+	Jobs   map[string]Job // staged, undelivered jobs; a job's key in the map is "phase.index", a part of its jobs.Delivery.JobID
+	Input  *Input         // the request, stored if a completer may finish the operation without the client
 
-	// Calls has the number of calls in committed phases: by service for calls without a
-	// step, by service and step for others (idem.Tx.Key). Derived keys are made from
+	// Calls has the numbers of calls in committed phases. Calls without a step are counted
+	// by service, other calls by service and step (idem.Tx.Key). Derived keys are made from
 	// Calls. A finished record keeps Calls, so that people can find the operation by a key
 	// that a provider received.
 	Calls map[string]int
 	// Mark says which call is in doubt if the holder vanishes. "" means that no call can
-	// have begun. "?" is set before a call (with idem.Options.CallsOut, by the claim) and
-	// stays until the call's phase commits. "?phase" is set for a call that is never
-	// repeated.
+	// have begun. "?" is written before a call, or already by the claim if
+	// idem.Options.CallsOut is set. The mark stays until the call's phase commits. If the
+	// call must never be repeated, the mark is "?phase", with the phase's name.
 	Mark string
-	// Doubts holds the names of calls that may have been made but are recorded in no
-	// phase. "?" means any call of the next phase that makes calls, and "?phase" any call
-	// of that phase. DoubtSince is the earliest time at which one of these calls may have
-	// been made. DoubtUntil is the last moment at which a copy of one of these calls may
-	// have been sent: the end of the last lease of the call's attempts; zero if unknown.
-	// Without a call in doubt, all three fields are zero.
+	// Doubts holds the names of calls that may have been made but are recorded in no phase.
+	// The entry "?" stands for any call of the next phase that makes calls. The entry
+	// "?phase" stands for any call of the phase with this name. DoubtSince is the earliest
+	// time at which one of these calls may have been made. DoubtUntil is the last moment at
+	// which a copy of one of these calls may have been sent. An attempt may send copies
+	// until its lease ends, so DoubtUntil is the latest end of a lease under which these
+	// calls may have been made. DoubtUntil is zero if unknown. Without a call in doubt, all
+	// three fields are zero.
 	Doubts     []string
 	DoubtSince time.Time
 	DoubtUntil time.Time
@@ -99,15 +102,15 @@ type Record struct {
 	Asked *Asked
 
 	Response *Response // nil until Done
-	Overflow *Overflow // set if Response.Body is outside of the record
+	Overflow *Overflow // set if Response.Body is stored outside of the record
 
-	Tries       int        // attempts that didn't finish: by the completer, or with a withheld answer
+	Tries       int        // unfinished attempts: those of a completer, and those whose answer was withheld
 	LastErr     string     // last error of the handler or a phase, for people: at most 256 bytes, without the query of a URL
 	Created     time.Time  // time of the claim
-	Run         time.Time  // begin of the last attempt; after a release or a finish with jobs, the time of that write
-	Blocked     bool       // open, but the program refuses to continue, for the reason in LastErr: the record waits for people
+	Run         time.Time  // start of the most recent attempt; if it released the record, or finished with jobs, the time of the release or finish
+	Blocked     bool       // the record is open, but waits for people, since the program refuses to continue it; LastErr has the reason
 	WaitSince   time.Time  // when the record began to wait for people, for any reason; zero if it doesn't wait
-	DeliveryKey bool       // claimed under a key that names only a delivery (idem.Request.DeliveryKey), so that Foreign phases are refused
+	DeliveryKey bool       // the claim used a key that names only a delivery (idem.Request.DeliveryKey); therefore Foreign phases are refused
 	Settled     []Decision // the latest decisions of operators
 	Handovers   []Handover // the latest take-overs and releases, for people; nil if the first attempt finished the operation
 	Route       string     // the request's route, for people
@@ -120,8 +123,8 @@ type Record struct {
 	// Tenant is the tenant of the invocation, if the function isolates tenants.
 	Tenant string
 	// Trace is the trace context of the attempt that claimed the operation, so that later
-	// attempts link to that attempt's span. Trace.State is empty. Trace is zero without a
-	// tracer (idem.Options.Tracer), and if the trace is not recorded.
+	// attempts link to that attempt's span. Trace.State is empty. Trace is zero if there is
+	// no tracer (idem.Options.Tracer), or if the trace is not recorded.
 	Trace trace.Context
 
 	// Seal says how the store encrypts the record's contents; nil without encryption. Only
@@ -130,8 +133,9 @@ type Record struct {
 	Seal interface{ KeyID() string }
 }
 
-// HandlerID names the code that runs an operation. Records store these names:
-// after a change, declare the former name (idem.ResumeOptions.Handlers).
+// HandlerID names the code that runs an operation. Records store the names of the function
+// and the handler. If you change a name, declare the former name in
+// idem.ResumeOptions.Handlers.
 type HandlerID struct {
 	Function string // the program: a Lambda function, without version and alias; may be empty
 	Name     string // the handler in the program; "" for a handler without a name
@@ -151,8 +155,8 @@ type Decision struct {
 	From string // the record's state before; "" if unknown
 	To   string // the record's state after
 
-	// ID names this decision: an operator who got no answer can find the decision in the
-	// record. ID is empty if unknown.
+	// ID names this decision. By its ID, an operator who got no answer can see whether the
+	// decision is in the record. ID is empty if unknown.
 	ID string
 }
 
@@ -161,12 +165,12 @@ func (d Decision) Equal(other Decision) bool {
 	return d.ID == other.ID && d.By == other.By && d.At.Equal(other.At) && d.What == other.What && d.From == other.From && d.To == other.To
 }
 
-// Handover is a change of the attempt that holds a record, for people to read later.
-// A take-over without a release before it shows that the holder never came back.
+// Handover is a change of the attempt that holds a record, for people to read later. If a
+// take-over doesn't follow a release, the previous holder never came back.
 type Handover struct {
 	At       time.Time
-	Kind     string // release; withheld (a release whose answer was withheld); retry (a client's retry took over); or completer (a completer took over)
-	Function string // function that took the record over, if it differs from the function before
+	Kind     string // "release", "withheld" (a release whose answer was withheld), "retry" (a client's retry took over) or "completer" (a completer took over)
+	Function string // the function that took the record over; "" if it is the function that had the record before
 	Err      string // for a release: why the attempt ended; at most 256 bytes
 }
 
@@ -182,12 +186,12 @@ type Phase struct {
 	Intent bool   // the phase has begun a call that must not be repeated, and the call's outcome is unknown
 
 	// Shape contains the names and kinds of the result's fields, taken from its Go type.
-	// Shape is for people who enter, or have entered, the result of an Intent. "" means
-	// unknown.
+	// Shape is for people who enter the result of a phase with Intent; it stays after they
+	// have entered the result. "" means unknown.
 	Shape string
 
-	// At is the time from the claim to the phase's commit, in milliseconds, at least
-	// one. Zero means unknown.
+	// At is the time from the claim to the phase's commit, in whole milliseconds. A known
+	// time is at least one millisecond; zero means unknown.
 	At time.Duration
 }
 
@@ -197,11 +201,10 @@ type Asked struct {
 	Phase string    // the phase that makes the call
 	At    time.Time // begin of the last look-up
 	Times int       // number of look-ups of this call in doubt
-	Said  string    // finding of the last look-up: made, not made, not made yet, unknown, contradiction
+	Said  string    // what the last look-up found: "made", "not made", "not made yet", "unknown" or "contradiction"
 
-	// Sent is the last moment at which a copy of the call may have been sent, while the
-	// call is in doubt. Sent is set to zero before another copy may be sent, and when the
-	// doubt has ended.
+	// Sent is the last moment at which a copy of the call in doubt may have been sent. Sent
+	// is set to zero before another copy may be sent, and when the doubt has ended.
 	Sent time.Time
 }
 
@@ -224,11 +227,12 @@ type Job struct {
 
 	// At is the time before which the job isn't delivered, rounded up to milliseconds. If
 	// At is zero, or already past when the job is committed, the job is delivered at once.
-	// The job stays in its record until At. If At is more than idem.Options.Retention in
-	// the future, the phase fails (idem.ErrWrite).
+	// The job stays in its record until At. If At is further in the future than
+	// idem.Options.Retention, the phase fails (idem.ErrWrite).
 	At time.Time
-	// Begun is when a drain first began to deliver a job that has At; zero before. Once
-	// Begun is set, nobody can cancel the job: the job may have arrived.
+	// Begun is the time at which a drain first began to deliver the job. It is zero before,
+	// and for a job without At. Once Begun is set, nobody can cancel the job: the job may
+	// have arrived.
 	Begun time.Time
 
 	// Trace is the trace context that the job's consumer continues. Default: the trace

@@ -1,11 +1,11 @@
 package store
 
 // Write is one of the user's own writes, or a check of an item that the user has read. A
-// Write commits together with the record. A store's package has functions that make
-// Writes, such as dynamo.Put. A [Store] refuses Writes of another package.
+// Write commits together with the record. A store's package has functions that make Writes,
+// such as dynamo.Put. A [Store] refuses Writes that another package made.
 type Write interface {
-	// Err returns the reason why the write could not be built, or nil. A phase with
-	// such a write fails before anything is sent.
+	// Err returns the reason why the write could not be built, or nil. If Err isn't nil,
+	// the write's phase fails before anything is sent.
 	Err() error
 	// String describes the write, for tests. The description may contain the written
 	// data, so it is never logged.

@@ -23,9 +23,9 @@
 //
 //   - Nothing is parsed, stored or handled before a valid and recent signature
 //     over the body's bytes is found.
-//   - An event is identified by the provider's id. The handler runs for an event until the
-//     handler succeeds once, and not again while the record is kept (31 days by default).
-//     Only one of several simultaneous deliveries is handled.
+//   - An event is identified by the provider's id. Deliveries of the event run the handler
+//     until a run has succeeded. After that, no delivery runs the handler while the record
+//     is kept (31 days by default). Only one of several simultaneous deliveries is handled.
 //   - An answer of 2xx means that the event is recorded as handled. After any
 //     other answer, providers deliver the event again, for days.
 //   - The effects of the handler's phases ([idem.Atomic], [idem.Finish]) commit together
@@ -44,8 +44,8 @@
 //
 // # Bodies must arrive as they were sent
 //
-// A signature covers the body's bytes. A body that was parsed and encoded again
-// has other bytes and is refused with ErrNoValidSignature. The adapters of
-// package lambda decode the base64 of gateways and change nothing else. Under
-// net/http, no middleware may read the body before the handler.
+// A signature covers the body's bytes. A body that was parsed and encoded again has other
+// bytes and is refused with ErrNoValidSignature. The adapters of package lambda decode
+// bodies that a gateway has encoded in base64, and change nothing else. Under net/http, no
+// middleware may read the body before the handler.
 package webhook

@@ -31,26 +31,28 @@ type Handler struct {
 
 // New returns a handler that calls fn once for each event that v accepts.
 //
-// endpoint names the receiver: the same event sent to two endpoints is handled twice. Each
-// record contains endpoint. After a change of endpoint, all earlier events count as new.
-// Use a different endpoint for each account at a provider and for each URL.
+// The parameter endpoint is the receiver's name, which becomes a part of each record. An
+// event that is sent to two endpoints is handled twice. After a change of the name, all
+// earlier events count as new. Use a different name for each account at a provider and for
+// each URL.
 //
 // If fn returns nil, the event is recorded as handled, and later deliveries are answered
-// 200 without calling fn. For an irrelevant event, fn returns nil, too. If fn returns an
-// error, the answer is 500, and the provider tries again. The next try runs fn anew, and
+// 200 without calling fn. fn should also return nil for an irrelevant event. If fn returns
+// an error, the answer is 500, and the provider tries again. The next try runs fn anew, and
 // skips phases that have committed. An error of a phase has the same effect as any other
 // error. A panic has the same effect as an error and is logged with its stack; in a Lambda
-// function the process then ends. If fn returns [idem.Respond] with any value, the event
-// is recorded as handled, even after a failed phase.
+// function the process then ends. If fn returns an error that [idem.Respond] made of any
+// value, the event is recorded as handled, even after a failed phase.
 //
 // optFns set the engine's options; two defaults differ from those of package idem. The
 // default of Retention is 31 days, since a user of Stripe can resend an event for up to 30
 // days. New logs a warning if Retention is below 80 hours, since providers repeat a
 // delivery by themselves for that long. The default of MaxRequest is 1 MiB, for every
-// source. Options about the Idempotency-Key, scope, fingerprint and answers have no
-// effect: the key is the event's id, and docs/use/webhooks.md lists the answers. Resumable
-// has no effect either, since the provider's retries finish unfinished events. Logger and
-// Hooks.Refused also report refused deliveries, with endpoint as the event's Route.
+// source. Options about the Idempotency-Key, scope, fingerprint and answers have no effect:
+// the key is the event's id, and docs/use/webhooks.md lists the answers. Resumable has no
+// effect either, since the provider's retries finish unfinished events. Refused deliveries
+// are logged with Logger, and reported to Hooks.Refused with the endpoint's name as the
+// Route of the idem.Event.
 //
 // New panics if store, v or fn is nil, if endpoint is empty, or if an option is invalid.
 func New(store store.Store, endpoint string, v Verifier, fn func(context.Context, Event) error, optFns ...func(*idem.Options)) *Handler {
@@ -92,8 +94,8 @@ var errMethod = errors.New("webhooks are sent by POST")
 // provider must retry.
 var errNotRecorded = errors.New("the handler succeeded, but the event is not on record")
 
-// Serve answers one delivery, independent of the transport. r must have the method, headers
-// and body as they were sent. Serve ignores the identity, key and scope of r.
+// Serve answers one delivery, whatever its transport. The request r must have the method,
+// headers and body as they were sent. Serve ignores the identity, key and scope of r.
 //
 // A 2xx means that the event is recorded as handled; after any other status the
 // provider should send the event again. [idem.ReplayedHeader] marks the answer to a
@@ -131,8 +133,8 @@ func (h *Handler) Serve(ctx context.Context, r idem.Request) (res idem.Result) {
 var errPanic = errors.New("panic")
 
 // Refuse returns the answer to a delivery that could not be read or must be refused because
-// of err. An err without an answer of its own is answered as [ErrMalformed]. Refuse is for
-// adapters.
+// of err. If there is no specific answer for err, Refuse answers as for [ErrMalformed].
+// Refuse is for adapters.
 func (h *Handler) Refuse(ctx context.Context, r idem.Request, err error) idem.Response {
 	if answerOf(err).code == failed.code {
 		err = fmt.Errorf("%w: %w", ErrMalformed, err)

@@ -27,14 +27,15 @@ var _ Verifier = (*standard)(nil)
 //	webhook-timestamp: 1674087231
 //	webhook-signature: v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4= v1a,…
 //
-// v1 is the HMAC-SHA256 and v1a the Ed25519 signature of "id.timestamp.body", in base64.
-// The event's id is the webhook-id. An id with a full stop is refused, since such a
-// delivery could be recorded and sent again under another id.
+// A signature after "v1," is made with HMAC-SHA256, and one after "v1a," with Ed25519. Both
+// sign "id.timestamp.body", and are in base64. The event's id is the webhook-id. An id with
+// a full stop is refused: the signature doesn't show where such an id ends, so an attacker
+// could send a recorded delivery again under another id.
 //
-// secret is one of two kinds of keys. An endpoint's secret is base64 (of at least 24
-// bytes, by the specification), with or without the prefix whsec_. A provider's public key
-// is whpk_, followed by base64. NewStandard returns an error for any other secret.
-// MoreSecrets may mix both kinds.
+// The parameter secret is an endpoint's secret or a provider's public key. An endpoint's
+// secret is base64 (of at least 24 bytes, by the specification), with or without the prefix
+// whsec_. A provider's public key is whpk_, followed by base64. NewStandard returns an
+// error for any other secret. VerifierOptions.MoreSecrets may have both kinds.
 func NewStandard(secret string, optFns ...func(*VerifierOptions)) (Verifier, error) {
 	v, err := newVerifier("NewStandard", secret, standardKey, optFns)
 	if err != nil {

@@ -24,12 +24,13 @@ var _ Verifier = (*stripe)(nil)
 //
 //	Stripe-Signature: t=1492774577,v1=5257a869e7ec…,v1=…,v0=…
 //
-// Each v1 is the HMAC-SHA256 of "t.body", in hex. The event's id is the field id of the
-// body.
+// Each v1 is the HMAC-SHA256 of "t.body", in hex. The event's id is the value of "id" in
+// the body.
 //
-// secret is an endpoint's signing secret, including whsec_. NewStripe returns an error if a
-// secret is empty, is shorter than 8 characters, or has white space, such as the line break
-// at the end of a file. A shorter secret was cut off, and can be guessed.
+// The parameter secret is an endpoint's signing secret, including the prefix whsec_.
+// NewStripe returns an error if a secret is empty, is shorter than 8 characters, or has
+// white space, such as the line break at the end of a file. A secret of fewer than 8
+// characters was cut off, and can be guessed.
 func NewStripe(secret string, optFns ...func(*VerifierOptions)) (Verifier, error) {
 	v, err := newVerifier("NewStripe", secret, func(s string) (key, error) {
 		switch {

@@ -22,14 +22,15 @@ type Event struct {
 	Body []byte
 }
 
-// Verifier distinguishes a provider's deliveries from other requests. [NewStripe]
-// and [NewStandard] make verifiers; implementations must be safe for concurrent use.
+// Verifier distinguishes a provider's deliveries from other requests. [NewStripe] and
+// [NewStandard] make verifiers. A verifier must be safe for concurrent use.
 //
-// Verify gets headers and body as they arrived, with header names in upper or lower case.
-// Verify returns the event, with an ID that the signature covers. Verify neither keeps nor
-// changes headers or body. Verify's error matches an error of this package, or
-// idem.ErrUnavailable if the check is impossible at the moment. Any other error counts as
-// ErrMalformed. The error's text must not contain any part of a secret or the body.
+// Verify gets the headers and the body as they arrived. Header names may be in upper or
+// lower case. Verify returns the event, with an ID that the signature covers. Verify
+// neither keeps nor changes headers or body. Verify's error matches an error of this
+// package, or idem.ErrUnavailable if the check is impossible at the moment. Any other error
+// counts as ErrMalformed. The error's text must not contain any part of a secret or the
+// body.
 type Verifier interface {
 	Verify(h http.Header, body []byte) (Event, error)
 }
@@ -43,14 +44,14 @@ var (
 	ErrNotSigned = errors.New("webhook is not signed")
 
 	// ErrNoValidSignature matches errors from a request without a valid signature. If the
-	// provider sent the request, the secret is old or belongs to another endpoint or mode
-	// (test or live), or a proxy in front changes the body. Otherwise the check has
-	// stopped a forgery.
+	// provider sent the request, there are two possible causes: your secret is old, or for
+	// another endpoint or mode (test or live); or a proxy in front changes the body. If
+	// somebody else sent it, the check has stopped a forgery.
 	ErrNoValidSignature = errors.New("webhook has no valid signature")
 
-	// ErrTooOld matches errors from a delivery whose valid signature is older than
-	// 5 minutes: a recorded delivery was sent again, or this machine's clock is
-	// ahead. Providers sign their own retries anew.
+	// ErrTooOld matches errors from a delivery whose valid signature is older than 5
+	// minutes: a recorded delivery was sent again, or this machine's clock is ahead. A
+	// provider's own retry isn't too old, since the provider signs it anew.
 	ErrTooOld = errors.New("webhook was signed too long ago")
 
 	// ErrTooNew matches errors from a delivery whose valid signature is more than 5
