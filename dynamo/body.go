@@ -70,8 +70,8 @@ func (s *Store) overflow(owner string, body, packed []byte, zipped bool, box *it
 	}
 }
 
-// LoadBody implements [store.BodyLoader]. It makes one strongly consistent read for every 3 MiB
-// of the stored form, or for every 390 KiB if the role doesn't allow BatchGetItem.
+// LoadBody implements [store.BodyLoader]. LoadBody makes one strongly consistent read for every 3
+// MiB of the body as stored, or for every 390 KiB if the role doesn't allow BatchGetItem.
 func (s *Store) LoadBody(ctx context.Context, r *store.Record) (err error) {
 	if r.Overflow != nil && r.Response != nil {
 		r.Response.Body, err = s.readBody(ctx, r, r.Overflow)

@@ -17,9 +17,10 @@ import (
 	"github.com/samekey/samekey/internal/item"
 )
 
-// Buckets are token buckets that all processes share, for [quota.Options.Shared]. A lease takes one
-// UpdateItem of one write unit, and a second UpdateItem if this process doesn't know yet that other
-// processes use the bucket. Buckets are safe for concurrent use.
+// Buckets are token buckets that all processes share, for [quota.Options.Shared]. Each lease of
+// tokens ([Buckets.Lease]) costs one UpdateItem of one write unit, and a second UpdateItem if this
+// process doesn't know yet that other processes use the bucket. Buckets are safe for concurrent
+// use.
 type Buckets struct {
 	api   API
 	table string
@@ -27,9 +28,9 @@ type Buckets struct {
 
 var _ quota.Shared = (*Buckets)(nil)
 
-// Buckets returns the shared buckets in the store's table. Buckets need no more permissions than
-// the store. A bucket's item has no attribute st, so that no stream filter, drain, completer or
-// sweep mistakes the item for a record.
+// Buckets returns the shared buckets in the store's table. The buckets need no permissions beyond
+// the store's. A record's item has its state in the attribute st. A bucket's item has no st, so
+// that no stream filter, drain, completer or sweep mistakes a bucket for a record.
 func (s *Store) Buckets() *Buckets { return &Buckets{api: s.api, table: s.table} }
 
 // A bucket is an item with two times in microseconds. full_us is the time at which the bucket will
@@ -67,7 +68,7 @@ const (
 // Lease implements [quota.Shared].
 //
 // A process whose clock is ahead gets some tokens too early, but only once: its lease moves the
-// bucket's own time ahead, and later leases of all processes go by that time.
+// bucket's own time ahead, and all processes calculate later leases from that time.
 func (b *Buckets) Lease(ctx context.Context, l quota.Lot) (quota.Leased, error) {
 	pk := bucketPrefix + l.Bucket
 	want, seen, own := l.Tokens, l.Full.UnixMicro(), l.Now.UnixMicro() // if l.Full is zero, seen is a time long ago

@@ -25,14 +25,15 @@ const (
 
 // NewClient returns a client for the environment that Lambda gives to a function. It reads
 // AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_USE_FIPS_ENDPOINT
-// and AWS_USE_DUALSTACK_ENDPOINT, and for a local endpoint AWS_ENDPOINT_URL_DYNAMODB or
-// AWS_ENDPOINT_URL. NewClient reads nothing else, which saves some milliseconds and 2 MB at cold
-// start. If a program needs profiles, SSO or roles, use the SDK's config package with [Tune]:
+// and AWS_USE_DUALSTACK_ENDPOINT. A local endpoint is set by AWS_ENDPOINT_URL_DYNAMODB or
+// AWS_ENDPOINT_URL. NewClient reads nothing else, which saves some milliseconds and 2 MB of memory
+// at cold start. If a program needs profiles, SSO or roles, use the SDK's config package with
+// [Tune]:
 //
 //	cfg, err := config.LoadDefaultConfig(ctx)
 //	client := dynamodb.NewFromConfig(cfg, dynamo.Tune)
 //
-// Tune applies to the client before optFns.
+// NewClient applies [Tune] first, and then optFns.
 func NewClient(optFns ...func(*dynamodb.Options)) (*dynamodb.Client, error) {
 	cfg, err := sdkenv.Config(os.Getenv, "DYNAMODB")
 	switch {
@@ -47,10 +48,10 @@ func NewClient(optFns ...func(*dynamodb.Options)) (*dynamodb.Client, error) {
 	return dynamodb.NewFromConfig(cfg, append([]func(*dynamodb.Options){Tune}, optFns...)...), nil
 }
 
-// Tune adapts the SDK's defaults to the engine's calls. Tune's retryer first waits 20 ms instead
-// of 1 s, also retries after torn answers, and sends nothing once the wall clock is past the
-// context's deadline. If the HTTP client is the SDK's own, Tune limits the time for connecting (1
-// s) and for each attempt (2 s). For every HTTP client, Tune prevents a fault of the SDK: on a
+// Tune adapts the SDK's defaults to the engine's calls. Tune's retryer first waits 20 ms instead of
+// 1 s, also retries after an answer that was cut off, and sends nothing once the wall clock is past
+// the context's deadline. If the HTTP client is the SDK's own, Tune limits the time for connecting
+// (1 s) and for each attempt (2 s). For every HTTP client, Tune prevents a fault of the SDK: on a
 // busy machine a request of more than 4 KB sometimes breaks its own connection. A second call of
 // Tune changes nothing.
 func Tune(o *dynamodb.Options) {

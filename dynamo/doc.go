@@ -8,22 +8,23 @@
 //
 // Each key has one item: the table has a partition key and no sort key. The table's one index holds
 // only the records that wait for people, so other records cost no write to the index. A new request
-// takes one conditional PutItem and one conditional UpdateItem, which cost 2 write units if the
-// record has at most 1 KB. A replay, a request in flight and a mismatch each take one refused
-// PutItem, which returns the record in the same call. docs/operate/item.md describes the layout.
+// takes one conditional PutItem and one conditional UpdateItem, which together cost 2 write units
+// if the record has at most 1 KB. A replay, a request in flight and a mismatch each take one
+// refused PutItem, which returns the record in the same call. docs/operate/item.md describes the
+// layout.
 //
 // The functions that deliver staged jobs and complete abandoned operations are in
 // package internal/background/stream.
 //
 // # Guarantees
 //
-// Every condition on a held record names the owner and version, so the table refuses a write by an
-// attempt that lost its lease. The claim's condition decides whether a record has expired. The
-// table's TTL only deletes expired records, and may delete them late.
+// Every write to a held record has a condition on the owner and version, so the table refuses a
+// write by an attempt that lost its lease. The claim's condition, not the table's TTL, decides
+// whether a record has expired. The TTL only deletes expired records, and may delete them late.
 //
-// The store reports a write without a complete answer (no answer, a connection reset, a torn
-// answer, a 5xx) as unknown, never as failed. The engine then reads the record to learn the
-// outcome.
+// The store reports a write without a complete answer (no answer, a connection reset, an answer
+// that was cut off, a 5xx) as unknown, never as failed. The engine then reads the record to learn
+// the outcome.
 //
 // # Limits
 //

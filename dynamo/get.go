@@ -27,16 +27,17 @@ type Getter interface {
 // operators that DynamoDB allows in an expression: the comparison and an AND.
 const maxRead = 140
 
-// Get makes a strongly consistent read of an item into out, a pointer to a struct or map. The phase
-// commits only if the item is unchanged at the commit. If the item has changed, an [idem.Atomic]
-// runs again with fresh reads. So if two phases each write an item that the other has read, at most
-// one of the two commits.
+// Get reads an item with strong consistency. The parameter out is a pointer to the struct or map
+// that Get fills in. The phase commits only if the item is unchanged at the commit. If the item has
+// changed, an [idem.Atomic] runs again with fresh reads. So if two phases each write an item that
+// the other has read, at most one of the two phases commits.
 //
-// The list on has the names of the attributes to compare, for example a version. Default: all
-// attributes that were read, and the absence of the struct's other fields. Get returns an error for
-// a name that neither the item nor the struct has. At most 140 attributes can be compared: for a
-// larger item, pass at most 140 names. If there is no item, found is false, out is unchanged, and
-// the phase commits only if the item is still missing.
+// The parameter on lists the names of the attributes to compare at the commit, for example a
+// version. Without names, the commit compares all attributes that were read, and the struct's
+// fields that the item lacked must still be missing. If neither the item nor the struct has an
+// attribute of a listed name, Get returns an error. At most 140 attributes can be compared, so for
+// an item with more attributes pass at most 140 names. If there is no item, found is false, out is
+// unchanged, and the phase commits only if the item is still missing.
 //
 // db is the client or a fake. key is a struct or map of the key's attributes.
 func Get(ctx context.Context, tx *idem.Tx, db Getter, table string, key, out any, on ...string) (found bool, err error) {

@@ -51,14 +51,14 @@ type Store struct {
 type Options struct {
 	// Inline is the largest body, in bytes as stored, that is kept in the record itself. A refused
 	// claim, such as a replay, costs write units for the whole record's size, so a large body in
-	// the record makes replays dearer. A body outside of the record costs reads only when it is
-	// needed, and one more call and write unit when it is first written. docs/operate/item.md says
-	// when to change the limit. At most 64 KiB. Default: 4 KiB.
+	// the record makes replays more expensive. A body outside of the record costs reads only when
+	// it is needed, and one more call and one more write unit when it is first written.
+	// docs/operate/item.md says when to change Inline. Inline is at most 64 KiB. Default: 4 KiB.
 	Inline int
 	// Hooks report the store's calls, for metrics and traces.
 	Hooks Hooks
 	// Units asks DynamoDB for the capacity units of each call, for Hooks and for [idem.Summary].
-	// The question costs no capacity, but adds some bytes to each answer.
+	// Asking costs no capacity, but adds some bytes to each answer.
 	Units bool
 
 	// Seal encrypts the contents of records: requests, results, answers, scopes and jobs' args. If
@@ -83,8 +83,8 @@ func tableName(s string) bool {
 	return !odd && (arn && name != "" || !arn && len(s) >= 3 && len(s) <= 255)
 }
 
-// New returns a store on table. The table needs the layout of [CreateTableInput]. New makes no
-// calls: if the table is missing, the first request fails.
+// New returns a store that uses the named table. The table needs the layout of [CreateTableInput].
+// New makes no calls: if the table is missing, the first request fails.
 func New(api API, table string, optFns ...func(*Options)) (*Store, error) {
 	opt := Options{Inline: defaultInline}
 	for _, fn := range optFns {
@@ -117,8 +117,9 @@ func (s *Store) Load(ctx context.Context, pk string) (*store.Record, error) {
 	return r, item.Unseal(ctx, s.sealer, r)
 }
 
-// AddUnnamed adds one unnamed handler to a group, such as a namespace, and returns how many the
-// group has on this store. [idem.Engine.AddHandler] and [idem.Engine.AddOperation] use it.
+// AddUnnamed adds one unnamed handler to a group, such as a namespace, and returns how many unnamed
+// handlers the group now has on this store. [idem.Engine.AddHandler] and [idem.Engine.AddOperation]
+// use it.
 func (s *Store) AddUnnamed(among string) int { return s.unnamed.Add(among) }
 
 // Table returns the table for package internal/background/stream.

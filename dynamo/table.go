@@ -15,8 +15,8 @@ import (
 )
 
 // CreateTableInput returns the table's definition, with the layout that samekey.yaml has. Only
-// samekey.yaml adds deletion protection, point-in-time recovery and encryption. TTL on exp_s needs
-// another call, which [CreateTable] makes.
+// samekey.yaml adds deletion protection, point-in-time recovery and encryption. The definition
+// can't turn on TTL for the attribute exp_s: that needs another call, which [CreateTable] makes.
 func CreateTableInput(table string) *dynamodb.CreateTableInput {
 	return &dynamodb.CreateTableInput{
 		TableName: &table,

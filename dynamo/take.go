@@ -19,13 +19,13 @@ import (
 
 var _ store.Taker = (*Store)(nil)
 
-// Take implements [store.Taker] by one conditional UpdateItem. The service's answer contains the
+// Take implements [store.Taker] by one conditional UpdateItem. DynamoDB's answer contains the
 // record and its stored request. Take refuses four cases that one expression can't handle:
 //   - the holder vanished, and may have begun a call;
 //   - t.Released is wrong: the holder released the record and the ticket says that the holder
 //     vanished, or the reverse;
 //   - the program encrypts, and the stored request isn't encrypted;
-//   - there are more names of handlers than an expression can hold.
+//   - the program has more handlers than an expression can name.
 func (s *Store) Take(ctx context.Context, t store.Take) (*store.Record, bool, error) {
 	var v item.Values
 	args := item.Map{

@@ -22,9 +22,9 @@ import (
 // Hooks are called by a [Store] as it works. A nil hook is skipped and costs nothing. Calls may
 // be concurrent; hooks must neither block nor panic.
 type Hooks struct {
-	// Called is called after each call to DynamoDB for a request, and after each call of drain or
-	// sweep for a single record. (A sweep scans with another client.) [idem.Summary].Cost also has
-	// the sum of a request's calls.
+	// Called is called after each call to DynamoDB that serves a request, and after each call that
+	// drain or sweep makes for a single record. A sweep's scan isn't reported, because it uses
+	// another client. For the total of a request's calls see [idem.Summary].Cost.
 	Called func(context.Context, store.Call)
 }
 

@@ -72,7 +72,7 @@ func Delete(table string, key any) *Write {
 
 // Check doesn't write, but lets the phase commit only if cond is true of the item with the given
 // key. If cond is false, the phase fails with [store.ErrCondition]. Items read with [Get] need no
-// Check.
+// Check, because the commit compares them anyway.
 func Check(table string, key any, cond string, args ...Args) *Write {
 	w := &Write{verb: "check", table: table}
 	w.key, w.err = marshalItem(key)

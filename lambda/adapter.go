@@ -35,20 +35,20 @@ type Adapter[Ev, Re any] struct {
 	// The adapters of this package set Snapshot only if ctx says that the engine stores requests
 	// ([idem.Options.Resumable]): if you call these adapters, pass ctx on.
 	//
-	// An error that matches [ErrEvent] says that the event is of another kind: no client waits
-	// for an HTTP answer, so [Handler] returns the error. Any other error is answered with 400,
-	// or as the engine's table of errors says. In that case the returned request should hold the
-	// parts that could be read.
+	// An error that matches [ErrEvent] says that the event is of another kind. Then no client waits
+	// for an HTTP answer, so [Handler] returns the error. Any other error is answered with 400, or
+	// as the engine's table of errors says. With such an error, Request should also return the
+	// parts of the request that could be read.
 	Request func(ctx context.Context, ev Ev) (idem.Request, error)
 
 	// Event is the inverse of Request: it makes an event from a stored request r, for a handler
 	// that runs a second time. Request would turn this event into r again. r has no key; r has the
-	// headers that the engine stores, and the Snapshot that Request made. nil: requests can't be
-	// run again from their records.
+	// headers that the engine stores, and the Snapshot that Request made. If Event is nil, requests
+	// can't be run again from their records.
 	Event func(r idem.Request) (Ev, error)
 
-	// Response converts the handler's answer. An error of Response has the same effect as an error
-	// of the handler.
+	// Response converts the handler's answer to the engine's form. An error of Response has the
+	// same effect as an error of the handler.
 	Response func(re Re) (idem.Response, error)
 
 	// Reply converts an answer, first or replayed, to the source's response.

@@ -21,8 +21,8 @@ const albKind = "a load balancer's event"
 //
 // Turn on multi-value headers in the target group (lambda.multi_value_headers.enabled). Otherwise
 // the load balancer passes only the last value of each header and query parameter: a second key in
-// a request, or a difference in an earlier value, passes unnoticed. The adapter doesn't decode the
-// query.
+// a request, or a difference in an earlier value, isn't noticed. The adapter leaves the query in
+// the client's encoding.
 //
 // A load balancer verifies no caller: in its events x-amzn-oidc-identity is plain text, and
 // x-amzn-oidc-data an unverified token. Verify the token in [idem.Options.Scope], as

@@ -16,21 +16,25 @@ import (
 //
 // A retry must have the same field, arguments and parent. The parent is the payload's source; a
 // field of Query or Mutation has no parent. Headers, claims and the selection may differ and are
-// not compared. In each replay AppSync applies the selection to the first answer.
+// not compared. In each replay AppSync applies the retry's selection to the first answer.
 //
-// The caller is one of these: the subject and issuer of a user pool or an OpenID provider, a user
-// of an identity pool, or an IAM user. An API key doesn't name the caller: set
-// [DirectOptions.Scope], or [idem.OneScope] if all callers are to share their keys. Otherwise an
-// adapter of [Direct] refuses the call ([idem.ErrScope]).
+// The caller is one of these: the subject and issuer in the token of a user pool or an OpenID
+// provider, a user of an identity pool, an IAM user, an account's root, or a person of IAM Identity
+// Center. An API key doesn't name the caller: set [DirectOptions.Scope], or [idem.OneScope] if all
+// callers are to share their keys. Otherwise an adapter of [Direct] refuses the call
+// ([idem.ErrScope]).
 //
-// A Lambda authorizer has no standard field for the caller. A role's session may be a person, or
-// one of many sessions of a program. In both cases name the caller by pointers that begin at the
-// payload's identity: AppSyncKey("/key", "/resolverContext/user"), or, if each session is a
-// caller, AppSyncKey("/key", "/userArn"). If you give no pointers, these calls are errors.
-// BatchInvoke calls are errors too.
+// Two kinds of calls need further pointers, which name the caller and begin at the payload's
+// identity. Without these pointers, both kinds are errors:
+//   - Calls through a Lambda authorizer, which has no standard field for the caller. Use, for
+//     example, AppSyncKey("/key", "/resolverContext/user").
+//   - Calls by a session of any other role. The session may be a person, or one of many sessions of
+//     a program. If each session is a caller, use AppSyncKey("/key", "/userArn").
 //
-// In GraphQL a failure may have the form of an answer: set [idem.Options.Stored] to
-// [GraphQLStored].
+// BatchInvoke calls are always errors.
+//
+// In GraphQL a failure may have the form of an answer. Set [idem.Options.Stored] to
+// [GraphQLStored], so that such a failure isn't stored.
 func AppSyncKey(argument string, caller ...string) BodyKey {
 	path := parsePointers("AppSyncKey", []string{argument})
 	callers := parsePointers("AppSyncKey", caller)

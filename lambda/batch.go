@@ -22,7 +22,7 @@ type Batch[Ev, Rec, Re any] struct {
 	// without records, Records returns an error that matches [ErrEvent]. Required.
 	Records func(ev Ev) ([]Rec, error)
 
-	// ID returns the source's id of a record. Required.
+	// ID returns the id that the source gave to a record. Required.
 	ID func(rec Rec) string
 
 	// Key returns the name of a record's work: records with the same key are done once. An error,
@@ -39,19 +39,20 @@ type Batch[Ev, Rec, Re any] struct {
 	Request func(ctx context.Context, rec Rec) (idem.Request, error)
 
 	// Group returns the group of a record. The records of a group run in order: once a record
-	// fails, later records of the group are not tried and count as failed. nil, or "": no order.
+	// fails, later records of the group are not tried and count as failed. If Group is nil or
+	// returns "", there is no order.
 	Group func(rec Rec) string
 
-	// Reply returns the report for the source. failed has the failed records' ids, in the event's
-	// order, and may be empty. nil: the source takes no report, so each failure fails the whole
-	// invocation.
+	// Reply returns the report for the source. The parameter failed lists the ids of the records
+	// that failed, in the event's order; the list may be empty. If Reply is nil, the source takes
+	// no report, so each failure fails the whole invocation.
 	Reply func(failed []string) Re
 
-	// Name distinguishes the handlers of one function that take records of one source. The name is
-	// part of the scope: if it changes, all earlier keys are new, and their work is done again. So
-	// don't change a handler's name. If you add a second handler beside an unnamed handler, name
-	// only the second. At most 256 bytes. Default: none. Only one handler for each kind of record
-	// may have no name.
+	// Name distinguishes a function's handlers if several of them take records of one source. The
+	// name is part of the scope: if it changes, all earlier keys are new, and their work is done
+	// again. So don't change a handler's name. If you add a second handler beside an unnamed
+	// handler, name only the second. For each kind of record, at most one handler may be unnamed. A
+	// name has at most 256 bytes. Default: no name.
 	Name string
 
 	// Scope replaces the source as the scope of the keys. For example, a handler of a dead-letter
@@ -60,32 +61,32 @@ type Batch[Ev, Rec, Re any] struct {
 	// Default: the source.
 	Scope string
 
-	// Keeps is how long the source may deliver a record. If an engine forgets keys earlier
-	// ([idem.Options.Retention]), the handler runs again for a late delivery; WrapEach warns of
-	// this at cold start. The batches of this package have the longest time that AWS allows;
-	// [Kafka] has Kafka's default. Set a shorter time if your source keeps records for less, or a
-	// longer time if a topic, a dead-letter queue or an archive keeps records for longer. 0:
-	// unknown.
+	// Keeps is the greatest age that a record may have when the source delivers it. If an engine
+	// forgets keys earlier ([idem.Options.Retention]), the handler runs again for a late delivery;
+	// WrapEach warns of this at cold start. The batches of this package have the longest time that
+	// AWS allows; [Kafka] has Kafka's default. Set a shorter time if your source keeps records for
+	// less, or a longer time if a topic, a dead-letter queue or an archive keeps records for
+	// longer. 0: unknown.
 	Keeps time.Duration
 
 	// CallsAgainAfterRedrive treats a record that returns from a dead-letter queue with another ID
 	// as a new operation. Phases then call other systems again, under new derived keys, and stage
 	// their jobs again. Default: if the key is only the ID, a phase that calls another system is
-	// refused ([idem.ErrDeliveryKey]), and so is a phase that stages jobs and isn't the last
+	// refused ([idem.ErrDeliveryKey]), and so is a phase that stages jobs and isn't the final
 	// phase. A key that names the work is better than this option.
 	CallsAgainAfterRedrive bool
 
 	// Concurrency is how many records, of different keys and groups, run at once. The handler must
-	// be safe for concurrent use unless Concurrency is 1. A handler that is overdue
-	// (RecordTimeout) doesn't count against Concurrency: the next record begins, and the overdue
-	// handler may run until the event's end. 0: 10. 1: one after the other.
+	// be safe for concurrent use unless Concurrency is 1. A handler whose RecordTimeout has passed
+	// is overdue, and doesn't count against Concurrency: the next record begins, and the overdue
+	// handler may run until the event's end. 0 means 10; 1 means one record after the other.
 	Concurrency int
 
-	// RecordTimeout is the longest time that a record's handler gets, from its start until its
-	// context ends. Set it to the longest time that a sound record needs: a record that hangs then
-	// costs its event no more time than that. 0: a share of the invocation's remaining time, so
-	// that waiting records get a share too. Whatever RecordTimeout is, a handler gets at most this
-	// share.
+	// RecordTimeout is the longest time that a record's handler gets, from the handler's start
+	// until its context ends. Set it to the longest time that a sound record needs: a record that
+	// hangs then costs its event no more time than that. 0: a share of the invocation's remaining
+	// time, so that waiting records get a share too. Whatever RecordTimeout is, a handler gets at
+	// most this share.
 	RecordTimeout time.Duration
 
 	// Failed is called for each record that was tried and failed. Without this hook the failure
@@ -93,10 +94,10 @@ type Batch[Ev, Rec, Re any] struct {
 	// Calls may be concurrent. nil: an error line on slog.Default, without the record's content.
 	Failed func(ctx context.Context, rec Rec, err error)
 
-	// NotRun is called for each sound record whose handler was not run, because an earlier record
-	// of the same group or key failed, or no time was left. The source delivers the record again,
-	// as after a failure. err matches [ErrNotRun]. NotRun is called at the event's end, for one
-	// record after the other. nil: one warning line for the event on slog.Default.
+	// NotRun is called for each sound record whose handler was not run, either because an earlier
+	// record of the same group or key failed, or because no time was left. The source delivers the
+	// record again, as after a failure. err matches [ErrNotRun]. NotRun is called at the event's
+	// end, for one record after the other. nil: one warning line for the event on slog.Default.
 	NotRun func(ctx context.Context, rec Rec, err error)
 
 	shared bool // several functions may get the same record, and each of them does its own work
@@ -113,19 +114,20 @@ type Batch[Ev, Rec, Re any] struct {
 //
 // For keys in JSON use [Batch.WithBodyKey], which needs no function of your own.
 //
-// Another key doesn't change the comparison: the whole body and the attributes are compared. If
-// the body differs each time it is sent, for example in a time, each delivery after the first is
-// refused ([idem.ErrMismatch]), until the message is in the dead-letter queue. To compare only
-// parts of the body, use [BodyKey.Comparing], or [idem.Fingerprint.Func] for all handlers on an
-// engine. The message group is compared as well: the same key in another group is refused.
+// Another key doesn't change what is compared with the first delivery: the whole body and the
+// attributes. If the body differs each time it is sent, for example in a time, each delivery after
+// the first is refused ([idem.ErrMismatch]), until the message is in the dead-letter queue. To
+// compare only parts of the body, use [BodyKey.Comparing], or [idem.Fingerprint.Func] for all
+// handlers on an engine. The message group is compared as well, so the same key in another group is
+// refused.
 func (b Batch[Ev, Rec, Re]) WithKey(key func(rec Rec) (string, error)) Batch[Ev, Rec, Re] {
 	b.Key = key
 	return b
 }
 
-// WithBodyKey returns a copy of b that finds keys in the bodies of records. The body is the data
-// of a stream's record, the detail of an event, or a message without the envelopes of SNS and
-// EventBridge. For S3 and DynamoDB the body is JSON: the parts of the record that [S3] and
+// WithBodyKey returns a copy of b that finds keys in the bodies of records. The body is the data of
+// a stream's record, the detail of an event, or a message without the envelopes of SNS and
+// EventBridge. For S3 and DynamoDB the body is a JSON text of the parts of the record that [S3] and
 // [DynamoDBStream] compare.
 func (b Batch[Ev, Rec, Re]) WithBodyKey(k BodyKey) Batch[Ev, Rec, Re] {
 	if b.Key = nil; k.Key == nil || b.Request == nil {

@@ -10,33 +10,34 @@
 //
 // # Where the database comes from
 //
-// [Find] and [Start] try these in order, and use the first that works:
+// [Find] and [Start] try these sources in order, and use the first source that works:
 //
 //  1. the endpoint in AWS_ENDPOINT_URL_DYNAMODB: nothing is started, and a host that isn't loopback
 //     is refused unless DYNAMOTEST_ALLOW_REMOTE=1;
 //  2. Java 17 or newer (JAVA_HOME, then PATH), with jars from the cache;
-//  3. Java and Maven: Maven resolves a pinned pom into the cache, every file is checked
+//  3. Java and Maven: Maven downloads the jars of a pinned pom into the cache, every file is checked
 //     against pinned SHA-256 sums, and Java runs the jars;
 //  4. docker compose, with an image pinned by digest and a port on 127.0.0.1.
 //
-// If none works, the result is [ErrUnavailable], with a line for each source that was tried.
+// If no source works, the error matches [ErrUnavailable], and has a line for each source that was
+// tried.
 //
 // A first run downloads about 74 MB; later runs start in one to two seconds. The cache is the
 // folder samekey in [os.UserCacheDir], or DYNAMOTEST_CACHE. REQUIRE_DYNAMODB=1 makes [Start] fail a
 // test instead of skipping it.
 //
 // The command ddblocal, in a folder of this package, runs any other command with the endpoint in
-// the environment. Each run of ddblocal starts another database with another endpoint. Nevertheless
-// Go's cached test results stay valid, because ddblocal sets DYNAMOTEST_SHARED=1.
+// the environment. Each run of ddblocal starts another database with another endpoint. Go's cached
+// test results stay valid although the endpoint changes, because ddblocal sets DYNAMOTEST_SHARED=1.
 //
 // # Separate databases
 //
 // Clients share one database, whatever their credentials and regions. DynamoDB Local gets slower
-// with each table that has a stream: a write waits for the records of all earlier streams. If
-// DYNAMOTEST_SEPARATE is 1, each test has a separate database in the same process. The client
-// ([DB.Client] of [Start]) signs with an access key of the test, and DynamoDB Local keeps separate
-// tables for each access key. A program that a test starts needs the client's credentials
-// ([DB.Env]). [MainSeparate] in TestMain sets DYNAMOTEST_SEPARATE.
+// with each table that has a stream: a write waits for the records of all streams that were made
+// before. If DYNAMOTEST_SEPARATE is 1, each test has a separate database in the same process. The
+// test's client ([DB.Client] of [Start]) then signs with an access key of its own, and DynamoDB
+// Local keeps separate tables for each access key. A program that a test starts needs the client's
+// credentials ([DB.Env]). [MainSeparate] in TestMain sets DYNAMOTEST_SEPARATE.
 //
 // # Isolation
 //

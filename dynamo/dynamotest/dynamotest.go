@@ -29,9 +29,9 @@ const (
 )
 
 // ErrUnavailable matches the error of [Find] if this machine can't run DynamoDB Local. The message
-// has a line for each source that was tried, and says what was missing. Errors that should fail a
-// test, not skip it, don't match: a remote endpoint that is not allowed, jars that differ from
-// their checksums, a cancelled context.
+// has a line for each source that was tried, and says what was missing. ErrUnavailable doesn't
+// match errors that should fail a test instead of skipping it: a remote endpoint that is not
+// allowed, jars that differ from their checksums, a cancelled context.
 var ErrUnavailable = errors.New("dynamotest: no DynamoDB to test against")
 
 // A DB is a DynamoDB endpoint for tests. Make it with [Find] or [Start], or as a
@@ -69,10 +69,10 @@ func Find(ctx context.Context) (*DB, error) {
 }
 
 // Client returns a client of the database, with static test credentials and the region us-east-1.
-// The client makes no retries, so that a test sees every answer. Only reads whose connection broke
-// are repeated, since DynamoDB Local breaks connections when it is busy. The client reads nothing
-// from the environment or from configuration files. optFns run after these settings and may change
-// any of them.
+// The client makes no retries, so that a test sees every answer. The one exception is a read whose
+// connection broke: the client repeats it, since DynamoDB Local breaks connections when it is busy.
+// The client reads nothing from the environment or from configuration files. optFns run after these
+// settings and may change any of them.
 //
 // Clients of one DB share connections; [DB.Close] closes them. Client panics if Endpoint is
 // empty, because a client without an endpoint would call the real service.
