@@ -13,23 +13,24 @@ import (
 	"github.com/samekey/samekey/internal/base/rawjson"
 )
 
-// BodyKey finds a key in a body. [JSONKey], [JSONRPCKey], [MCPToolKey], [AppSyncKey]
-// and [StateKey] make a BodyKey:
+// BodyKey finds a key in a body. [JSONKey], [JSONRPCKey], [MCPToolKey], [AppSyncKey] and [StateKey]
+// make a BodyKey. Use it like this:
 //
 //	lambda.SQS.WithBodyKey(lambda.JSONKey("/order/id"))
 //	lambda.Direct[Order, Receipt](lambda.JSONKey("/order/id"))
 //	idem.New(store, func(o *idem.Options) { o.KeyFrom = lambda.JSONKey("/order/id").From }) // HTTP
 //
-// A value that is missing, empty, or neither a text nor an integer is an error
-// ([idem.ErrKeyInvalid]) in every [idem.KeyMode], so that bodies without a value never share a
-// key. The error names the value's path. The functions must be safe for concurrent use.
+// If the value for the key is missing, empty, or neither a text nor an integer, that is an error
+// ([idem.ErrKeyInvalid]) in every [idem.KeyMode]. So bodies without a value never share a key. The
+// error names the value's path. The functions Key and Same must be safe for concurrent use.
 type BodyKey struct {
 	// Key returns the name of the work that a body asks for. Required.
 	Key func(body []byte) (string, error)
 
-	// Same returns the part of a body that must be the same under one key. If Same returns an
-	// error, the request is refused: with [idem.ErrIncomparable] if the key is known, otherwise
-	// with [idem.ErrRequest]. nil: the whole body. See [BodyKey.Comparing].
+	// Same returns the part of a body that must be the same in all bodies with the same key. If
+	// Same is nil, that is the whole body. If Same returns an error, the request is refused: with
+	// [idem.ErrIncomparable] if the key has a record, otherwise with [idem.ErrRequest]. See
+	// [BodyKey.Comparing].
 	Same func(body []byte) ([]byte, error)
 
 	// shared reports whether the client chooses the key, and nothing in the body names the client.
@@ -42,10 +43,11 @@ type BodyKey struct {
 func always([]byte) bool { return true }
 
 // Comparing returns a copy of k for bodies with parts that differ in each delivery, such as the
-// time of sending. Bodies with the same key must have the same values only at the pointers (RFC
-// 6901; see [BodyKey.Same]). The values are compared as JSON, by meaning. A value that both bodies
-// lack counts as the same. Include every value that decides the work, such as the amount.
-// Comparing panics if there is no pointer, or if a pointer is malformed.
+// time of sending. Comparing sets [BodyKey.Same] in the copy: only the values at the pointers (RFC
+// 6901) must be the same in all bodies with the same key. The values are compared in the form of
+// [idem.CanonicalJSON]. A value that both bodies lack counts as the same. Give a pointer to every
+// value that decides the work, such as the amount. Comparing panics if there is no pointer, or if a
+// pointer is malformed.
 func (k BodyKey) Comparing(pointers ...string) BodyKey {
 	if len(pointers) == 0 {
 		panic("lambda: BodyKey.Comparing: no pointer") //nolint:forbidigo // a mistake in the program
@@ -73,7 +75,8 @@ func (k BodyKey) Comparing(pointers ...string) BodyKey {
 }
 
 // From finds the key in the body of an HTTP request. Use it as [idem.Options.KeyFrom]: the engine
-// then takes each key from the body and ignores the header. A body without a key is refused.
+// then takes each key from the body and ignores the header. A request whose body has no key is
+// refused.
 func (k BodyKey) From(r *idem.Request) (string, error) {
 	key, err := keyOf(k.Key(r.Body))
 	if err != nil {
@@ -83,9 +86,9 @@ func (k BodyKey) From(r *idem.Request) (string, error) {
 	return key, nil
 }
 
-// FromOptional acts like [BodyKey.From], but accepts bodies that lack a value of the key. If the
-// value or the body is missing, the key comes from the header. If the header is missing too,
-// [idem.Options.Key] decides. FromOptional refuses any other mistake, as From does.
+// FromOptional acts like [BodyKey.From], but accepts a request whose body is empty or lacks a value
+// for the key. The key of such a request comes from the header. If the header is missing too,
+// [idem.Options.Key] decides. FromOptional refuses all other requests that From refuses.
 func (k BodyKey) FromOptional(r *idem.Request) (string, error) {
 	if _, err := k.Key(r.Body); len(r.Body) == 0 || errors.Is(err, rawjson.ErrAbsent) || errors.Is(err, idem.ErrKeyMissing) {
 		return "", idem.ErrKeyMissing
@@ -106,14 +109,15 @@ func (k BodyKey) compare(r *idem.Request) {
 }
 
 // JSONKey finds the key at a JSON Pointer (RFC 6901): JSONKey("/order/id"). If there are several
-// pointers, the key is made of all values, in order; each value must exist.
+// pointers, the key is made of the values at all of them, in order. Each of these values must
+// exist.
 //
 // A text value is the key. An integer value of any size becomes the key as written. So 7 and "7"
-// are the same key: a second body with the other spelling is refused ([idem.ErrMismatch]), and its
-// work isn't done twice. Numbers with a fraction or an exponent, true, false, null, objects and
-// lists can't be keys. A text that can't be a key (not 1 to 255 visible ASCII characters) is
-// replaced by its SHA-256. Member names are compared as written. A duplicate member on the path is
-// an error.
+// are the same key. If a later body has the other spelling, it is refused ([idem.ErrMismatch]), and
+// the work isn't done a second time. Numbers with a fraction or an exponent, true, false, null,
+// objects and lists can't be keys. If a text has more than 255 characters, or other characters than
+// visible ASCII, the key is the text's SHA-256. The names of members must match the pointer
+// exactly, including case. A duplicate member on the path is an error.
 //
 // JSONKey panics if a pointer is malformed or "".
 func JSONKey(pointer string, more ...string) BodyKey {

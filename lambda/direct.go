@@ -15,8 +15,8 @@ import (
 
 // Direct makes an adapter for your own events. Use it for functions that are invoked by name,
 // synchronously or asynchronously: by the SDK, Step Functions, a schedule, a pipe, or a rule with
-// its own input. key finds the key in the event. Write out only the types of event and result; the
-// compiler infers Key:
+// its own input. The parameter key finds the event's idempotency key. Write out only the type
+// arguments In and Out; the compiler infers the third:
 //
 //	pay := lambda.Wrap(engine, lambda.Direct[Order, Receipt](func(o Order) (string, error) { return o.ID, nil }), charge)
 //
@@ -30,16 +30,17 @@ import (
 // function in the scope. The handler's name, if any, is part of the scope
 // ([HandlerOptions.Operation]). Only one handler of an engine may have no name.
 //
-// An event has no key if key returns "" and no error. As over HTTP, [idem.Options.Key] decides:
-// the event is refused, is handled each time ([idem.KeyOptional]), or gets a random key
-// ([idem.KeyGenerate]). A handler with a random key can have phases, but it runs again if Lambda
-// or the caller invokes again. An error of key refuses the event in every mode.
+// If the function key returns "" and no error, the event has no idempotency key. [idem.Options.Key]
+// then decides, as for HTTP: the event is refused, is handled each time ([idem.KeyOptional]), or
+// gets a random key ([idem.KeyGenerate]). A handler with a random key can have phases, but it runs
+// again if Lambda or the caller invokes again. If the function key returns an error, the event is
+// refused in every [idem.KeyMode].
 //
 // # Errors
 //
-// If the handler returns an error, the key is freed and the caller gets the error unchanged. A
-// refusal by the engine is an error too; [errors.Is] matches it after [Handler.Handle]. Lambda
-// reports a refusal with one of these errorTypes:
+// If the handler returns an error, the key is freed and the caller gets the error unchanged. If the
+// engine refuses the event, the caller gets an error too. In Go code, test the error of
+// [Handler.Handle] with [errors.Is]. Lambda reports the refusal with one of these errorTypes:
 //
 //	IdempotencyInFlight          another invocation works on the operation: invoke again, with a delay
 //	IdempotencyLeaseLost         another invocation has taken over: invoke again
@@ -59,24 +60,25 @@ import (
 //	                             the fingerprint's former scheme or secret
 //
 // Lambda retries an asynchronous invocation after every error, even if a retry can't help: up to
-// the function's MaximumRetryAttempts, first after one minute, then after two. So an invocation
-// that finds another invocation at work waits for the other's result, or for the end of the
-// other's lease ([DirectOptions.Synchronous] turns the wait off). If MaximumRetryAttempts is 2 and
-// a process dies, the event still has one run more than it needs; see docs/use/sources.md. A retry
-// helps only after an error that says "invoke again". After the last retry Lambda sends the event
-// to the function's failure destination: configure one.
+// the function's MaximumRetryAttempts, first after one minute, then after two. Retries are few. So
+// an invocation that finds another invocation at work doesn't fail at once: it waits for the
+// other's result, or for the end of the other's lease ([DirectOptions.Synchronous] turns the wait
+// off). If a process dies, the event needs one retry. With a MaximumRetryAttempts of 2 one more is
+// left; see docs/use/sources.md. A retry helps only after an error for which the list says "invoke
+// again". After the last retry Lambda sends the event to the function's failure destination:
+// configure one.
 //
 // # Keys in the payload
 //
-// key may also be a [BodyKey]. A BodyKey reads the payload, including parts that the type In
-// lacks:
+// The parameter key may also be a [BodyKey]. A BodyKey reads the payload, including parts for which
+// the type In has no field:
 //
 //	pay := lambda.Wrap(engine, lambda.Direct[Order, Receipt](lambda.JSONKey("/order/id")), charge)
 //
-// Clients choose the keys of [JSONRPCKey], [MCPToolKey] and [AppSyncKey]. Equal keys of two
-// clients are one operation unless the scope distinguishes the clients: set [DirectOptions.Scope].
-// If all clients may share keys, set [idem.OneScope] on the engine. If AppSyncKey finds the caller
-// in the call, neither is needed.
+// With [JSONRPCKey], [MCPToolKey] and [AppSyncKey], clients choose the keys. If two clients choose
+// equal keys, these name one operation unless the scope distinguishes the clients. So set
+// [DirectOptions.Scope], or, if all clients may share keys, [idem.OneScope] on the engine. If
+// AppSyncKey finds the caller in the call, neither is needed.
 //
 // Direct panics if key is nil.
 func Direct[In, Out any, Key func(In) (string, error) | BodyKey](key Key, optFns ...func(*DirectOptions[In])) Adapter[In, Out] {
@@ -121,19 +123,18 @@ func Direct[In, Out any, Key func(In) (string, error) | BodyKey](key Key, optFns
 type DirectOptions[In any] struct {
 	// Scope returns the owner of the key: equal keys of two owners are two operations. Derive the
 	// owner from verified facts only. If Scope returns an error, the event is refused. By default
-	// the function is the owner. If you set Scope, give the handler a name
-	// ([HandlerOptions.Name]), which separates its keys from other functions' keys on the table:
-	// [Wrap] panics without a name. If [idem.Options.Resumable] is set, the engine needs
-	// [idem.Options.CallerFromOp].
+	// the function is the owner. If you set Scope, give the handler a name ([HandlerOptions.Name]),
+	// otherwise [Wrap] panics. The name separates the handler's keys from other functions' keys on
+	// the table. If [idem.Options.Resumable] is set, the engine needs [idem.Options.CallerFromOp].
 	Scope func(ctx context.Context, in In) (string, error)
 
 	// Synchronous says that all callers wait for the result, as the SDK (RequestResponse), Step
-	// Functions, AppSync and pipes do. While another invocation works on the operation, this
-	// invocation is refused at once (IdempotencyInFlight), and the caller tries again. Default:
-	// this invocation waits for the other's result, or for the end of the other's lease, because
-	// Lambda drops an asynchronous event after two retries. Set Synchronous yourself, because
-	// Lambda doesn't tell a function how it was invoked: only an invocation with a ClientContext
-	// is known to be synchronous.
+	// Functions, AppSync and pipes do. An invocation that finds another invocation at work on the
+	// operation is then refused at once (IdempotencyInFlight), and its caller tries again. By
+	// default it waits for the other's result, or for the end of the other's lease, because Lambda
+	// drops an asynchronous event after two retries. Set Synchronous yourself, because Lambda
+	// doesn't tell a function how it was invoked. Only an invocation with a ClientContext is known
+	// to be synchronous without this option.
 	Synchronous bool
 }
 

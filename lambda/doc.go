@@ -6,12 +6,12 @@
 //   - For queues, topics, streams, buckets and buses, use [WrapEach] with [SQS], [SNS],
 //     [Kinesis], [Kafka], [DynamoDBStream], [S3] or [EventBridge].
 //   - For invocations by name, synchronous or asynchronous, use [Wrap] with [Direct].
-//   - For keys in bodies, use [JSONKey], [JSONRPCKey], [MCPToolKey], [AppSyncKey] or
-//     [StateKey] with any of these.
+//   - For keys in bodies, use [JSONKey], [JSONRPCKey], [MCPToolKey], [AppSyncKey] or [StateKey]
+//     with any of these adapters and batches.
 //
-// [Wrap] takes an engine, the adapter for the function's event source, and an ordinary handler.
-// This is a complete function behind an HTTP API with an authorizer, which identifies the caller.
-// If the API has no authorizer, keyed requests get 500, unless all callers share their keys:
+// [Wrap] takes an engine, the adapter for the function's event source, and an ordinary handler. The
+// program below is a complete function for an HTTP API whose authorizer identifies the caller. If
+// the API has no authorizer, keyed requests get 500, unless you let all callers share their keys by
 // idem.New(store, idem.OneScope).
 //
 //	package main
@@ -53,16 +53,16 @@
 // and PATCH):
 //
 //   - The handler runs for the first request. Later requests with the same key get the first
-//     answer's status, body bytes and allow-listed headers, and Idempotent-Replayed: true, even
-//     through another kind of event.
-//   - A request that arrives while the handler runs gets 409 with Retry-After. A request with the
-//     same key but another method, path, query or body gets 422. A missing or malformed key gets
-//     400. The handler doesn't run for any of these requests.
+//     answer's status, body bytes and allow-listed headers, with the additional header
+//     Idempotent-Replayed: true. This also holds if they come through another kind of event.
+//   - A request with the same key that arrives while the handler runs gets 409 with Retry-After. A
+//     request with the same key but another method, path, query or body gets 422. A missing or
+//     malformed key gets 400. The handler doesn't run for any of these requests.
 //   - The key is freed if the handler fails, panics, or returns an answer that isn't kept (by
 //     default 5xx, and the 4xx that ask for a corrected request). The next retry runs the handler
-//     again. If [idem.Options.Resumable] is set, a completer may complete the operation instead.
-//     After a panic the client gets the same 500 as after an error; then the process ends, as it
-//     does without a wrapper.
+//     again. If [idem.Options.Resumable] is set, a completer may complete the operation without a
+//     retry of the client. After a panic the client gets the same 500 as after an error; then the
+//     process ends, as it does without a wrapper.
 //   - If too little time is left before the function's deadline, the answer is 503 and the
 //     handler isn't run. The handler's context ends shortly before the deadline, so that the
 //     answer can still be stored.
@@ -89,17 +89,18 @@
 //     twice in one batch, in two invocations at once, or after a timeout.
 //   - Failures are reported record by record if the source accepts a report of single records
 //     (batchItemFailures). A FIFO queue's message group, a stream's shard and a topic's partition
-//     each stop at the first failure. If the source accepts no such report, or if no record was
-//     done, the invocation fails.
+//     each stop at the first failure. The invocation fails if a record fails and the source accepts
+//     no such report, or if no record was done.
 //   - A record counts as failed, and is delivered again, if another invocation works on
 //     it, if too little time is left to begin it, or if the store doesn't answer.
 //   - A panic fails only the record that was being handled.
-//   - Ten records run at once, unless [Batch.Concurrency] says otherwise. Waiting records get a
-//     share of the time. Invoke doesn't wait for a handler that ignores the end of its context:
-//     that handler delays neither the other records nor the report.
+//   - Ten records run at once, unless [Batch.Concurrency] says otherwise. Each handler gets only a
+//     share of the remaining time, so that records that wait get a share too. Invoke doesn't wait
+//     for a handler that ignores the end of its context: that handler delays neither the other
+//     records nor the report.
 //
-// Each batch documents its keys, scopes and failures. One engine can serve HTTP and records, with
-// two differences. [idem.Options.Methods] applies to HTTP only. Records don't need
+// The comment of each batch describes its keys, scopes and failures. One engine can serve HTTP and
+// records, with two differences. [idem.Options.Methods] applies to HTTP only. Records don't need
 // [idem.Options.Resumable]: their source delivers them again, and a completer can't make a record
 // from a stored request.
 //
@@ -117,13 +118,14 @@
 //
 // # One request in four forms
 //
-// A retry may come through another kind of event, if that source verifies the same identity.
-// Header names may be in upper or lower case. The engine compares the decoded bytes of bodies. It
-// compares paths without the stage and in one percent-encoding, and queries without the order of
-// names. Two differences get lost: an HTTP API hides whether a slash or a percent sign in the path
-// was escaped, and a load balancer without multi-value headers hides all but the last value of a
-// header or parameter. The route ([idem.Request.Route]) is a pattern behind an API and in a
-// [Router]. It is "POST /*" for function URLs, load balancers and the route $default.
+// A retry may come through another kind of event, if its source verifies the same identity. Header
+// names may be in upper or lower case. The engine compares the decoded bytes of bodies. It compares
+// paths without the stage, after it has made their percent-encoding uniform. It compares queries
+// regardless of the order of their names. Two differences between requests don't reach the engine:
+// an HTTP API hides whether a slash or a percent sign in the path was escaped, and a load balancer
+// without multi-value headers hides all but the last value of a header or parameter. Behind an API
+// and in a [Router] the route ([idem.Request.Route]) is a pattern. For function URLs, load
+// balancers and the route $default it is the method followed by /*, such as "POST /*".
 //
 // # Events made from records
 //

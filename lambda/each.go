@@ -20,12 +20,12 @@ import (
 //
 //	lambda.WrapEach(engine, lambda.SQS, receive)
 //
-// A record is done when h has returned nil for it, in this invocation or an earlier one: h doesn't
-// run for a done record again. If h returns an error or panics, the record fails and the key is
-// free. In these cases a record fails without a run of h:
+// A record is done when the handler h has returned nil for it, in this invocation or an earlier
+// one. For a done record h doesn't run again. If h returns an error or panics, the record fails and
+// the key is free. In these cases a record fails without a run of h:
 //
-//   - another invocation works on the record (for SNS, EventBridge and S3, WrapEach waits first:
-//     [idem.Request.Asynchronous]);
+//   - another invocation works on the record (for SNS, EventBridge and S3, WrapEach first waits for
+//     that invocation: [idem.Request.Asynchronous]);
 //   - the record's key was used for other work;
 //   - too little time is left;
 //   - the store doesn't answer.
@@ -37,18 +37,18 @@ import (
 // help, since the next delivery would get another key. If [Batch.Key] returns an error, the
 // record fails in every mode.
 //
-// h runs for several records at once, each in its own goroutine ([Batch.Concurrency]). The
-// context of a run ends when the record's share of the time, or [Batch.RecordTimeout], is over: h
-// has to return then. If h doesn't return, the record fails ([ErrOverdue]) and the other records
-// go on; see [EachHandler.Handle].
+// h runs for several records at once, each in its own goroutine ([Batch.Concurrency]). The context
+// of a run ends when the record's share of the invocation's time is over, or earlier if
+// [Batch.RecordTimeout] is shorter. Then h has to return. If h doesn't return, the record fails
+// ([ErrOverdue]) and the other records go on; see [EachHandler.Handle].
 //
 // If a phase has failed and h returns nil, the record fails with the phase's error. If the record
-// is nevertheless done, return [idem.Respond].
+// is nevertheless done, h has to return [idem.Respond].
 //
 // h gets the record unchanged. WrapEach panics if a required value is nil. It also panics if an
-// engine gets two handlers of one kind of record that have the same [Batch.Name] or both have no
-// name: each handler would skip work that only the other has done. If the store counts handlers,
-// WrapEach checks all engines on one store and namespace.
+// engine gets two handlers of one kind of record with the same [Batch.Name], or two without a name:
+// each would skip records that only the other has done. If the store counts handlers, WrapEach also
+// finds two handlers without a name on different engines with the same store and namespace.
 func WrapEach[Ev, Rec, Re any](e *idem.Engine, b Batch[Ev, Rec, Re], h func(context.Context, Rec) error) *EachHandler[Ev, Rec, Re] {
 	switch {
 	case e == nil:
@@ -89,14 +89,14 @@ var _ awslambda.Handler = (*EachHandler[any, any, any])(nil)
 // some have failed, the result names them for the source.
 //
 // Handle returns an error if no record was done, if records failed and the source takes no report
-// of single records, or if ev is of another kind ([ErrEvent]; nothing was done). For an event of
-// one record the error is the record's error, otherwise a [*BatchError].
+// of single records, or if ev isn't the batch's kind of event ([ErrEvent]; nothing was done). For
+// an event of one record the error is the record's error, otherwise a [*BatchError].
 //
 // If a handler has not returned in its time, its record fails ([ErrOverdue]), and Handle returns
 // without waiting. The handler still runs, and still holds its key ([idem.Options.Lease]). In
 // Lambda this is dangerous: Lambda freezes the process, and the handler would continue later, when
-// another worker may hold the key. So Handle panics in Lambda, which ends the process. Invoke
-// posts the answer first.
+// another invocation may hold the key. Therefore Handle panics in Lambda, which ends the process.
+// Invoke sends the answer before it ends that handler.
 func (h *EachHandler[Ev, Rec, Re]) Handle(ctx context.Context, ev Ev) (Re, error) {
 	re, overdue, err := h.each(ctx, ev)
 	if overdue > 0 && freezes() {

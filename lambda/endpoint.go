@@ -9,19 +9,19 @@ import (
 	"github.com/samekey/samekey/idem"
 )
 
-// StatusHandler serves the status resource that [idem.Options.StatusURL] names: it answers with
-// the state of the operation whose key is in the path, as [idem.Engine.ServeStatus] does. Protect
-// the route with the authorizer of the requests, since only the sender of a request may read the
+// StatusHandler serves the status resource that [idem.Options.StatusURL] names: it answers with the
+// state of the operation whose key is in the path, as [idem.Engine.ServeStatus] does. Protect the
+// route with the same authorizer as the requests, since only the sender of a request may read the
 // state:
 //
 //	lambda.Start(lambda.StatusHandler(engine, lambda.HTTPAPI)) // GET /operations/{key}
 //
-// HTTP APIs decode the path, so a key with an escape such as %2F is not found behind an
-// HTTP API.
+// HTTP APIs decode the path. So behind an HTTP API a key whose own text contains an escape such as
+// %2F is not found.
 //
-// engine needs the same options as the engine that runs the operations, otherwise scopes and keys
-// differ. StatusHandler panics if engine or a function of the adapter is nil, or if the adapter is
-// made by [Direct].
+// The parameter engine needs the same options as the engine that runs the operations, otherwise it
+// looks up the operation under another scope or key. StatusHandler panics if engine or a function
+// of the adapter is nil, or if the adapter is made by [Direct].
 func StatusHandler[Ev, Re any](engine *idem.Engine, a Adapter[Ev, Re]) *EndpointHandler[Ev, Re] {
 	if engine == nil || a.Request == nil || a.Reply == nil || a.typed {
 		panic("lambda: StatusHandler: an engine and an adapter for HTTP are required") //nolint:forbidigo // a mistake in the program
@@ -29,7 +29,8 @@ func StatusHandler[Ev, Re any](engine *idem.Engine, a Adapter[Ev, Re]) *Endpoint
 	return &EndpointHandler[Ev, Re]{adapter: a, endpoint: status{engine}}
 }
 
-// Webhook lets h answer the events of an adapter for HTTP:
+// Webhook makes a Lambda handler that lets h answer HTTP requests. The adapter converts events to
+// requests, and answers to results:
 //
 //	lambda.Start(lambda.Webhook(lambda.HTTPAPI, webhook.New(store, "stripe", verifier, handle)))
 //
@@ -44,8 +45,9 @@ func Webhook[Ev, Re any](a Adapter[Ev, Re], h Endpoint) *EndpointHandler[Ev, Re]
 // An Endpoint answers requests by its own rules, not by an engine's contract. *webhook.Handler of
 // package idem/webhook is an Endpoint.
 type Endpoint interface {
-	// Serve returns the answer to a request. r.Body is the sender's body, byte for byte. If the
-	// result has a Panic, the answer is still sent; then the function's process ends.
+	// Serve returns the answer to a request. r.Body is the sender's body, byte for byte. If
+	// [idem.Result.Panic] is set in the result, the answer is still sent, and then the function's
+	// process ends.
 	Serve(ctx context.Context, r idem.Request) idem.Result
 	// Refuse returns the answer to a request that could not be decoded. r has the parts that could
 	// be read.
@@ -60,11 +62,12 @@ type EndpointHandler[Ev, Re any] struct {
 
 var _ awslambda.Handler = (*EndpointHandler[any, any])(nil)
 
-// Handle returns the answer to an event, for tests and for routers that send only some events
-// here. Handle returns an error only if ev is of another kind than the adapter's ([ErrEvent]; the
-// endpoint was not called). If the endpoint's own handler panics, the endpoint still returns an
-// answer. In a Lambda function the panic then continues, so that the process ends. Only Invoke
-// sends the answer first.
+// Handle returns the answer to an event, for tests and for routers that send only some events to
+// this handler. Handle returns an error only if ev is of another kind than the adapter's
+// ([ErrEvent]; the endpoint was not called). If the endpoint's own handler panics, the endpoint
+// still returns an answer. Outside of Lambda, Handle returns this answer. In a Lambda function,
+// Handle continues the panic instead, so that the process ends; Invoke sends the answer before the
+// process ends.
 func (h *EndpointHandler[Ev, Re]) Handle(ctx context.Context, ev Ev) (Re, error) {
 	req, err := h.adapter.request(ctx, ev, false)
 	switch {

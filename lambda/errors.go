@@ -15,9 +15,10 @@ import (
 
 var (
 	// ErrNotRun matches errors of records whose handler was not run although the record is sound.
-	// Either an earlier record of the same group or key failed, or no time was left (then the
-	// error also matches [idem.ErrNoTime]). The source delivers the record again. A queue counts
-	// the delivery as a receive.
+	// There are three reasons: an earlier record of the same group failed, the handler of an
+	// earlier record with the same key has not returned, or no time was left (then the error also
+	// matches [idem.ErrNoTime]). The source delivers the record again. A queue counts the delivery
+	// as a receive, although the handler was not run.
 	ErrNotRun = errors.New("not tried")
 
 	// ErrOverdue matches the error of a record whose handler had not returned when the report was
@@ -38,10 +39,10 @@ func noTime(ctx context.Context) error {
 	return &idem.Error{Op: "start", Err: err}
 }
 
-// BatchError lists the failed records of an event whose source takes no report of
-// single records.
+// BatchError lists the failed records of an event with several records. [EachHandler.Handle]
+// returns it if the source takes no report of single records, or if all records failed.
 type BatchError struct {
-	Total   int           // records of the event
+	Total   int           // the number of records in the event
 	Records []RecordError // the failed records, in the event's order
 }
 

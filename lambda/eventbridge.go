@@ -15,9 +15,9 @@ const eventBridgeKind = "an EventBridge event"
 // EventBridge: change a copy, as [Batch] shows. For a rule, a pipe or a schedule with its own
 // input use [Direct].
 //
-// EventBridge invokes asynchronously: a failure fails the invocation. Lambda runs a failed
-// invocation again, by default twice, and then hands the event to the function's failure
-// destination: configure one.
+// EventBridge invokes the function asynchronously. If an event fails, so does its invocation.
+// Lambda runs a failed invocation again, by default twice, and then hands the event to the
+// function's failure destination: configure one.
 //
 // The key of an event is the id of the [JobEvent] in its detail, or else the event's id. The scope
 // is the event's account, region and source, and the function. So if two rules pass one event to

@@ -25,12 +25,12 @@ const httpAPIKind = "an HTTP API event (payload format 2.0)"
 //
 //   - with a JWT authorizer, the token's iss and sub;
 //   - with IAM, the Cognito identity, or else the user ARN;
-//   - with a Lambda authorizer, the API with the principalId (or else the sub) in the authorizer's
-//     context. A whole number of at most 2^53-1 is read as the text of its digits.
+//   - with a Lambda authorizer, the API's id together with principalId, or else sub, from the
+//     authorizer's context. A whole number from 1 to 2^53-1 counts as the text of its digits.
 //
 // If a Lambda authorizer names no caller, the request is refused ([idem.ErrScope]), unless
-// [idem.Options.Scope] finds the scope. A role's session ([RoleScope], [SessionScope]) and a
-// client certificate ([CertificateScope]) are callers only if you choose so.
+// [idem.Options.Scope] finds the scope. A role's session ([RoleScope], [SessionScope]) and a client
+// certificate ([CertificateScope]) are callers only if you choose these scopes.
 //
 // Events of a function URL have the same form, so the same handler can serve a function URL too.
 var HTTPAPI = Adapter[events.APIGatewayV2HTTPRequest, events.APIGatewayV2HTTPResponse]{

@@ -22,14 +22,15 @@ import (
 //
 //	lambda.Start(lambda.WrapHandler(engine, lambda.HTTPAPI, mux))
 //
-// The engine sees the whole request before h reads it, and the answer before it is sent. The path
-// is the client's path, without a stage. The request's context has the invocation's deadline;
-// [EventOf] returns the event. If [idem.Options.Resumable] is set, the handler needs a
-// [HandlerOptions.Name], so that the completer can run h without the client.
+// The engine sees the whole request before h reads it, and the whole answer before the client gets
+// it. The request that h gets has the client's path, without a stage. Its context has the
+// invocation's deadline. [EventOf] finds the event in the context. If [idem.Options.Resumable] is
+// set, the handler needs a [HandlerOptions.Name], so that the completer can run h without the
+// client.
 //
 // Answers are buffered: h can't flush, hijack or send trailers. The engine learns of h's failure
-// only from the answer's status, so answer a failed phase with a 5xx. A panic that h doesn't
-// recover, including http.ErrAbortHandler, has the effect that [Handler.Handle] and
+// only from the answer's status, so h must answer with a 5xx after a failed phase. A panic that h
+// doesn't recover, including http.ErrAbortHandler, has the effect that [Handler.Handle] and
 // [Handler.Invoke] describe. A HEAD is answered without a body.
 //
 // WrapHandler panics in the same cases as Wrap, and for an adapter of [Direct].
@@ -77,9 +78,9 @@ func WrapHandler[Ev, Re any](e *idem.Engine, a Adapter[Ev, Re], h http.Handler, 
 type eventKey struct{}
 
 // EventOf returns the event of the request that a handler of [WrapHandler] serves. The event has
-// data that an http.Request lacks, such as an authorizer's claims. EventOf returns false outside
-// of such a handler, and if the event isn't an Ev. If a completer runs the handler, the event is
-// made from the record.
+// data that an http.Request lacks, such as an authorizer's claims. The second result is false
+// outside of such a handler, and if the event has another type than Ev. If a completer runs the
+// handler, the event is made from the record.
 func EventOf[Ev any](ctx context.Context) (Ev, bool) {
 	ev, ok := ctx.Value(eventKey{}).(Ev)
 	return ev, ok

@@ -18,9 +18,9 @@ import (
 
 // Inner returns the content that the producer of a message sent. If m has an envelope of SNS
 // (without raw message delivery) or EventBridge, Inner returns the notification's message or the
-// event's detail; otherwise it returns the body of m. The batch [SQS] opens the envelope to find
-// the key and to compare, but the handler gets m with the envelope, and may call Inner. Inner
-// returns an error if m looks like an envelope and can't be read.
+// event's detail; otherwise it returns the body of m. The batch [SQS] finds the key, and compares
+// messages, inside of the envelope. But the handler gets m with the envelope, and can call Inner.
+// Inner returns an error if the body of m looks like an envelope and can't be read.
 func Inner(m events.SQSMessage) (string, error) {
 	in, ok, err := openBody(m.Body)
 	if err != nil {

@@ -23,28 +23,29 @@ const kafkaKind = "a Kafka event"
 // Kafka takes the records of topics (in Amazon MSK or your own cluster), in order within each
 // partition. Don't change Kafka: change a copy, as [Batch] shows.
 //
-// The event source mapping must have ReportBatchItemFailures among its FunctionResponseTypes,
-// which requires the mapping's provisioned mode. Without this setting Lambda ignores the report
-// and continues after the failed records. If you can't use the setting, change a copy: with a nil
-// Reply a failure fails the invocation, and Lambda delivers the whole batch again. Limit the
-// batch's retries to [idem.Options.Retention], by MaximumRecordAgeInSeconds or
-// MaximumRetryAttempts.
+// The event source mapping must have ReportBatchItemFailures among its FunctionResponseTypes, which
+// requires the mapping's provisioned mode. Without this setting Lambda ignores the report and
+// continues after the failed records. If you can't use the setting, set the field Reply to nil in a
+// copy. Then a failure fails the invocation, and Lambda delivers the whole batch again. Set
+// MaximumRecordAgeInSeconds or MaximumRetryAttempts so that the retries of a batch end before
+// [idem.Options.Retention] is over.
 //
 // A partition stops at its first failure. Lambda delivers that record and all later ones of the
 // partition again; the other partitions continue. By default Lambda tries for ever, or 10 times
 // if the mapping has a failure destination, and the partition waits all that time. Set a failure
 // destination and MaximumRetryAttempts.
 //
-// The key of a record is the text of its header [KeyAttribute], or else topic, partition, offset
-// and timestamp. (The timestamp is part of the key because a topic that is deleted and made again
-// counts offsets from 0.) The header's name may be in upper or lower case. If a producer sends
-// again, or uses a retry topic, the result is another record with another key; see
-// [Batch.WithKey].
+// The key of a record is the text of its header [KeyAttribute], or else is made of the record's
+// topic, partition, offset and timestamp. (The timestamp is part of the key because a topic that is
+// deleted and made again counts offsets from 0.) The header's name may be in upper or lower case.
+// If a producer sends a message again, or through a retry topic, the result is another record.
+// Without this header it has another key; see [Batch.WithKey].
 //
-// The scope is the cluster, the topic and the function. The bootstrap servers are the name of your
-// own cluster: if they change, use [Batch.WithScope]. Records with the same idempotency key must
-// have the same Kafka key, value and headers, except the headers of tracing. Keeps is Kafka's
-// default, 7 days: set it to your topic's retention.
+// The scope is the cluster, the topic and the function. In the scope, a cluster of your own is
+// named by its bootstrap servers. If they can change, set a lasting name by [Batch.WithScope].
+// Records with the same idempotency key must have the same Kafka key, value and headers, except the
+// headers of tracing. The field Keeps has Kafka's default, 7 days. In your copy, set it to your
+// topic's retention.
 //
 // The whole event is refused ([ErrEvent]) if a record's topic and partition differ from those
 // under which the event lists it, or if a value is not base64.
