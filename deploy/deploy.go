@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// File is the name under which users' templates nest the stack.
+// File is the file name of the stack's template: users' templates nest the stack by this name.
 const File = "samekey.yaml"
 
 //go:embed samekey.yaml
@@ -17,8 +17,9 @@ var nested string
 // program must be in the folder dist/samekey-worker beside the template.
 func Nested() string { return nested }
 
-// Standalone returns the template for every other tool. The worker's program must be a zip file
-// in a bucket; the parameters CodeBucket and CodeKey name it.
+// Standalone returns the template for tools other than SAM and `aws cloudformation package`. The
+// worker's program must be a zip file in a bucket; the parameters CodeBucket and CodeKey name the
+// bucket and the file.
 func Standalone() string { return standalone.Replace(nested) }
 
 // standalone replaces the texts that differ between the two templates. Each old text occurs once

@@ -11,7 +11,8 @@ import (
 // Terraform returns the stack as a Terraform module of one file: a CloudFormation stack of
 // [Standalone], with a variable for each parameter and an output for each output of the template.
 // Variables have the names and defaults of the parameters, in Terraform's spelling. The worker's
-// program must be a zip file in a bucket; the variables code_bucket and code_key name it.
+// program must be a zip file in a bucket; the variables code_bucket and code_key name the bucket
+// and the file.
 func Terraform() string {
 	var t struct {
 		Parameters yaml.Node `yaml:"Parameters"`

@@ -28,7 +28,7 @@ var (
 )
 
 // Provider is a [seal.Provider] with data keys of AWS KMS. It is safe for concurrent use. The
-// client retries a failed call until the context ends, but at most for 5 seconds.
+// client of KMS retries a failed call until the context ends, but for at most 5 seconds.
 type Provider struct {
 	api  API
 	key  string
@@ -39,9 +39,9 @@ type Provider struct {
 // Options are a provider's settings; the zero value is the default.
 type Options struct {
 	// Former are the ARNs of the keys that were used before a rotation: the provider also opens
-	// data keys under these keys. KMS's yearly rotation keeps the ARN and needs no entry in
-	// Former. If a record names any other key, the provider refuses to open it: nobody can bring
-	// in data keys under a foreign key. Default: none.
+	// data keys under these keys. KMS's yearly rotation keeps the ARN and needs no entry in Former.
+	// If a record names any other key, the provider refuses to open the record's data key. So
+	// nobody can bring in data keys under a foreign key. Default: none.
 	Former []string
 	// Context is the encryption context of all data keys, for instance the table and the
 	// application. The context is not secret: policies and CloudTrail show it. After a change of
@@ -55,8 +55,8 @@ const timeout = 5 * time.Second
 
 var keyARN = regexp.MustCompile(`^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[a-zA-Z0-9-]+$`)
 
-// New returns a provider whose data keys are wrapped by key, the ARN of a symmetric key. New
-// refuses an alias, since records name the key by its ARN. New makes no calls.
+// New returns a provider that wraps data keys with a symmetric key of KMS. The parameter key is its
+// ARN. New refuses an alias, since records name the key by its ARN. New makes no calls.
 func New(api API, key string, optFns ...func(*Options)) (*Provider, error) {
 	var opt Options
 	for _, fn := range optFns {
@@ -86,8 +86,8 @@ func (p *Provider) Generate(ctx context.Context) (seal.DataKey, error) {
 	return seal.DataKey{KeyID: p.key, Plain: out.Plaintext, Wrapped: out.CiphertextBlob}, nil
 }
 
-// Open implements [seal.Provider] by one call of Decrypt. For a keyID other than the key of New
-// and the keys of Options.Former, Open returns an error without a call.
+// Open implements [seal.Provider] by one call of Decrypt. If keyID is neither the key of New nor in
+// Options.Former, Open returns an error without a call.
 func (p *Provider) Open(ctx context.Context, keyID string, wrapped []byte) ([]byte, error) {
 	if !slices.Contains(p.keys, keyID) {
 		return nil, fmt.Errorf("kms: the key %q is neither the current key nor in Options.Former", keyID)

@@ -15,12 +15,13 @@ import (
 // SNS message, as text. The name may be in upper or lower case. A second attribute of this name is
 // an error. A drain sets the attribute to the id of the job. Your own producers may set the
 // attribute to a key that names the work, such as an order's id. If a message lacks the attribute,
-// the key is the message id. The message id is the same for every delivery of a message, but new
-// if the producer sends the message again.
+// [SQS] and [SNS] use another key: the id of the job, event or notification in the message, or else
+// the message id. The message id is the same for every delivery of a message, but new if the
+// producer sends the message again.
 const KeyAttribute = "idempotency-key"
 
-// KindAttribute is the name of the message attribute that carries the kind of a job that a drain
-// has sent to SQS or SNS. The body of the message is the job's Args.
+// KindAttribute is the name of the message attribute that carries a job's kind. A drain sets the
+// attribute in messages to SQS and SNS. The body of such a message is the job's Args.
 const KindAttribute = "kind"
 
 // transportAttributes are message attributes that describe the transport instead of the work. They
@@ -37,13 +38,14 @@ func identifies(name string) bool {
 	return !slices.Contains(transportAttributes, name) && !strings.HasPrefix(name, "x-b3-") && !strings.HasPrefix(name, "x-datadog-")
 }
 
-// JobEvent is a staged job in an event without message attributes: the detail of an EventBridge
-// event, or the payload of a function:
+// JobEvent is the form of a staged job where no message attributes can be sent: it is the detail of
+// an EventBridge event, or the payload of a function:
 //
 //	send := lambda.Wrap(engine, lambda.Direct[lambda.JobEvent, struct{}](func(j lambda.JobEvent) (string, error) { return j.Key, nil }), mail)
 //	hear := lambda.WrapEach(engine, lambda.EventBridge, listen)
 //
-// [SQS], [SNS] and [EventBridge] recognize a JobEvent by its members and use its Key.
+// [SQS], [SNS] and [EventBridge] recognize a JobEvent by its JSON members, and use its Key as the
+// key.
 type JobEvent struct {
 	Key       string          `json:"idempotency_key"` // the job's id: do the work once for each id
 	Operation string          `json:"operation"`       // the id of the operation that staged the job

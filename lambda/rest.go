@@ -16,24 +16,25 @@ const restKind = "a REST API event (payload format 1.0)"
 // REST adapts events of API Gateway's REST APIs with Lambda proxy integration (payload format
 // 1.0). Don't change REST: change a copy, as [Adapter] shows.
 //
-// The path has no stage. On a custom domain the path includes the base path that the client sent.
-// API Gateway decodes the query and loses the order of the names; REST encodes the query again.
+// A request's path doesn't include the stage. On a custom domain the path includes the base path
+// that the client sent. API Gateway decodes the query and loses the order of the names; REST
+// encodes the query again.
 //
 // The authorizer decides who the caller is:
 //
-//   - with a Cognito authorizer, the iss and sub of the claims, as with an HTTP API's JWT
-//     authorizer;
+//   - with a Cognito authorizer, the claims iss and sub, as with an HTTP API's JWT authorizer;
 //   - with a Lambda authorizer, the API and the principalId;
 //   - with IAM, the Cognito identity, or else the user ARN.
 //
 // If an authorizer returns the principalId "user" for all callers, all callers share one scope. A
-// role's session ([RoleScope], [SessionScope]), an API key ([APIKeyScope]) and a client
-// certificate ([CertificateScope]) are callers only if you choose so.
+// role's session ([RoleScope], [SessionScope]), an API key ([APIKeyScope]) and a client certificate
+// ([CertificateScope]) are callers only if you set [idem.Options.Scope] to the function in
+// parentheses.
 //
-// A response may use Headers and MultiValueHeaders. If a name is in both, the values in
-// MultiValueHeaders are used, as in API Gateway. API Gateway merges both. So that no header is
-// doubled, a reply puts a header with one value into Headers, and other headers into
-// MultiValueHeaders.
+// A handler's response may use both Headers and MultiValueHeaders. If a name is in both, the values
+// in MultiValueHeaders are used, as in API Gateway. In the reply to API Gateway, a header with one
+// value is in Headers, and a header with several values is in MultiValueHeaders. API Gateway merges
+// the two, and no header is doubled.
 var REST = Adapter[events.APIGatewayProxyRequest, events.APIGatewayProxyResponse]{
 	Request:  restRequest,
 	Event:    restEvent,

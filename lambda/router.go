@@ -15,9 +15,9 @@ import (
 	"github.com/samekey/samekey/internal/envelope"
 )
 
-// Router serves the routes of a function. Each keyed route has an engine; several routes may
-// share an engine. All routes share one adapter for HTTP. Invoke takes the gateway's events and
-// the completer's envelopes, and finds the handler of each:
+// Router serves the routes of a function. Each keyed route has an engine; several routes may share
+// an engine. All routes share one adapter for HTTP. The method Invoke takes an event of the gateway
+// or an envelope of the completer, and finds its handler:
 //
 //	router := lambda.NewRouter(lambda.HTTPAPI)
 //	router.Keyed("POST /rides", engine, app.create)
@@ -34,7 +34,8 @@ import (
 // request holds the name. So if you change a route's pattern, set Name to the former pattern, or
 // list the former name in Accepts.
 //
-// Add all routes before you use the router. From then on the router is safe for concurrent use.
+// Add all routes before you use the router. Once all routes are added, the router is safe for
+// concurrent use.
 type Router[Ev, Re any] struct {
 	adapter Adapter[Ev, Re]
 	opt     RouterOptions
@@ -52,9 +53,10 @@ type RouterOptions struct {
 	CORS idem.CORS
 }
 
-// NewRouter returns a router without routes. If no route matches a request, the router answers 404
-// with the code "route_not_found", or 405 with "method_not_allowed", by [idem.ProblemJSON].
-// NewRouter panics if the adapter lacks a function, or isn't for HTTP.
+// NewRouter returns a router without routes. If no route matches a request's path, the router
+// answers 404 with the code "route_not_found". If routes match the path only for other methods, it
+// answers 405 with the code "method_not_allowed". [idem.ProblemJSON] writes both answers. NewRouter
+// panics if the adapter lacks a function, or isn't for HTTP.
 func NewRouter[Ev, Re any](a Adapter[Ev, Re], optFns ...func(*RouterOptions)) *Router[Ev, Re] {
 	var opt RouterOptions
 	for _, fn := range optFns {
@@ -75,7 +77,7 @@ type Route[Ev, Re any] struct {
 }
 
 // Route adds a route without keys: h gets the event unchanged, and the answer of h is sent
-// unchanged. To add an [EndpointHandler], such as a [StatusHandler], pass the method Handle. Route
+// unchanged. To add an [EndpointHandler], such as a [StatusHandler], pass its method Handle. Route
 // panics if [http.ServeMux] refuses the pattern by itself or together with the other patterns.
 func (r *Router[Ev, Re]) Route(pattern string, h func(context.Context, Ev) (Re, error)) {
 	if h == nil {
@@ -84,11 +86,12 @@ func (r *Router[Ev, Re]) Route(pattern string, h func(context.Context, Ev) (Re, 
 	r.add(pattern, &Route[Ev, Re]{plain: h})
 }
 
-// Keyed adds a route and wraps the handler with an engine, as [Wrap] does. Keyed panics in the
-// same cases as Wrap, if [http.ServeMux] refuses the pattern, and if another route has or accepts
-// the same name. It also panics if the route's method is not in [idem.Options.Methods]: the
-// engine would not protect the route ([idem.Engine.CheckRoute]). A pattern without a method also
-// matches requests with methods that take no keys.
+// Keyed adds a route and wraps the handler with an engine, as [Wrap] does. Keyed panics in all
+// cases in which Wrap panics. It also panics if [http.ServeMux] refuses the pattern, if the name is
+// empty, or if another route has or accepts the name. Finally, Keyed panics if the route's method
+// is not in [idem.Options.Methods], because the engine would not protect the route
+// ([idem.Engine.CheckRoute]). If the pattern has no method, the route also gets requests with
+// methods that take no keys, and the engine doesn't protect these requests.
 func (r *Router[Ev, Re]) Keyed(pattern string, e *idem.Engine, h func(context.Context, Ev) (Re, error), optFns ...func(*HandlerOptions)) *Route[Ev, Re] {
 	opt := HandlerOptions{Name: pattern}
 	for _, fn := range optFns {
@@ -110,11 +113,12 @@ func (r *Router[Ev, Re]) Keyed(pattern string, e *idem.Engine, h func(context.Co
 	return route
 }
 
-// Before stores check in the route and returns the route. The check runs before the engine reads
-// the key. If check returns an answer, the client gets the answer and the key is not used up. Use
-// Before for requests that the handler can't serve, such as malformed requests or requests without
-// a user. If check returns nil, the request continues to the handler or to its stored answer. If a
-// request is run again from its record, check doesn't run: the request has passed it already.
+// Before sets the route's check, a function that runs before the engine reads the key, and returns
+// the route. If check returns an answer, the client gets this answer, and the key remains unused.
+// Use Before for requests that the handler can't serve, such as malformed requests or requests
+// without a user. If check returns nil, the request continues to the handler or to its stored
+// answer. If a request is run again from its record, check doesn't run, because the request has
+// passed the check already.
 func (t *Route[Ev, Re]) Before(check func(context.Context, Ev) (*Re, error)) *Route[Ev, Re] {
 	t.before = check
 	return t
@@ -134,9 +138,9 @@ func (r *Router[Ev, Re]) named(id store.HandlerID) *Route[Ev, Re] {
 	return r.keyed[i]
 }
 
-// Handle returns the answer to an event, for tests and for routers around this router. Handle
-// returns the error of the route's [Handler.Handle]. If ev is of another kind than the adapter's,
-// the error matches [ErrEvent].
+// Handle returns the answer to an event, for tests and for routers around this router. For a keyed
+// route the error is that of [Handler.Handle], or of the check ([Route.Before]); for another route
+// it is that of the handler. If ev isn't the adapter's kind of event, the error matches [ErrEvent].
 func (r *Router[Ev, Re]) Handle(ctx context.Context, ev Ev) (Re, error) {
 	var none Re
 	req, err := r.adapter.request(ctx, ev, r.stored)
@@ -167,7 +171,7 @@ func (r *Router[Ev, Re]) Handle(ctx context.Context, ev Ev) (Re, error) {
 }
 
 // Invoke is Handle for the runtime: payload and result are JSON. The payload may also be a
-// completer's envelope: then the handler that the record names completes the operation.
+// completer's envelope. Then the handler that the operation's record names completes the operation.
 func (r *Router[Ev, Re]) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	switch t, ok, err := envelope.ParseTicket(payload); {
 	case err != nil:

@@ -8,16 +8,16 @@ import (
 	"github.com/samekey/samekey/internal/base/rawjson"
 )
 
-// JSONRPCKey makes the key of a JSON-RPC 2.0 request from the method, the id, and the values at
-// more (JSON Pointers into the request). The ids 1 and "1" are different, as in JSON-RPC. A
-// notification (a request without an id) and a batch are errors.
+// JSONRPCKey makes the key of a JSON-RPC 2.0 request from the method and the id. The parameter more
+// adds further values to the key, by JSON Pointers into the request. The ids 1 and "1" are
+// different, as in JSON-RPC. A notification (a request without an id) and a batch are errors.
 //
 // In JSON-RPC every client chooses ids, and an id needs to be unique only while the request is
-// open. Random ids (UUIDs) are safe. Ids that count from 1 aren't: two clients would get each
+// open. Random ids (UUIDs) are safe. Ids that count from 1 aren't safe: two clients would get each
 // other's answers, and a client that restarts would get its own earlier answers. For ids that
 // count, include a value that distinguishes sessions: JSONRPCKey("/params/session"). An adapter of
-// [Direct] needs a [DirectOptions.Scope] that returns the client, or [idem.OneScope] if all
-// clients may get each other's answers.
+// [Direct] needs a [DirectOptions.Scope] that returns the client, or [idem.OneScope] if all clients
+// may get each other's answers.
 //
 // JSON-RPC reports a failure in an answer with status 200: set [idem.Options.Stored] to
 // [JSONRPCStored].
@@ -71,11 +71,12 @@ func rpcRequest(body []byte) (method, id string, err error) {
 //
 // The body is a tools/call request, or its params. Calls with the same key must have the same name
 // and arguments. The request's id and _meta (with the progress token) change each time an agent
-// tries again. So key and comparison leave them out, unless a pointer includes them.
+// tries again. So neither the key nor the comparison of calls includes them, unless a pointer leads
+// to them.
 //
 // If you give no pointers, two equal calls are the same operation while the key lives, even if the
-// agent wants two operations. A call without arguments is then an error. Give no pointers only for
-// tools whose equal calls mean the same thing, such as refunding an order.
+// agent wants two operations. A call without arguments is then an error. So omit the pointers only
+// if equal calls of the tool mean the same thing, such as the refund of one order.
 //
 // If the stored answer held the request's id, each replay would have the id of the first call. So
 // wrap the function that does the tool's work, inside the JSON-RPC layer. An adapter of [Direct]

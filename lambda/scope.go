@@ -89,10 +89,10 @@ func claimText(claim any) string {
 	return ""
 }
 
-// ClaimScope returns an [idem.Options.Scope] for users who act for more than one organisation
-// under one login. The caller is the verified identity together with the values of these claims
-// ([idem.Facts]), such as "org_id" or "custom:tenant". Without ClaimScope, equal keys that a user
-// sends for two organisations are one operation.
+// ClaimScope returns an [idem.Options.Scope] for users who act for more than one organisation under
+// one login. The caller is the verified identity together with the values of the claims that you
+// name ([idem.Facts]), such as "org_id" or "custom:tenant". Without ClaimScope, equal keys that a
+// user sends for two organisations are one operation.
 //
 // A claim's value must be a text, or a whole number from 1 to 2^53-1. ClaimScope refuses a
 // request without a verified identity, or without one of the claims. Don't use claims that change
@@ -116,14 +116,14 @@ func ClaimScope(claim string, more ...string) func(context.Context, *idem.Reques
 }
 
 // RoleScope is an [idem.Options.Scope] for services that sign their requests: all sessions of a
-// role are the same caller. RoleScope ignores a session's name, which may change between a request
-// and its retry: an SDK that assumes a role anew, or a replaced ECS task, has another session
-// name. Don't use RoleScope if people share a role: they would get each other's answers. See
+// role are one caller. RoleScope ignores a session's name, which may change between a request and
+// its retry: an SDK that assumes a role anew, or a replaced ECS task, has another session name.
+// Don't use RoleScope if people share a role: they would get each other's answers. See
 // [SessionScope].
 //
 // RoleScope treats IAM users, roots and people of IAM Identity Center as separate callers.
-// RoleScope refuses a caller without a verified IAM identity, a Cognito identity pool's user whom
-// the event doesn't name, and a session that has no role.
+// RoleScope refuses three kinds of caller: one without a verified IAM identity, a user of a Cognito
+// identity pool whom the event doesn't name, and a session without a role.
 func RoleScope(_ context.Context, r *idem.Request) (string, error) {
 	session := r.Facts.Session
 	switch i := strings.LastIndexByte(session, '/'); {
@@ -137,12 +137,12 @@ func RoleScope(_ context.Context, r *idem.Request) (string, error) {
 }
 
 // SessionScope is an [idem.Options.Scope] for people who assume a role by SAML or web identity:
-// each session's name is a caller. The role's trust policy must not let people choose the name
-// (sts:RoleSessionName): a person could take another person's name, and would be the same caller.
-// Don't use SessionScope for services: a retry under new credentials would be a new operation.
-// See [RoleScope].
+// each session name of a role is a separate caller. The role's trust policy must not let people
+// choose the name (sts:RoleSessionName): a person who takes another person's name would be the same
+// caller. Don't use SessionScope for services: a retry under new credentials would be a new
+// operation. See [RoleScope].
 //
-// SessionScope treats all other callers as RoleScope does.
+// SessionScope treats callers without a session as RoleScope does.
 func SessionScope(_ context.Context, r *idem.Request) (string, error) {
 	if r.Facts.Session != "" {
 		return "iam:" + r.Facts.Session, nil
@@ -158,9 +158,9 @@ func iamScope(name string, r *idem.Request) (string, error) {
 }
 
 // APIKeyScope is an [idem.Options.Scope] for programs that a REST API knows by the API key of a
-// usage plan: each API key's id is a caller. An API key names a program, not a person. Don't use
-// APIKeyScope if several people send requests with one API key: they would get each other's
-// answers. APIKeyScope refuses a request without an API key that API Gateway has checked.
+// usage plan: each API key, known by its id, is a separate caller. An API key names a program, not
+// a person. Don't use APIKeyScope if several people send requests with one API key: they would get
+// each other's answers. APIKeyScope refuses a request unless API Gateway has checked its API key.
 func APIKeyScope(_ context.Context, r *idem.Request) (string, error) {
 	if r.Facts.APIKey == "" {
 		return "", nobody("APIKeyScope: no API key was checked")
@@ -169,11 +169,11 @@ func APIKeyScope(_ context.Context, r *idem.Request) (string, error) {
 }
 
 // CertificateScope is an [idem.Options.Scope] for clients that API Gateway knows by their
-// certificates (mutual TLS). The caller is the pair of issuer's name and subject's name. Use
-// CertificateScope only with a truststore of a single CA: with two CAs, each CA can issue a
-// certificate that looks like a certificate of the other CA. CertificateScope refuses a request
-// without a verified certificate. Disable the API's default endpoint: it takes no certificates,
-// so CertificateScope would refuse each request there.
+// certificates (mutual TLS). The caller is the certificate's issuer name together with its subject
+// name. Use CertificateScope only with a truststore of a single CA: with two CAs, each CA can issue
+// a certificate that looks like a certificate of the other CA. CertificateScope refuses a request
+// without a verified certificate. Disable the API's default endpoint: it takes no certificates, so
+// CertificateScope would refuse each request there.
 func CertificateScope(_ context.Context, r *idem.Request) (string, error) {
 	if r.Facts.Certificate == "" {
 		return "", nobody("CertificateScope: no client certificate was verified")

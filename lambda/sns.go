@@ -14,9 +14,10 @@ const snsKind = "an SNS event"
 // change a copy, as [Batch] shows. For a queue that is subscribed to a topic use [SQS], with or
 // without raw message delivery.
 //
-// SNS invokes asynchronously and takes no report of single messages: a failure fails the
-// invocation. Lambda runs a failed invocation again, by default twice, and then hands the event to
-// the function's failure destination: configure one.
+// SNS invokes the function asynchronously, and takes no report of which messages failed. So if one
+// message fails, the whole invocation fails. Lambda runs a failed invocation again, by default
+// twice, and then hands the event to the function's failure destination. So configure a failure
+// destination.
 //
 // The key of a message is the first of these that exists:
 //
@@ -24,8 +25,9 @@ const snsKind = "an SNS event"
 //   - the id of the [JobEvent] or EventBridge event, if the message is one;
 //   - the message id.
 //
-// A message that is published again has a new message id. So phases don't call other systems if
-// the key is the message id ([idem.ErrDeliveryKey], [Batch.CallsAgainAfterRedrive]).
+// A message that is published again has a new message id, so phases would repeat their calls to
+// other systems. Therefore, if the key is the message id, a phase refuses to call them
+// ([idem.ErrDeliveryKey]), unless [Batch.CallsAgainAfterRedrive] is set.
 //
 // The scope is the topic and the function, since each subscriber does its own work. Messages with
 // the same key must have the same text, subject and attributes, except the attributes of tracing.

@@ -17,23 +17,26 @@ const sqsKind = "an SQS event"
 // SQS takes the messages of a queue. Don't change SQS: change a copy, as [Batch] shows.
 //
 // The event source mapping must have ReportBatchItemFailures among its FunctionResponseTypes.
-// Otherwise Lambda ignores the report and deletes failed messages. If you can't use the setting,
-// use a copy with a nil Reply: then a failure fails the invocation, Lambda delivers all messages
-// again, and the handler runs only for those that aren't done.
+// Otherwise Lambda ignores the reply that names the failed messages, and deletes these messages. If
+// you can't use the setting, use a copy with a nil Reply. Then a failure fails the whole
+// invocation. Lambda delivers all messages again, and the handler runs only for those that aren't
+// done.
 //
 // The key of a message is the first of these that exists:
 //
 //   - the text of its attribute [KeyAttribute], with its name in upper or lower case;
-//   - the key in the envelope of SNS (without raw message delivery) or EventBridge: the attribute
-//     [KeyAttribute], the id of a [JobEvent], or the id of the notification or event;
+//   - if the body is an envelope of SNS (without raw message delivery) or EventBridge, the key in
+//     the envelope: the attribute [KeyAttribute], the id of a [JobEvent], or the id of the
+//     notification or event;
 //   - the message id.
 //
 // The message id is the same for every delivery of a message. If a producer sends the message
-// again, or an operator redrives it from a dead-letter queue, the message id is new. So phases
-// don't call other systems if the key is the message id ([idem.ErrDeliveryKey],
-// [Batch.CallsAgainAfterRedrive]). A message that looks like an envelope and can't be read fails
-// ([idem.ErrKeyInvalid]). The deduplication id of a FIFO queue is not used. It may be a hash of
-// the content: then two equal messages an hour apart would be one operation.
+// again, or an operator redrives it from a dead-letter queue, the message id is new, so phases
+// would repeat their calls to other systems. Therefore, if the key is the message id, a phase
+// refuses to call them ([idem.ErrDeliveryKey]), unless [Batch.CallsAgainAfterRedrive] is set. A
+// message that looks like an envelope and can't be read fails ([idem.ErrKeyInvalid]). The
+// deduplication id of a FIFO queue is not used as the key. If it is a hash of the content, two
+// equal messages an hour apart would be one operation.
 //
 // The scope is the queue. For a message in a dead-letter queue the scope is the source queue.
 // Messages with the same key must have the same body, message group and attributes, except the
@@ -42,9 +45,10 @@ const sqsKind = "an SQS event"
 // author of the body chooses the key. The handler gets the message with its envelope; see [Inner].
 //
 // In a FIFO queue a message group stops at its first failure: that message and all later messages
-// of the group are reported as failed, and other groups continue. A message that can never be
-// done, such as a message whose key was used for other work ([idem.ErrMismatch]), fails at each
-// delivery until the queue's redrive policy moves it to the dead-letter queue: configure one.
+// of the group are reported as failed, and other groups continue. A message that can never be done,
+// such as a message whose key was used for other work ([idem.ErrMismatch]), fails at each delivery
+// until the queue's redrive policy moves it to the dead-letter queue. So configure a redrive
+// policy.
 var SQS = Batch[events.SQSEvent, events.SQSMessage, events.SQSEventResponse]{
 	Records: sqsRecords,
 	ID:      func(m events.SQSMessage) string { return m.MessageId },

@@ -9,9 +9,9 @@ import (
 	"github.com/samekey/samekey/internal/base/rawjson"
 )
 
-// StateKey makes the key of a task of AWS Step Functions from the execution, the
-// state, and, in a Map, the item. context is a JSON Pointer to the context object,
-// which the state machine passes beside its input:
+// StateKey makes the key of a task of AWS Step Functions from the execution, the state, and, in a
+// Map, the item. The parameter context is a JSON Pointer to the context object, which the state
+// machine passes beside its input:
 //
 //	"Payload": { "context.$": "$$", "input.$": "$" }                                 JSONPath
 //	"Payload": { "context": "{% $states.context %}", "input": "{% $states.input %}" } JSONata
@@ -19,9 +19,9 @@ import (
 //	lambda.Direct[Task, Receipt](lambda.StateKey("/context"))
 //
 // A state has the same key when it is tried again (Retry), and when its execution is redriven.
-// Tasks with the same key must have the same payload. Only the context object isn't compared,
-// since it holds times and counters. StateKey reads only Execution.Id, State.Name and
-// Map.Item.Index of the context object: a state machine may pass only these three.
+// Tasks with the same key must have the same payload. Only the context object isn't compared, since
+// it holds times and counters. StateKey reads only Execution.Id, State.Name and Map.Item.Index of
+// the context object, so a state machine need not pass more than these three.
 //
 // The context object can't distinguish the rounds of a loop that enters a state again, or the
 // outer items of a Map in a Map. In these cases include a value that distinguishes them:

@@ -20,8 +20,8 @@ func JSONRPCStored(r idem.Response) bool {
 }
 
 // MCPToolStored is an [idem.Options.Stored] for tool calls of the Model Context Protocol. It
-// doesn't store an error of JSON-RPC, or a result with isError, alone or in a JSON-RPC response.
-// MCPToolStored reads uncompressed bodies only.
+// doesn't store a JSON-RPC response with an error. It doesn't store a result with isError either,
+// whether alone or in a JSON-RPC response. MCPToolStored reads uncompressed bodies only.
 func MCPToolStored(r idem.Response) bool {
 	if !idem.DefaultStored(r) {
 		return false
@@ -37,8 +37,9 @@ func failedRPC(answer map[string]json.RawMessage) bool { return rawjson.Given(an
 // resolver's result with an errorMessage or errorType either. GraphQLStored reads uncompressed
 // bodies only.
 //
-// If a non-null field fails, GraphQL may empty the data although another field was done before.
-// So put the effects of a mutation with several fields into phases.
+// If a non-null field fails, GraphQL may empty the data although the effects of another field were
+// made. The response is then not stored, and a retry runs all fields again. So put the effects of a
+// mutation with several fields into phases.
 func GraphQLStored(r idem.Response) bool {
 	if !idem.DefaultStored(r) {
 		return false

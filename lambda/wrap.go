@@ -60,8 +60,8 @@ func Wrap[Ev, Re any](e *idem.Engine, a Adapter[Ev, Re], h func(context.Context,
 	return wrap(e, a, h, nil, opt)
 }
 
-// HandlerOptions name a handler. Records store the name: if you change the name, list the former
-// name in Accepts.
+// HandlerOptions are the options of a handler, such as its name. Records store the name, so if you
+// change it, list the former name in Accepts.
 type HandlerOptions struct {
 	// Name distinguishes the handler from the function's other handlers, and from handlers that
 	// replace it later. Required with [idem.Options.Resumable]. At most 256 bytes. Default: none;
@@ -71,12 +71,13 @@ type HandlerOptions struct {
 	// the scope, so that equal keys of two handlers are two operations. If the owner changes, all
 	// earlier keys are new, and their work is done again. So if you change Name, set Operation to
 	// the former name, or to [Unnamed] if there was none. At most 256 bytes. Default: Name.
-	// Adapters for HTTP don't use Operation: method and path are part of the fingerprint.
+	// Adapters for HTTP don't use Operation, because method and path are part of their requests'
+	// fingerprint.
 	Operation string
 	// Accepts contains former names and functions of this handler. The handler also completes
-	// abandoned requests under these names. It also completes requests of these functions, if the
-	// worker sends the functions' tickets to this function. An empty Function means this function;
-	// an empty Name means a handler without a name.
+	// abandoned requests under these names. It also completes requests of the former functions, if
+	// the worker sends these functions' tickets to this function. In an entry, an empty Function
+	// means this function, and an empty Name means a handler without a name.
 	Accepts []store.HandlerID
 	// Route returns the pattern of a request, with or without a method, for scope, logs and
 	// metrics. It is called before the handler of [WrapHandler] serves the request. "" means none.
@@ -165,18 +166,19 @@ var _ awslambda.Handler = (*Handler[any, any])(nil)
 // another wrapper, the inner wrapper has no effect on the same request with the same key. The
 // inner wrapper refuses another request with that key ([idem.ErrMismatch]).
 //
-// If the engine doesn't act on a request (another method, an optional key that is missing), the
-// handler's answer and error are returned unchanged. The adapter converts all other answers: the
-// meaning is the same, but the form may differ (header names in canonical case, text no longer in
-// base64).
+// If the engine doesn't act on a request (its method uses no keys, or an optional key is missing),
+// the handler's answer and error are returned unchanged. The adapter converts all other answers:
+// the meaning is the same, but the form may differ (header names in canonical case, text no longer
+// in base64).
 //
-// With an adapter for HTTP, Handle returns an error only in two cases: the engine passed the
-// request on and its handler failed, or ev is of another kind ([ErrEvent]; the handler did not
-// run). With an adapter of [Direct], Handle returns the error of the handler or of the engine.
+// With an adapter for HTTP, Handle returns an error if the handler failed on a request on which the
+// engine didn't act. It also returns an error ([ErrEvent]) if ev isn't the adapter's kind of event;
+// then the handler did not run. In all other cases the error is nil. With an adapter of [Direct],
+// Handle returns the error of the handler or of the engine.
 //
 // If the handler panics, Handle frees the key and answers 500, as after an error. But with an
-// adapter of [Direct], and in a Lambda function, the panic continues after the key is free, so
-// that a Lambda process ends. Invoke answers before the process ends.
+// adapter of [Direct], or in a Lambda function, the panic continues once the key is free. So in
+// Lambda the process ends; Invoke answers before that.
 func (h *Handler[Ev, Re]) Handle(ctx context.Context, ev Ev) (Re, error) {
 	if h.adapter.typed {
 		return h.handleTyped(ctx, ev)
@@ -185,10 +187,9 @@ func (h *Handler[Ev, Re]) Handle(ctx context.Context, ev Ev) (Re, error) {
 	return h.serve(ctx, ev, req, err)
 }
 
-// Invoke is Handle for the runtime: payload and result are JSON. If the payload isn't the
-// adapter's kind of event, or has a field of the wrong JSON type, the error names the kind of the
-// payload. With an adapter of [Direct] the first and every later result are the same stored
-// bytes.
+// Invoke is Handle for the runtime: payload and result are JSON. If the payload isn't the adapter's
+// kind of event, or has a field of the wrong JSON type, the error names the kind of the payload.
+// With an adapter of [Direct], the first result and all replays are the same stored bytes.
 //
 // After a panic of the handler, Invoke answers the client with 500 "retry with the same key" and
 // ends the process. Lambda counts this as an error of the invocation (Runtime.ExitError) and

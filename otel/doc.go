@@ -10,8 +10,8 @@
 // calls and commits, and the deliveries and consumers of the jobs. A completer's attempt and a
 // replay are separate traces, with a link to the first attempt.
 //
-// The zero [Telemetry] uses the global providers of go.opentelemetry.io/otel. Package otel links
-// no exporter: the program sets up an exporter.
+// The zero [Telemetry] uses the global providers of go.opentelemetry.io/otel. Package otel links no
+// exporter, so the program has to set up one.
 //
 // # Attributes
 //

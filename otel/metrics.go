@@ -17,12 +17,12 @@ import (
 )
 
 // Hooks returns an engine's hooks, which record the metrics of docs/operate/signals.md#metrics.
-// Names have OpenTelemetry's style: for example, PhaseDuration becomes samekey.phase_duration.
-// Times are in seconds.
+// Metrics have names in OpenTelemetry's style: for example, PhaseDuration becomes
+// samekey.phase_duration. Times are in seconds.
 func (t Telemetry) Hooks() idem.Hooks { return t.lines().Hooks() }
 
 // StreamHooks returns the hooks of drain, completer and sweep, for metrics. Don't call StreamHooks
-// if you set Telemetry of package lambda/worker, which calls it.
+// if you set Options.Telemetry of package lambda/worker: the worker then calls it.
 func (t Telemetry) StreamHooks() stream.Hooks { return t.lines().StreamHooks() }
 
 // StoreHooks returns the hooks of a store ([dynamo.Options]), for metrics of the calls that

@@ -18,10 +18,10 @@ type Telemetry struct {
 	TracerProvider trace.TracerProvider
 	// MeterProvider makes the instruments. Default: the global provider.
 	MeterProvider metric.MeterProvider
-	// Untrusted begins a new trace for each request that arrives outside of any span, and links
-	// the new trace to the client's trace. Default: the request continues the client's trace, so
-	// the client also decides whether the trace is recorded. Untrusted concerns requests only,
-	// not messages.
+	// Untrusted begins a new trace for each request that arrives outside of any span, and links the
+	// new trace to the client's trace. Default: the request continues the client's trace, so the
+	// client also decides whether the trace is recorded. Untrusted has an effect on requests only,
+	// not on messages.
 	Untrusted bool
 }
 

@@ -11,7 +11,8 @@
 // Contents are encrypted with AES-256-GCM under a random nonce, and bound to their place: a sealed
 // part of a record can't be opened in another record, in another operation, or as another part.
 //
-// Data by which records are found, and data in conditions, is not encrypted. Encryption can't
+// Some data is not encrypted, such as data by which records are found, data that the conditions of
+// writes compare, the names of phases, and the text of an operation's last error. Encryption can't
 // detect that somebody replaced a whole record by an earlier version. docs/operate/encryption.md
 // has the details.
 package seal

@@ -55,18 +55,20 @@ func newKey(data DataKey, now time.Time) (*Key, error) {
 // ID returns the name of the provider's key that wraps this key.
 func (k *Key) ID() string { return k.id }
 
-// Wrapped returns the wrapped form, which a record stores. Callers must not change the bytes.
+// Wrapped returns the wrapped form of the key, which a record stores. Callers must not change the
+// bytes.
 func (k *Key) Wrapped() []byte { return k.wrapped }
 
-// Seal encrypts plain and binds it to context: only Open with an equal context returns plain. The
-// result is 28 bytes longer than plain. Each call returns a different result.
+// Seal encrypts the bytes of plain, and binds the result to the context: Open returns the bytes
+// only with an equal context. The result is 28 bytes longer than plain. Each call returns a
+// different result, even for equal arguments.
 func (k *Key) Seal(plain, context []byte) []byte {
 	k.used.Add(1)
 	return k.aead.Seal(make([]byte, 0, len(plain)+overhead), nil, plain, context) //nolint:gosec // the AEAD draws the nonce
 }
 
-// Open returns the data that Seal has encrypted with this key and context. Any other
-// input returns an error that matches [ErrInvalid].
+// Open returns the data that Seal has encrypted with this key and context. For any other input Open
+// returns an error that matches [ErrInvalid].
 func (k *Key) Open(sealed, context []byte) ([]byte, error) {
 	plain, err := k.aead.Open(nil, nil, sealed, context)
 	if err != nil {
@@ -75,7 +77,8 @@ func (k *Key) Open(sealed, context []byte) ([]byte, error) {
 	return plain, nil
 }
 
-// Context joins parts to a context. Different lists of parts never make equal contexts.
+// Context makes a context of the parts, for [Key.Seal] and [Key.Open]. Different lists of parts
+// never make equal contexts.
 func Context(parts ...string) []byte {
 	n := 0
 	for _, p := range parts {

@@ -51,16 +51,16 @@ func (o *opening) failed(ctx context.Context, err error) {
 // Options are a sealer's settings; the zero value is the default.
 type Options struct {
 	// MaxAge is how long a data key seals new records, and how long an opened data key stays in
-	// memory. A program that loses the right to use a provider's key can still read records for
-	// that time, with the data keys in memory. Default: 15 minutes.
+	// memory. So a program that loses the right to use a provider's key can still read records for
+	// up to MaxAge, with the data keys in memory. Default: 15 minutes.
 	MaxAge time.Duration
 	// OpenOnly opens sealed records, but doesn't seal new records. To switch encryption off, set
 	// OpenOnly until the last sealed record has expired. Default: false, new records are sealed.
 	OpenOnly bool
 	// Required refuses unsealed contents of records as corrupt. Without Required, somebody with
 	// write access to the table can replace sealed contents by plain contents. Set Required when
-	// the last unsealed record has expired. Required and OpenOnly exclude each other. Default:
-	// false, plain contents are read.
+	// the last unsealed record has expired. Don't set Required together with OpenOnly: New would
+	// panic. Default: false, plain contents are read.
 	Required bool
 
 	messages int64 // maxMessages
@@ -99,9 +99,9 @@ func New(provider Provider, optFns ...func(*Options)) *Sealer {
 // Required reports whether contents must be sealed ([Options].Required).
 func (s *Sealer) Required() bool { return s.opt.Required }
 
-// Key returns the data key for a new record; nil with Options.OpenOnly. Key calls the provider if
-// there is no data key, or if the present data key is too old or was used too often. Concurrent
-// calls share one call of the provider, and get the same key or error. The error matches
+// Key returns the data key for a new record, or nil if Options.OpenOnly is set. Key calls the
+// provider if there is no data key, or if the present data key is too old or was used too often.
+// Concurrent calls share one call of the provider, and get the same key or error. An error matches
 // [ErrNoKey].
 func (s *Sealer) Key(ctx context.Context) (*Key, error) {
 	if s.opt.OpenOnly {
@@ -164,8 +164,8 @@ func (s *Sealer) old(k *Key, now time.Time) bool { return now.Sub(k.made) >= s.o
 
 // Open returns the data key with this wrapped form. If the key isn't in memory, Open calls the
 // provider. Concurrent calls for a key share one call of the provider, and get the same key or
-// error. If the arguments don't come from a sealed record, the error matches [ErrInvalid];
-// otherwise [ErrNoKey].
+// error. An error matches [ErrInvalid] if the arguments don't come from a sealed record, and
+// [ErrNoKey] in all other cases.
 func (s *Sealer) Open(ctx context.Context, keyID, algorithm string, wrapped []byte) (*Key, error) {
 	switch {
 	case algorithm != Algorithm:

@@ -16,10 +16,10 @@ type Static struct {
 	keys    map[string]cipher.AEAD
 }
 
-// NewStatic returns a provider with the given keys. keys maps names to keys of 32 random bytes.
-// The key named current wraps new data keys. Every key opens the data keys that it has wrapped.
-// To rotate, add a key and make it current. Remove the old key when the last record under the old
-// key has expired. NewStatic copies the keys.
+// NewStatic returns a provider with your own keys. The map keys has each key, of 32 random bytes,
+// by its name. The parameter current is the name of the key that wraps new data keys. Every key
+// opens the data keys that it has wrapped. To rotate the keys, add a key and pass its name as
+// current. Remove the old key when the last record under it has expired. NewStatic copies the keys.
 func NewStatic(current string, keys map[string][]byte) (*Static, error) {
 	if len(keys[current]) == 0 || current == "" {
 		return nil, fmt.Errorf("seal: NewStatic: there is no key %q", current)
@@ -48,7 +48,7 @@ func (s *Static) Generate(context.Context) (DataKey, error) {
 	return DataKey{KeyID: s.current, Plain: plain, Wrapped: wrapped}, nil
 }
 
-// Open implements [Provider]. For an unknown key name the error doesn't match [ErrInvalid],
+// Open implements [Provider]. If no key has the name keyID, the error doesn't match [ErrInvalid],
 // because the key may exist elsewhere.
 func (s *Static) Open(_ context.Context, keyID string, wrapped []byte) ([]byte, error) {
 	key, ok := s.keys[keyID]

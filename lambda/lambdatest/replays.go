@@ -10,9 +10,9 @@ import (
 // answers the first event, and the record answers the second event with the same status, body and
 // stored headers.
 //
-// An HTTP answer says whether it is a replay. Answers of lambda.Direct and of batches don't say
-// so. For these answers, pass the store's log: Replays then fails the test if the second event
-// commits anything.
+// An HTTP answer says whether it is a replay. Answers of lambda.Direct and of batches don't say so.
+// To test these, pass the store's log: Replays then fails the test if the second event commits
+// anything.
 //
 //	store := idemtest.Watch(new(idem.MemoryStore))
 //	h := lambda.Wrap(idem.New(store), lambda.Direct[Order, Receipt](byID), charge)

@@ -14,11 +14,11 @@
 // # Lines
 //
 // A request has one line. It is written when the request ends and before the answer is returned,
-// since Lambda may freeze the process afterwards. Besides metrics the line has properties to
-// search the logs by: the record's short name, the operation's id, the route, the events, and the
-// durations of phases by name. An invocation of a handler in [Metrics.Wrap] has one line for
-// everything else. If you don't use Wrap, each event of a stream and each call of the stream's
-// store has a separate line.
+// since Lambda may freeze the process afterwards. Besides metrics the line has properties to search
+// the logs by: the record's short name, the operation's id, the route, the events, and the
+// durations of phases by name. If you wrap the function's handler with [Metrics.Wrap], each
+// invocation has one more line, for the stream events and store calls outside of requests. If you
+// don't use Wrap, each of these events and calls has a separate line.
 //
 // No line has a key, a body, an answer, an error's text or the arguments of a job.
 //

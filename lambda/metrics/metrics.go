@@ -22,15 +22,16 @@ type Metrics struct {
 
 // Options are settings of [New]; the zero value is the default.
 type Options struct {
-	// Routes is the number of routes whose metrics are also written under the dimensions App and
-	// Route. Each route adds up to 27 metrics to the bill. Further routes share the Route "other".
+	// Routes is how many routes have metrics under the dimensions App and Route too. Each of these
+	// routes adds up to 27 metrics to the bill. All further routes share the Route "other".
 	// Default: 0, no dimension Route.
 	Routes int
 }
 
 // New returns metrics that are written to w, one Write for each line. In Lambda, pass os.Stdout.
-// app is the name of the application, and the value of the dimension App. A line that can't be
-// written is dropped. New panics if w is nil, app is empty or Options.Routes is negative.
+// The parameter app is the name of the application, which is the value of the dimension App. A line
+// that can't be written is dropped. New panics if w is nil, app is empty or Options.Routes is
+// negative.
 func New(w io.Writer, app string, optFns ...func(*Options)) *Metrics {
 	var opt Options
 	for _, fn := range optFns {
@@ -42,9 +43,9 @@ func New(w io.Writer, app string, optFns ...func(*Options)) *Metrics {
 	return &Metrics{app: dimension(app), opt: opt, out: w, routes: make(map[string]bool)}
 }
 
-// Count writes n as a metric of the application, in a separate line. The properties aren't
-// metrics: use them to search the logs. Count drops properties that are named "_aws", "App",
-// "Route" or like the metric.
+// Count writes n as a metric of the application, in a separate line. The properties aren't metrics:
+// use them to search the logs. Count drops a property with the name "_aws", "App" or "Route", or
+// with the metric's name.
 func (m *Metrics) Count(name string, n int, properties map[string]any) {
 	l := &line{extra: properties}
 	l.count(name, float64(n))

@@ -1,7 +1,7 @@
-// Package worker makes the background worker for your own main package. Use it to add your own
-// sink, another provider of data keys, or traces. The worker has the environment variables
-// (docs/operate/background.md#its-settings), metrics and log lines of cmd/samekey-worker, so
-// samekey.yaml can deploy it too:
+// Package worker lets you build the background worker in a main package of your own. Use it to add
+// your own sink, fair queues, another provider of data keys, or traces. The worker reads the same
+// environment variables as cmd/samekey-worker (docs/operate/background.md#its-settings), and writes
+// the same metrics and log lines. So samekey.yaml can deploy it too:
 //
 //	w, err := worker.New(func(o *worker.Options) {
 //		o.Sinks = jobs.Route{"send_receipt": jobs.SinkFunc(send)}
@@ -31,19 +31,19 @@ type Options struct {
 	// nil, only the sinks of SAMEKEY_SINKS.
 	Sinks jobs.Route
 	// FairBy returns the unit of a job, such as its tenant, for fair queues. While one unit is
-	// busy, a standard queue, alone or behind a standard topic, delivers the messages of other
-	// units first. "" means no unit. FairBy applies to the queues and topics of SAMEKEY_SINKS; a
-	// FIFO queue uses the job's group instead. nil: no job has a unit.
+	// busy, a standard queue delivers the messages of other units first, also if it gets them
+	// through a standard topic. "" means no unit. FairBy applies to the queues and topics of
+	// SAMEKEY_SINKS, except that a FIFO queue uses the job's group instead. nil: no job has a unit.
 	FairBy func(jobs.Delivery) string
 	// WithoutTenant contains the kinds of jobs whose function in SAMEKEY_SINKS has no tenant
 	// isolation: the worker invokes that function without a tenant. For all other kinds the worker
 	// passes the tenant of the operation that staged the job, if the operation has one.
 	WithoutTenant []string
 
-	// Former contains the present name of each renamed function, by the former name. The worker
-	// sends operations under the former name to the renamed function, which completes them if
-	// HandlerOptions.Accepts lists the former name. Present names are those of SAMEKEY_FUNCTIONS,
-	// without a qualifier, and of Resume. nil: no function was renamed.
+	// Former maps the former name of each renamed function to its present name. The worker sends
+	// operations under the former name to the renamed function, which completes them if
+	// HandlerOptions.Accepts lists the former name. A present name is a name in SAMEKEY_FUNCTIONS,
+	// without its qualifier, or a name in Resume. nil: no function was renamed.
 	Former map[string]string
 	// Resume completes abandoned operations in this program. It maps the function that a record
 	// names (idem.Options.Function) to code that calls [idem.Engine.Resume]. Use it for
@@ -53,7 +53,8 @@ type Options struct {
 	// [idem.Engine.Resume]: https://pkg.go.dev/github.com/samekey/samekey/idem#Engine.Resume
 	Resume map[string]func(context.Context, jobs.Ticket) error
 
-	// Keys opens the args of sealed jobs. New refuses SAMEKEY_KMS_KEYS. nil: sealed jobs wait.
+	// Keys opens the args of sealed jobs. New refuses the variable SAMEKEY_KMS_KEYS, whether Keys
+	// is set or nil. nil: sealed jobs wait.
 	Keys seal.Provider
 	// Telemetry adds traces of the deliveries, and sends metrics to OpenTelemetry as well as
 	// CloudWatch. Use the Telemetry of module github.com/samekey/samekey/otel. nil: no traces,
@@ -84,8 +85,8 @@ func New(optFns ...func(*Options)) (*Worker, error) {
 	return &Worker{h}, nil
 }
 
-// Invoke implements the runtime's Handler. It handles events of the table's stream, of the queue
-// of tickets and of schedules. An event of another source is an error.
+// Invoke implements the runtime's Handler. It handles events of the table's stream, events of the
+// tickets' queue, and scheduled events. An event of another source is an error.
 func (w *Worker) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	return w.handler.Invoke(ctx, payload)
 }

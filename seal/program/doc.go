@@ -1,6 +1,6 @@
-// Package program gets data keys from another program. samekey --keys-from runs a program that
-// has the right to use the keys, and writes a question for each data key to the program's
-// standard input. The program calls [Serve] with a provider:
+// Package program gets data keys from another program, which has the right to use the keys. The
+// option --keys-from of the command samekey names this program. For each data key, samekey runs the
+// program and writes a question to its standard input. The program calls [Serve] with a provider:
 //
 //	func main() {
 //		if err := program.Serve(context.Background(), provider, os.Stdin, os.Stdout); err != nil {
@@ -8,7 +8,7 @@
 //		}
 //	}
 //
-// kms/cmd/samekey-keys is such a program, for AWS KMS. samekey runs the program once for each
-// data key, with the rights of samekey's user. Plain data keys go through a pipe between the two
-// processes, never through a file.
+// kms/cmd/samekey-keys is such a program, for AWS KMS. The program runs with the rights of the user
+// who runs samekey. Plain data keys go through a pipe between the two processes, never through a
+// file.
 package program

@@ -45,9 +45,9 @@ type Provider struct {
 
 var _ seal.Provider = (*Provider)(nil)
 
-// New returns a provider that runs argv, a program and its arguments, for each call. env holds
-// further variables for the program, as NAME=VALUE; the program also gets this process's
-// variables. New doesn't run the program, but fails if the program can't be found.
+// New returns a provider that runs a program for each call. The list argv is the program with its
+// arguments. The program gets this process's environment variables, and the further variables in
+// env, as NAME=VALUE. New doesn't run the program, but fails if the program can't be found.
 func New(argv []string, env ...string) (*Provider, error) {
 	if len(argv) == 0 {
 		return nil, errors.New("program: New: no program is named")
@@ -124,9 +124,9 @@ func (w *atMost) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Serve reads a question from in, calls provider, and writes the answer to out. An error of the
-// provider is written as the answer; Serve returns only errors of in and out. A program that has
-// no provider calls [Refuse] with the reason.
+// Serve reads a question from in, calls provider, and writes the answer to out. If the provider
+// fails, Serve writes its error as the answer. Serve itself returns only errors of reading in and
+// writing out. A program that has no provider calls [Refuse] with the reason.
 func Serve(ctx context.Context, provider seal.Provider, in io.Reader, out io.Writer) error {
 	var q question
 	if err := json.NewDecoder(io.LimitReader(in, mostAnswer)).Decode(&q); err != nil {
@@ -150,7 +150,8 @@ func Serve(ctx context.Context, provider seal.Provider, in io.Reader, out io.Wri
 	return write(out, a)
 }
 
-// Refuse writes an answer with the error why, the reason for having no provider.
+// Refuse writes an error as the answer, for a program that has no provider. The error why is the
+// reason.
 func Refuse(out io.Writer, why error) error { return write(out, answer{Error: why.Error()}) }
 
 func write(out io.Writer, a answer) error {
