@@ -439,7 +439,7 @@ func TestRedrive(t *testing.T) {
 	says(t, "get of a parked job", scrubbed(d.ok(t, "get", rec.PK)), "OPERATION.0.0  mail  parked  1  550 no such user [2J", "samekey redrive v1#rides#HASH 0.0")
 	d.fails(t, 1, "the record has no matching parked job", "redrive", "--yes", rec.PK, "0.1")
 	d.fails(t, 1, "another operation", "redrive", "--yes", rec.PK, "ANOTHER.0.0")
-	says(t, "redrive", d.ok(t, "redrive", "--yes", rec.ID+".0.0"), "1 redriven: the drain delivers them from the stream\n")
+	says(t, "redrive", d.ok(t, "redrive", "--yes", rec.ID+".0.0"), "1 redriven: the drain delivers each redriven job from the stream\n")
 	now := d.record(t)
 	if now.Jobs["0.0"].Failed != "" || len(now.Settled) != 1 || now.Settled[0].By != "jane" || now.Settled[0].What != "redrive 0.0" || now.Settled[0].From != "kept" {
 		t.Errorf("got %+v", now)

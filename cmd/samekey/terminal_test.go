@@ -304,7 +304,7 @@ func TestRedriveOnATerminal(t *testing.T) {
 			{"--dry-run ID.0.1", 0, "Jobs to redrive: 1. Their failures are counted from zero again."},
 			{"--error 451", 3, "no parked job matches"},
 			{"--kind mail --dry-run --json", 0, `"jobs": 2,`},
-			{"--kind fax --error 550 --yes", 0, "1 redriven: the drain delivers them from the stream"},
+			{"--kind fax --error 550 --yes", 0, "1 redriven: the drain delivers each redriven job from the stream"},
 			{"--key " + customersKey + " --scope jwt:jane --dry-run 0.1", 1, "the record has no matching parked job"},
 			{"--dry-run REF ID.0.0", 0, "Done: retries get 201. 2 jobs are undelivered, 1 of them parked."},
 		} {

@@ -244,7 +244,7 @@ func TestVetComparesWithTheLockFile(t *testing.T) {
 	}
 	for _, want := range []string{
 		`lock: github.com/samekey/samekey/cmd/samekey/internal/vet/testdata/handlers.App.book: the phase "created" is now called "ordered": open operations are refused until the old version is back`,
-		`the phase "charged" no longer asks for the key of "payments/mail": without this key, the provider takes a repeated call for a new call: an open operation may make the call twice`,
+		`the phase "charged" no longer asks for the derived key of "payments/mail"; without this key, the provider treats a repeated call as a new call: an open operation may make the call twice`,
 		`docs/operate/changes.md#keep-the-old-phases`,
 	} {
 		if !strings.Contains(stdout, want) {

@@ -385,16 +385,16 @@ func mistaken() []deployment {
 				w.Buses["arn:aws:events:eu-west-1:123456789012:event-bus/audit"] = w.Buses["audit"] // by the bus's name only
 			})),
 		finds(machina+"it doesn't exist", there(func(w *doctortest.World) { w.Machines = nil })),
-		finds(machina+"its type is EXPRESS, which doesn't remember the names of executions", machine("type", "EXPRESS")),
+		finds(machina+"its type is EXPRESS; such a state machine doesn't remember the names of its executions", machine("type", "EXPRESS")),
 		finds(role+"it doesn't exist", there(func(w *doctortest.World) { w.Roles = nil })),
 		finds("error: schedule-role: role arn:aws:iam::999999999999:role/samekey/later: it doesn't exist",
 			env("worker", "SAMEKEY_SCHEDULE_ROLE", "arn:aws:iam::999999999999:role/samekey/later")),
-		finds(role+"scheduler.amazonaws.com may not assume it", trust(`{"Statement":[
+		finds(role+"scheduler.amazonaws.com isn't allowed to assume the role", trust(`{"Statement":[
 			{"Effect":"Allow","Principal":{"Service":"lambda.amazonaws.com"},"Action":"*"},
 			{"Effect":"Deny","Principal":{"Service":"scheduler.amazonaws.com"},"Action":"*"},
 			{"Effect":"Allow","Principal":{"Service":"scheduler.amazonaws.com"},"Action":"sts:TagSession"}]}`)),
 		finds("not checked: schedule-role: role later: can't read who may assume the role: unexpected end of JSON input (unanswered)", trust("{")),
-		finds(role+"it may not send to arn:aws:sqs:us-east-1:123456789012:tickets",
+		finds(role+"it isn't allowed to send to arn:aws:sqs:us-east-1:123456789012:tickets",
 			there(func(w *doctortest.World) {
 				w.Roles["later"].Allowed = []string{"arn:aws:sqs:us-east-1:123456789012:receipts"}
 			})),
@@ -520,8 +520,8 @@ func mistaken() []deployment {
 		finds("not checked: versions: this command was built from a checkout and has no version", asked(func(o *doctor.Options) { o.Version = "(devel)" })),
 		finds("not checked: versions: worker is a container image", function("worker", "PackageType", "Image")),
 		finds("not checked: versions: worker is not a zip file", unpacked("worker", nil)),
-		finds("not checked: versions: worker has no file bootstrap", unpacked("worker", zipped("main.py", nil))),
-		finds("not checked: versions: worker has a bootstrap without the build info of a Go program", unpacked("worker", zipped("bootstrap", []byte("#!/bin/sh")))),
+		finds("not checked: versions: worker has no file named bootstrap", unpacked("worker", zipped("main.py", nil))),
+		finds("not checked: versions: worker has a file bootstrap that lacks the build info of a Go program", unpacked("worker", zipped("bootstrap", []byte("#!/bin/sh")))),
 		finds("not checked: versions: no function that contains Samekey was found", other("orders"), other("receipts"), other("worker")),
 		finds("not checked: versions: orders: its code can't be read: code.example.com answers 403 (unanswered)", refused("Code")),
 		finds("not checked: versions: orders: AccessDeniedException: not for tests (unanswered)", refused("Lambda.GetFunction")),

@@ -27,7 +27,7 @@ const (
 	TryPut         Source = "dynamodb:PutItem"
 	TryUpdate      Source = "dynamodb:UpdateItem"
 	TryQuery       Source = "dynamodb:Query"
-	ServerClock    Source = "the Date of DynamoDB's answers"
+	ServerClock    Source = "the header Date of DynamoDB's answers"
 	Functions      Source = "lambda:GetFunctionConfiguration"
 	Code           Source = "lambda:GetFunction"
 	Mappings       Source = "lambda:ListEventSourceMappings"

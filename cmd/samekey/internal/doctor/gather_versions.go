@@ -89,15 +89,15 @@ func programVersion(file []byte) (string, error) {
 	}
 	b, err := z.Open("bootstrap")
 	if err != nil {
-		return "", errors.New("has no file bootstrap")
+		return "", errors.New("has no file named bootstrap")
 	}
 	program, err := io.ReadAll(io.LimitReader(b, largest))
 	if err := errors.Join(err, b.Close()); err != nil {
-		return "", errors.New("has a bootstrap that can't be read")
+		return "", errors.New("has a file bootstrap that can't be read")
 	}
 	info, err := buildinfo.Read(bytes.NewReader(program))
 	if err != nil {
-		return "", errors.New("has a bootstrap without the build info of a Go program")
+		return "", errors.New("has a file bootstrap that lacks the build info of a Go program")
 	}
 	return versionIn(info)
 }

@@ -29,7 +29,7 @@ func (f *Facts) askRole(ctx context.Context, api IAM) {
 		f.miss(ScheduleRole, fmt.Sprintf("role %s: %s", name, reason(err)))
 		return
 	case err == nil && out.Role == nil:
-		f.miss(ScheduleRole, fmt.Sprintf("role %s: the answer has no role", name))
+		f.miss(ScheduleRole, fmt.Sprintf("role %s: IAM's answer doesn't contain the role", name))
 		return
 	case err != nil || aws.ToString(out.Role.Arn) != arn:
 		role.Gone = true
@@ -103,9 +103,9 @@ func scheduleRole(f *Facts) ([]wrong, string) {
 	case r.Gone:
 		return found(wrong{where: "role " + r.ARN, what: "it doesn't exist"})
 	case !r.Assumed:
-		return found(wrong{where: "role " + r.ARN, what: "scheduler.amazonaws.com may not assume it"})
+		return found(wrong{where: "role " + r.ARN, what: "scheduler.amazonaws.com isn't allowed to assume the role"})
 	case !r.Sends:
-		return found(wrong{where: "role " + r.ARN, what: "it may not send to " + f.tickets().ARN})
+		return found(wrong{where: "role " + r.ARN, what: "it isn't allowed to send to " + f.tickets().ARN})
 	}
 	return found()
 }

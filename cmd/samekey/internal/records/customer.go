@@ -236,7 +236,7 @@ func newestFirst(records []*store.Record) {
 
 // NoCaller is the argument of [Found.Untold] for records whose caller could not be
 // compared.
-const NoCaller = "with an erased caller or an unknown path: give the whole --scope and --namespace, or --key-route 'METHOD PATH'"
+const NoCaller = "with an erased caller or an unknown path: to compare these, give the whole --scope with --namespace, or --key-route 'METHOD PATH'"
 
 // kinds are the kinds of callers. A subject without a kind may have any of them except
 // scope.One, the last.
@@ -270,7 +270,7 @@ func whose(r *idem.Request, text string) error {
 	}
 	if !ok {
 		return fmt.Errorf("the scope %q has no kind: give jwt:ISSUER|SUBJECT, lambda:APIID|SUBJECT or iam:SUBJECT for an authorizer's subject, "+
-			"program:NAME for the result of Options.Scope, source:NAME for a queue or another source, or one for callers whom nobody verifies", text)
+			"program:NAME for the result of Options.Scope, source:NAME for a queue or another source, or the word one for callers whom nobody verifies", text)
 	}
 	r.Operation, r.Tenant = operation, tenant
 	switch caller.Kind {

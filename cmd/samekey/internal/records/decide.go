@@ -119,7 +119,7 @@ func (p *Plan) retry(now time.Time) error {
 // Continues describes who can continue an open operation.
 func Continues(rec *store.Record) string {
 	if FromSource(rec) {
-		return "only the next delivery of the message continues the operation: if the message is in the dead-letter queue, redrive that queue now"
+		return "only the next delivery of the message continues the operation; if the message is in the dead-letter queue, redrive that queue now"
 	}
 	if rec.Input == nil {
 		return "only the client's next retry with the same key continues the operation, since the request is not stored"
@@ -146,7 +146,7 @@ func refused(rec *store.Record, now time.Time) error {
 		if rec.Blocked {
 			return errors.New("the operation is blocked, not stuck: the deployed program refuses to continue it; deploy a program that continues it, or use samekey settle --answer")
 		}
-		return errors.New("the operation is not stuck: " + Continues(rec) + "; to end it now, use samekey settle --answer")
+		return errors.New("the operation is not stuck: " + Continues(rec) + "; to end the operation now, use samekey settle --answer")
 	}
 	return errors.New("the operation is done, not stuck: the answer can't be changed; for parked jobs, use samekey redrive")
 }
@@ -180,7 +180,7 @@ func (p *Plan) settle(now time.Time) error {
 	case s.Result != nil:
 		p.Says = decoded(s.Result)
 		p.Says[0] = call + " returned " + p.Says[0]
-		p.Says = append(p.Says, "The program reads "+cmp.Or(reads, "JSON of a type that the record doesn't store")+".",
+		p.Says = append(p.Says, "The program expects "+cmp.Or(reads, "JSON, but the record doesn't store of which type")+".",
 			"The call is not made again. A wrong result can be corrected until an attempt has used it.")
 	case s.NotMade:
 		p.Says = []string{call + " had no effect. The call is made once more."}
@@ -303,7 +303,7 @@ func (p *Plan) cancel() error {
 	var begun []string
 	for _, name := range slices.Sorted(maps.Keys(p.rec.Jobs)) {
 		if j := p.rec.Jobs[name]; !j.Begun.IsZero() && (len(named) == 0 || slices.Contains(named, name)) {
-			begun = append(begun, fmt.Sprintf("%s %s stays: its delivery began at %s, and it may have arrived", plain.Line(state.JobID(p.rec.ID, name)), plain.Line(j.Kind), plain.Time(j.Begun)))
+			begun = append(begun, fmt.Sprintf("%s %s stays: its delivery began at %s, so the job may have arrived", plain.Line(state.JobID(p.rec.ID, name)), plain.Line(j.Kind), plain.Time(j.Begun)))
 		}
 	}
 	if p.jobs = state.Cancellable(p.rec, named); len(p.jobs) == 0 {
@@ -366,7 +366,7 @@ func (p *Plan) Run(ctx context.Context, s *dynamo.Store) (done string, err error
 		if err == nil && n == 0 {
 			err = fmt.Errorf("%w: the job is no longer parked", jobs.ErrMoved)
 		}
-		return fmt.Sprintf("%d redriven: the drain delivers them from the stream", n), err
+		return fmt.Sprintf("%d redriven: the drain delivers each redriven job from the stream", n), err
 	case Cancel:
 		var n int
 		n, err = stream.Cancel(ctx, s, p.rec.PK, p.rec.ID, p.wish.By, p.jobs...)
@@ -374,7 +374,7 @@ func (p *Plan) Run(ctx context.Context, s *dynamo.Store) (done string, err error
 		if left := len(p.jobs) - n; err == nil && n == 0 {
 			err = fmt.Errorf("%w: the job's delivery has begun, or somebody else has cancelled it", jobs.ErrMoved)
 		} else if left > 0 {
-			done += fmt.Sprintf(", %d not cancelled: their delivery has begun, or somebody else has cancelled them", left)
+			done += fmt.Sprintf(", %d not cancelled: a job can't be cancelled if its delivery has begun, or if somebody else has cancelled it", left)
 		}
 		return done, err
 	case Erase:

@@ -176,7 +176,7 @@ func TestReasons(t *testing.T) {
 		"a finished operation": {kept, settle(idem.Settlement{Answer: &idem.Response{Status: 200}}), "the operation is done, not stuck"},
 		"retry, in flight":     {held, retry, "the operation is not stuck: an attempt works on it until"},
 		"retry, its client's":  {released, retry, "the operation is not stuck: only the client's next retry with the same key continues the operation"},
-		"retry, anybody's":     {&stored, retry, "the operation is not stuck: the client's next retry or the completer continues the operation; to end it now, use samekey settle --answer"},
+		"retry, anybody's":     {&stored, retry, "the operation is not stuck: the client's next retry or the completer continues the operation; to end the operation now, use samekey settle --answer"},
 		"retry, blocked":       {&blocked, retry, "the operation is blocked, not stuck"},
 		"retry, abandoned":     {abandoned, retry, "the operation is not stuck: only the client's next retry with the same key continues the operation"},
 		"retry, free":          {free, retry, "the operation is not stuck: the key is free"},
@@ -269,7 +269,7 @@ func TestRun(t *testing.T) {
 	t.Parallel()
 	said := map[string]string{
 		"answer": "done: the client gets 410 from now on", "result": opened, "not made": opened, "risk": opened, "retry": opened, "release": "released: the client's next retry continues the operation at once",
-		"erase": "", "redrive": "2 redriven: the drain delivers them from the stream", "redrive 0.0": "1 redriven: the drain delivers them from the stream", "cancel": "2 cancelled",
+		"erase": "", "redrive": "2 redriven: the drain delivers each redriven job from the stream", "redrive 0.0": "1 redriven: the drain delivers each redriven job from the stream", "cancel": "2 cancelled",
 	}
 	for _, name := range append(slices.Collect(maps.Keys(hostiletest.Records("rides", now))), "a job") {
 		for wish, w := range wishes() {
@@ -342,11 +342,11 @@ func TestRunWithoutSomeJobs(t *testing.T) {
 		record string
 		broken bool
 	}{
-		"redrive, refused": {wish: "redrive", done: "0 redriven: the drain delivers them from the stream", err: "dynamo: redrive: the store refuses the call: api error AccessDeniedException: ", record: "kept", broken: true},
-		"cancel, refused":  {wish: "cancel", done: "0 cancelled, 2 not cancelled: their delivery has begun, or somebody else has cancelled them", err: "dynamo: cancel: the store refuses the call: api error AccessDeniedException: ", record: "later", broken: true},
-		"redrive one":      {"redrive", 1, "1 redriven: the drain delivers them from the stream", "", "kept", false},
-		"redrive none":     {"redrive", 2, "0 redriven: the drain delivers them from the stream", jobs.ErrMoved.Error() + none, "kept", false},
-		"cancel one":       {"cancel", 1, "1 cancelled, 1 not cancelled: their delivery has begun, or somebody else has cancelled them", "", "later", false},
+		"redrive, refused": {wish: "redrive", done: "0 redriven: the drain delivers each redriven job from the stream", err: "dynamo: redrive: the store refuses the call: api error AccessDeniedException: ", record: "kept", broken: true},
+		"cancel, refused":  {wish: "cancel", done: "0 cancelled, 2 not cancelled: a job can't be cancelled if its delivery has begun, or if somebody else has cancelled it", err: "dynamo: cancel: the store refuses the call: api error AccessDeniedException: ", record: "later", broken: true},
+		"redrive one":      {"redrive", 1, "1 redriven: the drain delivers each redriven job from the stream", "", "kept", false},
+		"redrive none":     {"redrive", 2, "0 redriven: the drain delivers each redriven job from the stream", jobs.ErrMoved.Error() + none, "kept", false},
+		"cancel one":       {"cancel", 1, "1 cancelled, 1 not cancelled: a job can't be cancelled if its delivery has begun, or if somebody else has cancelled it", "", "later", false},
 		"cancel none":      {"cancel", 2, "0 cancelled", jobs.ErrMoved.Error() + ": the job's delivery has begun, or somebody else has cancelled it", "later", false},
 	} {
 		server, s, rec := tableOf(t, tt.record)
@@ -419,8 +419,8 @@ func TestResultIsShown(t *testing.T) {
 		{"", `null`, "returned null\n"},
 		{"", `true`, "returned the value true\n"},
 		{"", `{"id":"ch_1"}`, "returned an object:\n{\n  \"id\": \"ch_1\"\n}\n"},
-		{"", `["ch_1"]`, "returned a list:\n[\n  \"ch_1\"\n]\nThe program reads JSON of a type that the record doesn't store.\n"},
-		{`{"id":""}`, `{"id":"ch_1"}`, "\nThe program reads {\"id\":\"TEXT\"}.\nThe call is not made again. A wrong result can be corrected"},
+		{"", `["ch_1"]`, "returned a list:\n[\n  \"ch_1\"\n]\nThe program expects JSON, but the record doesn't store of which type.\n"},
+		{`{"id":""}`, `{"id":"ch_1"}`, "\nThe program expects {\"id\":\"TEXT\"}.\nThe call is not made again. A wrong result can be corrected"},
 	} {
 		rec := &store.Record{State: store.Stuck, Phases: []store.Phase{{Name: "pay", Intent: true, Shape: tt.shape}}}
 		plan, err := records.May(rec, now, records.Wish{Do: records.Settle, By: "jane", Settlement: idem.Settlement{Result: json.RawMessage(tt.result)}})
@@ -492,7 +492,7 @@ func TestCancelSaysWhatIsKnown(t *testing.T) {
 	rec := &store.Record{PK: "v1#rides#h", ID: "ID", State: store.Done, Jobs: map[string]store.Job{
 		"0.0": job(time.Hour, time.Time{}), "0.1": job(-time.Hour, time.Time{}), "0.2": job(-time.Hour, now), "0.3": {Kind: "mail"},
 	}}
-	const stays = "ID.0.2 remind stays: its delivery began at 2027-01-15 08:00:00 UTC, and it may have arrived"
+	const stays = "ID.0.2 remind stays: its delivery began at 2027-01-15 08:00:00 UTC, so the job may have arrived"
 	for name, tt := range map[string]struct {
 		jobs []string
 		says []string

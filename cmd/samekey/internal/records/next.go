@@ -43,7 +43,7 @@ func free(r *store.Record) (string, []Next) {
 	switch {
 	case by != nil:
 		return "The key is free: " + cmp.Or(by.By, "an operator") + " forgot the operation at " + plain.Time(by.At) +
-			". Work that the operation did stays done.", all
+			". The work of the operation stays done.", all
 	case state.Freed(r):
 		return "The key is free: the attempt released the key and had done nothing.", all
 	}
@@ -99,7 +99,7 @@ func held(r *store.Record, o StoryOptions) (string, []Next) {
 		{Who: "attempt", What: "the attempt finishes, and later retries get the stored answer"},
 		{Who: "client", What: "until the lease ends, the route's options decide whether a retry waits or is refused as in flight"},
 		{
-			When: r.Lease.UTC(), Who: "client", What: "if the attempt is dead: a retry takes the operation over after the lease ends",
+			When: r.Lease.UTC(), Who: "client", What: "if the attempt is dead: a retry takes the operation over after the lease ends; this command ends the lease at once",
 			Command: plain.Command("samekey", "release", r.PK),
 		},
 	}, leftOpen(r, o)...)
@@ -138,7 +138,7 @@ func leftOpen(r *store.Record, o StoryOptions) []Next {
 	var all []Next
 	switch waits {
 	case state.ReasonOpen:
-		what := "the completer runs the operation, if no retry has come before: try " + strconv.Itoa(r.Tries+1)
+		what := "the completer runs the operation, unless a retry comes first; this run is try number " + strconv.Itoa(r.Tries+1)
 		if o.Now.Sub(since) > state.SweepLate {
 			what = "the completer is late: see samekey list and the worker's log; the next sweep asks the completer again"
 		}
@@ -186,7 +186,7 @@ func jobsNext(r *store.Record, now time.Time) (all []Next) {
 	for name, j := range r.Jobs {
 		switch {
 		case state.MayCancel(r, name):
-			next := Next{Who: "drain", What: "job " + name + " is delivered by the drain, or by the next sweep", Command: plain.Command("samekey", "cancel", r.PK, name)}
+			next := Next{Who: "drain", What: "job " + name + " is delivered by the drain, or by the next sweep; until its delivery begins, this command cancels the job", Command: plain.Command("samekey", "cancel", r.PK, name)}
 			if state.Later(j, now) {
 				next.When = j.At.UTC()
 			}

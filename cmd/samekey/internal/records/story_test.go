@@ -363,7 +363,7 @@ func TestFactsAndCost(t *testing.T) {
 	lookedUp := with(func(r *store.Record) {
 		r.Asked = &store.Asked{Phase: "refunded", At: at(time.Minute), Times: 3, Said: "not made yet", Sent: at(31 * time.Second)}
 	})
-	want = append(want, Fact{Label: "Look-up", Value: `at 2027-01-15 08:01:00 UTC, look-up 3 of the call of phase "refunded" found: not made yet; the call may have been sent until 2027-01-15 08:00:31 UTC`})
+	want = append(want, Fact{Label: "Look-up", Value: `at 2027-01-15 08:01:00 UTC, look-up 3 of the call of phase "refunded" found: not made yet; if the call was sent, then no later than 2027-01-15 08:00:31 UTC`})
 	if diff := cmp.Diff(want, Explain(lookedUp, StoryOptions{Now: claimed}).Facts); diff != "" {
 		t.Errorf("after a look-up (-want +got):\n%s", diff)
 	}
@@ -449,7 +449,7 @@ func TestForgottenIsNotFreed(t *testing.T) {
 		return Explain(rec, StoryOptions{Now: at(2 * time.Hour)})
 	}
 	got := freedBy(func(r *store.Record) string { return r.ID })
-	if want := "The key is free: jane forgot the operation at 2027-01-15 09:00:00 UTC. Work that the operation did stays done."; got.State != "free" || got.Summary != want {
+	if want := "The key is free: jane forgot the operation at 2027-01-15 09:00:00 UTC. The work of the operation stays done."; got.State != "free" || got.Summary != want {
 		t.Errorf("got %s: %q, want %q", got.State, got.Summary, want)
 	}
 	if got := freedBy(func(*store.Record) string { return "THEOPERATIONBEFORE" }); !strings.Contains(got.Summary, "had done nothing") {

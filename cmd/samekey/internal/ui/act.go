@@ -91,7 +91,7 @@ func offersOf(r *store.Record, now time.Time) (offers []Offer) {
 func lookBy(r *store.Record, now time.Time) string {
 	story := records.Explain(r, records.StoryOptions{Now: now})
 	if slices.ContainsFunc(story.Calls, func(c records.Call) bool { return c.State != "recorded" }) {
-		return "The derived keys in doubt are on this page."
+		return "This page shows the derived keys of the calls in doubt."
 	}
 	return "The record has no derived key of the call: search by the call's data."
 }
@@ -136,7 +136,7 @@ func (t *Table) Act(ctx context.Context, a Action) (string, error) {
 	case errors.Is(err, jobs.ErrMoved):
 		return "", fmt.Errorf("%w: nothing was changed. Look at the record again", ErrMoved)
 	case errors.Is(err, store.ErrSealed):
-		return "", fmt.Errorf("%w: %s Nothing was changed: to store an answer or a result, the page needs the key too", ErrRefused, t.sealedText(err))
+		return "", fmt.Errorf("%w: %s Nothing was changed: to store an answer or a result, the page needs the data key too", ErrRefused, t.sealedText(err))
 	case errors.Is(err, idem.ErrResult): // the record has changed since the plan was made
 		return "", fmt.Errorf("%w: %w", ErrRefused, err)
 	}

@@ -75,9 +75,9 @@ func (t *Table) load(ctx context.Context, pk string) (rec *store.Record, sealed 
 
 func (t *Table) sealedText(err error) string {
 	if t.opt.Seal == nil {
-		return "Sealed: no data key. Start samekey ui with --keys-from, a program that has the keys."
+		return "Sealed: no data key. Start samekey ui with --keys-from set to a program that has the keys."
 	}
-	return "Sealed: no data key: the program of --keys-from failed: " + err.Error() + "."
+	return "Sealed: no data key, because the program of --keys-from failed: " + err.Error() + "."
 }
 
 // seenOf returns a text that changes with each write of the record. It consists of the

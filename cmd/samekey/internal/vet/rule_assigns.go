@@ -6,7 +6,7 @@ import (
 	"go/types"
 )
 
-var assigns = newRule("assigns", "find outer variables that a phase's function assigns: a resumed run doesn't run the function", checkAssigns)
+var assigns = newRule("assigns", "find outer variables that a phase's function assigns: a retry that finds the phase recorded doesn't assign them", checkAssigns)
 
 // checkAssigns finds assignments in a phase's function to outer variables that are used
 // after the phase. If the phase is already recorded, its function doesn't run, and the

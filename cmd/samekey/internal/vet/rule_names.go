@@ -46,7 +46,7 @@ func (c *code) checkOrder(u *unit) (all []finding) {
 			continue
 		}
 		if c.graphOf(u).again(p.call.Pos()) {
-			all = append(all, found(p.name, "the phase %q runs again in this loop, but a phase runs once in a handler: "+
+			all = append(all, found(p.name, "this loop runs the phase %q again, but a handler can use the name of a phase only once: "+
 				"add the index or the item's id to the name", name))
 		}
 		for _, q := range own[i+1:] {

@@ -202,12 +202,12 @@ func comparePhase(was, is Phase, add func(Danger, string, ...any)) {
 	repeats := was.Kind == is.Kind && (was.NotIdempotent || !is.NotIdempotent) // if false, a call in doubt is not repeated
 	for _, call := range was.Calls {
 		if repeats && !slices.Contains(is.Calls, call) && !slices.Contains(is.Calls, "*") {
-			add(Twice, "the phase %q no longer asks for the key of %q: without this key, the provider takes a repeated call for a new call", was.Name, call)
+			add(Twice, "the phase %q no longer asks for the derived key of %q; without this key, the provider treats a repeated call as a new call", was.Name, call)
 		}
 	}
 	switch {
 	case was.Kind == "Foreign" && is.Kind == "Atomic":
-		add(Refused, "the phase %q was a Foreign and is now an Atomic: a call that was begun is not repeated", was.Name)
+		add(Refused, "the phase %q was a Foreign and is now an Atomic, which doesn't repeat a call that the Foreign began", was.Name)
 	case was.NotIdempotent && !is.NotIdempotent:
 		add(Refused, "the phase %q no longer has idem.NotIdempotent", was.Name)
 	case !was.NotIdempotent && is.NotIdempotent && was.Kind == is.Kind:
@@ -215,12 +215,12 @@ func comparePhase(was, is Phase, add func(Danger, string, ...any)) {
 	}
 	const day = int64(24 * time.Hour / time.Second)
 	if before, now := cmp.Or(was.Remembers, day), cmp.Or(is.Remembers, day); now < before {
-		add(Refused, "the phase %q expects the provider to remember keys for %v (before: %v)", was.Name,
+		add(Refused, "the phase %q now expects the provider to remember keys for only %v (before: %v)", was.Name,
 			time.Duration(now)*time.Second, time.Duration(before)*time.Second)
 	}
 	if was.Result != nil && is.Result != nil {
 		if why := lost(was.Result, is.Result, "the result"); why != "" {
-			add(Refused, "the phase %q returns another type: %s", was.Name, why)
+			add(Refused, "the phase %q returns another type (%s)", was.Name, why)
 		}
 	}
 }

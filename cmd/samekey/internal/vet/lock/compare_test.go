@@ -165,15 +165,15 @@ func TestMessages(t *testing.T) {
 		"twice of a name":     {[]Phase{ride, ride}, []Phase{ride}, inOrder, []string{`the phase "ride" is removed`}},
 		"any call":            {ridePays, []Phase{ride, call("charge", "*")}, inOrder, nil},
 		"less than it was": {
-			remembers(86401), remembers(0), inOrder, []string{`the phase "charge" expects the provider to remember keys for 24h0m0s (before: 24h0m1s)`},
+			remembers(86401), remembers(0), inOrder, []string{`the phase "charge" now expects the provider to remember keys for only 24h0m0s (before: 24h0m1s)`},
 		},
 		"call": {
 			ridePays,
 			[]Phase{ride, call("charge", "pay")},
 			inOrder,
-			[]string{`the phase "charge" no longer asks for the key of "payments": without this key, the provider takes a repeated call for a new call`},
+			[]string{`the phase "charge" no longer asks for the derived key of "payments"; without this key, the provider treats a repeated call as a new call`},
 		},
-		"type": {result("int"), result("string"), inOrder, []string{`the phase "ride" returns another type: the result was int and is now string`}},
+		"type": {result("int"), result("string"), inOrder, []string{`the phase "ride" returns another type (the result was int and is now string)`}},
 	} {
 		if diff := cmp.Diff(c.want, messages(c.was, ordered(c.is, c.before))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)

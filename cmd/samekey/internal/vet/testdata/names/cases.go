@@ -66,7 +66,7 @@ func twice(ctx context.Context, legs []Leg) error {
 		return err
 	}
 	for range legs {
-		if _, err := idem.Atomic(ctx, "leg", one); err != nil { // want `names: the phase "leg" runs again in this loop, but a phase runs once in a handler: add the index or the item's id to the name`
+		if _, err := idem.Atomic(ctx, "leg", one); err != nil { // want `names: this loop runs the phase "leg" again, but a handler can use the name of a phase only once: add the index or the item's id to the name`
 			return err
 		}
 	}
