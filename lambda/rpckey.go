@@ -19,8 +19,8 @@ import (
 // [Direct] needs a [DirectOptions.Scope] that returns the client, or [idem.OneScope] if all clients
 // may get each other's answers.
 //
-// JSON-RPC reports a failure in an answer with status 200: set [idem.Options.Stored] to
-// [JSONRPCStored].
+// JSON-RPC reports a failure in an answer with status 200, which an engine stores by default. So
+// set [idem.Options.Stored] to [JSONRPCStored].
 func JSONRPCKey(more ...string) BodyKey {
 	paths := parsePointers("JSONRPCKey", more)
 	return BodyKey{shared: always, Key: func(body []byte) (string, error) {
@@ -83,8 +83,8 @@ func rpcRequest(body []byte) (method, id string, err error) {
 // needs a [DirectOptions.Scope] that returns the user for whom the agent acts. If [idem.OneScope]
 // is set, all users get each other's answers.
 //
-// MCP reports a tool's failure in an answer with status 200: set [idem.Options.Stored] to
-// [MCPToolStored].
+// MCP reports a tool's failure in an answer with status 200, which an engine stores by default. So
+// set [idem.Options.Stored] to [MCPToolStored].
 func MCPToolKey(pointers ...string) BodyKey {
 	paths := parsePointers("MCPToolKey", pointers)
 	return BodyKey{

@@ -91,7 +91,7 @@ func claimText(claim any) string {
 
 // ClaimScope returns an [idem.Options.Scope] for users who act for more than one organisation under
 // one login. The caller is the verified identity together with the values of the claims that you
-// name ([idem.Facts]), such as "org_id" or "custom:tenant". Without ClaimScope, equal keys that a
+// name, such as "org_id" or "custom:tenant" ([idem.Facts]). Without ClaimScope, equal keys that a
 // user sends for two organisations are one operation.
 //
 // A claim's value must be a text, or a whole number from 1 to 2^53-1. ClaimScope refuses a

@@ -25,8 +25,8 @@ const snsKind = "an SNS event"
 //   - the id of the [JobEvent] or EventBridge event, if the message is one;
 //   - the message id.
 //
-// A message that is published again has a new message id, so phases would repeat their calls to
-// other systems. Therefore, if the key is the message id, a phase refuses to call them
+// A message that is published again has a new message id, so its phases would repeat their calls.
+// Therefore, if the key is the message id, a phase refuses to call other systems
 // ([idem.ErrDeliveryKey]), unless [Batch.CallsAgainAfterRedrive] is set.
 //
 // The scope is the topic and the function, since each subscriber does its own work. Messages with

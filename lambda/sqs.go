@@ -31,12 +31,12 @@ const sqsKind = "an SQS event"
 //   - the message id.
 //
 // The message id is the same for every delivery of a message. If a producer sends the message
-// again, or an operator redrives it from a dead-letter queue, the message id is new, so phases
-// would repeat their calls to other systems. Therefore, if the key is the message id, a phase
-// refuses to call them ([idem.ErrDeliveryKey]), unless [Batch.CallsAgainAfterRedrive] is set. A
-// message that looks like an envelope and can't be read fails ([idem.ErrKeyInvalid]). The
-// deduplication id of a FIFO queue is not used as the key. If it is a hash of the content, two
-// equal messages an hour apart would be one operation.
+// again, or an operator redrives it from a dead-letter queue, the message id is new, so its phases
+// would repeat their calls. Therefore, if the key is the message id, a phase refuses to call other
+// systems ([idem.ErrDeliveryKey]), unless [Batch.CallsAgainAfterRedrive] is set. A message that
+// looks like an envelope and can't be read fails ([idem.ErrKeyInvalid]). The deduplication id of a
+// FIFO queue is not used as the key. If it is a hash of the content, two equal messages an hour
+// apart would be one operation.
 //
 // The scope is the queue. For a message in a dead-letter queue the scope is the source queue.
 // Messages with the same key must have the same body, message group and attributes, except the
@@ -44,11 +44,11 @@ const sqsKind = "an SQS event"
 // times and signatures. Nobody verifies an envelope: if the message lacks [KeyAttribute], the
 // author of the body chooses the key. The handler gets the message with its envelope; see [Inner].
 //
-// In a FIFO queue a message group stops at its first failure: that message and all later messages
-// of the group are reported as failed, and other groups continue. A message that can never be done,
-// such as a message whose key was used for other work ([idem.ErrMismatch]), fails at each delivery
-// until the queue's redrive policy moves it to the dead-letter queue. So configure a redrive
-// policy.
+// In a FIFO queue a message group stops at its first failure: the failed message and all later
+// messages of the group are reported as failed, and other groups continue. A message that can never
+// be done, such as a message whose key was used for other work ([idem.ErrMismatch]), fails at each
+// delivery until the queue's redrive policy moves it to the dead-letter queue. So configure a
+// redrive policy.
 var SQS = Batch[events.SQSEvent, events.SQSMessage, events.SQSEventResponse]{
 	Records: sqsRecords,
 	ID:      func(m events.SQSMessage) string { return m.MessageId },

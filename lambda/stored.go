@@ -14,14 +14,15 @@ import (
 // "not finished", and the completer tries again.
 
 // JSONRPCStored is an [idem.Options.Stored] for JSON-RPC 2.0: it doesn't store a response with an
-// error. JSONRPCStored reads uncompressed bodies only.
+// error. JSONRPCStored reads uncompressed bodies only: it takes a compressed failure for a success.
 func JSONRPCStored(r idem.Response) bool {
 	return idem.DefaultStored(r) && !failedRPC(object(r.Body))
 }
 
 // MCPToolStored is an [idem.Options.Stored] for tool calls of the Model Context Protocol. It
 // doesn't store a JSON-RPC response with an error. It doesn't store a result with isError either,
-// whether alone or in a JSON-RPC response. MCPToolStored reads uncompressed bodies only.
+// whether alone or in a JSON-RPC response. MCPToolStored reads uncompressed bodies only: it takes a
+// compressed failure for a success.
 func MCPToolStored(r idem.Response) bool {
 	if !idem.DefaultStored(r) {
 		return false
@@ -35,7 +36,7 @@ func failedRPC(answer map[string]json.RawMessage) bool { return rawjson.Given(an
 // GraphQLStored is an [idem.Options.Stored] for GraphQL. It doesn't store a response with errors,
 // unless the data has a value: then a part of the request was done. It doesn't store an AppSync
 // resolver's result with an errorMessage or errorType either. GraphQLStored reads uncompressed
-// bodies only.
+// bodies only: it takes a compressed failure for a success.
 //
 // If a non-null field fails, GraphQL may empty the data although the effects of another field were
 // made. The response is then not stored, and a retry runs all fields again. So put the effects of a

@@ -69,8 +69,8 @@ type HandlerOptions struct {
 	Name string
 	// Operation is the owner of the handler's keys, for adapters of [Direct]. The owner is part of
 	// the scope, so that equal keys of two handlers are two operations. If the owner changes, all
-	// earlier keys are new, and their work is done again. So if you change Name, set Operation to
-	// the former name, or to [Unnamed] if there was none. At most 256 bytes. Default: Name.
+	// earlier keys count as new, and their work is done again. So if you change Name, set Operation
+	// to the former name, or to [Unnamed] if there was none. At most 256 bytes. Default: Name.
 	// Adapters for HTTP don't use Operation, because method and path are part of their requests'
 	// fingerprint.
 	Operation string
