@@ -126,7 +126,7 @@ func (p *decider) dismiss(ctx context.Context, pk string) error {
 	case err != nil:
 		return err
 	case !done:
-		return notFound("the list has no message " + plain.Line(pk))
+		return notFound("samekey list shows no message " + plain.Line(pk))
 	}
 	if p.op.json {
 		return p.env.printJSON(changed{Record: pk, By: p.c.by, From: string(state.ReasonUnreadable), Done: "dismissed"})

@@ -112,7 +112,7 @@ func TestSettleAnswerAsks(t *testing.T) {
 		"a text":      {[]string{"--result", `"ch\u005f1"`}, "The call of phase \"charge_created\" returned the text ch_1\n"},
 		"not made":    {[]string{"--not-made"}, "charge_created\" had no effect. The call is made once more.\n"},
 		"risk twice":  {[]string{"--risk-twice"}, "may have its effect twice.\n"},
-		"an answer":   {[]string{"--answer", "410", "--body", "gone\x1b[2J"}, "POST /rides ends: the client gets 410 from now on, with 8 bytes:\ngone [2J\n"},
+		"an answer":   {[]string{"--answer", "410", "--body", "gone\x1b[2J"}, "The operation ends (POST /rides): the client gets 410 from now on, with 8 bytes:\ngone [2J\n"},
 		"the summary": {[]string{"--not-made"}, "Stuck, and waits for people: the outcome of phase"},
 	} {
 		for _, typed := range []string{"", "n\n", "yesterday\n"} {
@@ -142,7 +142,7 @@ func TestSettleAnswerAsks(t *testing.T) {
 		t.Fatalf("code %d, %s%s", code, stdout, stderr)
 	}
 	says(t, "settle --json", stdout, `"by": "jane"`, `"from": "stuck"`, `"done": "done: the client gets 410 from now on"`)
-	says(t, "settle", scrubbed(stderr), "POST /rides ends: the client gets 410 from now on, with 20 bytes:\n"+`{"error":"refunded"}`+"\nThe answer is replayed until TIME", "This can't be undone.\n")
+	says(t, "settle", scrubbed(stderr), "The operation ends (POST /rides): the client gets 410 from now on, with 20 bytes:\n"+`{"error":"refunded"}`+"\nThe answer is replayed until TIME", "This can't be undone.\n")
 	res, err := d.pay(t.Context(), &calls)
 	if err != nil || res.Status != 410 || string(res.Body) != `{"error":"refunded"}` || !res.Replayed || calls != 1 {
 		t.Errorf("got %+v, %v after %d calls", res, err, calls)
@@ -203,7 +203,7 @@ func TestListedBesideTheRecord(t *testing.T) {
 		}
 		shows(t, d, pk, "list", "--each")
 		d.fails(t, exitFound, "this is not a record, but a message of the tickets' queue: not a ticket; samekey forget "+pk+" removes it from the list", "get", pk)
-		d.fails(t, exitFound, "the list has no message", "forget", "--yes", state.NoTicket+"m2")
+		d.fails(t, exitFound, "samekey list shows no message", "forget", "--yes", state.NoTicket+"m2")
 		d.fails(t, exitFailed, "not confirmed", "forget", pk)
 		shows(t, d, "dismissed", "forget", "--yes", pk)
 		shows(t, d, "", "list")

@@ -87,7 +87,7 @@ func TestVetKeepsOtherPackages(t *testing.T) {
 	vet(0, "-update", vetHandlers, vetEngines)
 	both := localtest.Read(t, path)
 	for _, tt := range []struct{ gone, looked, says string }{
-		{"testdata/handlers", vetEngines, "testdata/nowhere.App.book: the handler is removed, with "},
+		{"testdata/handlers", vetEngines, "testdata/nowhere.App.book: the handler is removed, with its phases "},
 		{"testdata/engines", vetHandlers, "in ways that open operations survive"},
 	} {
 		localtest.Write(t, path, both)

@@ -74,7 +74,7 @@ type Plan struct {
 func May(rec *store.Record, now time.Time, w Wish) (*Plan, error) {
 	p := &Plan{wish: w, rec: rec}
 	if w.By == "" {
-		return nil, errors.New("no name of the person who decides; the name is stored in the record")
+		return nil, errors.New("no name of the person who decides: give a name, which the record stores")
 	}
 	doubt := state.Decidable(rec, now) != nil || len(rec.Doubts) > 0
 	if w.Many && w.Do != Redrive && (w.Do != Retry || doubt) {
@@ -174,7 +174,7 @@ func (p *Plan) settle(now time.Time) error {
 	case s.Answer != nil:
 		p.done = fmt.Sprintf("done: the client gets %d from now on", s.Answer.Status)
 		p.Says = []string{
-			fmt.Sprintf("%s ends: the client gets %d from now on, with %d bytes:", plain.Line(p.rec.Route), s.Answer.Status, len(s.Answer.Body)),
+			fmt.Sprintf("The operation ends (%s): the client gets %d from now on, with %d bytes:", plain.Line(p.rec.Route), s.Answer.Status, len(s.Answer.Body)),
 			plain.Line(string(s.Answer.Body)), replayed(state.Finished(next, *s.Answer, now)), "This can't be undone.",
 		}
 	case s.Result != nil:
@@ -234,7 +234,7 @@ func (p *Plan) release(now time.Time) error {
 	}
 	p.Says = []string{
 		"The attempt's lease ends now instead of at " + p.rec.Lease.UTC().Format("2006-01-02 15:04:05.000") + " UTC: the next retry takes the operation over at once.",
-		"Do this only if the attempt is dead. If the attempt still runs, the calls of attempt and retry overlap.",
+		"Do this only if the attempt is dead. If the attempt still runs, its calls overlap with the retry's calls.",
 	}
 	p.done = "released: the client's next retry continues the operation at once"
 	if FromSource(p.rec) {
@@ -372,7 +372,7 @@ func (p *Plan) Run(ctx context.Context, s *dynamo.Store) (done string, err error
 		n, err = stream.Cancel(ctx, s, p.rec.PK, p.rec.ID, p.wish.By, p.jobs...)
 		done = fmt.Sprintf("%d cancelled", n)
 		if left := len(p.jobs) - n; err == nil && n == 0 {
-			err = fmt.Errorf("%w: the job's delivery has begun, or somebody else has cancelled it", jobs.ErrMoved)
+			err = fmt.Errorf("%w: the job's delivery has begun, or somebody else has cancelled the job", jobs.ErrMoved)
 		} else if left > 0 {
 			done += fmt.Sprintf(", %d not cancelled: a job can't be cancelled if its delivery has begun, or if somebody else has cancelled it", left)
 		}

@@ -207,8 +207,8 @@ func TestReasons(t *testing.T) {
 			"The operation becomes open: the client's next retry or the completer continues the operation.",
 		}},
 		"retry":        {open, retry, []string{only}},
-		"the last one": {open, settle(idem.Settlement{Answer: &idem.Response{Status: 599, Body: []byte("gone")}}), []string{"POST /rides ends: the client gets 599 from now on, with 4 bytes:", "gone", "The answer is replayed until 2027-01-15 08:00:00 UTC; after that a retry runs as a new request.", "This can't be undone."}},
-		"release":      {held, records.Wish{Do: records.Release, By: "jane"}, []string{"The attempt's lease ends now instead of at 2027-01-15 09:00:00.000 UTC: the next retry takes the operation over at once.", "Do this only if the attempt is dead. If the attempt still runs, the calls of attempt and retry overlap."}},
+		"the last one": {open, settle(idem.Settlement{Answer: &idem.Response{Status: 599, Body: []byte("gone")}}), []string{"The operation ends (POST /rides): the client gets 599 from now on, with 4 bytes:", "gone", "The answer is replayed until 2027-01-15 08:00:00 UTC; after that a retry runs as a new request.", "This can't be undone."}},
+		"release":      {held, records.Wish{Do: records.Release, By: "jane"}, []string{"The attempt's lease ends now instead of at 2027-01-15 09:00:00.000 UTC: the next retry takes the operation over at once.", "Do this only if the attempt is dead. If the attempt still runs, its calls overlap with the retry's calls."}},
 		"redrive":      {kept, records.Wish{Do: records.Redrive, By: "jane"}, []string{"Jobs to redrive: 1. Their failures are counted from zero again."}},
 		"forget": {kept, records.Wish{Do: records.Forget, By: "jane", Loss: idem.Loss{Work: true, Jobs: true}}, []string{
 			"The key becomes free: the next request with the key runs as a new operation. This is lost:", "  the answer 201: a retry runs the request AGAIN, under other derived keys (--lose-work)",
@@ -347,7 +347,7 @@ func TestRunWithoutSomeJobs(t *testing.T) {
 		"redrive one":      {"redrive", 1, "1 redriven: the drain delivers each redriven job from the stream", "", "kept", false},
 		"redrive none":     {"redrive", 2, "0 redriven: the drain delivers each redriven job from the stream", jobs.ErrMoved.Error() + none, "kept", false},
 		"cancel one":       {"cancel", 1, "1 cancelled, 1 not cancelled: a job can't be cancelled if its delivery has begun, or if somebody else has cancelled it", "", "later", false},
-		"cancel none":      {"cancel", 2, "0 cancelled", jobs.ErrMoved.Error() + ": the job's delivery has begun, or somebody else has cancelled it", "later", false},
+		"cancel none":      {"cancel", 2, "0 cancelled", jobs.ErrMoved.Error() + ": the job's delivery has begun, or somebody else has cancelled the job", "later", false},
 	} {
 		server, s, rec := tableOf(t, tt.record)
 		plan, err := records.May(rec, time.Now(), wishes()[tt.wish])

@@ -236,7 +236,7 @@ func (f *Finder) noRecord(ctx context.Context, pk, otherwise string) error {
 	case err != nil:
 		return err
 	case len(e) == 0:
-		return NotFound("the list has no message " + plain.Line(pk))
+		return NotFound("samekey list shows no message " + plain.Line(pk))
 	default:
 		return NotFound("this is not a record, but a message of the tickets' queue: " + plain.Line(e[0].LastErr) + "; " + plain.Command("samekey", "forget", pk) + " removes it from the list")
 	}

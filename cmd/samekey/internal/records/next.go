@@ -31,7 +31,7 @@ func next(r *store.Record, o StoryOptions) (summary string, all []Next) {
 	}
 	return fmt.Sprintf("Done: retries get %s until %s.", status(r), plain.Time(r.Expires)), append(all,
 		Next{Who: "client", What: fmt.Sprintf("a retry gets the stored answer (%s)", status(r))},
-		Next{When: r.Expires.UTC(), Who: "time", What: "the record expires: a request with the key runs as a new operation"})
+		Next{When: r.Expires.UTC(), Who: "time", What: "the record expires; after that, a request with the key runs as a new operation"})
 }
 
 func free(r *store.Record) (string, []Next) {
@@ -58,7 +58,7 @@ func corrects(r *store.Record, now time.Time) []Next {
 		return nil
 	}
 	return []Next{{
-		Who: "people", What: fmt.Sprintf("correct the result of the call of phase %q, if it is wrong", call.Name),
+		Who: "people", What: fmt.Sprintf("if the given result of the call of phase %q is wrong: correct the result", call.Name),
 		Command: plain.Command("samekey", "settle", r.PK, "--result", cmp.Or(shape.Example(call.Shape), "JSON")),
 	}}
 }
@@ -146,10 +146,10 @@ func leftOpen(r *store.Record, o StoryOptions) []Next {
 	case state.ReasonNoRequest:
 		all = []Next{{
 			When: state.LeftUntil(r).UTC(), Who: "people",
-			What: "the request is not stored: only the client's retry can finish the operation; after this time the operation is stuck",
+			What: "only the client's retry can finish the operation, since the request is not stored; without a retry by this time, the operation is stuck",
 		}}
 		if FromSource(r) {
-			all[0].What = "only a delivery of the message can finish the operation; after this time the operation is stuck"
+			all[0].What = "only a delivery of the message can finish the operation; without a delivery by this time, the operation is stuck"
 		}
 	case state.ReasonExpiring:
 		all = []Next{{When: r.Expires.UTC(), Who: "time", What: "nothing is committed: the record expires, and the key becomes free"}}

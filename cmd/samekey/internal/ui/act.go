@@ -30,11 +30,11 @@ func offersOf(r *store.Record, now time.Time) (offers []Offer) {
 	case call != nil && call.Intent:
 		offers = append(offers, Offer{
 			Do: string(records.Retry), Label: "Decide", Call: call.Name, Result: true, Shape: call.Shape,
-			Hint: "First look at the provider: was the call made? " + lookBy(r, now),
+			Hint: "First ask the provider: was the call made? " + lookBy(r, now),
 		})
 	case again && len(r.Doubts) > 0:
 		offers = append(offers, Offer{
-			Do: string(records.Retry), Label: "Decide", Call: inDoubt(r), Hint: "First look at the provider. " + lookBy(r, now),
+			Do: string(records.Retry), Label: "Decide", Call: inDoubt(r), Hint: "First ask the provider: were the calls made? " + lookBy(r, now),
 		})
 	case again:
 		offers = append(offers, Offer{Do: string(records.Retry), Label: "Try again", Hint: "The operation becomes open: " + records.Continues(r) + "."})

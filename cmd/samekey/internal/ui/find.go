@@ -48,7 +48,7 @@ func (t *Table) byKey(ctx context.Context, s Search) (*Found, error) {
 	if !s.Scan {
 		records, err := records.FindKey(ctx, t.store, c, stream.NewWaiting(t.client, t.store).All(ctx))
 		add(records)
-		found.Only = "only known callers and waiting operations were compared: scan the table to compare all records"
+		found.Only = "only the records of known callers and of waiting operations were compared: scan the table to compare all records"
 		return found, t.said(err)
 	}
 	all, err := records.Search(ctx, t.client, t.store, records.ScanOptions{Table: t.store.Table().Name, PagesPerSecond: t.opt.PagesPerSecond}, c, time.Time{})

@@ -46,7 +46,7 @@ func (t *Table) Story(ctx context.Context, pk string, personal bool) (*Story, er
 	case rec == nil && len(listed) > 0 && strings.HasPrefix(pk, state.NoTicket):
 		return &Story{Row: Row{PK: pk, Name: shortName(pk), Reasons: []string{string(listed[0].Reason)}, Error: listed[0].LastErr}, Seen: "-", Said: []string{
 			"This is not a record, but a message that is no longer in the tickets' queue.",
-			"The message leaves the list within a day, or at once by samekey forget " + pk + ".",
+			"The message leaves the list within a day, or at once if you run samekey forget " + pk + ".",
 		}}, nil
 	case rec == nil:
 		return nil, ErrGone
@@ -114,7 +114,7 @@ func messageOf(head string, h http.Header, body []byte, elsewhere *store.Overflo
 	}
 	switch {
 	case elsewhere != nil:
-		m.Note = fmt.Sprintf("The record doesn't contain the body of %d bytes.", elsewhere.Length)
+		m.Note = fmt.Sprintf("The body of %d bytes is not in the record itself, and is not shown here.", elsewhere.Length)
 	case !utf8.Valid(body):
 		m.Note = fmt.Sprintf("The body of %d bytes is not text.", len(body))
 	default:

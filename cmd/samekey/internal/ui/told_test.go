@@ -146,7 +146,7 @@ func TestPersonal(t *testing.T) {
 	headers := [][2]string{{"X-A", "3"}, {"X-B", "1, 2"}}
 	want := &Personal{
 		Request: &Message{Head: "POST /rides?a=1", Headers: headers, Note: "The body of 1 bytes is not text."},
-		Answer:  &Message{Head: "201", Headers: [][2]string{}, Note: "The record doesn't contain the body of 500000 bytes."},
+		Answer:  &Message{Head: "201", Headers: [][2]string{}, Note: "The body of 500000 bytes is not in the record itself, and is not shown here."},
 		Parts: []Part{
 			{"Result of phase bare", "7"},
 			{"Result of phase odd", "{"},

@@ -11,7 +11,7 @@ import (
 	"github.com/samekey/samekey/idem"
 )
 
-var answers = newRule("answers", "find refusals after a phase: no client gets these answers", checkAnswers)
+var answers = newRule("answers", "find refusals that a handler answers after a phase: the client gets 503 instead", checkAnswers)
 
 // answer is a handler's refusal that [idem.DefaultStored] doesn't store.
 type answer struct {
@@ -29,7 +29,7 @@ func checkAnswers(c *code) (all []finding) {
 		for _, a := range c.answersOf(u) {
 			if c.committedBefore(u, a.at) {
 				all = append(all, found(a.at, "the answer %d isn't stored, and an earlier phase is committed: the operation continues, "+
-					"so the client gets 503, not %[1]d. Return idem.Respond to end the operation with this answer, or decide before the first phase", a.status))
+					"so the client gets 503, not %[1]d. Return idem.Respond to end the operation with this answer, or refuse before the first phase", a.status))
 			}
 		}
 	}

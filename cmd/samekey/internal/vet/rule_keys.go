@@ -5,7 +5,7 @@ import (
 	"go/types"
 )
 
-var keys = newRule("keys", "find calls in a Foreign without a derived key", checkKeys)
+var keys = newRule("keys", "find calls that an idem.Foreign makes without a derived key", checkKeys)
 
 // checkKeys finds calls in a Foreign that derives no key: if an attempt dies after
 // the call, the next attempt makes the call a second time.

@@ -46,7 +46,7 @@ var fates = map[Danger]string{
 	Twice:   "an open operation may make the call twice. Keep the old phases for open operations: " + guide + "keep-the-old-phases",
 	Incomparable: "retries of earlier requests are refused with 503. Keep the old fingerprint for two releases (Fingerprint.Known): " +
 		guide + "change-the-meaning-of-a-key",
-	New: "a retry of an earlier request runs as a new operation, and the work is done twice: " + guide + "change-the-meaning-of-a-key",
+	New: "a retry of an earlier request runs as a new operation, and the work is done twice. How to change the meaning of a key: " + guide + "change-the-meaning-of-a-key",
 }
 
 func (c Change) String() string {
@@ -77,7 +77,7 @@ func (f *File) Compare(program Program, loaded, gone func(pkg string) bool) (all
 				is, ok = f.renamed(was, now)
 			}
 			if !ok {
-				all = append(all, Change{Handler: full, Message: "the handler is removed, with " + list(phaseNames(was))})
+				all = append(all, Change{Handler: full, Message: "the handler is removed, with its phases " + list(phaseNames(was))})
 				continue
 			}
 			all = append(all, compare(full, was, is)...)

@@ -193,7 +193,7 @@ func TestHandlersThatMove(t *testing.T) {
 		t.Errorf("a handler got another name: %v", changes)
 	}
 	file.Packages["app"]["tip"] = []Phase{ride, charge}
-	isGone := []Change{{Handler: "app.book", Message: `the handler is removed, with "ride", "charge"`}}
+	isGone := []Change{{Handler: "app.book", Message: `the handler is removed, with its phases "ride", "charge"`}}
 	for name, others := range map[string][]Handler{
 		"there is another one":  {named("tip", ride, charge)},
 		"there is a new one":    {named("tip", ride, charge), named("create", mail)},

@@ -29,7 +29,7 @@ func created(context.Context, *idem.Tx) (Order, error) { return Order{}, nil }
 
 func charge(ctx context.Context, tx *idem.Tx) (string, error) { return tx.Key("charge"), nil }
 
-// want +8 `answers: the answer 409 isn't stored, and an earlier phase is committed: the operation continues, so the client gets 503, not 409. Return idem.Respond to end the operation with this answer, or decide before the first phase`
+// want +8 `answers: the answer 409 isn't stored, and an earlier phase is committed: the operation continues, so the client gets 503, not 409. Return idem.Respond to end the operation with this answer, or refuse before the first phase`
 
 func bad(ctx context.Context, req request) (response, error) {
 	order, err := idem.Atomic(ctx, "order_created", created)
