@@ -580,6 +580,13 @@ func TestWhatNeverFitsWaitsForPeople(t *testing.T) {
 			return then(ctx)
 		}
 	}
+	stages := func(ctx context.Context) error {
+		err := idem.Stage(ctx, large, large)
+		if !errors.Is(err, store.ErrTooLarge) {
+			t.Errorf("Stage returned %v, want ErrTooLarge before any commit", err)
+		}
+		return err
+	}
 	for name, tt := range map[string]struct {
 		fn   func(context.Context) error
 		plan idemtest.Plan
@@ -587,7 +594,7 @@ func TestWhatNeverFitsWaitsForPeople(t *testing.T) {
 	}{
 		"a result with room":       {fn: result(380 << 10), fits: true},
 		"a result without":         {fn: result(399 << 10)},
-		"jobs, after a call":       {fn: called(func(ctx context.Context) error { return idem.Stage(ctx, large, large) })},
+		"jobs, after a call":       {fn: called(stages)},
 		"jobs whose error is lost": {fn: called(func(ctx context.Context) error { _ = idem.Stage(ctx, large, large); return nil })},
 		"the finish, after a call": {fn: called(func(context.Context) error { return nil }), plan: func(_ context.Context, c idemtest.Call) idemtest.Fault {
 			if c.Verb == "Commit" && c.Commit.Next.State == store.Done {
