@@ -88,7 +88,8 @@ type Secret struct {
 }
 
 // neverFingerprinted lists headers that may differ between honest retries. validateScheme
-// also refuses [Options.KeyHeader] and the headers that count retries.
+// refuses these in Fingerprint.Headers, and also [Options.KeyHeader] and the headers that
+// count retries.
 var neverFingerprinted = []string{
 	"Authorization", "Cookie", "Idempotency-Key", "Traceparent", "Tracestate", "X-Amzn-Trace-Id", "X-Request-Id",
 }
@@ -110,8 +111,8 @@ func (f *Fingerprint) scheme() string {
 	return strings.Join(parts, " ")
 }
 
-// Fingerprint.known returns the Fingerprint with this scheme: f, an element of f.Known,
-// or nil.
+// Fingerprint.known returns the Fingerprint with this scheme: f itself or an element of
+// f.Known. It returns nil if none of them has the scheme.
 func (f *Fingerprint) known(scheme string) *Fingerprint {
 	if f.scheme() == scheme {
 		return f
@@ -166,7 +167,7 @@ func (f *Fingerprint) validateSecrets() error {
 	seen := map[string]bool{"": true}
 	for i, s := range f.Secrets {
 		if i == 0 && s.ID == "" && s.Key == nil && len(f.Secrets) > 1 {
-			continue // an empty first Secret: new fingerprints are still made without a secret
+			continue // the first Secret may be empty: new fingerprints are then made without a secret
 		}
 		if seen[s.ID] {
 			return fmt.Errorf("Fingerprint.Secrets: id %q is empty or used twice", s.ID)
@@ -200,7 +201,7 @@ func (f *Fingerprint) digest(r *Request) (sum [sha256.Size]byte, err error) {
 		small = appendTagged(small, 'q', canonicalQuery(r.Query))
 		for _, name := range f.Headers {
 			// HTTP APIs join the values of one header by commas. Other sources don't, so
-			// join them here.
+			// join the values here.
 			small = appendTagged(small, 'h', strings.Join(headerValues(r.Header, name), ","))
 		}
 		switch contentType, media := mediaType(r.Header); {
@@ -230,7 +231,8 @@ func appendPart[T string | []byte](buf []byte, part T) []byte {
 	return append(buf, part...)
 }
 
-// digestOf hashes small and then body. A large body is not copied.
+// digestOf returns the hash of the bytes in small followed by those in body. It doesn't
+// copy a large body.
 func digestOf(small, body []byte) (sum [sha256.Size]byte) {
 	if len(body) <= cap(small)-len(small) {
 		return sha256.Sum256(append(small, body...))
@@ -259,7 +261,7 @@ func (f *Fingerprint) sign(digest [sha256.Size]byte) (fp [sha256.Size]byte, secr
 	return keyed(f.Secrets[0].Key, digest), f.Secrets[0].ID
 }
 
-// Fingerprint.matches reports whether the record found was made from the request r. It
+// Fingerprint.matches reports whether the record in found was made from the request r. It
 // compares by the record's scheme and secret. If the scheme or the secret isn't
 // configured, or if Func fails, the error is ErrIncomparable. Neither true nor false
 // would be safe then: true could replay another request's answer, and false would make
@@ -293,7 +295,7 @@ func canonicalQuery(raw string) string {
 		return ""
 	}
 	values := make(url.Values)
-	var odd []string // pairs left undecoded: they must differ from pairs that decode to the same text
+	var odd []string // pairs that stay undecoded; they are appended, so that they differ from decoded pairs with the same text
 	for pair := range strings.SplitSeq(raw, "&") {
 		if pair == "" {
 			continue
@@ -316,7 +318,7 @@ func canonicalQuery(raw string) string {
 	return canonical
 }
 
-// mediaType returns the Content-Type, and the Content-Type in lower case without
+// mediaType returns the Content-Type in two forms: unchanged, and in lower case without
 // parameters. Both are empty unless h has exactly one Content-Type.
 func mediaType(h http.Header) (contentType, media string) {
 	values := headerValues(h, "Content-Type")

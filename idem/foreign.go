@@ -99,7 +99,7 @@ func (p *phaseRun) call(ctx context.Context, tx *Tx, fn func(context.Context, *T
 	return raw, err
 }
 
-// phaseRun.sends returns the hash of each call's data, by the call's name.
+// phaseRun.sends returns, by each call's name, the hash of the data that the call sends.
 func (p *phaseRun) sends() (map[string]string, error) {
 	tx := p.run.progress.tx()
 	sent := make(map[string]string, len(p.spec.sends))
@@ -120,9 +120,9 @@ func sentHash(operation string, raw []byte) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// phaseRun.unsent reports whether a record that has the phase's mark must be written
-// again before the call: the mark of an earlier attempt lacks one of the hashes in sent,
-// or the note of an earlier look-up must be ended.
+// phaseRun.unsent reports whether a record that already has the phase's mark must be
+// written again before the call. It must be if the mark of an earlier attempt lacks one of
+// the hashes in sent, or if the note of an earlier look-up must be ended.
 func (p *phaseRun) unsent(sent map[string]string) bool {
 	rec := p.run.record()
 	if state.LookedUpInVain(rec) {
@@ -136,11 +136,12 @@ func (p *phaseRun) unsent(sent map[string]string) bool {
 	return false
 }
 
-// phaseRun.forgotten returns the time since which the phase's call may have been made, if
-// the provider may no longer know the call's key. Otherwise it returns the zero time.
+// If the provider may no longer know the key of the phase's call, phaseRun.forgotten
+// returns the time since which the call may have been made. Otherwise it returns the zero
+// time.
 func (p *phaseRun) forgotten() (since time.Time) {
 	rec, d := p.run.record(), p.spec.doubtful("")
-	d.Keyless = d.Keyless && slices.ContainsFunc(rec.Doubts, state.IsMark) // only if a mark is in doubt: for a named call, intend returns an error
+	d.Keyless = d.Keyless && slices.ContainsFunc(rec.Doubts, state.IsMark) // Keyless counts only if a mark is in doubt: if a named call is in doubt, intend returns an error
 	if !d.Asks(rec, p.run.ask.core.opt.Now()) {
 		return time.Time{}
 	}
@@ -162,8 +163,8 @@ func (p *phaseRun) intend(ctx context.Context) error {
 	return nil
 }
 
-// phaseRun.differs returns the name of a call that may have been made with other data
-// than now, or "" if there is none.
+// phaseRun.differs returns the name of a call in sent that an earlier attempt may have
+// made with other data, or "" if there is none.
 func (p *phaseRun) differs(sent map[string]string) string {
 	rec := p.run.record()
 	for call, hash := range sent {
@@ -179,8 +180,8 @@ func (p *phaseRun) differs(sent map[string]string) string {
 func (p *phaseRun) alive(ctx context.Context) error {
 	why := context.Cause(ctx)
 	if why == nil && p.spec.lookUp != nil && p.run.ask.core.opt.Now().After(p.run.record().Lease) {
-		// The process was paused beyond its lease. A look-up relies on it that no copy of
-		// the call is sent after the lease, so don't send one now.
+		// The process was paused beyond its lease. Don't send the call now: a look-up by
+		// another attempt assumes that no copy of the call is sent after the lease.
 		why = errors.New("its lease is over")
 	}
 	if why == nil {

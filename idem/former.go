@@ -64,7 +64,8 @@ type Former struct {
 	Preset func(*Options)
 }
 
-// validate returns an error if Former describes a release or a change that isn't possible.
+// validate returns an error if Former describes a release that can't have existed, or a
+// change that can't be made.
 func (f *Former) validate(o *Options) error {
 	if f == nil {
 		return nil
@@ -120,14 +121,14 @@ func (o *Options) knowPreset(was Options) {
 // elsewhere judges the record at the key's other place, if the verdict v says that home
 // has no record of this request. A change of scopes may split a key or merge two keys, so
 // the request's record may be at the other place even if home has another request's
-// record. If neither place has a record of the request, elsewhere returns v and own, the
-// record at home.
+// record. If neither place has a record of the request, elsewhere returns the record at
+// home (the parameter own) and the verdict v.
 func (c *claiming) elsewhere(ctx context.Context, op string, own *store.Record, v state.Verdict, until time.Time) (*store.Record, state.Verdict, error) {
 	if c.ask.other == nil || v != state.Claimable && v != state.Mismatch {
 		return own, v, nil
 	}
 	there, found, err := c.judgeAt(ctx, op, c.ask.other.pk, until)
-	gone := there == nil || there.State == store.None || c.isFree(there) // if gone is false although the verdict is Claimable, the record was released meanwhile
+	gone := there == nil || there.State == store.None || c.isFree(there) // if gone is false although the verdict in found is Claimable, the record was released meanwhile
 	if err == nil && (gone || found == state.Mismatch && v == state.Mismatch) {
 		return own, v, nil
 	}
@@ -144,7 +145,7 @@ func (c *claiming) either(ctx context.Context) (*store.Record, error) {
 	return rec, err
 }
 
-// bury fences the record found, which has expired or was freed at the other place, and
+// bury fences an expired or freed record at the other place (the parameter found), and
 // returns the fenced record. The key can then be claimed at home. A key with one place
 // doesn't need bury: the claim itself replaces the record. If another attempt has
 // released the record in the meantime, bury leaves it as it is.

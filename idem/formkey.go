@@ -87,8 +87,8 @@ func formParts(contentType string, body []byte) (form []byte, ok bool) {
 	}
 }
 
-// partsNamed returns the values of a field in a multipart body. Each value is cut after
-// one byte more than a key may have, so that a key that is too long is still refused.
+// partsNamed returns the values of a field in a multipart body. It cuts each value to one
+// byte more than the longest allowed key, so that a key that is too long is still refused.
 func partsNamed(field string, body []byte, boundary string) (values []string, err error) {
 	parts := multipart.NewReader(bytes.NewReader(body), boundary)
 	for {

@@ -17,7 +17,8 @@ type handlers struct {
 	operation map[operation]bool
 }
 
-// operation identifies a handler: its name is unique within its kind.
+// operation identifies a handler by its kind, and by its name, which is unique within the
+// kind.
 type operation struct{ kind, name string }
 
 // AddHandler registers the name of a handler that serves requests of this engine
@@ -89,8 +90,8 @@ func (e *Engine) AddSource(name string, keeps time.Duration) {
 }
 
 // unnamedElsewhere adds an unnamed handler to the count of a group, and reports whether
-// another engine has added one before. among names the group. The store keeps the count,
-// since the engines of a process share the store.
+// another engine has added one before. The parameter among is the group's name. The store
+// keeps the count, since the engines of a process share the store.
 func unnamedElsewhere(in store.Store, among string) bool {
 	s, ok := in.(interface{ AddUnnamed(among string) int })
 	return ok && s.AddUnnamed(among) > 1

@@ -66,13 +66,13 @@ func inText(query string) string {
 	return b.String()
 }
 
-// maxStoredHead is the largest size, in bytes, of what is stored of a request
-// ([Options.Resumable]) besides its body. [Options.MaxRequest] limits the body. A larger
-// request is refused before the claim.
+// maxStoredHead limits the size, in bytes, of a stored request ([Options.Resumable])
+// without its body. [Options.MaxRequest] limits the body. A request over one of the limits
+// is refused before the claim.
 const maxStoredHead = 64 << 10
 
-// storable returns an error if the request in is too large to be stored. The parameter
-// most limits its body, and maxStoredHead limits everything else.
+// storable returns an error if a request (the parameter in) is too large to be stored. The
+// parameter most limits the request's body, and maxStoredHead limits everything else.
 func storable(in *store.Input, most int) error {
 	head := len(in.Method) + len(in.Path) + len(in.Query) + len(in.Identity.Kind) + len(in.Identity.Subject) + len(in.Snapshot)
 	for name, values := range in.Header {

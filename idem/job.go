@@ -17,7 +17,7 @@ import (
 // job. [NewJob] makes a Job.
 type Job = store.Job
 
-// maxJobs is how many jobs may wait in one record: the cost of each
+// maxJobs limits the number of jobs that wait in one record, since the cost of each
 // acknowledgement grows with the record's size.
 const maxJobs = 50
 
@@ -119,14 +119,14 @@ func (r *run) checkJobs(ctx context.Context, jobs []Job) error {
 	return sizer.Fits(rec, state.Advanced(rec, r.ask.core.opt.Now(), nil, all, nil))
 }
 
-// jobsOfCommit returns jobs and the jobs that already wait, by their names in the record
-// ([progress.jobsOfCommit]).
+// jobsOfCommit returns all jobs of the next commit, by their names in the record: the given
+// jobs and those that already wait for the commit ([progress.jobsOfCommit]).
 func (r *run) jobsOfCommit(ctx context.Context, jobs []Job) (map[string]Job, error) {
 	return r.progress.jobsOfCommit(ctx, jobs, r.ask.core.roundAt, r.writer.countJobs)
 }
 
-// prepareJobs returns jobs with the trace context of ctx, or an error if one of the jobs can
-// never be staged.
+// prepareJobs returns the given jobs with the trace context of ctx. It returns an error if
+// one of the jobs can never be staged.
 func (r *run) prepareJobs(ctx context.Context, jobs []Job) ([]Job, error) {
 	for _, j := range jobs {
 		if err := checkJob(j); err != nil {

@@ -55,9 +55,10 @@ func parseKey(values []string) (key, echo string, err error) {
 	return key, echo, checkKey(key, true)
 }
 
-// checkKey returns an error if the key breaks a rule that every contract has, wherever
-// the key comes from. The flag spaces allows spaces in the key, for a header in which the
-// client can quote the key. [Options.allowsKey] has the rules for new keys.
+// checkKey returns an error if the key breaks one of the rules that hold in every contract
+// and for every source of keys. The flag spaces allows spaces in the key: set it for a key
+// from a header, where the client can quote the key. [Options.allowsKey] has the rules for
+// new keys.
 func checkKey(key string, spaces bool) error {
 	switch {
 	case key == "":
@@ -139,8 +140,8 @@ func keyError(err error) error {
 
 // keyless handles a request without a key; acts is false if the request passes. If the
 // source repeats its requests, keyless makes no key, since each repetition would get
-// another key. With KeyGenerate, a request without a key inside an operation is part of
-// that operation, and passes.
+// another key. With KeyGenerate, a keyless request that is made inside an operation is part
+// of that operation, and passes.
 func (e *core) keyless(ctx context.Context, r *Request) (acts bool, err error) {
 	switch generates := e.opt.Key == KeyGenerate && e.opt.Mode != ModeObserve; {
 	case e.opt.keyOptional(r.Method), generates && nested(ctx):

@@ -16,7 +16,7 @@ import (
 // The type lease renews an attempt's lease while the handler works. Most handlers end
 // before the first renewal.
 type lease struct {
-	lost  context.CancelCauseFunc // ends the handler's context; nil if that context is left unchanged
+	lost  context.CancelCauseFunc // ends the handler's context; nil in ModeObserve, where the handler keeps its context
 	turn  chan struct{}           // full while the record is being written; nil without renewals
 	timer *time.Timer             // starts the renewals; nil without renewals
 
@@ -95,8 +95,9 @@ func (l *lease) renews(renew func() (due time.Duration, more bool)) {
 }
 
 // keepLease sets the timer that renews the lease if the handler works past its deadline.
-// The timer fires some time after the deadline: a process that was killed at the deadline
-// would be dead by then. lease.unkeep ends the renewals. lost ends the handler's context.
+// The timer fires some time after the deadline, so that a process that is killed at the
+// deadline doesn't renew its lease. lease.unkeep ends the renewals. The function lost ends
+// the handler's context.
 func (r *run) keepLease(ctx context.Context, lost context.CancelCauseFunc) {
 	r.lease.lost = lost
 	if asleep.In(ctx) {

@@ -93,8 +93,8 @@ type lookUp struct {
 	result reflect.Type
 }
 
-// The method fits returns an error if the look-up doesn't fit its phase. It doesn't
-// matter whether a call is in doubt.
+// The method fits returns an error if the look-up doesn't fit its phase, even if no call
+// is in doubt.
 func (p *phaseRun) fits() error {
 	l := p.spec.lookUp
 	switch {
@@ -193,8 +193,8 @@ func firstOf(rec *store.Record) time.Time {
 	return rec.Created
 }
 
-// [phaseRun.asks] runs the look-up, and stores the finding in a.Found. why is the look-up's
-// error.
+// [phaseRun.asks] runs the look-up, stores the finding in a.Found, and returns the result
+// and the error of the look-up.
 func (p *phaseRun) asks(ctx context.Context, a *state.Asking, c Call) (raw []byte, why error) {
 	ctx, sp := p.run.watch.step(ctx, trace.Call, p.spec.name)
 	end := errPanic
@@ -237,8 +237,8 @@ func (p *phaseRun) markLookUpStuck(ctx context.Context, d state.Doubtful, note *
 	return p.run.stick(ctx, why, func(base *store.Record) *store.Record { return p.leaves(base, d, note) })
 }
 
-// [phaseRun.leaves] returns base with what people need to settle the operation: an
-// intent, which shows that the phase's call has begun, and the note of the most recent
+// [phaseRun.leaves] returns the record base with what people need to settle the operation:
+// an intent, which shows that the phase's call has begun, and the note of the most recent
 // look-up, if there is one.
 func (p *phaseRun) leaves(base *store.Record, d state.Doubtful, note *store.Asked) *store.Record {
 	if note != nil {

@@ -87,8 +87,8 @@ func (m *MemoryStore) Records() map[string]*store.Record {
 	return all
 }
 
-// apply adds the user's writes to m.writes, or returns an error if one of the writes can't
-// be committed or m.Apply refuses the writes.
+// apply adds the user's writes to m.writes. It returns an error if one of the writes can't
+// be committed, or if m.Apply refuses the writes.
 func (m *MemoryStore) apply(writes []Write) error {
 	if len(writes) == 0 {
 		return nil
@@ -155,7 +155,7 @@ func (m *MemoryStore) Take(ctx context.Context, t store.Take) (*store.Record, bo
 	case old == nil:
 		return &store.Record{}, false, nil
 	case next == nil:
-		return old.Clone(), false, nil // the returned record shows why it was not taken
+		return old.Clone(), false, nil // not taken over: the returned record shows why
 	}
 	m.records[next.PK] = next.Clone()
 	return next.Clone(), true, nil
@@ -178,7 +178,8 @@ const maxRecord = 400 << 10
 // Fits implements [store.Sizer].
 func (m *MemoryStore) Fits(prev, next *store.Record) error { return fits(prev, next) }
 
-// unchanged(r, seen) reports whether r is still as it was when seen was read.
+// unchanged(r, seen) reports whether the record r has the same owner and version as its
+// earlier copy seen.
 func unchanged(r, seen *store.Record) bool {
 	return seen != nil && r.Owner == seen.Owner && r.Ver == seen.Ver
 }

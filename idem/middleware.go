@@ -70,8 +70,8 @@ type middleware struct {
 	next   http.Handler
 }
 
-// pass serves a request without a record. If a phase of next is refused, the request is
-// refused too, unless next has already begun its answer.
+// pass serves a request without a record. If a phase of the handler is refused, the
+// request is refused too, unless the handler has already begun its answer.
 func (m middleware) pass(w http.ResponseWriter, r *http.Request) {
 	req := httpRequest(r, nil)
 	if m.engine.core.opt.hasKey(r.Header) {
@@ -124,8 +124,8 @@ func (p *phaseless) Write(b []byte) (int, error) {
 	return p.ResponseWriter.Write(b)
 }
 
-// observe serves a request in ModeObserve. If the request has no key or can't be read,
-// next gets it unchanged and without a record.
+// observe serves a request in ModeObserve. If the request has no key or can't be read, the
+// handler gets it unchanged, and no record is made.
 func (m middleware) observe(w http.ResponseWriter, r *http.Request) {
 	if m.engine.core.opt.KeyFrom == nil && !m.engine.core.opt.hasKey(r.Header) {
 		m.engine.Observes(r.Context(), httpRequest(r, nil), &Error{Op: "key", Err: ErrKeyMissing})
@@ -179,8 +179,8 @@ func (m middleware) serve(w http.ResponseWriter, r *http.Request, body []byte) {
 	write(w, res.Response)
 }
 
-// removeFiles removes the temporary files of a parsed form. net/http removes the
-// files only of its own request, not of a copy.
+// removeFiles removes the temporary files of a parsed form. net/http removes such files
+// only for the request that it made itself, but r is a copy.
 func removeFiles(r *http.Request) {
 	if r.MultipartForm != nil {
 		_ = r.MultipartForm.RemoveAll()
@@ -208,8 +208,8 @@ func (o *Options) readBody(w http.ResponseWriter, r *http.Request) ([]byte, erro
 	return body, readBefore(r, body)
 }
 
-// readBefore returns an error if some or all of the body was read before Middleware: the
-// fingerprint would miss the data that next finds in the parsed form.
+// readBefore returns an error if some or all of the body was read before Middleware. The
+// fingerprint would then lack the data that the handler finds in the parsed form.
 func readBefore(r *http.Request, body []byte) error {
 	parsed := r.PostForm != nil || r.MultipartForm != nil
 	if int64(len(body)) < r.ContentLength || len(body) == 0 && parsed {

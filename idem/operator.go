@@ -173,15 +173,15 @@ func (e *core) decide(ctx context.Context, op, pk string, seen *jobs.Ticket, nex
 			return recordError(op, pk, nerr)
 		}
 		to.Settled[len(to.Settled)-1].ID = a.ask.owner // HasDecision finds the decision by this id
-		// The write stores this attempt's owner, which fences a late write of the attempt
-		// that holds the record.
+		// The write makes this attempt the owner, so that a late write of the attempt that
+		// holds the record is refused.
 		held, _, werr := a.writer().write(ctx, change{prev: rec, next: to, rerun: true}, a.times.lastCall, maxRounds)
 		if werr != nil {
 			if held, err = a.readsClosed(ctx, a.times.lastCall); err != nil {
 				return unavailable(op, pk, fmt.Errorf("%w: %w", store.ErrUnknown, errors.Join(werr, err)))
 			}
 		}
-		moved := held == nil || held.Owner != rec.Owner || held.Ver != rec.Ver // the record was written or is gone: a late copy of this write can no longer be applied
+		moved := held == nil || held.Owner != rec.Owner || held.Ver != rec.Ver // the record was written or is gone, so a late copy of this write can no longer be applied
 		switch made, known := state.HasDecision(held, rec, a.ask.owner); {
 		case made:
 			return nil
@@ -197,9 +197,9 @@ func (e *core) decide(ctx context.Context, op, pk string, seen *jobs.Ticket, nex
 	return err
 }
 
-// readsClosed reads the record for a change that may need no contents. If the contents
-// are sealed and can't be opened, readsClosed returns the record without them. If the
-// change needs the contents after all, the store refuses the write.
+// readsClosed reads the record for a change that perhaps doesn't need the record's
+// contents. If the contents are sealed and can't be opened, readsClosed returns the record
+// without them. If the change needs the contents after all, the store refuses the write.
 func (a *attempt) readsClosed(ctx context.Context, until time.Time) (*store.Record, error) {
 	rec, err := a.writer().read(ctx, a.ask.home.pk, until)
 	if err != nil && (rec == nil || !errors.Is(err, store.ErrSealed)) {

@@ -128,7 +128,8 @@ func leave(ctx context.Context) (context.Context, *leaving) {
 	return context.WithValue(ctx, leavingKey{}, l), l
 }
 
-// hear records in l, and for the engines around l, that an engine inside has acted.
+// hear records in l, and in each leaving value around l, that an inner engine has acted on
+// the key.
 func (l *leaving) hear() {
 	for ; l != nil; l = l.outer {
 		l.acted.Store(true)

@@ -257,10 +257,10 @@ func (s *phaseSpec) check() error {
 	return nil
 }
 
-// recordsBegin reports whether the beginning of the phase's call is recorded as an
-// intent: a phase that only people can end if the call's outcome stays unknown. If the
-// phase has a look-up, the record gets a mark instead, as for a call that may be
-// repeated.
+// recordsBegin reports whether the beginning of the phase's call is recorded as an intent:
+// the phase is NotIdempotent and has no look-up. If the outcome of its call stays unknown,
+// only people can end the phase. If a phase has a look-up, the record gets a mark instead,
+// as for a call that may be repeated.
 func (s *phaseSpec) recordsBegin() bool { return s.intent && s.lookUp == nil }
 
 // doubtful describes the phase for questions about a call in doubt. call is the name of
@@ -275,8 +275,8 @@ func (s *phaseSpec) begins() store.Phase {
 	return store.Phase{Name: s.name, Intent: true, Shape: shape.Of(s.result)}
 }
 
-// [phaseSpec.only] returns the name of the only call that the phase declares, as a phase
-// with a look-up does. It returns "" if the phase declares no call or several.
+// [phaseSpec.only] returns the name of the phase's call if the phase declares exactly one
+// call, else "". A phase with a look-up must declare exactly one call.
 func (s *phaseSpec) only(made map[string]int) string {
 	if len(s.sends) != 1 {
 		return ""

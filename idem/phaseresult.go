@@ -167,9 +167,9 @@ func alteredField(v, back reflect.Value, at string) string {
 	return ""
 }
 
-// altered calls alteredEntry for maps. A key that isn't a plain string may be another key
-// in back. If such a key isn't found there, alteredEntry reports only data that JSON leaves
-// out of the entry's value.
+// altered calls alteredEntry for maps. A key that isn't a plain string may come back from
+// JSON as another key. If back lacks such a key, alteredEntry can't compare the entry's
+// value, and reports only data of the value that JSON leaves out.
 func alteredEntry(v, back reflect.Value, at string) string {
 	if back.IsValid() && v.Len() != back.Len() {
 		return at
@@ -188,8 +188,8 @@ func alteredEntry(v, back reflect.Value, at string) string {
 	return ""
 }
 
-// The function unseen is for a v without a value to compare v with. It finds data of v that
-// JSON leaves out.
+// The function unseen returns the path of data in v that JSON leaves out, or "". The
+// function altered calls unseen if back has no value of v's type to compare v with.
 func unseen(v reflect.Value, at string) string {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:
