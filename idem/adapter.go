@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Adapters and routers call Engine.Serve and the methods of Engine in this file.
+// Adapters and routers call the methods of Engine in this file, and Engine.Serve.
 
 // CheckRoute returns an error if pattern names a method that isn't in [Options.Methods]: the
 // engine would not protect the route's requests. pattern has the syntax of [http.ServeMux].

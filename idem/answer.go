@@ -34,8 +34,8 @@ func (a *attempt) answers(owner string) answers {
 
 func (r *run) answers() answers { return answers{r.ask.core, r.ask, r.times, r.watch, r.writer.owner} }
 
-// answer turns the verdict v into an answer. v is the verdict about found, which is the
-// record that the claim met.
+// answer turns the verdict v about the record found into an answer. The claim met this
+// record; found is nil if the claim returned no record.
 func (a answers) answer(ctx context.Context, found *store.Record, v state.Verdict) (Result, error) {
 	a.watch.met(found)
 	pk := a.ask.home.pk
@@ -104,8 +104,8 @@ func (a answers) accepted(rec *store.Record) Result {
 	return Result{Response: resp, Expires: state.Lifetime(rec)}
 }
 
-// answers.unfinished returns the answer to a request whose operation is open, but nobody
-// works on it. The parameter why says why the operation isn't finished.
+// answers.unfinished returns the answer to a request if its operation is open and nobody
+// works on the operation. The parameter why says why the operation isn't finished.
 func (a answers) unfinished(rec *store.Record, why error) (Result, error) {
 	if a.ask.served && a.core.opt.InFlight == InFlightAccept && state.Completable(rec) {
 		return a.accepted(rec), nil
@@ -130,8 +130,8 @@ func (a answers) withhold(ctx context.Context, rec, held *store.Record, resp Res
 	return a.unfinished(rec, errors.New(why))
 }
 
-// retryAfter returns how long a client should wait: until the end of the lease in held,
-// but at least one second and at most five, since most handlers finish earlier.
+// retryAfter returns how long a client should wait: until the lease of the record held
+// ends, but at least one second and at most five, since most handlers finish earlier.
 func (a answers) retryAfter(held *store.Record) time.Duration {
 	if held == nil {
 		return time.Second
@@ -179,14 +179,14 @@ func (a answers) overtaken(ctx context.Context, pk string, held *store.Record) (
 
 // answers.finished returns the answer of an operation that has just ended. The parameter
 // made is the record that this attempt tried to store, and rec is the record that is now
-// in the store. If both contain the same answer, finished returns resp; otherwise it
-// returns the answer in rec.
+// in the store. If both contain the same answer, finished returns it from the parameter
+// resp; otherwise it returns the answer in rec.
 func (a answers) finished(ctx context.Context, rec, made *store.Record, resp Response, jobs int) (Result, error) {
 	a.watch.tell(ctx, evFinished, rec, nil, func(ev *Event) { ev.Jobs = jobs })
 	if rec == made || samePayload(rec, made) {
 		return Result{Response: resp, Expires: state.Lifetime(rec)}, nil
 	}
-	if err := a.body(ctx, rec); err != nil { // the store has another answer: an earlier run of the phase was reported as failed, but was stored
+	if err := a.body(ctx, rec); err != nil { // an earlier write of this attempt, which was reported as failed, has stored another answer
 		return Result{}, err
 	}
 	return Result{Response: rec.Response.Clone(), Expires: state.Lifetime(rec)}, nil

@@ -29,18 +29,18 @@ type ask struct {
 
 	print     string       // the fingerprint
 	secret    string       // id of the secret that signed the fingerprint
-	owner, id string       // nonces of the first claim: the attempt's owner, and the id of a new operation
+	owner, id string       // two nonces for the first claim: the record's owner, and the id of the operation if it is new
 	input     *store.Input // the part of req to store; nil without Options.Resumable
 
 	bare       bool   // the key's header had no quotes
-	served     bool   // called by Serve: the answer may be a 202, and the key may contain spaces
+	served     bool   // the request came through Serve, so the answer may be a 202 and the key may contain spaces
 	unattended bool   // run by a completer from the stored request, without a client
 	barred     *Error // why the request must not begin an operation; an existing record may still answer it
 	unhashed   error  // why this engine's scheme can't make the fingerprint; the request can still be compared with a record of another scheme
 }
 
-// find checks the request and computes its record's key. inside reports whether ctx already
-// belongs to the key's operation.
+// find checks the request, and computes the partition key of its record. The result inside
+// says whether ctx already belongs to the key's operation.
 func (q *ask) find(ctx context.Context) (inside bool, err error) {
 	e := q.core
 	q.req.Handler.Function = cmp.Or(q.req.Handler.Function, e.opt.Function)
@@ -82,10 +82,10 @@ func (q *ask) find(ctx context.Context) (inside bool, err error) {
 	return q.inside(ctx)
 }
 
-// bar sets the reason why the request must not begin an operation: the current options
-// forbid it, or too little time is left. Only the first reason is kept. The engine reads
-// the record before it returns the reason ([claiming.known]), since an earlier release of
-// the program may have begun the operation.
+// bar sets the reason why the request must not begin an operation, for example that the
+// current options forbid it or that too little time is left. Only the first reason is
+// kept. The engine reads the record before it returns the reason ([claiming.known]), since
+// an earlier release of the program may have begun the operation.
 func (q *ask) bar(op string, why error) {
 	if why != nil && q.barred == nil {
 		q.barred = &Error{Op: op, Err: why}
@@ -133,9 +133,9 @@ func drawNonces(b []byte) {
 }
 
 // ask.inside reports whether ctx belongs to the key's operation, or to an operation nested
-// in it. Without this check, a wrapper inside of the handler would refuse the handler's
-// own request as in flight. If ctx belongs to the operation, but the request differs, the
-// error is ErrMismatch.
+// in it. Without this check, a handler that is wrapped twice would never run: the inner
+// wrapper would refuse the request as in flight. If ctx belongs to the operation, but the
+// request differs, the error is ErrMismatch.
 func (q *ask) inside(ctx context.Context) (bool, error) {
 	for op, _ := FromContext(ctx); op != nil; op = op.outer {
 		if op.over.Load() || !q.meets(op.run.ask, op.run.pk()) || !sameStore(op.run.ask.core.store, q.core.store) {
@@ -156,8 +156,8 @@ func (q *ask) inside(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// compare reports whether q has the same request as found, a record of the key. A
-// completer's attempt runs the record's own request, so any record matches.
+// compare reports whether q has the same request as the record found, which has the same
+// key. A completer's attempt runs the record's own request, so any record matches.
 func (q *ask) compare(found *store.Record) (same bool, err error) {
 	switch {
 	case q.unattended:
@@ -172,9 +172,8 @@ func (q *ask) compare(found *store.Record) (same bool, err error) {
 	return q.core.opt.Fingerprint.matches(found, q.req)
 }
 
-// judge returns the verdict about found, which is a record of the key or nil. The
-// parameter owner is the nonce of the attempt that asks. If found is nil, the verdict is
-// Claimable.
+// judge returns the verdict about the record found. If the key has no record, found is nil
+// and the verdict is Claimable. The parameter owner is the nonce of the attempt that asks.
 func (q *ask) judge(found *store.Record, owner string) (state.Verdict, error) {
 	if found == nil || found.State == store.None {
 		return state.Claimable, nil

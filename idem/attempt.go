@@ -34,7 +34,7 @@ func (e *core) attemptAt(r *Request) *attempt {
 	return a
 }
 
-// do runs the request with its key.
+// do handles the request a.ask.req, which has a key.
 func (a *attempt) do(ctx context.Context, fn func(context.Context) (Response, error)) (Result, error) {
 	switch inside, err := a.ask.find(ctx); {
 	case err != nil:
@@ -74,8 +74,8 @@ func (a *attempt) proceed(ctx context.Context, fn func(context.Context) (Respons
 	return a.execute(ctx, &c, found, v, fn)
 }
 
-// prepare sets the deadlines. It also bars the request from a new operation if the request
-// is too large to be stored or if too little time is left.
+// prepare sets the deadlines. If the request is too large to be stored, or if too little
+// time is left, prepare also notes that the request must not begin an operation.
 func (a *attempt) prepare(ctx context.Context) {
 	q, opt := &a.ask, &a.core.opt
 	a.times.arrives(ctx)
@@ -142,9 +142,9 @@ func (a *attempt) run(rec *store.Record, w writer) *run {
 }
 
 // unreachable reports whether a claim failed because the store could not be reached.
-// ModeOpen must not run the request in three other cases: the store certainly refused the
-// call; the store has returned a record (claiming.hasRecord); or the encryption key can't be
-// had. In the last two cases, the record may hold an answer.
+// ModeOpen must not run the request in three other cases: the store answered, and refused
+// the call; the store has returned a record (claiming.hasRecord); or the encryption key
+// can't be had. In the last two cases, the record may hold an answer.
 func unreachable(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	return ok && e.Op == "claim" && errors.Is(err, ErrUnavailable) && !errors.Is(err, store.ErrRefused) && !errors.Is(err, store.ErrSealed)

@@ -25,9 +25,10 @@ func (c *calls) enter(phase string) {
 	c.marks = state.Marks(phase)
 }
 
-// calls.missed reports whether the list doubts contains the mark of a call that this run
-// has not repeated. The marks of a Foreign phase that runs or has failed in this run don't
-// count. The marks of committed phases are no longer in the list.
+// calls.missed reports whether the record has the mark of a call that this run has not
+// repeated. The parameter doubts is the record's list of calls in doubt, with the marks.
+// The marks of a Foreign phase that runs or has failed in this run don't count. The marks
+// of committed phases are no longer in the list.
 func (c *calls) missed(doubts []string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -64,7 +65,7 @@ func (c *calls) recorded(calls []string) {
 }
 
 // The method out returns the calls that the run may have made and whose outcome isn't
-// recorded. outlived reports that a phase still runs and may make more calls.
+// recorded. The parameter outlived says that a phase still runs and may make more calls.
 func (c *calls) out(outlived bool) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -89,9 +90,9 @@ func (c *calls) sentOut() map[string]string {
 	return out
 }
 
-// unrepeated returns an error if this run has left out a call that the list doubts
-// contains. An earlier attempt may have made that call, and the call's outcome would stay
-// unknown.
+// unrepeated returns an error if this run has left out a call that is named in the
+// parameter doubts, the record's list of calls in doubt. An earlier attempt may have made
+// that call: if it isn't repeated, its outcome stays unknown.
 func (c *calls) unrepeated(doubts []string, what string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -17,7 +17,7 @@ const (
 	maxDepth = 200
 	// maxForm limits the size of bodies that get a canonical form. For the largest body,
 	// the form takes a third of a second and about 30 times the body's memory. The form is
-	// made before the claim, so a replay costs as much.
+	// made before the claim, so a replay takes this time and memory too.
 	maxForm = 1 << 20
 )
 
@@ -93,7 +93,7 @@ type object struct {
 	moved      []object // objects with unsorted members inside this object
 }
 
-// member is `"name":value` in out.
+// member is the place of one `"name":value` in canonical.out.
 type member struct {
 	name       string
 	start, end int
@@ -208,8 +208,9 @@ func foldRune(r rune) rune {
 	}
 }
 
-// sorted appends out[from:end] to its first argument. In the appended bytes, the members
-// of the objects in moved are sorted.
+// sorted appends a copy of c.out[from:end] to its first argument. In the copy, the members
+// of each object are sorted. The parameter moved lists the objects whose members are not
+// sorted in c.out.
 func (c *canonical) sorted(to []byte, from, end int, moved []object) []byte {
 	for _, o := range moved {
 		to = append(append(to, c.out[from:o.start]...), '{')

@@ -48,7 +48,7 @@ func (c *claiming) claim(ctx context.Context) (rec *store.Record, v state.Verdic
 type tries struct {
 	until time.Time // deadline of the claim's calls to the store
 	begun time.Time // start of the tries with this nonce, by the wall clock, which advances even while a sandbox is frozen
-	cause error     // the store's error in the most recent try, which wasn't applied although the key was free; nil without an error
+	cause error     // error of the most recent try if the store failed and didn't apply the claim, although the key was free; otherwise nil
 
 	replaces *store.Record // the freed record that the next try replaces
 	noPause  bool          // the previous try found the freed record, so the next try needs no pause
@@ -68,8 +68,8 @@ func (c *claiming) once(ctx context.Context, t *tries) (rec *store.Record, v sta
 	}
 	now := c.core.opt.Now()
 	if now.Round(0).Sub(t.begun) > maxClaim || t.replaces != nil && t.replaces.ID == c.id {
-		// An earlier try with this nonce may have been applied. Its record has then expired, or
-		// was freed in the meantime. So continue as another owner.
+		// An earlier try with this nonce may have been applied, and its record may have
+		// expired or been freed since. So continue as another owner.
 		c.writer.owner, c.id, t.begun = rand.Text(), rand.Text(), now.Round(0)
 	}
 	next := c.fresh(now)
@@ -77,7 +77,7 @@ func (c *claiming) once(ctx context.Context, t *tries) (rec *store.Record, v sta
 		if r == nil {
 			continue
 		}
-		if by := state.ForgottenBy(r); by != nil { // keep the operator's decision to free the key: an operator who got no answer finds it in the new record
+		if by := state.ForgottenBy(r); by != nil { // keep the decision by which an operator freed the key: if the write of the decision got no answer, core.decide looks for the decision in the new record
 			next.Settled = []store.Decision{*by}
 		}
 	}
@@ -148,9 +148,10 @@ func (c *claiming) load(ctx context.Context, cause error) (*store.Record, error)
 	return rec, nil
 }
 
-// resolve judges found, which is the record that the claim met, or takes this record over.
-// If the record is at home and belongs to another request, resolve also looks at the key's
-// other place, if there is one. away reports whether the verdict is about the other place.
+// resolve judges the record found, which the claim met. If the record is open and no
+// attempt holds it, resolve takes it over. If the record is at home and belongs to another
+// request, resolve also looks at the key's other place, if there is one. The result away
+// says whether the verdict is about the other place.
 func (c *claiming) resolve(ctx context.Context, found *store.Record, until time.Time) (rec *store.Record, v state.Verdict, away bool, err error) {
 	away = c.ask.away(found.PK)
 	rec, v, err = c.judgeOrTakeOver(ctx, found, until)
@@ -170,8 +171,8 @@ func (c *claiming) judgeAt(ctx context.Context, op, pk string, until time.Time) 
 	return c.judgeOrTakeOver(ctx, found, until)
 }
 
-// judgeOrTakeOver judges the record found, and takes the record over if no attempt holds
-// it. If too little time is left to take it over, the verdict is TooSoon.
+// judgeOrTakeOver judges the record found, and takes the record over if it is open and no
+// attempt holds it. If too little time is left to take it over, the verdict is TooSoon.
 func (c *claiming) judgeOrTakeOver(ctx context.Context, found *store.Record, until time.Time) (*store.Record, state.Verdict, error) {
 	v, err := c.judge(found)
 	if v == state.TakeOver && c.times.short() != nil {

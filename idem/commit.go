@@ -24,10 +24,9 @@ func (r *run) markCall(ctx context.Context, mark string, sent map[string]string)
 	return err
 }
 
-// commit writes a phase together with the user's writes and jobs. If the phase is an
-// intent, its call only begins after the commit; an intent has no jobs, since
-// phaseRun.foreign refuses them. Any other phase has ended when it's committed, so commit
-// then calls committed.
+// commit writes a phase together with the user's writes and jobs. An intent has no jobs,
+// since phaseRun.foreign refuses them, and its call begins only after the commit. Any
+// other phase ends with its commit, so the method committed then updates the run.
 func (r *run) commit(ctx context.Context, phase store.Phase, got collected) error {
 	jobs, err := r.jobsOfCommit(ctx, got.jobs)
 	if err == nil && len(jobs) > 0 {
@@ -46,8 +45,9 @@ func (r *run) commit(ctx context.Context, phase store.Phase, got collected) erro
 	return nil
 }
 
-// replaceIntent removes the intent at the end of the record. If phases has an element,
-// this phase replaces the intent. It takes no jobs, since a Foreign phase has none.
+// replaceIntent removes the record's last phase, which is an intent. If phases isn't
+// empty, its only element takes the intent's place. replaceIntent has no parameter for
+// jobs, since a Foreign phase has none.
 func (r *run) replaceIntent(ctx context.Context, calls []string, phases ...store.Phase) error {
 	_, err := r.write(ctx, trace.Commit, func(base *store.Record) *store.Record {
 		return state.IntentReplaced(base, r.ask.core.opt.Now(), phases, calls)
@@ -61,7 +61,7 @@ func (r *run) replaceIntent(ctx context.Context, calls []string, phases ...store
 	return nil
 }
 
-// committed updates the run after a phase is stored with its jobs and calls, and tells the
+// After a phase is stored with its jobs and calls, committed updates the run and tells the
 // hooks.
 func (r *run) committed(ctx context.Context, phase string, jobs int, calls []string) {
 	r.progress.advance()
@@ -77,9 +77,9 @@ func (r *run) markStuck(ctx context.Context, why string, begun ...store.Phase) e
 	})
 }
 
-// stick marks a record as stuck, and writes it. The function in the parameter before makes
-// this record. The result is an *attemptOver, or another error if the operation has not
-// ended.
+// stick marks the run's record as stuck, and writes it. The function `before` makes the
+// copy of the record that stick marks. The result is an *attemptOver, or another error if
+// the record isn't marked.
 func (r *run) stick(ctx context.Context, why string, before func(*store.Record) *store.Record) error {
 	rec, err := r.write(ctx, trace.Commit, func(base *store.Record) *store.Record {
 		return state.MadeStuck(before(base), r.ask.core.opt.Now(), why)
@@ -98,9 +98,9 @@ func (r *run) stuck(ctx context.Context, rec *store.Record) *attemptOver {
 	return &attemptOver{err: stuckErr, toPhase: stuckErr}
 }
 
-// write stores the record that build returns. The result becomes the run's record, and is
-// returned. The error is an *attemptOver if another attempt has taken over. kind names the
-// write in traces.
+// write stores the record that build returns. The stored record becomes the run's record,
+// and write returns it. The error is an *attemptOver if another attempt has taken over.
+// kind names the write in traces.
 func (r *run) write(ctx context.Context, kind trace.Kind, build func(*store.Record) *store.Record, writes []Write) (rec *store.Record, err error) {
 	ctx, sp := r.watch.step(ctx, kind, "")
 	defer func() {
@@ -124,8 +124,8 @@ func (r *run) write(ctx context.Context, kind trace.Kind, build func(*store.Reco
 	next := build(prev)
 	held, l, err := r.writer.write(ctx, change{prev: prev, next: next, writes: writes, rerun: len(writes) > 0}, r.times.writeDeadline(prev), untilDeadline)
 	if l == state.Crossed && state.Renewal(held, prev) {
-		// Our own renewal was applied, and its acknowledgement was lost: nothing else has
-		// changed.
+		// Only our own renewal, whose acknowledgement was lost, has changed the record. So
+		// write again, from the renewed record.
 		prev = held
 		next = build(prev)
 		held, l, err = r.writer.write(ctx, change{prev: prev, next: next, writes: writes, rerun: len(writes) > 0}, r.times.writeDeadline(prev), untilDeadline)
@@ -137,7 +137,7 @@ func (r *run) write(ctx context.Context, kind trace.Kind, build func(*store.Reco
 		r.progress.set(held)
 		return held, nil
 	case l == state.Crossed:
-		// An earlier write of this attempt was reported as failed, but has landed: the
+		// An earlier write of this attempt was reported as failed, but has landed, so the
 		// record's contents are uncertain.
 		r.progress.set(held)
 		return nil, store.ErrUnknown

@@ -70,7 +70,7 @@ func (c *CORS) Allow(resp *Response, request http.Header) {
 	}
 	origin := anyOrigin
 	if c.Origins[0] != anyOrigin {
-		h[varyHeader] = varies(h[varyHeader], originHeader) // also for a request without an origin: without Vary, a cache could give this answer to requests from every origin
+		h[varyHeader] = varies(h[varyHeader], originHeader) // also if the request has no origin; otherwise a cache could give this answer to requests from any origin
 		sent := headerValues(request, originHeader)
 		if len(sent) != 1 || !slices.Contains(c.Origins, sent[0]) {
 			return
@@ -84,7 +84,8 @@ func (c *CORS) Allow(resp *Response, request http.Header) {
 	h[exposeHeaders] = []string{strings.Join(slices.Concat(exposed, c.Expose), ", ")}
 }
 
-// varies(values, more) adds the names in more to the values of Vary, each name once.
+// varies(values, more) returns the values of Vary, followed by each name of the list more
+// that they don't contain yet.
 func varies(values []string, more ...string) []string {
 	var listed []string
 	for value := range strings.SplitSeq(strings.Join(values, ","), ",") {

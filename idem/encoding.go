@@ -7,9 +7,9 @@ import (
 )
 
 // checkEncoding returns an error if the replay res has a content coding that r doesn't
-// accept: the first request may have accepted another coding. If r has no Accept-Encoding,
-// r accepts no coding. RFC 9110 allows any coding in this case, but servers usually use
-// none.
+// accept. The handler chose the coding for the first request, which may have accepted
+// other codings than r. A request without Accept-Encoding counts as accepting no coding:
+// RFC 9110 allows any coding in this case, but servers usually use none.
 func checkEncoding(r *Request, res *Result) error {
 	for coding := range strings.SplitSeq(strings.ToLower(strings.Join(res.Header["Content-Encoding"], ",")), ",") {
 		coding = strings.TrimPrefix(strings.TrimSpace(coding), "x-") // x-gzip is gzip

@@ -23,20 +23,20 @@ type outcome struct {
 	definitive bool         // resp was made by Respond
 	stored     bool         // Options.Stored accepts resp
 	failed     error        // error of the first failed phase; nil if none failed
-	outlived   bool         // a phase is still running: its call may contradict any answer
+	outlived   bool         // a phase is still running, and may make a call that contradicts the answer
 }
 
 // unresolved describes what earlier attempts left open and this run hasn't cleared up.
 type unresolved struct {
-	leftOut error // names recorded work, or an earlier attempt's call, that the handler left out; nil if it left out nothing
-	missed  bool  // the record has the mark of a call that this run has not repeated: an attempt may have died in the call
+	leftOut error // error that names what the handler left out: recorded work, or an earlier attempt's call; nil if it left out nothing
+	missed  bool  // an earlier attempt may have died in a call: the record has the call's mark, and this run has not repeated the call
 }
 
 // ending says what an attempt does after its handler has run.
 type ending struct {
 	store    bool   // the answer is stored, which ends the operation
 	withheld bool   // the operation goes on, and the client doesn't get the handler's answer
-	refused  bool   // the handler refused the request with a 4xx: the key may become free
+	refused  bool   // the handler refused the request with a 4xx, so the key may become free
 	why      string // why the answer isn't stored; "" if cause says it
 	err      error  // returned in place of the answer
 	breaks   bool   // err is a mistake in the program, and is treated like a failed phase
@@ -44,8 +44,8 @@ type ending struct {
 }
 
 // decide returns what an attempt does after the outcome o. Two rules apply in every case.
-// After a failed phase, only a definitive answer is stored. No answer may hide recorded
-// work, or a call that may have been made.
+// After a failed phase, only a definitive answer is stored. An answer that would hide
+// recorded work, or a call that may have been made, is neither stored nor sent.
 func decide(o outcome, d unresolved) ending {
 	stores := o.definitive || o.failed == nil && o.stored
 	switch {
@@ -63,7 +63,7 @@ func decide(o outcome, d unresolved) ending {
 			e.cause = o.failed
 		}
 		return e
-	case o.failed != nil && o.resp.Status < http.StatusBadRequest: // a client that gets a success doesn't retry
+	case o.failed != nil && o.resp.Status < http.StatusBadRequest: // return the error, since a client that gets a success doesn't retry
 		return ending{err: o.failed, cause: o.failed}
 	case o.failed != nil:
 		return ending{withheld: final(o.resp.Status), cause: o.failed}
@@ -105,8 +105,9 @@ func (r *run) unresolved() unresolved {
 	return unresolved{r.progress.leftover(&r.calls), r.calls.missed(r.record().Doubts)}
 }
 
-// endInPhase ends the operation while the handler runs. It stores a definitive answer
-// together with writes and jobs. The error says why the operation has not ended.
+// endInPhase ends the attempt while the handler runs. It stores the definitive answer resp
+// together with writes and jobs, or ends the attempt without a stored answer if resp would
+// hide a call. An error says why the attempt has not ended.
 func (r *run) endInPhase(ctx context.Context, resp Response, writes []Write, jobs []Job) (*attemptOver, error) {
 	switch e := decide(outcome{resp: resp, definitive: true}, r.unresolved()); {
 	case e.breaks:
@@ -173,11 +174,11 @@ func (r *run) endStored(ctx context.Context, resp Response) (Result, error) {
 	return Result{Response: resp, Unstored: true}, nil
 }
 
-// The whole answer could not be stored in rec, because of err: mayDrop reports whether to
-// store only the answer's status. It returns true if the answer can never fit. It also
-// returns true if the record isn't kept: the handler has no phases, and only the record
-// shows that the handler has had its effect. A record that is kept stays open: the next
-// attempt may give an answer that can be stored.
+// mayDrop reports whether to store only the answer's status in rec, after the error err
+// prevented the whole answer. It returns true if the answer can never fit. It also returns
+// true if rec isn't kept ([state.Kept]): its handler has no phases, so only a finished
+// record shows that the handler has had its effect. Otherwise rec stays open, since the
+// next attempt may give an answer that can be stored.
 func mayDrop(err error, rec *store.Record) bool {
 	return errors.Is(err, store.ErrTooLarge) || !state.Kept(rec)
 }
@@ -189,7 +190,8 @@ func (r *run) endUnstored(ctx context.Context, resp Response, e ending) (Result,
 	b.Answers, b.Refused, b.Counted = e.withheld, e.refused, r.ask.unattended
 	b.Why = cmp.Or(b.Why, e.why)
 	if next := state.Released(rec, opt.Now(), b); b.Answers && !r.ask.unattended && state.Kept(next) && next.Tries >= opt.MaxTries {
-		// The handler gives such an answer on each try, so the operation can't end by itself.
+		// On each try the handler gives an answer that isn't stored, so the operation
+		// can't end by itself.
 		err := r.stick(ctx, fmt.Sprintf("not completed in %d tries: %s", opt.MaxTries, b.Why), func(base *store.Record) *store.Record {
 			return state.Released(base, opt.Now(), b)
 		})
@@ -282,7 +284,7 @@ func notCalled(status int) string {
 	return fmt.Sprintf("the handler answered %d without the call that an earlier attempt may have made", status)
 }
 
-// notStored describes an answer that the policy doesn't store.
+// notStored describes an answer that isn't stored, since Options.Stored rejects it.
 func notStored(status int) string {
 	return fmt.Sprintf("the handler answered %d, which is not stored", status)
 }

@@ -45,8 +45,9 @@ func (c *claiming) enter(ctx context.Context) (rec *store.Record, v state.Verdic
 	return rec, v, err
 }
 
-// begin begins a new operation if the request and the quota allow it. If the key has a
-// record, the record decides, since the operation is not new.
+// begin begins a new operation if the request and the quota allow it. If the key already
+// has a record, the operation is not new, and begin returns the record and the verdict
+// about it.
 func (c *claiming) begin(ctx context.Context) (*store.Record, state.Verdict, error) {
 	if rec, v, err := c.admit(ctx); err != nil || v != state.Claimable {
 		return rec, v, err
@@ -82,14 +83,14 @@ func (c *claiming) admit(ctx context.Context) (*store.Record, state.Verdict, err
 }
 
 // A request that must not begin an operation may still have a record: claiming.known
-// returns this record and the verdict about it. If there is no record, the error is
-// refusal.
+// returns this record and the verdict about it. If there is no record, known returns the
+// error refusal.
 func (c *claiming) known(ctx context.Context, refusal *Error) (*store.Record, state.Verdict, error) {
 	home := c.ask.home.pk
 	refusal.Record = redact.Record(home)
 	until, short := c.times.handlerEnd, c.times.short()
 	if short != nil {
-		until = c.times.lastCall // a read takes less time than a new operation
+		until = c.times.lastCall // a read may begin later than an operation, since it takes less time
 	}
 	until = earlier(until, time.Now().Add(maxClaim))
 	ctx, cancel := c.times.within(ctx, until)
@@ -143,13 +144,14 @@ func (c *claiming) readFirst(ctx context.Context) (found *store.Record, v state.
 }
 
 // readQuickly reads the record in at most half of the time until the deadline, and leaves
-// the other half for the claim. A record that can't be opened is an error.
+// the other half for the claim. If a record exists but can't be read, readQuickly returns
+// an error.
 func (c *claiming) readQuickly(ctx context.Context, until time.Time) (*store.Record, error) {
 	ctx, cancel := context.WithTimeout(ctx, half(until))
 	defer cancel()
 	rec, err := c.either(ctx)
 	if err != nil {
-		c.hasRecord = c.hasRecord || rec != nil || errors.Is(err, ErrCorrupt) // the record exists, but can't be opened
+		c.hasRecord = c.hasRecord || rec != nil || errors.Is(err, ErrCorrupt) // the record exists, but can't be decrypted or decoded
 		return nil, err
 	}
 	return rec, nil

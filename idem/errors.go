@@ -185,7 +185,8 @@ func phaseError(op, pk string, err error) *Error {
 	return e
 }
 
-// unavailable wraps a store's error that prevents the handler from running.
+// unavailable wraps err, an error of the store, with ErrUnavailable, unless err matches
+// ErrCorrupt.
 func unavailable(op, pk string, err error) error {
 	if errors.Is(err, ErrCorrupt) {
 		return recordError(op, pk, err)

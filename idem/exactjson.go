@@ -81,7 +81,8 @@ func appendDecimal(b []byte, number string) []byte {
 	return appendSum(b, exponent, len(digits)-len(significant)-len(fraction))
 }
 
-// appendSum appends the sum of n and an integer of any length.
+// appendSum appends the sum of n and the parameter integer, whose digits may be too many
+// for an int64.
 func appendSum(b []byte, integer string, n int) []byte {
 	negative := strings.HasPrefix(integer, "-")
 	integer = strings.TrimLeft(strings.TrimLeft(integer, "+-"), "0")
