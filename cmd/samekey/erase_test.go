@@ -269,7 +269,7 @@ func TestFiltersTell(t *testing.T) {
 	d.fails(t, 1, "give a smaller body", "settle", "--yes", rec.PK, "--answer", "200", "--body-file", largeFile(t))
 	d.park(t)
 	d.fails(t, 3, "no parked job matches", "redrive", "--all", "--namespace", "shop", "--yes")
-	if out := d.ok(t, "redrive", "--all", "--namespace", "rides", "--yes"); !strings.Contains(out, "1 redriven") {
+	if out := d.ok(t, "redrive", "--all", "--namespace", "rides", "--yes"); !strings.Contains(out, "jobs redriven: 1;") {
 		t.Errorf("redrive in its namespace: %s", out)
 	}
 }

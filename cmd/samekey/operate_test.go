@@ -112,7 +112,7 @@ func TestSettleAnswerAsks(t *testing.T) {
 		"a text":      {[]string{"--result", `"ch\u005f1"`}, "The call of phase \"charge_created\" returned the text ch_1\n"},
 		"not made":    {[]string{"--not-made"}, "charge_created\" had no effect. The call is made once more.\n"},
 		"risk twice":  {[]string{"--risk-twice"}, "may have its effect twice.\n"},
-		"an answer":   {[]string{"--answer", "410", "--body", "gone\x1b[2J"}, "The operation ends (POST /rides): the client gets 410 from now on, with 8 bytes:\ngone [2J\n"},
+		"an answer":   {[]string{"--answer", "410", "--body", "gone\x1b[2J"}, "The operation (POST /rides) ends: the client gets 410 from now on, with 8 bytes:\ngone [2J\n"},
 		"the summary": {[]string{"--not-made"}, "Stuck, and waits for people: the outcome of phase"},
 	} {
 		for _, typed := range []string{"", "n\n", "yesterday\n"} {
@@ -142,7 +142,7 @@ func TestSettleAnswerAsks(t *testing.T) {
 		t.Fatalf("code %d, %s%s", code, stdout, stderr)
 	}
 	says(t, "settle --json", stdout, `"by": "jane"`, `"from": "stuck"`, `"done": "done: the client gets 410 from now on"`)
-	says(t, "settle", scrubbed(stderr), "The operation ends (POST /rides): the client gets 410 from now on, with 20 bytes:\n"+`{"error":"refunded"}`+"\nThe answer is replayed until TIME", "This can't be undone.\n")
+	says(t, "settle", scrubbed(stderr), "The operation (POST /rides) ends: the client gets 410 from now on, with 20 bytes:\n"+`{"error":"refunded"}`+"\nThe answer is replayed until TIME", "This can't be undone.\n")
 	res, err := d.pay(t.Context(), &calls)
 	if err != nil || res.Status != 410 || string(res.Body) != `{"error":"refunded"}` || !res.Replayed || calls != 1 {
 		t.Errorf("got %+v, %v after %d calls", res, err, calls)
@@ -202,7 +202,7 @@ func TestListedBesideTheRecord(t *testing.T) {
 			t.Fatal(err)
 		}
 		shows(t, d, pk, "list", "--each")
-		d.fails(t, exitFound, "this is not a record, but a message of the tickets' queue: not a ticket; samekey forget "+pk+" removes it from the list", "get", pk)
+		d.fails(t, exitFound, "this is not a record, but a message of the tickets' queue: not a ticket; samekey forget "+pk+" removes the message from samekey list", "get", pk)
 		d.fails(t, exitFound, "samekey list shows no message", "forget", "--yes", state.NoTicket+"m2")
 		d.fails(t, exitFailed, "not confirmed", "forget", pk)
 		shows(t, d, "dismissed", "forget", "--yes", pk)
@@ -420,7 +420,7 @@ func TestRedrive(t *testing.T) {
 		t.Fatal(err)
 	}
 	rec := d.record(t)
-	d.fails(t, 1, "the record has no matching parked job", "redrive", "--yes", rec.PK)
+	d.fails(t, 1, "nothing to redrive: the record has no parked job, or none of the named jobs is parked", "redrive", "--yes", rec.PK)
 	sink := jobs.SinkFunc(func(_ context.Context, job jobs.Delivery) error {
 		if strings.HasSuffix(job.JobID, ".0.0") {
 			return errors.New("550 no such\nuser\x1b[2J")
@@ -437,9 +437,9 @@ func TestRedrive(t *testing.T) {
 		says(t, args, scrubbed(d.ok(t, strings.Fields(args)...)), "parked  1  DURATION  1  POST /rides  job OPERATION.0.0 mail  v1#rides#HASH  550 no such user [2J")
 	}
 	says(t, "get of a parked job", scrubbed(d.ok(t, "get", rec.PK)), "OPERATION.0.0  mail  parked  1  550 no such user [2J", "samekey redrive v1#rides#HASH 0.0")
-	d.fails(t, 1, "the record has no matching parked job", "redrive", "--yes", rec.PK, "0.1")
+	d.fails(t, 1, "nothing to redrive: the record has no parked job, or none of the named jobs is parked", "redrive", "--yes", rec.PK, "0.1")
 	d.fails(t, 1, "another operation", "redrive", "--yes", rec.PK, "ANOTHER.0.0")
-	says(t, "redrive", d.ok(t, "redrive", "--yes", rec.ID+".0.0"), "1 redriven: the drain delivers each redriven job from the stream\n")
+	says(t, "redrive", d.ok(t, "redrive", "--yes", rec.ID+".0.0"), "jobs redriven: 1; the drain delivers them from the table's stream\n")
 	now := d.record(t)
 	if now.Jobs["0.0"].Failed != "" || len(now.Settled) != 1 || now.Settled[0].By != "jane" || now.Settled[0].What != "redrive 0.0" || now.Settled[0].From != "kept" {
 		t.Errorf("got %+v", now)
@@ -464,18 +464,18 @@ func TestCancel(t *testing.T) {
 	if out := d.ok(t, "list", "--scan", "--pages", "1000"); out != "" {
 		t.Errorf("listed %s", out)
 	}
-	d.fails(t, 1, "the record has no matching later job", "cancel", "--yes", rec.PK, "0.0")
+	d.fails(t, 1, "nothing to cancel: a job can be cancelled only if it is a later job and its delivery has not begun", "cancel", "--yes", rec.PK, "0.0")
 	d.fails(t, 1, "another operation", "cancel", "--yes", rec.PK, "ANOTHER.0.1")
 	if out := d.ok(t, "cancel", "--dry-run", rec.PK); strings.Contains(out, "cancelled") {
 		t.Errorf("a dry run says %s", out)
 	}
-	says(t, "cancel", d.ok(t, "cancel", "--yes", rec.ID+".0.1"), "1 cancelled\n")
+	says(t, "cancel", d.ok(t, "cancel", "--yes", rec.ID+".0.1"), "jobs cancelled: 1\n")
 	now := d.record(t)
 	if _, there := now.Jobs["0.1"]; there || len(now.Jobs) != 2 || len(now.Settled) != 1 || now.Settled[0].By != "jane" || now.Settled[0].What != "cancel 0.1" || now.Settled[0].From != "kept" {
 		t.Errorf("got %+v", now)
 	}
-	d.fails(t, 1, "the record has no matching later job", "cancel", "--yes", rec.ID+".0.1")
-	if out := d.ok(t, "cancel", "--yes", rec.PK); !strings.Contains(out, "1 cancelled") {
+	d.fails(t, 1, "nothing to cancel: a job can be cancelled only if it is a later job and its delivery has not begun", "cancel", "--yes", rec.ID+".0.1")
+	if out := d.ok(t, "cancel", "--yes", rec.PK); !strings.Contains(out, "jobs cancelled: 1") {
 		t.Errorf("the rest: %s", out)
 	}
 }
@@ -518,7 +518,7 @@ func TestRedriveHandsOutOnlyWhatWasShown(t *testing.T) {
 		stdout: &stdout, stderr: &stderr, getenv: func(n string) string { return d.env[n] },
 		stdin: &meanwhile{func() { park(".0.1") }, strings.NewReader("y\n")},
 	}
-	if code := run(t.Context(), env, []string{"redrive", d.record(t).PK}); code != 0 || !strings.HasPrefix(stdout.String(), "1 ") {
+	if code := run(t.Context(), env, []string{"redrive", d.record(t).PK}); code != 0 || !strings.HasPrefix(stdout.String(), "jobs redriven: 1;") {
 		t.Errorf("code %d, %s%s", code, stdout.String(), stderr.String())
 	}
 	if now := d.record(t); now.Jobs["0.0"].Failed != "" || now.Jobs["0.1"].Failed == "" {

@@ -154,7 +154,7 @@ func (m *redriver) run(ctx context.Context) error {
 	case m.op.json:
 		return errors.Join(m.env.printJSON(out), err)
 	case yes:
-		return errors.Join(m.env.say("%d redriven: the drain delivers each redriven job from the stream", out.Jobs), err)
+		return errors.Join(m.env.say("jobs redriven: %d; the drain delivers them from the table's stream", out.Jobs), err)
 	}
 	return err
 }

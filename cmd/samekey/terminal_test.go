@@ -198,7 +198,7 @@ func TestDecisionsOnATerminal(t *testing.T) {
 			`The call of phase "charge_created" may have been made. The call is made once more, and may have its`,
 			"The operation becomes open: only the client's next retry with the same key continues the operation, since the request is not")
 		s.run("settle --answer 410 --dry-run REF", 0,
-			"The operation ends (POST /rides): the client gets 410 from now on, with 0 bytes:",
+			"The operation (POST /rides) ends: the client gets 410 from now on, with 0 bytes:",
 			"The answer is replayed until 2000-01-02 00:00:00 UTC, or longer while jobs are undelivered; after that a")
 		s.as.set(refusingOps("AccessDeniedException", "UpdateItem"))
 		s.run("settle --not-made --yes REF", 1,
@@ -304,8 +304,8 @@ func TestRedriveOnATerminal(t *testing.T) {
 			{"--dry-run ID.0.1", 0, "Jobs to redrive: 1. Their failures are counted from zero again."},
 			{"--error 451", 3, "no parked job matches"},
 			{"--kind mail --dry-run --json", 0, `"jobs": 2,`},
-			{"--kind fax --error 550 --yes", 0, "1 redriven: the drain delivers each redriven job from the stream"},
-			{"--key " + customersKey + " --scope jwt:jane --dry-run 0.1", 1, "the record has no matching parked job"},
+			{"--kind fax --error 550 --yes", 0, "jobs redriven: 1; the drain delivers them from the table's stream"},
+			{"--key " + customersKey + " --scope jwt:jane --dry-run 0.1", 1, "nothing to redrive: the record has no parked job, or none of the named jobs is parked"},
 			{"--dry-run REF ID.0.0", 0, "Done: retries get 201. 2 jobs are undelivered, 1 of them parked."},
 		} {
 			s.run("redrive "+c.args, c.code, c.want)
@@ -413,7 +413,7 @@ func TestFindOnATerminal(t *testing.T) {
 			{"--since -1s x", 2, "--pages must be above 0, --segments 1 to 1000, and --since not negative"},
 			{"--pages 1000 AAAAAAAA", 3, "no record matches: all records were compared"},
 			{"nonsense", 3, "no record matches: all records were compared"},
-			{"no-reference", 2, `"no-reference" is not a partition key, operation, job, derived key or short name`},
+			{"no-reference", 2, `"no-reference" is not a partition key, a short name, a derived key, or the id of an operation or a job`},
 			{"--key é", 2, "idem: key: idempotency key is invalid: byte 1 is not visible ASCII"},
 			{"v1##nobody", 3, "no record v1##nobody"},
 			{"--key -", 2, "no key on standard input: EOF"},
@@ -431,7 +431,7 @@ func TestFindOnATerminal(t *testing.T) {
 			{"AAAAAAAAAAAAAAAAAAAAAAAAAA --pages 1000", 3, "no record matches: all records were compared"},
 			{"AAAAAAAA --segments 1000 --pages 1000 --since 1h", 3, "no record matches: all records"},
 			{"--key KEY --scope jwt:omar", 1, "the table was not scanned, so records of other callers were not compared"},
-			{"--key done-key --scope jane --no-scan", 1, "the operation is done, not stuck: the answer can't be changed; for parked jobs, use samekey redrive"},
+			{"--key done-key --scope jane --no-scan", 1, "the operation is done, not stuck, so its answer can't be changed; to deliver its parked jobs again, use samekey redrive"},
 		} {
 			s.run("retry "+c.args, c.code, c.want)
 		}
@@ -439,8 +439,8 @@ func TestFindOnATerminal(t *testing.T) {
 		s.run("retry --key done-key --no-scan", 1,
 			"not found in the index of waiting operations, and --no-scan prevents")
 		s.asked(strings.NewReader("n\n"), "retry --key done-key", 1, "the table was not scanned, so records of other callers were not compared")
-		s.asked(strings.NewReader("y\n"), "retry --key done-key", 1, "the operation is done, not stuck: the answer can't be changed; for parked jobs, use samekey redrive")
-		s.asked(strings.NewReader("done-key\r\nmore"), "retry --key - --scope jwt:jane --namespace rides", 1, "the operation is done, not stuck: the answer can't be changed; for parked jobs, use samekey redrive")
+		s.asked(strings.NewReader("y\n"), "retry --key done-key", 1, "the operation is done, not stuck, so its answer can't be changed; to deliver its parked jobs again, use samekey redrive")
+		s.asked(strings.NewReader("done-key\r\nmore"), "retry --key - --scope jwt:jane --namespace rides", 1, "the operation is done, not stuck, so its answer can't be changed; to deliver its parked jobs again, use samekey redrive")
 		s.as.set(refusingOps("AccessDeniedException", "Query"))
 		s.run("retry ID", 1, "dynamo: waiting: the store refuses the call: operation error DynamoDB: Query, https response error")
 		s.as.set(refusingOps("AccessDeniedException", "GetItem"))

@@ -305,14 +305,14 @@ test("several at once: parked jobs, and tries without a doubt; a record that has
   await other.click("#ask-yes");
   await other.waitForSelector("#ask-body .sure");
   await other.click("#ask-yes");
-  await says(other, "#status", "1 redriven");
+  await says(other, "#status", "jobs redriven: 1;");
   await sound(other);
   await third.waitForFunction((n) => document.querySelectorAll("#rows tr").length === n - 1, {}, rows);
   assert.ok(await third.evaluate(() => document.querySelector("#rows tr:last-child").contains(document.activeElement)), "a row that goes takes the focus from another");
   await sound(third);
   await page.keyboard.press("Enter");
   await says(page, "#status", "1 of 2 done.");
-  await says(page, "#status", "the record has no matching parked job");
+  await says(page, "#status", "nothing to redrive: the record has no parked job, or none of the named jobs is parked");
   page.errors = page.errors.filter((e) => !e.includes("422")); // Chromium notes the refusal
   await page.waitForFunction(() => !document.querySelector("#rows").textContent.includes("job parked"));
   await choose("stuck");

@@ -521,7 +521,7 @@ func mistaken() []deployment {
 		finds("not checked: versions: worker is a container image", function("worker", "PackageType", "Image")),
 		finds("not checked: versions: worker is not a zip file", unpacked("worker", nil)),
 		finds("not checked: versions: worker has no file named bootstrap", unpacked("worker", zipped("main.py", nil))),
-		finds("not checked: versions: worker has a file bootstrap that lacks the build info of a Go program", unpacked("worker", zipped("bootstrap", []byte("#!/bin/sh")))),
+		finds("not checked: versions: worker has a bootstrap file that lacks the build info of a Go program", unpacked("worker", zipped("bootstrap", []byte("#!/bin/sh")))),
 		finds("not checked: versions: no function that contains Samekey was found", other("orders"), other("receipts"), other("worker")),
 		finds("not checked: versions: orders: its code can't be read: code.example.com answers 403 (unanswered)", refused("Code")),
 		finds("not checked: versions: orders: AccessDeniedException: not for tests (unanswered)", refused("Lambda.GetFunction")),

@@ -93,11 +93,11 @@ func programVersion(file []byte) (string, error) {
 	}
 	program, err := io.ReadAll(io.LimitReader(b, largest))
 	if err := errors.Join(err, b.Close()); err != nil {
-		return "", errors.New("has a file bootstrap that can't be read")
+		return "", errors.New("has a bootstrap file that can't be read")
 	}
 	info, err := buildinfo.Read(bytes.NewReader(program))
 	if err != nil {
-		return "", errors.New("has a file bootstrap that lacks the build info of a Go program")
+		return "", errors.New("has a bootstrap file that lacks the build info of a Go program")
 	}
 	return versionIn(info)
 }

@@ -236,7 +236,7 @@ func newestFirst(records []*store.Record) {
 
 // NoCaller is the argument of [Found.Untold] for records whose caller could not be
 // compared.
-const NoCaller = "with an erased caller or an unknown path: to compare these, give the whole --scope with --namespace, or --key-route 'METHOD PATH'"
+const NoCaller = "with an erased caller or an unknown path: for an erased caller, give the whole --scope with --namespace, and for an unknown path --key-route 'METHOD PATH'"
 
 // kinds are the kinds of callers. A subject without a kind may have any of them except
 // scope.One, the last.

@@ -74,11 +74,11 @@ type Plan struct {
 func May(rec *store.Record, now time.Time, w Wish) (*Plan, error) {
 	p := &Plan{wish: w, rec: rec}
 	if w.By == "" {
-		return nil, errors.New("no name of the person who decides: give a name, which the record stores")
+		return nil, errors.New("the name of the person who decides is missing: give a name; it is stored in the record")
 	}
 	doubt := state.Decidable(rec, now) != nil || len(rec.Doubts) > 0
 	if w.Many && w.Do != Redrive && (w.Do != Retry || doubt) {
-		return nil, errors.New("this record needs a decision of its own: look at the record first")
+		return nil, errors.New("this record must be decided on alone, not together with others: look at it first")
 	}
 	var err error
 	switch w.Do {
@@ -148,7 +148,7 @@ func refused(rec *store.Record, now time.Time) error {
 		}
 		return errors.New("the operation is not stuck: " + Continues(rec) + "; to end the operation now, use samekey settle --answer")
 	}
-	return errors.New("the operation is done, not stuck: the answer can't be changed; for parked jobs, use samekey redrive")
+	return errors.New("the operation is done, not stuck, so its answer can't be changed; to deliver its parked jobs again, use samekey redrive")
 }
 
 func (p *Plan) settle(now time.Time) error {
@@ -174,13 +174,13 @@ func (p *Plan) settle(now time.Time) error {
 	case s.Answer != nil:
 		p.done = fmt.Sprintf("done: the client gets %d from now on", s.Answer.Status)
 		p.Says = []string{
-			fmt.Sprintf("The operation ends (%s): the client gets %d from now on, with %d bytes:", plain.Line(p.rec.Route), s.Answer.Status, len(s.Answer.Body)),
+			fmt.Sprintf("The operation (%s) ends: the client gets %d from now on, with %d bytes:", plain.Line(p.rec.Route), s.Answer.Status, len(s.Answer.Body)),
 			plain.Line(string(s.Answer.Body)), replayed(state.Finished(next, *s.Answer, now)), "This can't be undone.",
 		}
 	case s.Result != nil:
 		p.Says = decoded(s.Result)
 		p.Says[0] = call + " returned " + p.Says[0]
-		p.Says = append(p.Says, "The program expects "+cmp.Or(reads, "JSON, but the record doesn't store of which type")+".",
+		p.Says = append(p.Says, "The program expects "+cmp.Or(reads, "JSON of a type that the record doesn't store")+".",
 			"The call is not made again. A wrong result can be corrected until an attempt has used it.")
 	case s.NotMade:
 		p.Says = []string{call + " had no effect. The call is made once more."}
@@ -288,7 +288,7 @@ func (p *Plan) redrive() error {
 		}
 	}
 	if len(p.jobs) == 0 {
-		return errors.New("the record has no matching parked job")
+		return errors.New("nothing to redrive: the record has no parked job, or none of the named jobs is parked")
 	}
 	p.Says = []string{fmt.Sprintf("Jobs to redrive: %d. Their failures are counted from zero again.", len(p.jobs))}
 	return nil
@@ -307,7 +307,7 @@ func (p *Plan) cancel() error {
 		}
 	}
 	if p.jobs = state.Cancellable(p.rec, named); len(p.jobs) == 0 {
-		return errors.New(strings.Join(append([]string{"the record has no matching later job"}, begun...), "\n"))
+		return errors.New(strings.Join(append([]string{"nothing to cancel: a job can be cancelled only if it is a later job and its delivery has not begun"}, begun...), "\n"))
 	}
 	p.Says = []string{"The delivery of these jobs has not begun. They are removed and never delivered:"}
 	for _, name := range p.jobs {
@@ -366,15 +366,15 @@ func (p *Plan) Run(ctx context.Context, s *dynamo.Store) (done string, err error
 		if err == nil && n == 0 {
 			err = fmt.Errorf("%w: the job is no longer parked", jobs.ErrMoved)
 		}
-		return fmt.Sprintf("%d redriven: the drain delivers each redriven job from the stream", n), err
+		return fmt.Sprintf("jobs redriven: %d; the drain delivers them from the table's stream", n), err
 	case Cancel:
 		var n int
 		n, err = stream.Cancel(ctx, s, p.rec.PK, p.rec.ID, p.wish.By, p.jobs...)
-		done = fmt.Sprintf("%d cancelled", n)
+		done = fmt.Sprintf("jobs cancelled: %d", n)
 		if left := len(p.jobs) - n; err == nil && n == 0 {
 			err = fmt.Errorf("%w: the job's delivery has begun, or somebody else has cancelled the job", jobs.ErrMoved)
 		} else if left > 0 {
-			done += fmt.Sprintf(", %d not cancelled: a job can't be cancelled if its delivery has begun, or if somebody else has cancelled it", left)
+			done += fmt.Sprintf("; not cancelled: %d, because their delivery has begun or somebody else has cancelled them", left)
 		}
 		return done, err
 	case Erase:

@@ -163,7 +163,7 @@ func TestReasons(t *testing.T) {
 		wish records.Wish
 		want string
 	}{
-		"nobody decides":       {stuck, records.Wish{Do: records.Retry}, "no name of the person"},
+		"nobody decides":       {stuck, records.Wish{Do: records.Retry}, "the name of the person"},
 		"no such action":       {stuck, records.Wish{Do: "delete", By: "jane"}, `unknown action "delete"`},
 		"nothing of the call":  {stuck, records.Wish{Do: records.Retry, By: "jane"}, `the call of phase "charged" is in doubt`},
 		"ask, no request":      {stuck, settle(idem.Settlement{Ask: true}), "the request is not stored"},
@@ -180,9 +180,9 @@ func TestReasons(t *testing.T) {
 		"retry, blocked":       {&blocked, retry, "the operation is blocked, not stuck"},
 		"retry, abandoned":     {abandoned, retry, "the operation is not stuck: only the client's next retry with the same key continues the operation"},
 		"retry, free":          {free, retry, "the operation is not stuck: the key is free"},
-		"not parked":           {kept, records.Wish{Do: records.Redrive, By: "jane", Jobs: []string{"0.1"}}, "the record has no matching parked job"},
+		"not parked":           {kept, records.Wish{Do: records.Redrive, By: "jane", Jobs: []string{"0.1"}}, "nothing to redrive: the record has no parked job, or none of the named jobs is parked"},
 		"another operation":    {kept, records.Wish{Do: records.Redrive, By: "jane", Jobs: []string{"OTHER.0.0"}}, "OTHER.0.0 belongs to another operation"},
-		"no later job":         {kept, records.Wish{Do: records.Cancel, By: "jane"}, "the record has no matching later job"},
+		"no later job":         {kept, records.Wish{Do: records.Cancel, By: "jane"}, "nothing to cancel: a job can be cancelled only if it is a later job and its delivery has not begun"},
 		"another's later job":  {kept, records.Wish{Do: records.Cancel, By: "jane", Jobs: []string{"OTHER.0.0"}}, "OTHER.0.0 belongs to another operation"},
 		"jobs":                 {kept, records.Wish{Do: records.Erase, By: "jane"}, state.ErrJobs.Error()},
 		"its losses":           {kept, records.Wish{Do: records.Forget, By: "jane"}, "forget would lose:\n"},
@@ -207,7 +207,7 @@ func TestReasons(t *testing.T) {
 			"The operation becomes open: the client's next retry or the completer continues the operation.",
 		}},
 		"retry":        {open, retry, []string{only}},
-		"the last one": {open, settle(idem.Settlement{Answer: &idem.Response{Status: 599, Body: []byte("gone")}}), []string{"The operation ends (POST /rides): the client gets 599 from now on, with 4 bytes:", "gone", "The answer is replayed until 2027-01-15 08:00:00 UTC; after that a retry runs as a new request.", "This can't be undone."}},
+		"the last one": {open, settle(idem.Settlement{Answer: &idem.Response{Status: 599, Body: []byte("gone")}}), []string{"The operation (POST /rides) ends: the client gets 599 from now on, with 4 bytes:", "gone", "The answer is replayed until 2027-01-15 08:00:00 UTC; after that a retry runs as a new request.", "This can't be undone."}},
 		"release":      {held, records.Wish{Do: records.Release, By: "jane"}, []string{"The attempt's lease ends now instead of at 2027-01-15 09:00:00.000 UTC: the next retry takes the operation over at once.", "Do this only if the attempt is dead. If the attempt still runs, its calls overlap with the retry's calls."}},
 		"redrive":      {kept, records.Wish{Do: records.Redrive, By: "jane"}, []string{"Jobs to redrive: 1. Their failures are counted from zero again."}},
 		"forget": {kept, records.Wish{Do: records.Forget, By: "jane", Loss: idem.Loss{Work: true, Jobs: true}}, []string{
@@ -269,7 +269,7 @@ func TestRun(t *testing.T) {
 	t.Parallel()
 	said := map[string]string{
 		"answer": "done: the client gets 410 from now on", "result": opened, "not made": opened, "risk": opened, "retry": opened, "release": "released: the client's next retry continues the operation at once",
-		"erase": "", "redrive": "2 redriven: the drain delivers each redriven job from the stream", "redrive 0.0": "1 redriven: the drain delivers each redriven job from the stream", "cancel": "2 cancelled",
+		"erase": "", "redrive": "jobs redriven: 2; the drain delivers them from the table's stream", "redrive 0.0": "jobs redriven: 1; the drain delivers them from the table's stream", "cancel": "jobs cancelled: 2",
 	}
 	for _, name := range append(slices.Collect(maps.Keys(hostiletest.Records("rides", now))), "a job") {
 		for wish, w := range wishes() {
@@ -342,12 +342,12 @@ func TestRunWithoutSomeJobs(t *testing.T) {
 		record string
 		broken bool
 	}{
-		"redrive, refused": {wish: "redrive", done: "0 redriven: the drain delivers each redriven job from the stream", err: "dynamo: redrive: the store refuses the call: api error AccessDeniedException: ", record: "kept", broken: true},
-		"cancel, refused":  {wish: "cancel", done: "0 cancelled, 2 not cancelled: a job can't be cancelled if its delivery has begun, or if somebody else has cancelled it", err: "dynamo: cancel: the store refuses the call: api error AccessDeniedException: ", record: "later", broken: true},
-		"redrive one":      {"redrive", 1, "1 redriven: the drain delivers each redriven job from the stream", "", "kept", false},
-		"redrive none":     {"redrive", 2, "0 redriven: the drain delivers each redriven job from the stream", jobs.ErrMoved.Error() + none, "kept", false},
-		"cancel one":       {"cancel", 1, "1 cancelled, 1 not cancelled: a job can't be cancelled if its delivery has begun, or if somebody else has cancelled it", "", "later", false},
-		"cancel none":      {"cancel", 2, "0 cancelled", jobs.ErrMoved.Error() + ": the job's delivery has begun, or somebody else has cancelled the job", "later", false},
+		"redrive, refused": {wish: "redrive", done: "jobs redriven: 0; the drain delivers them from the table's stream", err: "dynamo: redrive: the store refuses the call: api error AccessDeniedException: ", record: "kept", broken: true},
+		"cancel, refused":  {wish: "cancel", done: "jobs cancelled: 0; not cancelled: 2, because their delivery has begun or somebody else has cancelled them", err: "dynamo: cancel: the store refuses the call: api error AccessDeniedException: ", record: "later", broken: true},
+		"redrive one":      {"redrive", 1, "jobs redriven: 1; the drain delivers them from the table's stream", "", "kept", false},
+		"redrive none":     {"redrive", 2, "jobs redriven: 0; the drain delivers them from the table's stream", jobs.ErrMoved.Error() + none, "kept", false},
+		"cancel one":       {"cancel", 1, "jobs cancelled: 1; not cancelled: 1, because their delivery has begun or somebody else has cancelled them", "", "later", false},
+		"cancel none":      {"cancel", 2, "jobs cancelled: 0", jobs.ErrMoved.Error() + ": the job's delivery has begun, or somebody else has cancelled the job", "later", false},
 	} {
 		server, s, rec := tableOf(t, tt.record)
 		plan, err := records.May(rec, time.Now(), wishes()[tt.wish])
@@ -419,7 +419,7 @@ func TestResultIsShown(t *testing.T) {
 		{"", `null`, "returned null\n"},
 		{"", `true`, "returned the value true\n"},
 		{"", `{"id":"ch_1"}`, "returned an object:\n{\n  \"id\": \"ch_1\"\n}\n"},
-		{"", `["ch_1"]`, "returned a list:\n[\n  \"ch_1\"\n]\nThe program expects JSON, but the record doesn't store of which type.\n"},
+		{"", `["ch_1"]`, "returned a list:\n[\n  \"ch_1\"\n]\nThe program expects JSON of a type that the record doesn't store.\n"},
 		{`{"id":""}`, `{"id":"ch_1"}`, "\nThe program expects {\"id\":\"TEXT\"}.\nThe call is not made again. A wrong result can be corrected"},
 	} {
 		rec := &store.Record{State: store.Stuck, Phases: []store.Phase{{Name: "pay", Intent: true, Shape: tt.shape}}}
@@ -441,7 +441,7 @@ func TestManyAtOnce(t *testing.T) {
 			_, alone := records.May(rec, now, w)
 			w.Many = true
 			_, err := records.May(rec, now, w)
-			if alone := w.Do != records.Redrive && (w.Do != records.Retry || name == "unknown" || name == "doubts" || name == "a doubt"); alone != (err != nil && strings.HasPrefix(err.Error(), "this record needs a decision of its own")) {
+			if alone := w.Do != records.Redrive && (w.Do != records.Retry || name == "unknown" || name == "doubts" || name == "a doubt"); alone != (err != nil && strings.HasPrefix(err.Error(), "this record must be decided on alone")) {
 				t.Errorf("%s of %s with others: %v", wish, name, err)
 			}
 			may := alone == nil && (w.Do == records.Redrive || w.Do == records.Retry && name == "stuck")
@@ -505,8 +505,8 @@ func TestCancelSaysWhatIsKnown(t *testing.T) {
 		"an overdue job": {[]string{"ID.0.1"}, []string{
 			"The delivery of these jobs has not begun. They are removed and never delivered:", "  ID.0.1 remind, for 2027-01-15 07:00:00 UTC", "This can't be undone.",
 		}, ""},
-		"a job on its way":   {[]string{"0.2"}, nil, "the record has no matching later job\n" + stays},
-		"a job without time": {[]string{"0.3"}, nil, "the record has no matching later job"},
+		"a job on its way":   {[]string{"0.2"}, nil, "nothing to cancel: a job can be cancelled only if it is a later job and its delivery has not begun\n" + stays},
+		"a job without time": {[]string{"0.3"}, nil, "nothing to cancel: a job can be cancelled only if it is a later job and its delivery has not begun"},
 	} {
 		plan, err := records.May(rec, now, records.Wish{Do: records.Cancel, By: "jane", Jobs: tt.jobs})
 		if tt.err != "" {

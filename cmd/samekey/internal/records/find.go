@@ -141,7 +141,7 @@ func (f *Finder) wanted(ref string) (w wanted, in func(stream.Entry) bool, _ err
 		w.Match = func(r *store.Record) (is, known bool) { return derives(r, ref, f.Services...) }
 		return w, nil, nil
 	}
-	return w, nil, Unclear(fmt.Sprintf("%q is not a partition key, operation, job, derived key or short name; for a customer's key, give --key", plain.Line(ref)))
+	return w, nil, Unclear(fmt.Sprintf("%q is not a partition key, a short name, a derived key, or the id of an operation or a job; to search for a customer's key, use --key", plain.Line(ref)))
 }
 
 // waiting looks for a record in the index of waiting operations.
@@ -238,6 +238,6 @@ func (f *Finder) noRecord(ctx context.Context, pk, otherwise string) error {
 	case len(e) == 0:
 		return NotFound("samekey list shows no message " + plain.Line(pk))
 	default:
-		return NotFound("this is not a record, but a message of the tickets' queue: " + plain.Line(e[0].LastErr) + "; " + plain.Command("samekey", "forget", pk) + " removes it from the list")
+		return NotFound("this is not a record, but a message of the tickets' queue: " + plain.Line(e[0].LastErr) + "; " + plain.Command("samekey", "forget", pk) + " removes the message from samekey list")
 	}
 }

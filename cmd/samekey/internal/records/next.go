@@ -45,7 +45,7 @@ func free(r *store.Record) (string, []Next) {
 		return "The key is free: " + cmp.Or(by.By, "an operator") + " forgot the operation at " + plain.Time(by.At) +
 			". The work of the operation stays done.", all
 	case state.Freed(r):
-		return "The key is free: the attempt released the key and had done nothing.", all
+		return "The key is free: the attempt had done nothing, so it freed the key.", all
 	}
 	return "The key is free: the record expired at " + plain.Time(r.Expires) + ".", all
 }
@@ -58,7 +58,7 @@ func corrects(r *store.Record, now time.Time) []Next {
 		return nil
 	}
 	return []Next{{
-		Who: "people", What: fmt.Sprintf("if the given result of the call of phase %q is wrong: correct the result", call.Name),
+		Who: "people", What: fmt.Sprintf("if a person gave a wrong result for the call of phase %q: correct the result", call.Name),
 		Command: plain.Command("samekey", "settle", r.PK, "--result", cmp.Or(shape.Example(call.Shape), "JSON")),
 	}}
 }
@@ -88,7 +88,7 @@ func stuck(r *store.Record, now time.Time) (string, []Next) {
 		all = append(all, Next{Who: "people", What: "if the cause is mended: try the operation again", Command: plain.Command("samekey", "retry", r.PK)})
 	}
 	if r.Asked != nil && r.Input != nil && len(r.Doubts)+n > 0 {
-		all = append(all, people("ask the provider again by the phase's look-up", "--ask"))
+		all = append(all, people("run the phase's look-up again, which asks the provider", "--ask"))
 	}
 	all = append(all, people("end the operation with this answer, which the client gets from now on", "--answer", "STATUS", "--body", "TEXT"))
 	return "Stuck, and waits for people: " + orNothing(r.LastErr) + ".", slices.Concat(all, corrects(r, now), jobsNext(r, now))
@@ -117,13 +117,13 @@ func open(r *store.Record, o StoryOptions) (string, []Next) {
 		how += ": " + r.LastErr
 	}
 	answers := plain.Command("samekey", "settle", r.PK, "--answer", "STATUS", "--body", "TEXT")
-	all := []Next{{Who: "client", What: "a retry takes the operation over at once, and continues after the last phase"}}
+	all := []Next{{Who: "client", What: "a retry takes the operation over at once, and continues after the last committed phase"}}
 	if FromSource(r) {
 		all = []Next{{Who: "source", What: "the next delivery of the message takes the operation over; if the message is in a dead-letter queue, redrive that queue first"}}
 	}
 	if r.Blocked {
 		all = []Next{
-			{Who: "people", What: "deploy a program that can continue the operation; the next try continues it"},
+			{Who: "people", What: "deploy a program that can continue the operation; the next attempt then continues the operation"},
 			{Who: "people", What: "or end the operation with an answer", Command: answers},
 		}
 	} else if state.Settleable(r, state.Settlement{Answer: &store.Response{}}, o.Now) {
@@ -146,10 +146,10 @@ func leftOpen(r *store.Record, o StoryOptions) []Next {
 	case state.ReasonNoRequest:
 		all = []Next{{
 			When: state.LeftUntil(r).UTC(), Who: "people",
-			What: "only the client's retry can finish the operation, since the request is not stored; without a retry by this time, the operation is stuck",
+			What: "only the client's retry can finish the operation, since the request is not stored; if no retry comes by this time, the operation becomes stuck",
 		}}
 		if FromSource(r) {
-			all[0].What = "only a delivery of the message can finish the operation; without a delivery by this time, the operation is stuck"
+			all[0].What = "only a delivery of the message can finish the operation; if no delivery comes by this time, the operation becomes stuck"
 		}
 	case state.ReasonExpiring:
 		all = []Next{{When: r.Expires.UTC(), Who: "time", What: "nothing is committed: the record expires, and the key becomes free"}}
@@ -186,7 +186,7 @@ func jobsNext(r *store.Record, now time.Time) (all []Next) {
 	for name, j := range r.Jobs {
 		switch {
 		case state.MayCancel(r, name):
-			next := Next{Who: "drain", What: "job " + name + " is delivered by the drain, or by the next sweep; until its delivery begins, this command cancels the job", Command: plain.Command("samekey", "cancel", r.PK, name)}
+			next := Next{Who: "drain", What: "the drain or the next sweep delivers job " + name + "; until the delivery begins, this command cancels the job", Command: plain.Command("samekey", "cancel", r.PK, name)}
 			if state.Later(j, now) {
 				next.When = j.At.UTC()
 			}
@@ -200,7 +200,7 @@ func jobsNext(r *store.Record, now time.Time) (all []Next) {
 	slices.SortFunc(all, func(a, b Next) int { return cmp.Or(a.When.Compare(b.When), cmp.Compare(a.What, b.What)) })
 	slices.SortFunc(parked, byPosition)
 	if waiting > 0 {
-		all = append(all, Next{Who: "drain", What: count(waiting, "job is", "jobs are") + " delivered by the drain, or by the next sweep"})
+		all = append(all, Next{Who: "drain", What: "the drain or the next sweep delivers " + count(waiting, "job", "jobs")})
 	}
 	if len(parked) > 0 {
 		all = append(all, Next{

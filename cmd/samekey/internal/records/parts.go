@@ -159,7 +159,7 @@ func costOf(r *store.Record) Cost {
 	}
 	return Cost{
 		Writes: r.Ver, Bytes: n, Units: r.Ver * int64((n+unit-1)/unit),
-		Note: "not counted: reads, refused writes, your own writes in phases (in a transaction, each write costs double), deliveries of jobs, parts of large bodies",
+		Note: "not counted: reads, refused writes, deliveries of jobs, parts of large bodies, your own writes in phases, and the double price of each write in a transaction",
 	}
 }
 

@@ -192,7 +192,7 @@ func Explain(r *store.Record, o StoryOptions) *Story {
 		s.Facts = append(s.Facts, Fact{"Listed", why})
 	}
 	if len(o.Listed) > 0 {
-		s.Next = append([]Next{{Who: "people", What: "mend the cause that the line Listed shows: see docs/operate/runbook.md#what-nobody-goes-on-with"}}, s.Next...)
+		s.Next = append([]Next{{Who: "people", What: "mend the cause that the line \"Listed\" shows: see docs/operate/runbook.md#what-nobody-goes-on-with"}}, s.Next...)
 	}
 	return s
 }

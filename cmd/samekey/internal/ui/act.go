@@ -136,7 +136,7 @@ func (t *Table) Act(ctx context.Context, a Action) (string, error) {
 	case errors.Is(err, jobs.ErrMoved):
 		return "", fmt.Errorf("%w: nothing was changed. Look at the record again", ErrMoved)
 	case errors.Is(err, store.ErrSealed):
-		return "", fmt.Errorf("%w: %s Nothing was changed: to store an answer or a result, the page needs the data key too", ErrRefused, t.sealedText(err))
+		return "", fmt.Errorf("%w: %s Nothing was changed, because the page needs the data key to store an answer or a result", ErrRefused, t.sealedText(err))
 	case errors.Is(err, idem.ErrResult): // the record has changed since the plan was made
 		return "", fmt.Errorf("%w: %w", ErrRefused, err)
 	}

@@ -140,7 +140,7 @@ func TestActs(t *testing.T) {
 	}{
 		"done":    {do: answer, asks: "The change is in table of orders.", says: "done: the client gets 201 from now on"},
 		"no call": {do: Action{Do: "retry", NotMade: true}, is: ErrRefused, says: "refused: the operation has no call in doubt"},
-		"no jobs": {do: Action{Do: "cancel"}, is: ErrRefused, says: "refused: the record has no matching later job"},
+		"no jobs": {do: Action{Do: "cancel"}, is: ErrRefused, says: "refused: nothing to cancel: a job can be cancelled only if it is a later job and its delivery has not begun"},
 		"gone":    {do: Action{Do: "settle", Status: 201, PK: "v1#rides#none"}, is: ErrGone, says: "no such record"},
 		"changed": {do: Action{Do: "settle", Status: 201, Seen: "another"}, is: ErrMoved, says: "the record has changed since it was shown: nothing was changed. Look at the record again"},
 		"changes": {do: answer, is: ErrMoved, asks: "The change is in", says: "the record has changed since it was shown: nothing was changed. Look at the record again", fault: func(k *kept, op string) dbfault.Fault {
@@ -171,7 +171,7 @@ func TestActs(t *testing.T) {
 		}},
 		"no keys": {
 			do: answer, sealed: keys, is: ErrRefused, asks: "The change is in",
-			says: "refused: Sealed: no data key. Start samekey ui with --keys-from set to a program that has the keys. Nothing was changed: to store an answer or a result, the page needs the data key too",
+			says: "refused: Sealed: no data key. Start samekey ui with --keys-from set to a program that has the keys. Nothing was changed, because the page needs the data key to store an answer or a result",
 		},
 		"no right": {do: answer, sealed: keys, pages: closed{keys}, is: ErrRefused, asks: "The change is in", says: "refused: Sealed: no data key, because the program of --keys-from failed: "},
 	} {

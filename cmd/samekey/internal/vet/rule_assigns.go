@@ -6,7 +6,7 @@ import (
 	"go/types"
 )
 
-var assigns = newRule("assigns", "find outer variables that a phase's function assigns: a retry that finds the phase recorded doesn't assign them", checkAssigns)
+var assigns = newRule("assigns", "find outer variables that a phase's function assigns: a retry skips the function if the phase is committed, and the variables stay empty", checkAssigns)
 
 // checkAssigns finds assignments in a phase's function to outer variables that are used
 // after the phase. If the phase is already recorded, its function doesn't run, and the
@@ -51,8 +51,8 @@ func (c *code) checkAssign(p *phase, left ast.Expr, adds bool) []finding {
 	case !c.usedAfter(p, v, field):
 		return nil
 	}
-	return []finding{found(left, "%s is assigned in an idem.%s and used after this phase: a retry that finds the phase recorded "+
-		"doesn't run the function, and %s stays empty. Return the value as the result of the phase", types.ExprString(left), p.kind, v.Name())}
+	return []finding{found(left, "%s is assigned in an idem.%s and used after this phase: if the phase is committed, "+
+		"a retry skips the function, and %s stays empty. Return the value as the result of the phase", types.ExprString(left), p.kind, v.Name())}
 }
 
 // handlerOf returns the function around a phase: the innermost function that runs by

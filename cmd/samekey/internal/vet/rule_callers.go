@@ -19,7 +19,7 @@ func checkCallers(c *code) (all []finding) {
 			}
 		})
 		if set["Resumable"] && (set["Scope"] || set["Former.Scope"]) && !set["CallerFromOp"] {
-			all = append(all, found(call, "a completer has no client's request, so Options.Scope can't find the caller: take the caller from "+
+			all = append(all, found(call, "the completer has no request from a client, so Options.Scope can't find the caller: take the caller from "+
 				"Op.Caller in the handlers, and set Options.CallerFromOp"))
 		}
 	})

@@ -48,7 +48,7 @@ var Hints = &analysis.Analyzer{
 			if p.kind == foreign && !p.via && !p.unseen && c.notIdempotent(p) && c.optionCall(p, "LookUp") == nil {
 				pass.Report(analysis.Diagnostic{
 					Pos: p.call.Pos(), End: p.call.End(), Category: "hint", URL: page + "lookups",
-					Message: "hint: if the outcome of this call is unknown, the operation waits for a person; with idem.LookUp, it asks the other system instead",
+					Message: "hint: if the outcome of this call is unknown, the operation waits for a person; with idem.LookUp, the phase asks the other system instead",
 				})
 			}
 		}

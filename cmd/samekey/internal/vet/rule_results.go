@@ -20,7 +20,7 @@ func checkResults(c *code) (all []finding) {
 		l := losses{back: true, seen: make(map[types.Type]bool)}
 		if at, why := l.of(p.result, c.typeName(p.result)); at != "" {
 			all = append(all, found(p.call, "%s doesn't survive the JSON in which the result of a phase is stored: %s. "+
-				"Return a struct of exported fields with what later phases need", at, why))
+				"Return a struct whose exported fields hold what later phases need", at, why))
 		}
 	}
 	c.inspect(func(n ast.Node) {
@@ -95,7 +95,7 @@ func (l losses) of(t types.Type, at string) (part, why string) {
 		return l.of(u.Elem(), at+"[…]")
 	case *types.Map:
 		if !isKey(u.Key()) {
-			return at, "JSON has no maps with keys of " + types.TypeString(u.Key(), (*types.Package).Name)
+			return at, "JSON has no maps with keys of type " + types.TypeString(u.Key(), (*types.Package).Name)
 		}
 		return l.of(u.Elem(), at+"[…]")
 	case *types.Struct:

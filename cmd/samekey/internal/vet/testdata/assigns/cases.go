@@ -22,7 +22,7 @@ var calls int
 
 func price(context.Context, string) (int, error) { calls++; return 20, nil }
 
-// want +5 `assigns: total is assigned in an idem.Atomic and used after this phase: a retry that finds the phase recorded doesn't run the function, and total stays empty. Return the value as the result of the phase`
+// want +5 `assigns: total is assigned in an idem.Atomic and used after this phase: if the phase is committed, a retry skips the function, and total stays empty. Return the value as the result of the phase`
 
 func bad(ctx context.Context, id string) (int, error) {
 	var total int

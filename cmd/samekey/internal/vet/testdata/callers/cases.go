@@ -13,13 +13,13 @@ func account(_ context.Context, r *idem.Request) (string, error) {
 
 func byAccount(o *idem.Options) { o.Scope = account }
 
-// want +3 `callers: a completer has no client's request, so Options.Scope can't find the caller`
+// want +3 `callers: the completer has no request from a client, so Options.Scope can't find the caller`
 
 func bad(store *idem.MemoryStore) *idem.Engine {
 	return idem.New(store, byAccount, func(o *idem.Options) { o.Resumable = true })
 }
 
-// want +3 `callers: a completer has no client's request`
+// want +3 `callers: the completer has no request from a client`
 
 func before(store *idem.MemoryStore) *idem.Engine {
 	return idem.New(store, func(o *idem.Options) { o.Resumable, o.Former = true, &idem.Former{Scope: account} })

@@ -15,7 +15,7 @@ import (
 	"github.com/samekey/samekey/idem"
 )
 
-// want +8 `results: order.total doesn't survive the JSON in which the result of a phase is stored: the field is not exported. Return a struct of exported fields with what later phases need`
+// want +8 `results: order.total doesn't survive the JSON in which the result of a phase is stored: the field is not exported. Return a struct whose exported fields hold what later phases need`
 
 type order struct {
 	ID    string
@@ -70,7 +70,7 @@ func alsoBad(ctx context.Context) {
 	idem.Atomic(ctx, "2", of[nested])                    // want `results: nested.Lines\[…\]\[…\].Secret doesn't survive`
 	idem.Atomic(ctx, "3", of[chan int])                  // want `results: chan int doesn't survive .*: JSON has no channels`
 	idem.Atomic(ctx, "4", of[struct{ F func() }])        // want `results: struct{F func\(\)}.F doesn't survive .*: JSON has no functions`
-	idem.Atomic(ctx, "5", of[map[point]int])             // want `results: .*JSON has no maps with keys of results.point`
+	idem.Atomic(ctx, "5", of[map[point]int])             // want `results: .*JSON has no maps with keys of type results.point`
 	idem.Atomic(ctx, "6", of[writes])                    // want `results: writes doesn't survive .*: it has MarshalJSON but no UnmarshalJSON`
 	idem.Atomic(ctx, "7", of[stamp])                     // want `results: stamp doesn't survive .*: its MarshalJSON comes from an embedded field, and leaves the other fields out`
 	idem.Atomic(ctx, "8", of[[]shape])                   // want `results: \[\]shape\[…\] doesn't survive .*: JSON can't be decoded into the interface results.shape`
@@ -157,10 +157,10 @@ func inGeneric[K comparable](ctx context.Context) {
 func evenWorse(ctx context.Context) {
 	idem.Atomic(ctx, "1", of[list])             // want `results: .*Secret doesn't survive`
 	idem.Atomic(ctx, "2", of[unsafe.Pointer])   // want `results: .*JSON has no Pointer`
-	idem.Atomic(ctx, "3", of[map[halfKey]int])  // want `results: .*JSON has no maps with keys of results.halfKey`
-	idem.Atomic(ctx, "4", of[map[otherKey]int]) // want `results: .*JSON has no maps with keys of results.otherKey`
-	idem.Atomic(ctx, "5", of[map[float64]int])  // want `results: .*JSON has no maps with keys of float64`
-	idem.Atomic(ctx, "6", of[map[bool]int])     // want `results: .*JSON has no maps with keys of bool`
+	idem.Atomic(ctx, "3", of[map[halfKey]int])  // want `results: .*JSON has no maps with keys of type results.halfKey`
+	idem.Atomic(ctx, "4", of[map[otherKey]int]) // want `results: .*JSON has no maps with keys of type results.otherKey`
+	idem.Atomic(ctx, "5", of[map[float64]int])  // want `results: .*JSON has no maps with keys of type float64`
+	idem.Atomic(ctx, "6", of[map[bool]int])     // want `results: .*JSON has no maps with keys of type bool`
 	idem.Atomic(ctx, "7", of[notAMarker])       // want `results: notAMarker.inside doesn't survive .*: the field is not exported`
 	idem.Atomic(ctx, "8", of[notAMarshal])      // want `results: notAMarshal.n doesn't survive .*: the field is not exported`
 	idem.Atomic(ctx, "9", of[otherMarshal])     // want `results: otherMarshal.n doesn't survive .*: the field is not exported`
