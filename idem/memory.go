@@ -171,8 +171,8 @@ func (m *MemoryStore) Load(ctx context.Context, pk string) (*store.Record, error
 	return m.records[pk].Clone(), nil
 }
 
-// maxRecord limits a record without its bodies, in bytes. It is DynamoDB's limit, so a test
-// finds results that would not fit into a table.
+// maxRecord is the largest size in bytes of a record without its bodies. It is DynamoDB's
+// limit for an item, so a test finds results that would not fit into a table.
 const maxRecord = 400 << 10
 
 // Fits implements [store.Sizer].
@@ -184,9 +184,9 @@ func unchanged(r, seen *store.Record) bool {
 	return seen != nil && r.Owner == seen.Owner && r.Ver == seen.Ver
 }
 
-// The function fits returns an error if r is too large, by an estimate of the item's size.
-// A write of phases, jobs or an answer must leave room for a take-over, and for the reason
-// why a job is parked.
+// The function named fits returns an error if r, which replaces old, is too large by an
+// estimate of the item's size. A write that adds phases, jobs or an answer must leave
+// room for later writes: a take-over, and the reason why a job is parked.
 func fits(old, r *store.Record) error {
 	limit := maxRecord
 	more := len(r.Phases)+len(r.Jobs) > len(old.Phases)+len(old.Jobs) || r.Response != nil && old.Response == nil

@@ -35,8 +35,8 @@ func (e *Engine) Pass(ctx context.Context, r Request, fn func(context.Context) (
 	return res, err
 }
 
-// The function passed returns res and err. If err is a handlerError, passed returns the
-// handler's own error instead.
+// The function named passed unwraps err: if err is a handlerError, the function returns the
+// handler's own error instead. res stays as it is.
 func passed(res Result, err error) (Result, error) {
 	if h, ok := errors.AsType[*handlerError](err); ok {
 		err = h.err

@@ -138,10 +138,10 @@ func Stage(ctx context.Context, jobs ...Job) error {
 func Respond(v any) error { return &answered{v} }
 
 // SafeToRetry marks err, the error of a [Foreign] phase, to say that the phase's calls
-// certainly had no effect (for example, the connection was refused). A [NotIdempotent]
-// call may then be made again. Other calls are then not in doubt, so the client's key may
-// become free. Don't mark the error of a client that retries by itself: one of the
-// client's earlier tries may have had an effect. SafeToRetry returns nil for nil.
+// certainly had no effect (for example, the connection was refused). So the calls are not
+// in doubt: even a [NotIdempotent] phase may make them again, and the key of the operation
+// may become free. Don't mark the error of a library that retries by itself: an earlier
+// try of the library may have had an effect. If err is nil, SafeToRetry returns nil.
 func SafeToRetry(err error) error {
 	if err == nil {
 		return nil

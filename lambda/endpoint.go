@@ -65,9 +65,9 @@ var _ awslambda.Handler = (*EndpointHandler[any, any])(nil)
 // Handle returns the answer to an event, for tests and for routers that send only some events to
 // this handler. Handle returns an error only if ev is of another kind than the adapter's
 // ([ErrEvent]; the endpoint was not called). If the endpoint's own handler panics, the endpoint
-// still returns an answer. Outside of Lambda, Handle returns this answer. In a Lambda function,
-// Handle continues the panic instead, so that the process ends; Invoke sends the answer before the
-// process ends.
+// recovers, and makes an answer. Outside of Lambda, Handle returns this answer. In a Lambda
+// function, Handle panics again, so that the process ends; if Lambda called Invoke, Invoke first
+// sends the answer.
 func (h *EndpointHandler[Ev, Re]) Handle(ctx context.Context, ev Ev) (Re, error) {
 	req, err := h.adapter.request(ctx, ev, false)
 	switch {

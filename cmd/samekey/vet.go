@@ -210,15 +210,15 @@ func vetLock(ctx context.Context, env environment, opt vetOptions, pkgs []*packa
 			opt.lock, opt.lock, strings.Join(opt.patterns, " "))
 		return 1, nil
 	case len(changes) == 0 && !next.Equal(file):
-		fmt.Fprintf(env.stdout, "%s: lock: the code differs from the lock file in ways that open operations survive: record the changes with samekey vet --lock %s --update\n", opt.lock, opt.lock)
+		fmt.Fprintf(env.stdout, "%s: lock: the code has changes that the lock file lacks. Open operations survive these changes; to record them, run samekey vet --lock %s --update\n", opt.lock, opt.lock)
 		return 1, nil
 	}
 	return len(changes), nil
 }
 
-// vetTool answers go vet -vettool, which asks this program for its version or flags, or passes
-// a file that describes a package. After its answer, vetTool ends the program. For other
-// arguments, it does nothing.
+// vetTool answers the command go vet -vettool, which asks this program for its version or
+// flags, or passes a file that describes a package. After the answer, vetTool ends the program.
+// If args are not from go vet, vetTool does nothing.
 func vetTool(args []string) {
 	if len(args) > 0 && (args[0] == "-V=full" || args[0] == "-flags" || strings.HasSuffix(args[len(args)-1], ".cfg")) {
 		unitchecker.Main(vet.Analyzers()...)

@@ -88,7 +88,7 @@ func TestVetKeepsOtherPackages(t *testing.T) {
 	both := localtest.Read(t, path)
 	for _, tt := range []struct{ gone, looked, says string }{
 		{"testdata/handlers", vetEngines, "testdata/nowhere.App.book: the handler is removed, with its phases "},
-		{"testdata/engines", vetHandlers, "in ways that open operations survive"},
+		{"testdata/engines", vetHandlers, "Open operations survive these changes"},
 	} {
 		localtest.Write(t, path, both)
 		if out := vet(0, tt.looked); out != "" {
@@ -194,7 +194,7 @@ func TestVetKnowsBranches(t *testing.T) {
 		t.Fatalf("%s is another file: %v", vetHandlers, err)
 	}
 	code, stdout, stderr := call(t, nil, "vet", "-lock", path, vetHandlers)
-	if code != 1 || hintless(stderr) != oneFound || strings.Count(stdout, "\n") != 1 || !strings.Contains(stdout, "in ways that open operations survive") {
+	if code != 1 || hintless(stderr) != oneFound || strings.Count(stdout, "\n") != 1 || !strings.Contains(stdout, "Open operations survive these changes") {
 		t.Errorf("code %d\n%s%s", code, stdout, stderr)
 	}
 }

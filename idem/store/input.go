@@ -56,8 +56,8 @@ type Overflow struct {
 	SHA256 [sha256.Size]byte // hash of the body
 	Sealed bool              // the companions are encrypted
 
-	// Missing is the number of companions that are not yet written. These are the last
-	// ones. A store sets Missing only in a record that its caller has passed in, and never
-	// stores Missing.
+	// Missing is the number of companions that are not yet written. Companions are written
+	// in order, so the missing ones are those with the highest numbers. A store sets
+	// Missing only in a record that its caller has passed in, and never stores Missing.
 	Missing int
 }

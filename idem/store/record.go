@@ -165,8 +165,9 @@ func (d Decision) Equal(other Decision) bool {
 	return d.ID == other.ID && d.By == other.By && d.At.Equal(other.At) && d.What == other.What && d.From == other.From && d.To == other.To
 }
 
-// Handover is a change of the attempt that holds a record, for people to read later. If a
-// take-over doesn't follow a release, the previous holder never came back.
+// Handover notes, for people, that an attempt released the record, or that another attempt
+// took the record over. If no release comes before a take-over, the previous attempt
+// never reported its end.
 type Handover struct {
 	At       time.Time
 	Kind     string // "release", "withheld" (a release whose answer was withheld), "retry" (a client's retry took over) or "completer" (a completer took over)

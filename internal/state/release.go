@@ -10,10 +10,10 @@ import (
 // Release describes an attempt that ended without an answer to store.
 type Release struct {
 	Calls   []string          // calls that this attempt may have made and that no phase has recorded
-	Sent    map[string]string // hashes of the data that Calls sent, if known
-	Refused bool              // the request need not be completed: the handler refused it with a 4xx, or failed too often
-	Answers bool              // the handler gave an answer that isn't stored; while the record is kept, the answer is withheld
-	Counted bool              // the attempt's take-over has counted the try
+	Sent    map[string]string // for each of Calls, the hash of the data sent, if known
+	Refused bool              // no completer needs to run the request: the handler refused it with a 4xx, or failed too often
+	Answers bool              // the handler gave an answer that isn't stored; if the record is kept, the answer is withheld
+	Counted bool              // the take-over that began the attempt has already added one to the record's Tries
 	Refusal error             // why the program refuses to continue with the record; nil: it doesn't refuse
 	Why     string            // why the attempt ended, for people (LastErr); "" leaves LastErr as it is
 	Look    *LookedUp         // a look-up that has decided nothing; nil if there was none

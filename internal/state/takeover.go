@@ -7,8 +7,8 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// Taken returns the record that a take-over of held writes. retention is the retention of the
-// program that takes over.
+// Taken returns the record that a take-over writes in place of the record held. The parameter
+// retention is the retention of the program that takes over.
 func Taken(held *store.Record, now, lease time.Time, retention time.Duration) *store.Record {
 	r := *held
 	r.Retention = retention
@@ -18,9 +18,10 @@ func Taken(held *store.Record, now, lease time.Time, retention time.Duration) *s
 	return &r
 }
 
-// TakenByClient returns the record that a client's retry writes when it takes held over. It has
-// the retry's input and handler: the handler's name may have changed since the claim. It keeps the
-// tenant of the claim, because the tenant is part of the key.
+// TakenByClient returns the record that a client's retry writes in place of the record held, to
+// take it over. The new record has the retry's input and handler, since the handler may have
+// another name than at the claim. The new record keeps the claim's tenant, because the tenant is
+// part of the key.
 func TakenByClient(held *store.Record, now, lease time.Time, retention time.Duration, in *store.Input, by store.HandlerID) *store.Record {
 	r := Taken(held, now, lease, retention)
 	r.Input, r.Handler = in, by
@@ -32,8 +33,8 @@ func TakenByClient(held *store.Record, now, lease time.Time, retention time.Dura
 	return r
 }
 
-// TakenUp returns the record that a completer or an operator writes when it takes held over.
-// TakenUp adds one to Tries, so that a try is counted even if the process dies.
+// TakenUp returns the record that a completer or an operator writes in place of the record held,
+// to take it over. TakenUp adds one to Tries, so that the try counts even if the process then dies.
 func TakenUp(held *store.Record, now, lease time.Time, retention time.Duration) *store.Record {
 	r := Taken(held, now, lease, retention)
 	r.Tries++
@@ -54,7 +55,7 @@ const (
 // maxHandovers is how many handovers a record keeps after a release.
 const maxHandovers = 10
 
-// handed returns the last handovers of held, followed by h.
+// handed returns the most recent handovers of the record held, followed by h.
 func handed(held *store.Record, h store.Handover) []store.Handover {
 	all := append(slices.Clone(held.Handovers), h)
 	return all[max(0, len(all)-maxHandovers):]

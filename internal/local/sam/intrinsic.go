@@ -85,8 +85,9 @@ func (t *Template) evaluate(name string, arg *yaml.Node) (any, error) {
 	}
 }
 
-// arguments resolves an intrinsic function's argument to a list. If the resolved argument
-// is no list or is empty, it becomes the only element of the list.
+// The method named arguments resolves arg, the argument of an intrinsic function, and returns the
+// value as a list. If the value is no list, or an empty list, the method returns a list with
+// the value as its only element.
 func (t *Template) arguments(arg *yaml.Node) ([]any, error) {
 	v, err := t.value(arg)
 	if err != nil {

@@ -35,9 +35,9 @@ const (
 	TypeResponseTooLarge = "Function.ResponseSizeTooLarge"
 )
 
-// FunctionError is the error of an accepted invocation that failed: the function returned an
-// error or panicked, or a Type constant names the cause. Effects that the invocation had by
-// then remain.
+// FunctionError is the error of an invocation that was accepted and then failed: the function
+// returned an error, or panicked, or failed by one of the causes that the Type constants name.
+// What the function did before the failure is not undone.
 type FunctionError struct {
 	// Type is the name of the error's Go type, or one of the Type constants.
 	Type string

@@ -25,8 +25,8 @@ var comparisons = map[string]func(value, threshold float64) bool{
 // find periods with data.
 const beyond = 2
 
-// At returns the alarm's state at a time. It assumes that the state before was INSUFFICIENT_DATA.
-// [Alarm.Over] takes the real earlier state into account.
+// At returns the alarm's state at the time now. It assumes that the alarm's state before was
+// INSUFFICIENT_DATA. [Alarm.Over] takes the real earlier state into account.
 func (a Alarm) At(d Data, now time.Time) State { return a.next(d, now, Insufficient) }
 
 // Change is a change of an alarm to another state.
@@ -66,7 +66,7 @@ func (a Alarm) next(d Data, now time.Time, last State) State {
 	if a.Missing == "breaching" {
 		breaching += a.Periods - real
 	}
-	few := real < a.Datapoints && breaching == real // all periods with data breach, but these are fewer than a.Datapoints
+	few := real < a.Datapoints && breaching == real // fewer than a.Datapoints periods have data, and the value breaches in all of these
 	switch {
 	case breaching >= a.Datapoints:
 		return Firing

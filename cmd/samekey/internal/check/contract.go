@@ -76,14 +76,14 @@ func Rules() []Rule {
 		{"quoted-refused", "quoted", "A key in double quotes, the IETF draft's form, is accepted.", in("the-key", "", "2.1")},
 		{"bare-refused", "quoted", "A key without quotes, the common form, is accepted.", in("the-key", stripeRequests, "")},
 
-		{"mismatch-replayed", "mismatch", "A request with a known key and another body doesn't get the first answer.", in("the-request", stripeRequests, "2.7")},
-		{"mismatch-ran", "mismatch", "A request with a known key and another body doesn't run.", in("the-request", stripeRequests, "2.7")},
-		{"mismatch-status", "mismatch", "A request with a known key and another body gets 422 (Stripe: 400).", in("what-comes-back", stripeRequests, "2.7")},
+		{"mismatch-replayed", "mismatch", "A request with a known key but another body doesn't get the first answer.", in("the-request", stripeRequests, "2.7")},
+		{"mismatch-ran", "mismatch", "A request with a known key but another body doesn't run.", in("the-request", stripeRequests, "2.7")},
+		{"mismatch-status", "mismatch", "A request with a known key but another body gets 422 (Stripe: 400).", in("what-comes-back", stripeRequests, "2.7")},
 		{"mismatch-leak", "mismatch", "A refusal contains no part of the first answer.", in("what-comes-back", "", "5")},
 
-		{"path-replayed", "path", "A request to another path, with a known key, doesn't get the first path's answer.", in("the-request", stripeRequests, "")},
-		{"path-ran", "path", "A request to another path, with a known key, doesn't run.", in("the-request", stripeRequests, "")},
-		{"method-replayed", "method", "A request with a known key and another method doesn't get the first method's answer.", in("the-request", stripeRequests, "")},
+		{"path-replayed", "path", "A request with a known key but another path doesn't get the first path's answer.", in("the-request", stripeRequests, "")},
+		{"path-ran", "path", "A request with a known key but another path doesn't run.", in("the-request", stripeRequests, "")},
+		{"method-replayed", "method", "A request with a known key but another method doesn't get the first method's answer.", in("the-request", stripeRequests, "")},
 		{"caller-replayed", "caller", "Another caller with the same key doesn't get the first caller's answer.", in("what-a-client-sends", stripeRequests, "5")},
 		{"kept-lost", "kept", "The first request still gets the first answer after other requests with its key were refused.", in("what-comes-back", stripeRequests, "2.6")},
 

@@ -48,13 +48,13 @@ func (e *examination) preflight(ctx context.Context) (*answer, error) {
 	}})
 }
 
-// allows tells whether a page may read an answer.
+// The method named allows reports whether a, an answer of the API, lets a web page read it.
 func (e *examination) allows(a *answer) bool {
 	got := a.header.Get("Access-Control-Allow-Origin")
 	return got == "*" || got == e.template.Origin
 }
 
-// listed tells whether the list in a CORS header contains a name or "*".
+// The function named listed reports whether a CORS header's list contains the name or "*".
 func listed(list, name string) bool {
 	return slices.ContainsFunc(strings.Split(list, ","), func(s string) bool {
 		s = strings.TrimSpace(s)

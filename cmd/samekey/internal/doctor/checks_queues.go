@@ -25,7 +25,7 @@ func queueChecks() []Check {
 		{
 			ID: "bus-missing", Severity: Error, Needs: []Source{Functions, Buses}, find: busMissing,
 			Looks:  "the EventBridge buses of SAMEKEY_SINKS exist in the account and Region to which the worker sends",
-			Causes: "PutEvents reports success even if the bus doesn't exist, so events are lost. The ready worker checks the bus first, so jobs wait",
+			Causes: "PutEvents reports success even if the bus doesn't exist, and the events are lost. samekey-worker checks the bus first, so jobs for a missing bus wait",
 			Mend:   "correct SAMEKEY_SINKS, or deploy the bus",
 		},
 		{
@@ -125,7 +125,7 @@ func queueMissing(f *Facts) ([]wrong, string) {
 
 const noTickets = "the queue of tickets was not found"
 
-const noWorker = "no function has the variable SAMEKEY_TICKETS_URL, so there is no ready worker to check"
+const noWorker = "the worker was not found: no function has the variable SAMEKEY_TICKETS_URL"
 
 func ticketsReader(f *Facts) ([]wrong, string) {
 	w, q := f.worker(), f.tickets()

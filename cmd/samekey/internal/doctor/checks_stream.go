@@ -37,7 +37,7 @@ func streamChecks() []Check {
 		{
 			ID: "stream-filters", Severity: Error, Needs: mappings, find: streamFilters,
 			Looks:  "the filters of the stream's mappings pass every record that the worker needs",
-			Causes: "jobs and abandoned requests of filtered records wait for the sweep, and unfinished records that TTL removed are not reported",
+			Causes: "the worker doesn't see the records that the filters leave out: their jobs and abandoned requests wait for the sweep, and nobody is told when TTL removes an unfinished record",
 			Mend:   "take WorkerStream's FilterCriteria from samekey.yaml",
 		},
 		{
@@ -147,21 +147,21 @@ func (f *Facts) eachReader(look func(reader) []wrong) (all []wrong, why string) 
 	return all, ""
 }
 
-// probes are stream records that the worker needs, in Lambda's form; NS stands for the
-// namespace.
+// probes are stream records that the worker needs, in the form in which Lambda filters them. NS
+// stands for the namespace.
 var probes = []struct{ what, record string }{
 	{"an open record", `{"eventName":"INSERT","dynamodb":{"NewImage":{"pk":{"S":"v1#NS#x"},"st":{"S":"open"}}}}`},
-	{"an open record that is renewed", `{"eventName":"MODIFY","dynamodb":{"NewImage":{"pk":{"S":"v1#NS#x"},"st":{"S":"open"}},"OldImage":{"pk":{"S":"v1#NS#x"},"st":{"S":"open"}}}}`},
+	{"the renewal of an open record", `{"eventName":"MODIFY","dynamodb":{"NewImage":{"pk":{"S":"v1#NS#x"},"st":{"S":"open"}},"OldImage":{"pk":{"S":"v1#NS#x"},"st":{"S":"open"}}}}`},
 	{"a finished record", `{"eventName":"MODIFY","dynamodb":{"NewImage":{"pk":{"S":"v1#NS#x"},"st":{"S":"done"},"keep":{"S":"jobs"}},"OldImage":{"pk":{"S":"v1#NS#x"},"st":{"S":"open"}}}}`},
 	{"a stuck record", `{"eventName":"MODIFY","dynamodb":{"NewImage":{"pk":{"S":"v1#NS#x"},"st":{"S":"stuck"},"keep":{"S":"open"}},"OldImage":{"pk":{"S":"v1#NS#x"},"st":{"S":"open"}}}}`},
-	{"an open record that was removed", `{"eventName":"REMOVE","userIdentity":{"type":"Service","principalId":"dynamodb.amazonaws.com"},"dynamodb":{"Keys":{"pk":{"S":"v1#NS#x"}},"OldImage":{"pk":{"S":"v1#NS#x"},"st":{"S":"open"}}}}`},
-	{"a stuck record that was removed", `{"eventName":"REMOVE","userIdentity":{"type":"Service","principalId":"dynamodb.amazonaws.com"},"dynamodb":{"Keys":{"pk":{"S":"v1#NS#x"}},"OldImage":{"pk":{"S":"v1#NS#x"},"st":{"S":"stuck"},"keep":{"S":"open"}}}}`},
-	{"a finished record with jobs that was removed", `{"eventName":"REMOVE","userIdentity":{"type":"Service","principalId":"dynamodb.amazonaws.com"},"dynamodb":{"Keys":{"pk":{"S":"v1#NS#x"}},"OldImage":{"pk":{"S":"v1#NS#x"},"st":{"S":"done"},"keep":{"S":"jobs"}}}}`},
+	{"the removal of an open record", `{"eventName":"REMOVE","userIdentity":{"type":"Service","principalId":"dynamodb.amazonaws.com"},"dynamodb":{"Keys":{"pk":{"S":"v1#NS#x"}},"OldImage":{"pk":{"S":"v1#NS#x"},"st":{"S":"open"}}}}`},
+	{"the removal of a stuck record", `{"eventName":"REMOVE","userIdentity":{"type":"Service","principalId":"dynamodb.amazonaws.com"},"dynamodb":{"Keys":{"pk":{"S":"v1#NS#x"}},"OldImage":{"pk":{"S":"v1#NS#x"},"st":{"S":"stuck"},"keep":{"S":"open"}}}}`},
+	{"the removal of a finished record with jobs", `{"eventName":"REMOVE","userIdentity":{"type":"Service","principalId":"dynamodb.amazonaws.com"},"dynamodb":{"Keys":{"pk":{"S":"v1#NS#x"}},"OldImage":{"pk":{"S":"v1#NS#x"},"st":{"S":"done"},"keep":{"S":"jobs"}}}}`},
 }
 
-// streamFilters finds the probes that no mapping's filters let through. One mapping is
-// enough for a probe: drain and completer can be separate functions, which need different
-// records.
+// streamFilters finds the probes that the filters of every mapping leave out. It is enough if
+// one mapping lets a probe through: drain and completer can be separate functions, which need
+// different records.
 func streamFilters(f *Facts) ([]wrong, string) {
 	readers := f.readers()
 	if len(readers) == 0 {

@@ -41,7 +41,7 @@ func tableChecks() []Check {
 		{
 			ID: "table-capacity", Severity: Warning, Needs: table, find: tableCapacity,
 			Looks:  "the table and its index have more than 5 write units a second",
-			Causes: "a new request takes 2 write units, so a few requests a second are throttled and answered by 503",
+			Causes: "a new request takes 2 write units, so even at a few new requests a second DynamoDB throttles, and clients get 503",
 			Mend:   "BillingMode: PAY_PER_REQUEST; or aws dynamodb update-table --billing-mode PAY_PER_REQUEST --table-name TABLE",
 		},
 		{

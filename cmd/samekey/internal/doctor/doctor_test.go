@@ -286,7 +286,7 @@ func mistaken() []deployment {
 		unkept  = "not checked: retention-queue: the sample has no finished record of a function that reads a queue"
 		unasked = ": AccessDeniedException: not for tests (unanswered)"
 	)
-	removed := "an open record that was removed, a stuck record that was removed, a finished record with jobs that was removed"
+	removed := "the removal of an open record, the removal of a stuck record, the removal of a finished record with jobs"
 	return []deployment{
 		// the table
 		finds("error: table-key: table records: its key is id HASH ()", table("KeySchema", []any{object{"AttributeName": "id", "KeyType": "HASH"}})),
@@ -344,14 +344,14 @@ func mistaken() []deployment {
 			c := w.Mapping("stream")["FilterCriteria"].(object)
 			c["Filters"] = c["Filters"].([]any)[:1]
 		})),
-		finds("error: stream-filters: mapping of stream to worker: its filters leave out an open record that is renewed, "+removed, stream("FilterCriteria",
+		finds("error: stream-filters: mapping of stream to worker: its filters leave out the renewal of an open record, "+removed, stream("FilterCriteria",
 			filters(`{"eventName":["INSERT"],"dynamodb":{"NewImage":{"st":{"S":["open"]}}}}`, `{"dynamodb":{"NewImage":{"st":{"S":["done","stuck"]}}}}`))),
 		finds("error: stream-filters: mapping of stream to worker: its filters can't be read: KMSAccessDeniedException: no key",
 			stream("FilterCriteria", nil), stream("FilterCriteriaError", object{"ErrorCode": "KMSAccessDeniedException", "Message": "no key"})),
 		finds("not checked: stream-filters: can't read the filters of worker: filter {: not JSON: unexpected EOF",
 			stream("FilterCriteria", filters("{"))),
 		finds("error: stream-filters: mapping of stream to worker: its filters leave out "+
-			"an open record, an open record that is renewed, a finished record, a stuck record", stream("FilterCriteria",
+			"an open record, the renewal of an open record, a finished record, a stuck record", stream("FilterCriteria",
 			filters(`{"dynamodb":{"NewImage":{"pk":{"S":[{"prefix":"v1##"}]}}}}`, `{"userIdentity":{"principalId":["dynamodb.amazonaws.com"]}}`))),
 		finds("error: mapping-result: mapping of stream to worker: PROBLEM: Function call failed",
 			stream("LastProcessingResult", "PROBLEM: Function call failed")),
@@ -468,9 +468,10 @@ func mistaken() []deployment {
 			there(func(w *doctortest.World) { w.Concurrency = map[string]int{"orders": 0} })),
 		finds("warning: concurrency: function worker: its reserved concurrency is 1",
 			there(func(w *doctortest.World) { w.Concurrency = map[string]int{"worker": 1} })),
-		finds("not checked: queue-missing bus-missing machine-standard tickets-reader tickets-fifo tickets-filters env-app completes completes-all "+
-			"worker-timeout recursion provider-keys alarms alarms-heard hooks schedules schedule-role: no function has the variable SAMEKEY_TICKETS_URL, so there is no ready worker to check\n"+
-			"not checked: tickets-wait: the queue of tickets was not found", env("worker", "SAMEKEY_TICKETS_URL", nil)),
+		finds("not checked: tickets-wait: the queue of tickets was not found\n"+
+			"not checked: queue-missing bus-missing machine-standard tickets-reader tickets-fifo tickets-filters env-app completes completes-all "+
+			"worker-timeout recursion provider-keys alarms alarms-heard hooks schedules schedule-role: the worker was not found: no function has the variable SAMEKEY_TICKETS_URL",
+			env("worker", "SAMEKEY_TICKETS_URL", nil)),
 		finds(noFunctionChecked+"it is local (unanswered)", asked(func(o *doctor.Options) { o.TableOnly = "it is local" })),
 		finds(noFunctionChecked+"no function has the variable IDEM_TABLE=records; give --stack or --function (unanswered)",
 			there(func(w *doctortest.World) { w.Functions, w.Mappings = nil, nil })),
