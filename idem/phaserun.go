@@ -46,11 +46,11 @@ func (r *run) runPhase(ctx context.Context, s phaseSpec, fn func(context.Context
 	return raw, err
 }
 
-// rerunFor limits how long an Atomic is run again after conflicts.
+// rerunFor is the time within which an Atomic is run again after a conflict.
 const rerunFor = 5 * time.Second
 
-// atomic runs fn and commits the result. After each conflict atomic runs fn and commits
-// again, for up to rerunFor.
+// atomic runs fn and commits the result. It repeats both after each conflict, for up to
+// rerunFor.
 func (p *phaseRun) atomic(ctx context.Context, fn func(context.Context, *Tx) ([]byte, error)) ([]byte, error) {
 	until := time.Now().Add(rerunFor)
 	for round := 0; ; round++ {
@@ -88,7 +88,7 @@ func (p *phaseRun) commitOutcome(ctx context.Context, tx *Tx, raw []byte, err er
 		if _, retry := errors.AsType[*safe](err); retry {
 			p.run.calls.recorded(got.calls) // the calls had no effect, so none is in doubt
 		}
-		if p.spec.kind == foreign && txErr != nil { // txErr has also ended the phase's context, so err may be a consequence of it
+		if p.spec.kind == foreign && txErr != nil { // txErr is of a write, job or key; it has also ended the phase's context, and that may have caused err
 			return nil, p.run.gate.fail(errors.Join(txErr, err))
 		}
 		return nil, err

@@ -11,8 +11,8 @@ import (
 )
 
 // A key has one place. While the scope of keys changes ([Former]), a key has two places,
-// and can have two records. If both records are live, they belong to two callers: in the
-// larger of the two scopes, these callers share the key.
+// and can have two records. If both records are live, they belong to two callers, who share
+// the key in the larger of the two scopes.
 
 // layout is the first part of every partition key, so that records of another
 // layout version are never mistaken for ours.
@@ -25,7 +25,7 @@ type naming struct {
 	alsoBy   *scoping // the other scoping while the scope of keys changes; nil without Options.Former
 }
 
-// namingOf returns the naming for opt, which has its defaults set.
+// namingOf returns the naming for opt. The defaults of opt must be set.
 func namingOf(opt *Options) naming {
 	n := naming{prefix: layout + "#" + opt.Namespace + "#", claimsBy: scoping{scope: opt.Scope, one: opt.oneScope, path: opt.rules.path}}
 	if f := opt.Former; f != nil {
@@ -56,7 +56,7 @@ func (n *naming) partitionKey(b, text []byte, r *Request, by *scoping) []byte {
 	switch {
 	case by.path && r.Path != "":
 		buf = appendPart(buf, r.Method+" "+patternHost(r)+r.Path)
-	case by.path: // not an HTTP request: in place of method and path it has the route that the source names
+	case by.path: // not an HTTP request: the route that the source names is hashed, instead of method and path
 		buf = appendPart(buf, r.Route)
 	}
 	sum := sha256.Sum256(buf)
@@ -108,9 +108,9 @@ func (q *ask) placeOf(rec *store.Record) *place {
 	return &q.home
 }
 
-// The method meets reports whether q has the same key as other, whose record is at pk.
-// meets also returns true if pk is a place that two operations share, in the larger of two
-// scopes.
+// The method meets reports whether q and other are about the same operation, whose record
+// is at pk. It also returns true for the operations of two callers, if pk is a place that
+// both callers share, in the larger of two scopes.
 func (q *ask) meets(other *ask, pk string) bool {
 	return q.home.pk == other.home.pk || pk == q.home.pk || q.away(pk)
 }

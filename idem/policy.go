@@ -47,8 +47,8 @@ func storedBy(serverErrors bool, except ...int) func(Response) bool {
 }
 
 // asksAgain reports whether an answer asks for the same request in another way: with a
-// credential, a proof of payment or another encoding. If the answer were stored, the
-// client's next request would get it again, since the fingerprint is the same.
+// credential, a proof of payment or another encoding. If such an answer were stored, the
+// client's next request would get it again, since both requests have the same fingerprint.
 func asksAgain(r *Response) bool {
 	switch r.Status {
 	case http.StatusUnauthorized, http.StatusNotAcceptable, http.StatusProxyAuthRequired, http.StatusUnsupportedMediaType,
@@ -64,7 +64,7 @@ func asksAgain(r *Response) bool {
 		}
 	}
 	var x402 struct {
-		Version json.Number `json:"x402Version"` // version 1 of x402 has only this field of the body, and no Payment-Required header
+		Version json.Number `json:"x402Version"` // marks an answer of x402 version 1, which has no Payment-Required header
 	}
 	return r.Status == http.StatusPaymentRequired && json.Unmarshal(r.Body, &x402) == nil && x402.Version != ""
 }

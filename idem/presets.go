@@ -70,8 +70,9 @@ func UCP(o *Options) {
 	o.Problem = ucpJSON
 }
 
-// commerce sets the rules that ACP and UCP share. The function body returns the form in
-// which a request's body is compared. The parameter scheme is the fingerprint's name.
+// commerce sets the rules that ACP and UCP share. The parameter body is a function: it
+// returns the form in which a request's body is compared. The parameter scheme is the
+// fingerprint's name.
 func commerce(o *Options, body func(*Request) ([]byte, error), scheme string) {
 	o.Methods = []string{http.MethodPost}
 	o.Key = KeyRequired
@@ -102,7 +103,7 @@ type rules struct {
 	path       bool          // method and path, as the client sent them, are part of the scope
 	requestID  bool          // answers echo the request's Request-Id
 	stripe     bool          // stored answers have Stripe's headers, and keep the handler's Request-Id
-	failClosed bool          // nothing runs without the store
+	failClosed bool          // ModeOpen and ModeOff are refused: without the store, a keyed request must get 503
 	quoted     bool          // the key of a new operation must be quoted; a known key needs no quotes
 	optional   []string      // methods whose requests may lack a key, and then pass
 	retention  time.Duration // the least Retention

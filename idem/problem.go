@@ -108,22 +108,23 @@ var problems = []struct {
 	}},
 }
 
-// unreadDetail is the advice for a request that is refused before its record was read: an
-// earlier attempt may have done the work.
+// unreadDetail is the advice for a request that is refused before its record was read. It
+// doesn't say that nothing was done, since an earlier attempt may have done the work.
 const unreadDetail = "The request was refused, and the record of its key was not read: an earlier attempt may have been carried out."
 
 // untilDeployed is how long a client should wait for a program that knows the record's
 // scheme and secret. Only a deployment helps, so earlier retries are of no use.
 const untilDeployed = 5 * time.Minute
 
-// The problem unfinished doesn't say what was done: the work may be done in part, and may
-// go on.
+// unfinished is a problem that doesn't say what was done, since the work may be done in
+// part, and may go on.
 var unfinished = Problem{
 	Status: 503, Code: "idempotency_unfinished", Title: "The request is not finished",
 	Detail: "The request was begun, and may still be carried out. Retry with the same key to get its answer.", RetryAfter: time.Second,
 }
 
-// failed is the answer for errors that match no row of problems, such as the handler's own.
+// failed is the answer for errors that match no row of the table problems, such as the
+// handler's own.
 var failed = Problem{
 	Status: 500, Code: "internal_error", Title: "Internal error",
 	Detail: "The request could not be completed. Retry with the same key until it succeeds.",

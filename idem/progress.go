@@ -84,8 +84,8 @@ func (p *progress) tx() *Tx {
 	return &Tx{id: p.rec.ID, made: p.rec.Calls, repeats: len(p.rec.Doubts) > 0}
 }
 
-// lastResult returns the result of the last committed phase: the stored result, even if
-// this run made a different result.
+// lastResult returns the stored result of the most recently committed phase, even if this
+// run made a different result.
 func (p *progress) lastResult() []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -103,10 +103,10 @@ func (p *progress) keep(jobs []Job) (news bool) {
 
 // jobsOfCommit returns all jobs of the next commit. In the record a job is named by its
 // phase's position and by its own index in the phase, so a handler that runs again gives
-// its jobs the same names. The function rounded checks and rounds each job's time. The
-// record may still list jobs of earlier commits. If the listed and the new jobs could be
-// too many, jobsOfCommit calls the function count, which returns how many jobs the stored
-// record still has.
+// its jobs the same names. The parameter rounded is a function that checks and rounds a
+// job's time. The record in p may still list jobs that are delivered by now. If the listed
+// and the new jobs together are more than maxJobs, jobsOfCommit calls the function count,
+// which returns how many jobs the stored record still has.
 func (p *progress) jobsOfCommit(ctx context.Context, jobs []Job, rounded func(Job) (Job, error), count func(context.Context, *store.Record) int) (map[string]Job, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -54,7 +54,7 @@ type QuotaUse struct {
 	Bytes int64
 }
 
-// takeSeat takes a seat in the quota, or returns the refusal of a new operation.
+// takeSeat takes a seat in the quota, or returns the error that refuses the new operation.
 func (c *claiming) takeSeat(ctx context.Context, until time.Time) *Error {
 	ctx, cancel := context.WithTimeout(ctx, half(until)) // leave time to read the record
 	defer cancel()

@@ -47,10 +47,10 @@ const (
 	// time is a new request.
 	expiresHeader = "Idempotency-Expires"
 	// statusHeader is "ignored" if the request has a key header and the engine did nothing
-	// with the key. There are four reasons: the request's method is not in Options.Methods,
-	// ModeOff, ModeObserve, or ModeOpen with an unreachable store. statusHeader is
-	// "unstored" on a handler's answer that could not be stored ([Result.Unstored]). With
-	// either value, a retry may have the same effect again.
+	// with the key. There are four reasons: ModeOff, ModeObserve, ModeOpen with an
+	// unreachable store, or a request whose method is not in Options.Methods. statusHeader
+	// is "unstored" on a handler's answer that could not be stored ([Result.Unstored]).
+	// With either value, a retry may have the same effect again.
 	statusHeader = "Idempotency-Status"
 
 	ignored = "ignored"
@@ -64,8 +64,8 @@ const (
 // client or are valid for one answer only.
 var neverStored = []string{
 	"Authorization", "Content-Length", "Date", "Set-Cookie", "Set-Cookie2", "Www-Authenticate",
-	// Headers of one connection (RFC 9110, section 7.6.1): a client or gateway would apply
-	// them to another connection.
+	// Headers of one connection (RFC 9110, section 7.6.1). If they were replayed, a client
+	// or gateway would apply them to another connection.
 	"Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
 }
 
@@ -81,8 +81,8 @@ func allowList(extra []string) map[string]bool {
 	return allowed
 }
 
-// replayable removes from a record's answer the headers that no client may get: a
-// record written by other programs may contain any header.
+// replayable removes from a record's answer the headers that must not reach a client. Such
+// headers are possible in a record that another program wrote.
 func replayable(r *Response) {
 	clean(r)
 	forget(r.Header)

@@ -129,8 +129,8 @@ func (a *attempt) takeUp(ctx context.Context, ticket jobs.Ticket, handlers []sto
 // takeOnce takes the record over in one write. If the take-over is refused or not
 // possible, takeOnce returns the current record.
 func (a *attempt) takeOnce(ctx context.Context, t store.Take) (rec *store.Record, taken bool, _ error) {
-	// ours reports whether rec shows that the take-over was applied: the store's
-	// acknowledgement may have been lost.
+	// ours reports whether rec shows that the take-over was applied, even if the store's
+	// acknowledgement was lost.
 	ours := func(rec *store.Record) bool { return rec != nil && rec.Owner == t.NewOwner && rec.Ver == t.Ver+1 }
 	var cause error
 	if taker, ok := a.core.store.(store.Taker); ok {
@@ -140,7 +140,7 @@ func (a *attempt) takeOnce(ctx context.Context, t store.Take) (rec *store.Record
 		rec, taken, cause = taker.Take(ctx, t)
 		switch {
 		case cause == nil:
-			return rec, taken || ours(rec), nil // the store itself may have sent the write twice: then the first copy may have been applied, and only the second refused
+			return rec, taken || ours(rec), nil // taken is also false if the store itself sent the write twice, and the first copy was applied but the second refused
 		case !store.Passing(cause):
 			return nil, false, unavailable("take-over", a.ask.home.pk, cause)
 		}
@@ -230,8 +230,9 @@ func (a *attempt) goOn(ctx context.Context, rec *store.Record, missing error, fn
 }
 
 // endTries marks an operation that can't be completed as stuck. If nothing was done under
-// the key, endTries only frees the key, and returns [jobs.ErrMoved]: a person would have
-// nothing to decide, and one client could make any number of such operations.
+// the key, endTries frees the key instead, and returns [jobs.ErrMoved]. If the operation
+// became stuck, a person would have nothing to decide, and one client could make any number
+// of such operations.
 func (a *attempt) endTries(ctx context.Context, r *run, why string) error {
 	b := state.Release{Refused: true, Why: why}
 	if rec := r.record(); !state.Kept(state.Released(rec, a.core.opt.Now(), b)) {

@@ -31,8 +31,8 @@ func splitPattern(pattern string) (method, path string) {
 }
 
 // sentPath returns the path as the client sent it. Routers shorten r.URL.Path
-// (http.StripPrefix). So r.URL.Path may be equal for two requests that are two operations.
-// If r has no RequestURI, because a program made it, sentPath returns the path in r.URL.
+// (http.StripPrefix), so two different operations may have the same r.URL.Path. If r has no
+// RequestURI, because a program made it, sentPath returns the path in r.URL.
 func sentPath(r *http.Request) string {
 	if u, err := url.ParseRequestURI(r.RequestURI); err == nil && strings.HasPrefix(u.Path, "/") {
 		return u.EscapedPath()

@@ -6,9 +6,9 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// run is one run of a handler by the attempt that holds the record. After the claim, only
-// the run of an attempt changes. Three files carry out a run: phaserun.go runs phases,
-// commit.go commits them, and end.go ends the run.
+// run is one run of a handler by the attempt that holds the record. It keeps what changes
+// while the handler runs, such as the record. Three files carry out a run: phaserun.go runs
+// phases, commit.go commits them, and end.go ends the run.
 type run struct {
 	ask    *ask
 	times  *times
@@ -20,7 +20,7 @@ type run struct {
 	lease    lease
 	calls    calls
 
-	written *store.Overflow // body that a store has written for an answer that is not stored yet
+	written *store.Overflow // the companions with an answer's body, if they are written but the answer is not
 
 	within opContext // the handler's context, allocated together with the run
 }
@@ -49,7 +49,7 @@ func (r *run) handle(ctx context.Context, takenOver bool, fn func(context.Contex
 	defer r.within.op.over.Store(true)
 	ctx = &r.within //nolint:contextcheck // it inherits from ctx
 	hctx := ctx
-	if !r.times.observing() { // an observed handler keeps its context
+	if !r.times.observing() { // in ModeObserve, the engine never ends the handler's context
 		lctx, lost := context.WithCancelCause(ctx)
 		defer lost(nil)
 		var cancel context.CancelFunc

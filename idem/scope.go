@@ -91,8 +91,9 @@ func nobody(r *Request) string {
 	}
 }
 
-// refusesNobody returns the request's error for err. If err is errNobody, refusesNobody
-// logs why the request has no caller, and adds the reason to the error.
+// refusesNobody returns the error with which r is refused after callerOf returned err. If
+// err is errNobody, refusesNobody logs why the request has no caller, and adds the reason
+// to the error.
 func (e *core) refusesNobody(ctx context.Context, r *Request, err error) error {
 	if errors.Is(err, errNobody) {
 		why := nobody(r)

@@ -22,7 +22,7 @@ import (
 func (e *Engine) Serve(ctx context.Context, r Request, fn func(context.Context) (Response, error)) (Result, error) {
 	c, a := contract{e.core}, e.core.attempt()
 	a.ask.reqValue, a.ask.served = r, true     // a.ask.req points to reqValue
-	inner := e.core.completing(ctx, a.ask.req) // true in a completer's run: the outer wrapper has used the key, and r has none, since the key isn't stored with the request
+	inner := e.core.completing(ctx, a.ask.req) // true if a completer runs the handler: the outer wrapper protects this run, and r has no key, since the key isn't stored with the request
 	echo, acts, err := c.key(ctx, &a.ask)
 	var res Result
 	var left *leaving
@@ -65,7 +65,7 @@ func (e *Engine) Serve(ctx context.Context, r Request, fn func(context.Context) 
 		if r := e.core.opt.rules; err == nil && (r.requestID || r.stripe) {
 			c.dress(a.ask.req, &res)
 		}
-	case !nested(ctx): // inside of an operation, the outer wrapper uses the key
+	case !nested(ctx): // inside of an operation, the key isn't ignored: the outer wrapper uses it
 		c.ignores(&r, &res, left)
 	}
 	return res, nil
@@ -145,9 +145,9 @@ func (c contract) render(r *Request, p Problem) Response {
 	return resp
 }
 
-// addHeaders adds the headers of a keyed answer. The parameter echo is the value of the
-// header with the name keyHeader: the key. The headers are not stored. Apart from these
-// headers, the first answer and its replays have the same bytes.
+// addHeaders adds the headers of a keyed answer. The parameter echo is the key, in the form
+// for the header named keyHeader. The added headers are not stored. Apart from them, the
+// first answer and its replays have the same bytes.
 func (r *Result) addHeaders(keyHeader, echo string) {
 	h := r.Header.Clone()
 	if h == nil {

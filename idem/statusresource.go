@@ -123,9 +123,9 @@ func (o *Options) statusKey(path string) string {
 	return key
 }
 
-// statusSegment returns a key as a segment of the status resource's path. Keys
-// that clients would take for "." or "..", and keys that look quoted, are quoted
-// as in the header.
+// statusSegment returns a key as a segment of the status resource's path. The keys "." and
+// ".." are quoted as in the header, since clients would resolve them as relative paths.
+// Keys that look quoted are also quoted.
 func statusSegment(key string) string {
 	if key == "." || key == ".." || strings.HasPrefix(key, `"`) {
 		key = quoted(key)

@@ -28,7 +28,7 @@ type times struct {
 	deadline   time.Time     // when the attempt's work ends
 	handlerEnd time.Time     // deadline of the handler's context, and of calls to the store before the handler runs
 	lastCall   time.Time     // deadline of the last call to the store, which leaves time to send the answer
-	callLimit  time.Duration // limit for each call to the store; 0 means the usual limit
+	callLimit  time.Duration // time limit of each call to the store in ModeObserve; 0 in other modes
 	spent      atomic.Bool   // waiting for the store has used up the time
 }
 
@@ -60,7 +60,7 @@ func (t *times) short() error {
 	return nil
 }
 
-// times.enough returns an error if too little time is left to continue with the record
+// times.enough returns an error if too little time is left to continue with the record at
 // pk.
 func (t *times) enough(pk string) error {
 	if err := t.short(); err != nil {
@@ -69,18 +69,18 @@ func (t *times) enough(pk string) error {
 	return nil
 }
 
-// leaseEnd returns the end of a lease that begins now. The time left is measured by the
-// real clock. The stored end uses the engine's clock.
+// leaseEnd returns the end of a lease that begins at now, a time of the engine's clock. The
+// time left until the deadline is measured by the real clock.
 func (t *times) leaseEnd(now time.Time) time.Time {
 	return now.Add(time.Until(t.deadline) + t.core.opt.LeaseMargin)
 }
 
 // writeDeadline returns the deadline for calls to the store that begin now, after the
-// handler's effect: usually t.lastCall. If waiting for the store used up the time, it is
-// t.lastCall too, even if that is past. If the handler used up the time, and the process
-// was not killed, writeDeadline allows the rest of rec's lease, and at least a second. If
-// the process was paused, rec's lease may be over; the check of the record's version then
-// refuses the write of an attempt that was overtaken.
+// handler's effect: usually t.lastCall. If waiting for the store used up the time, the
+// deadline is t.lastCall even if that has passed. If the handler used up the time, and the
+// process was not killed, writeDeadline allows the rest of rec's lease, and at least a
+// second. If the process was paused, rec's lease may be over; the check of the record's
+// version then refuses the write of an attempt that was overtaken.
 func (t *times) writeDeadline(rec *store.Record) time.Time {
 	now := time.Now()
 	if now.Before(t.lastCall) || t.spent.Load() {
@@ -123,8 +123,8 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// times.pause sleeps before the given round of a write. At the time until, the
-// sleep ends early, and pause returns false.
+// times.pause sleeps before the given round of a write. The parameter until limits the
+// sleep: if the limit comes first, pause returns false.
 func (t *times) pause(ctx context.Context, round int, until time.Time) bool {
 	ctx, cancel := t.within(ctx, until)
 	defer cancel()

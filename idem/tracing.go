@@ -12,8 +12,8 @@ import (
 	"github.com/samekey/samekey/internal/trace"
 )
 
-// The steps of an attempt, for Options.Tracer. If there is no tracer, step returns at once,
-// and nothing is allocated or stored.
+// The steps of an attempt, for Options.Tracer. If there is no tracer, [watch.step] returns
+// at once, and nothing is allocated or stored.
 
 // span is a step that has begun. The zero span, for engines without a tracer, does nothing.
 type span struct {
@@ -38,8 +38,9 @@ func spanOutcome(err error) trace.Outcome {
 	return trace.Outcome{Err: err, Code: codeOf(err), Panicked: errors.Is(err, errPanic)}
 }
 
-// codeOf returns err as one word. The handler's own error may wrap errors of a nested
-// operation, which say nothing about this operation.
+// codeOf returns the Problem.Code for err. For an error of the handler's own it returns
+// failed.Code: such an error may wrap errors of a nested operation, which say nothing about
+// this operation.
 func codeOf(err error) string {
 	if h, ok := errors.AsType[*handlerError](err); ok {
 		if ours, _ := errors.AsType[*Error](h.err); ours == nil || !ours.phase {
@@ -94,7 +95,7 @@ func (w *watch) operate(ctx context.Context, fn func(context.Context) (Result, e
 // sender returns the trace context in a request's headers.
 func sender(h http.Header) trace.Context {
 	if len(h["Traceparent"]) != 1 {
-		return trace.Context{} // if there are two headers, neither is used
+		return trace.Context{} // if there are two such headers, neither is used
 	}
 	return trace.Context{Parent: h["Traceparent"][0], State: strings.Join(h["Tracestate"], ",")}
 }
@@ -109,8 +110,7 @@ func (w *watch) resume(ctx context.Context, rec *store.Record, began time.Time, 
 	return w.outermost(ctx, trace.Step{Kind: trace.Resume, Origin: rec.Trace, Began: began}, fn)
 }
 
-// The method outermost runs fn as a step. outermost ends the step also if fn doesn't
-// return.
+// The method outermost runs fn as a step, and ends the step even if fn doesn't return.
 func (w *watch) outermost(ctx context.Context, s trace.Step, fn func(context.Context) (Result, error)) (res Result, err error) {
 	ctx, sp := w.steps(ctx, s)
 	back := false

@@ -150,8 +150,9 @@ func callName(made map[string]int, service string, step []string) string {
 	return strings.Join(parts, "/")
 }
 
-// refuseInForeign refuses writes and jobs in a Foreign phase. If a look-up or a person supplies
-// the result of the call, fn doesn't run, and fn's writes and jobs would be lost.
+// refuseInForeign refuses writes and jobs in a Foreign phase. If a look-up or a person
+// supplies the result of the call, the phase's function doesn't run, so its writes and jobs
+// would be lost.
 func (tx *Tx) refuseInForeign(what string) {
 	if tx.called != nil {
 		tx.fail(fmt.Errorf("%w: %s in a Foreign: hand it to a following Atomic or Finish", ErrWrite, what))

@@ -34,9 +34,9 @@ const (
 // ends soon after the lease. The least and the most differ, so that many waiting attempts
 // don't read at once.
 //
-// The holder's clock may differ from this clock. If the age is wrong, the limit longest
-// still holds. If the lease is wrong, one read is made too early, and then the lease is
-// treated as ended.
+// The clocks of the holder and of this process may differ. If age is wrong, the limit
+// longest still holds. If lease is wrong, one read may come too early; afterwards, nextRead
+// treats the lease as over.
 func nextRead(waited, age, lease, longest time.Duration) (least, most time.Duration) {
 	most = min(firstRead+max(waited, age/10), longest)
 	if lease > 0 && lease < most {
@@ -46,9 +46,9 @@ func nextRead(waited, age, lease, longest time.Duration) (least, most time.Durat
 }
 
 // The method wait reads the record until its holder has finished or the holder's lease is
-// over. The parameter longest limits the pauses between reads. If the next read would come
-// after the time end, the verdict is InFlight. A record that is corrupt or can't be judged
-// ends the wait: the request is answered as if it hadn't waited.
+// over. The parameter longest limits the pauses between reads. The parameter end limits the
+// whole wait: if the next read would come later, the verdict is InFlight. A record that is
+// corrupt or can't be judged ends the wait: the request is answered as if it hadn't waited.
 func (c *claiming) wait(ctx context.Context, held *store.Record, end time.Time, longest time.Duration) (*store.Record, state.Verdict, error) {
 	ctx, sp := c.watch.step(ctx, trace.Wait, "")
 	defer sp.done(nil)

@@ -45,8 +45,8 @@ type trail struct {
 }
 
 // tell calls the hook of an event, and keeps the event for Hooks.Ended. The event is about
-// rec, which may be nil. The functions in more add data to the event. If no hook needs the
-// event, tell does nothing.
+// rec, which may be nil. The parameter more holds functions that add data to the event. If
+// no hook needs the event, tell does nothing.
 func (w *watch) tell(ctx context.Context, name happening, rec *store.Record, err error, more ...func(*Event)) {
 	hook, t := w.core.hooks[name], w.trail
 	if hook == nil && t == nil {
@@ -74,8 +74,8 @@ func (w *watch) step(ctx context.Context, kind trace.Kind, name string) (context
 	return w.steps(ctx, trace.Step{Kind: kind, Name: name})
 }
 
-// The method watched calls the function course, which handles a request. Then watched calls
-// Hooks.Ended. If that hook isn't set, watched only calls course.
+// The method watched calls the function course, which handles a request, and then
+// Hooks.Ended, if that hook is set.
 func (w *watch) watched(ctx context.Context, course func(context.Context) (Result, error)) (res Result, err error) {
 	if w.core.opt.Hooks.Ended == nil {
 		return course(ctx)
