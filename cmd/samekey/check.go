@@ -133,7 +133,7 @@ func (o *checkOptions) register(fs *pflag.FlagSet) {
 	fs.BoolVar(&t.NoBody, "no-body", false, "the request has no body")
 	fs.StringVar(&t.Method, "method", http.MethodPost, "`METHOD` of the request")
 	fs.Func("header", "send the header `NAME=VALUE`; may be repeated (Content-Type defaults to application/json)", add(&o.header))
-	fs.Func("header-env", "send a header with a secret value, read from an environment variable: `NAME=VARIABLE`; may be repeated", add(&o.env))
+	fs.Func("header-env", "send a header with a secret value: `NAME=VARIABLE` names the header, and the environment variable that has the value; may be repeated", add(&o.env))
 	o.other.register(fs, "other-body", "`TEXT` of another valid body: check that the API refuses this body under the same key")
 	o.bad.register(fs, "refused-body", "`TEXT` of a body that the API refuses with a 4xx: check that a valid body then works under the same key")
 	fs.StringVar(&t.OtherPath, "other-path", "", "another `PATH` that accepts keys and the same body: check that the API refuses the first request's key on this path")

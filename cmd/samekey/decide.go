@@ -49,7 +49,7 @@ func newDecider(env environment, cmd *cobra.Command, names bool, d *decision) *d
 		most = 50
 	}
 	cmd.Args = takes(0, most)
-	cmd.Long += "\n\nThe command shows the change and asks. It writes only if the record has not\nchanged meanwhile. The record stores the decision, the person's name and the time.\n\n" + refHelp
+	cmd.Long += "\n\nThe command shows the change and asks. It makes the change only if the record has not\nchanged meanwhile. The record stores the decision, the person's name and the time.\n\n" + refHelp
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ref := args
 		if p.find.key != "" && names {
@@ -119,7 +119,7 @@ func (p *decider) run(ctx context.Context, ref []string, d *decision) (err error
 // dismiss removes a message from the entries of samekey list. The message came from the queue of
 // tickets, but isn't a ticket.
 func (p *decider) dismiss(ctx context.Context, pk string) error {
-	if yes, err := p.c.agreed(p.env, p.op.place, "The message is no longer in the queue of tickets. The change removes its entry from the list; no operation is lost."); !yes {
+	if yes, err := p.c.agreed(p.env, p.op.place, "The message is no longer in the queue of tickets. The change removes the message's entry from samekey list; no operation is lost."); !yes {
 		return err
 	}
 	switch done, err := stream.Dismiss(ctx, p.op.store, pk); {
@@ -163,7 +163,7 @@ func newRetry(env environment) *cobra.Command {
 	}
 	cmd := &cobra.Command{
 		Use: "retry {REF | --key KEY [--scope SCOPE]} [FLAGS]", Short: "Try a stuck operation again",
-		Long: "Opens a stuck operation, so that the next attempt continues it. Mend the cause of its failures\nfirst. If a call is in doubt, use samekey settle instead.",
+		Long: "Makes a stuck operation open again, so that the next attempt continues it. Mend the cause of\nthe failures first. If a call is in doubt, use samekey settle instead.",
 	}
 	newDecider(env, cmd, false, d)
 	return changeExits(cmd)
@@ -172,7 +172,7 @@ func newRetry(env environment) *cobra.Command {
 func newRelease(env environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "release {REF | --key KEY [--scope SCOPE]} [FLAGS]", Short: "End the lease of a dead attempt",
-		Long: "Ends the lease of a dead attempt, so that the client's next retry continues at once. Calls\nthat the attempt may have made stay in doubt.",
+		Long: "Ends the lease of a dead attempt, so that the client's next retry continues the\noperation at once. Calls that the attempt may have made stay in doubt.",
 	}
 	newDecider(env, cmd, false, &decision{wish: func() records.Wish { return records.Wish{Do: records.Release} }})
 	return changeExits(cmd)
@@ -182,7 +182,7 @@ func newForget(env environment) *cobra.Command {
 	var loss idem.Loss
 	cmd := &cobra.Command{
 		Use: "forget {REF | --key KEY [--scope SCOPE]} [FLAGS]", Short: "Free a key and forget the operation",
-		Long: "Frees the key of an operation: the next request with the key runs as a new operation.\nDangerous: completed work may be done again. With the REF samekey#ticket#ID, which\nsamekey list shows for a message that is no ticket, forget only removes the entry from the\nlist.",
+		Long: "Frees the key of an operation: the next request with the key runs as a new operation.\nDangerous: completed work may be done again.\n\nIf the queue of tickets had a message that is no ticket, samekey list shows it as the record\nsamekey#ticket#ID. With this REF, forget only removes the entry from the list.",
 	}
 	newDecider(env, cmd, false, &decision{wish: func() records.Wish { return records.Wish{Do: records.Forget, Loss: loss} }})
 	fs := cmd.Flags()
@@ -209,8 +209,8 @@ func newSettle(env environment) *cobra.Command {
 	}}
 	cmd := &cobra.Command{
 		Use: "settle {REF | --key KEY [--scope SCOPE]} {--answer STATUS | --result JSON | --not-made | --risk-twice | --ask} [FLAGS]", Short: "Settle a stuck operation or a call in doubt",
-		Long: `Ends a stuck or abandoned operation with the answer that its client gets from now on
-(--answer). Or records the outcome of a call in doubt, so that the operation can continue:
+		Long: `With --answer, ends a stuck or abandoned operation: its client gets this answer from now on.
+With another flag, records the outcome of a call in doubt, so that the operation can continue:
 
   --result JSON   the call was made, and this is its result (samekey get shows the fields)
   --not-made      the call had no effect, and is made once more

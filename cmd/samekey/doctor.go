@@ -17,9 +17,11 @@ what is wrong, what it causes, and how to mend it. doctor changes nothing. To le
 permissions, it tries writes, but under a condition that is always false. If AWS refuses a
 check's request or doesn't answer it, the check is listed as not checked.
 
-doctor finds functions by their variable IDEM_TABLE, by the table's stream and by the
-worker's SAMEKEY_FUNCTIONS. With --stack it takes table and functions from a CloudFormation
-stack and its nested stacks. docs/operate/doctor.md lists the checks.`
+doctor examines the functions whose variable IDEM_TABLE names the table. With --function, it
+examines the functions that you name instead. With --stack, it takes table and functions from
+a CloudFormation stack and its nested stacks. In each case, it adds the functions that read
+the table's stream, and those in the worker's SAMEKEY_FUNCTIONS. docs/operate/doctor.md lists
+the checks.`
 
 func newDoctor(env environment) *cobra.Command {
 	var opt doctor.Options
@@ -33,12 +35,12 @@ func newDoctor(env environment) *cobra.Command {
 	fs := cmd.Flags()
 	op := newOperator(env, fs)
 	fs.StringVar(&opt.Stack, "stack", "", "CloudFormation `STACK` that contains the functions")
-	fs.StringArrayVar(&opt.Functions, "function", nil, "also examine this `FUNCTION`; may be repeated")
+	fs.StringArrayVar(&opt.Functions, "function", nil, "examine this `FUNCTION`, besides those of --stack; may be repeated")
 	fs.StringVar(&opt.As, "as", "", "check that your credentials have the permissions that `ROLE` (function, worker or operator) needs on the table")
 	fs.DurationVar(&opt.ClientRetries, "client-retries", 0, "longest `TIME` over which a client retries, such as 72h")
 	fs.DurationVar(&opt.ProviderRemembers, "provider-remembers", 24*time.Hour, "`TIME` for which the provider remembers a key (Stripe: 24h for API v1, 720h for v2)")
 	fs.BoolVar(&strict, "strict", false, "also fail if a check could not be made")
-	fs.IntVar(&opt.Sample, "sample", 200, "number of items of the table to examine")
+	fs.IntVar(&opt.Sample, "sample", 200, "number of the table's items to examine")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		switch {
 		case opt.As != "" && !slices.Contains(doctor.Roles(), opt.As):

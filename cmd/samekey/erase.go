@@ -46,7 +46,7 @@ func newErase(env environment) *cobra.Command {
 		Long: `Removes a caller, and all answers to this caller, from the table's records, for example
 because the person asks for deletion. The command reads the whole table, shows the number of
 matching records by scope, and asks. A record is erased only if it is finished or expired,
-and has not changed meanwhile. It then stores who decided, and when. The keys stay in
+and has not changed meanwhile. The record then stores who decided, and when. The keys stay in
 use until the records expire: a retry gets 410 and does not run.
 
 Unfinished operations and undelivered jobs are listed, not erased: settle, redrive or cancel
@@ -75,7 +75,7 @@ The bucket FailedBucket stores copies of records for 30 days: erase can't reach 
 		return e.run(cmd.Context(), env)
 	}
 	return exitCodes(cmd, map[int]string{
-		exitDone: "all of the caller's records are erased (with --dry-run: would be erased)", exitFailed: "failed or not confirmed; some records may be erased: run the command again",
+		exitDone: "all of the caller's records are erased (with --dry-run: would be erased)", exitFailed: "not confirmed, or failed; some records may already be erased: run the command again",
 		exitFound: "the caller has no record, or some records were not erased; the output says why",
 	})
 }
@@ -120,9 +120,9 @@ func (e *eraser) run(ctx context.Context, env environment) error {
 		case errors.Is(err, jobs.ErrMoved):
 			rep.Left[plan.PK()] = "the record changed meanwhile: erase again"
 		case errors.Is(err, store.ErrSealed):
-			return fmt.Errorf("sealed: %s; %d records were erased before this one: for the rest, run the command again with a --keys-from that has the key", sealedText(e.op.sealer, err), rep.Erased)
+			return fmt.Errorf("a record is sealed: %s; %d records were erased before this record: for the rest, run the command again with a --keys-from that has the data key", sealedText(e.op.sealer, err), rep.Erased)
 		case err != nil:
-			return fmt.Errorf("%w; %d records were erased before this one: for the rest, run the command again", err, rep.Erased)
+			return fmt.Errorf("%w; %d records were erased before this error: for the rest, run the command again", err, rep.Erased)
 		default:
 			rep.Erased++
 		}
@@ -152,10 +152,10 @@ func (e *eraser) print(env environment, rep *erased) error {
 		}
 		err = env.section([]string{"LEFT", "WHY"}, rows)
 		if rep.Sealed > 0 {
-			err = errors.Join(err, env.say("%d sealed records may belong to this caller and were not erased: %s", rep.Sealed, sealedText(e.op.sealer, e.found.Why)))
+			err = errors.Join(err, env.say("%d sealed records were not erased, although they may belong to this caller: %s", rep.Sealed, sealedText(e.op.sealer, e.found.Why)))
 		}
 		if rep.Unreadable > 0 {
-			err = errors.Join(err, env.say("%d records that this version can't read may belong to this caller and were not erased", rep.Unreadable))
+			err = errors.Join(err, env.say("%d records were not erased, although they may belong to this caller: this version can't read them", rep.Unreadable))
 		}
 		err = errors.Join(err, env.say("erased: %d", rep.Erased))
 	}

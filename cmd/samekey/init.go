@@ -43,7 +43,7 @@ this version of samekey.`,
 	cmd.Flags().StringVar(&opts.Module, "module", "", "`PATH` of the new module (default: the folder's name)")
 	cmd.Flags().StringVar(&opts.Example, "example", "", "instead of a first handler, create the example application `NAME`: "+strings.Join(scaffold.Examples(), ", "))
 	cmd.Flags().BoolVar(&check, "check", false, "show what this version would change, without writing")
-	return exitCodes(cmd, map[int]string{exitFailed: "failed; with --check: the files differ", exitWrong: "usage error; with --check: failed"})
+	return exitCodes(cmd, map[int]string{exitFailed: "failed; with --check: the files differ", exitWrong: "usage error; with --check also: failed"})
 }
 
 func tellInit(env environment, result scaffold.Result, command string) {

@@ -61,6 +61,6 @@ func sealedText(sealer *seal.Sealer, err error) string {
 
 // sealedWrite explains why a decision about a sealed record was refused.
 func (op *operator) sealedWrite(err error) error {
-	return fmt.Errorf("sealed: %s; nothing was changed, since the command needs the key to store an answer or a result",
+	return fmt.Errorf("sealed: %s; nothing was changed, since the command needs the data key to store an answer or a result",
 		sealedText(op.sealer, err))
 }

@@ -59,11 +59,11 @@ func newList(env environment) *cobra.Command {
 		Use:   "list [FLAGS]",
 		Short: "List the operations that wait for people, the oldest first",
 		Long: `Lists the operations and jobs that wait for people, from the table's index "waiting".
-Entries with the same reason, route and place share a row, which shows the oldest of their
-records.
+Entries with the same reason, route and place (AT) share a row, which shows the oldest of
+their records.
 
 --scan         reads the whole table, and also lists abandoned operations and late jobs,
-               which the worker ends without people
+               which the worker handles without people
 --caller       reads the whole table, and lists all operations of one caller, finished
                ones too, the newest first
 --stats        counts the records of a sample by state, route and age; with --scan, it
@@ -119,7 +119,7 @@ func (l *lister) register(env environment, fs *pflag.FlagSet) {
 	fs.IntVar(&l.max, "max", 1000, "print at most this many rows (with --json: entries), and count the rest")
 	fs.BoolVar(&l.each, "each", false, "print a row for each record")
 	fs.BoolVar(&l.scan, "scan", false, "read the whole table, and list all unfinished work")
-	fs.StringVar(&l.caller, "caller", "", "list all operations of this caller, in every namespace: a `SCOPE` as samekey get prints it, or a bare subject, which matches in every kind of scope")
+	fs.StringVar(&l.caller, "caller", "", "list all operations of the caller `SCOPE`, in every namespace; SCOPE is a scope as samekey get prints it, or a bare subject, which matches in every kind of scope")
 	fs.BoolVar(&l.stats, "stats", false, "count the records by state, route and age")
 	fs.BoolVar(&l.needs, "fingerprints", false, "count the records by the secret and scheme of their fingerprint")
 	l.op.registerKeys(fs)
@@ -141,7 +141,7 @@ func (l *lister) list(ctx context.Context) (*listed, error) {
 func (l *lister) index(ctx context.Context) (*listed, error) {
 	for _, why := range l.reasons {
 		if !slices.Contains(stream.WaitingReasons(), state.Reason(why)) {
-			return nil, wrongCallf("the index has no entries with --reason %s; add --scan", plain.Line(why))
+			return nil, wrongCallf("--reason %s needs --scan: the index never has such entries", plain.Line(why))
 		}
 	}
 	rep := &listed{From: "index", ByReason: make(map[state.Reason]stream.Tally), Entries: []stream.Entry{}}

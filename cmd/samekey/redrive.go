@@ -35,16 +35,16 @@ func newRedrive(env environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "redrive {REF | --key KEY --scope SCOPE | --all | --kind KIND | --error TEXT | --older TIME} [JOB...] [FLAGS], or redrive --removed --function WORKER FILE...", Short: "Deliver parked jobs again",
 		Long: `Delivers parked jobs again. Mend the cause of their failures first. For one
-record, redrive delivers all its parked jobs, or only those that you name: each JOB is an id
-or PHASE.INDEX. Without a record, redrive delivers the parked jobs of the table that match
-every given filter (--kind, --error, --older), or with --all every parked job. --namespace
-limits the redrive to the jobs of one namespace.
+record, redrive delivers all its parked jobs, or only those that you name: each JOB is a
+job's id or PHASE.INDEX. If you name no record, redrive delivers the table's parked jobs
+that match every given filter (--kind, --error, --older), or with --all every parked job. The
+flag --namespace limits the redrive to the jobs of one namespace.
 
 With --removed, redrive reads stream batches that Lambda gave up. Each FILE is an object that
 you downloaded from the stack's FailedBucket, or a folder of such objects. From these batches,
 redrive sends the worker only the records that TTL has removed from the table; the sweep finds
-the others. Jobs of removed records that were already delivered are delivered again, with the
-same ids.`,
+the others. If a job of a removed record was already delivered, it is delivered again, with
+the same id.`,
 	}
 	m := &redriver{}
 	m.decider = newDecider(env, cmd, true, &decision{wish: func() records.Wish { return records.Wish{Do: records.Redrive, Jobs: names} }})
@@ -87,7 +87,7 @@ func newCancel(env environment) *cobra.Command {
 	var names []string
 	cmd := &cobra.Command{
 		Use: "cancel {REF | --key KEY --scope SCOPE} [JOB...] [FLAGS]", Short: "Cancel later jobs whose delivery has not begun",
-		Long: `Removes all later jobs of a record, or only those that you name: each JOB is an id or
+		Long: `Removes all later jobs of a record, or only those that you name: each JOB is a job's id or
 PHASE.INDEX. A job whose delivery has begun stays, since it may have arrived. An overdue job
 whose delivery has not begun can still be cancelled.`,
 	}

@@ -55,7 +55,7 @@ func (e environment) printStats(rep *stats.Report) error {
 	if !rep.Whole {
 		what = "a sample"
 	}
-	err := e.say("table %s: about %d items, %d bytes; read %d (%s): %d records, %d other items, %d unreadable\n",
+	err := e.say("table %s: about %d items, %d bytes; items read: %d (%s): %d records, %d other items, %d unreadable\n",
 		rep.Table, rep.Items, rep.Bytes, rep.Seen, what, rep.Records, rep.Others, rep.Unreadable)
 	rows := make([][]string, 0, len(rep.States))
 	for _, c := range rep.States {

@@ -261,7 +261,7 @@ func TestEraseOnATerminal(t *testing.T) {
 			if _, err := s.engine.Forget(s.Context(), state.TicketFor(s.record(s.T)), "omar", idem.Loss{Work: true}); err != nil {
 				s.Error(err)
 			}
-		}, strings.NewReader("y\n")}, "erase --caller jwt:jane", 3, "Records to erase: 3. Their keys stay in use until the records expire; retries get", "the record changed meanwhile: erase again", "1 records that this version can't read may belong to this caller and were not erased")
+		}, strings.NewReader("y\n")}, "erase --caller jwt:jane", 3, "Records to erase: 3. Their keys stay in use until the records expire; retries get", "the record changed meanwhile: erase again", "1 records were not erased, although they may belong to this caller: this version can't read them")
 		s.answered("jane", "one-more-key")
 		s.run("erase --caller jwt:jane --yes --json", 3,
 			"Records to erase: 2. Their keys stay in use until the records expire; retries get",
@@ -517,7 +517,7 @@ func TestListOnATerminal(t *testing.T) {
 			{"--pages 0", 2, "--pages must be above 0; --max, --grace and --older must not be negative"},
 			{"--grace -1s", 2, "--pages must be above 0; --max, --grace and --older must not be negative"},
 			{"--older -1s", 2, "--pages must be above 0; --max, --grace and --older must not be negative"},
-			{"--reason nonsense", 2, "the index has no entries with --reason nonsense; add --scan"},
+			{"--reason nonsense", 2, "--reason nonsense needs --scan: the index never has such entries"},
 			{"", 0, "nothing waits for people"},
 			{"--json", 0, `"by_reason": {},`},
 			{"--scan", 0, "nothing waits for people; 0 items seen"},
@@ -544,7 +544,7 @@ func TestListOnATerminal(t *testing.T) {
 			{"--older 2h", 0, "no entry matches; 5 other entries wait"},
 			{"--route /other", 0, "no entry matches; 5 other entries wait"},
 			{"--reason stuck", 0, "no entry matches; 5 other entries wait"},
-			{"--reason stuck,undelivered", 2, "the index has no entries with --reason undelivered; add --scan"},
+			{"--reason stuck,undelivered", 2, "--reason undelivered needs --scan: the index never has such entries"},
 			{"--scan --reason stuck", 0, "no entry matches; 9 other entries wait; 6 items seen"},
 			{"--scan --reason unknown", 0, "unknown: 1; 6 items seen"},
 			{"--scan --grace 1h", 0, "parked  4  1h3m5s  1  POST /rides  job fax"},
@@ -717,10 +717,10 @@ func TestSealedOnATerminal(t *testing.T) {
 		s.run("erase --caller jwt:jane --yes", 3,
 			"Records to erase: 1. Their keys stay in use until the records expire; retries get",
 			"1 of jwt:jane",
-			"1 sealed records may belong to this caller and were not erased: no data key:")
+			"1 sealed records were not erased, although they may belong to this caller: no data key:")
 		s.answered("jane", customersKey+"-2")
 		s.run("erase --caller jwt:jane --yes", 3,
-			"2 sealed records may belong to this caller and were not erased: no data key:")
+			"2 sealed records were not erased, although they may belong to this caller: no data key:")
 		s.run("erase --caller jwt:jane --yes --json", 3, `"left": {},`, `"sealed": 2,`, `"callers": {}`)
 		s.as.set(refusingOps("AccessDeniedException", "GetItem"))
 		s.run("erase --caller jwt:jane --yes", 1,

@@ -15,8 +15,8 @@ const uiLong = `Serves a page on 127.0.0.1. The page shows the requests of a tab
 each request a timeline of attempts, phases and jobs. It also lists what waits for people. Its
 buttons do what other commands do, such as redrive; each button asks first.
 
-The printed link contains a token. Whoever has the link can do on the table what your
-credentials can do. Ctrl-C stops the page. See docs/use/ui.md.`
+The printed link contains a token. Whoever has the link can do what your credentials can
+do on the table. Ctrl-C stops the page. See docs/use/ui.md.`
 
 func newUI(env environment) *cobra.Command {
 	var addr string

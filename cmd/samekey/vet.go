@@ -32,8 +32,9 @@ With --lock, vet also compares phases, scopes and fingerprints with a lock file 
 repository, and finds the changes that break open operations.
 
 With --lock and --open, vet scans the table, and examines no packages. Run it before a deploy.
-It finds open operations that the build described by the lock file can't finish:
-  refused   the operation has a phase that the build lacks: the build refuses to continue
+The lock file describes the build to deploy. vet finds open operations that don't fit this
+build:
+  refused   the operation has a phase that the build lacks: the build refuses to continue it
   twice     the operation has a call in doubt that the build lacks: the call may happen twice
 
 To run vet as a tool of go vet, with go vet's cache but without the lock file:

@@ -117,7 +117,7 @@ func TestNoServers(t *testing.T) {
 	gone.Close()
 	for _, tc := range []struct{ name, url, says string }{
 		{"an unknown certificate", secure.URL, "is not trusted: x509: certificate signed by unknown authority"},
-		{"no TLS", strings.Replace(plain.URL, "http:", "https:", 1), "doesn't speak TLS: must its URL begin with http://?"},
+		{"no TLS", strings.Replace(plain.URL, "http:", "https:", 1), "doesn't speak TLS: should its URL begin with http://?"},
 		{"nothing listens", gone.URL, "nothing listens at 127.0.0.1:"},
 		{"another protocol", saying(t, "220 mail.example ESMTP "+token+" \x1b[31m\r\n"), `no HTTP answer from 127.0.0.1:`},
 		{"a closed door", saying(t, ""), "closed the connection before the answer was complete"},

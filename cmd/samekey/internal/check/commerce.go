@@ -166,7 +166,7 @@ func commerceChecks(t Template, opt Options) []examined {
 	}
 	return append(all,
 		examined{"kept", "the first request again, after all other checks", "", 1, 0, 1, (*examination).kept},
-		examined{"errors", "nothing more: reads form, codes and Retry-After of the errors above", "", 0, 0, 0, (*examination).flatErrors},
+		examined{"errors", "nothing more: examines the errors above (form, codes, Retry-After)", "", 0, 0, 0, (*examination).flatErrors},
 	)
 }
 
@@ -294,7 +294,7 @@ func (e *examination) equality(ctx context.Context) error {
 		case a.replays(almost.first):
 			e.breaks(almost.rule, "the changed body got the first answer, "+was(a))
 		case a.ok():
-			e.breaks("mismatch-ran", "a body changed for the rule "+almost.rule+" got a new answer under the known key, "+was(a))
+			e.breaks("mismatch-ran", "the body that was changed for the rule "+almost.rule+" got a new answer under the known key, "+was(a))
 		}
 	}
 	return nil

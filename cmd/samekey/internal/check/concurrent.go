@@ -15,7 +15,7 @@ const settles = 10
 func (e *examination) concurrent(ctx context.Context) error {
 	final, err := e.race(ctx, e.keyed(e.key("concurrent")), "concurrent", e.counts)
 	if err == nil && e.firm && final.ok() && string(final.body) == string(e.first.body) {
-		e.note("A body can't show whether a request ran again, since the answers to two keys have the same bytes.")
+		e.note("The answers to two different keys have the same body, so no body can show whether a request ran again.")
 	}
 	return err
 }
@@ -73,7 +73,7 @@ func (e *examination) race(ctx context.Context, c call, rule string, counts func
 		e.breaks(rule+"-twice", fmt.Sprintf("%d different answers to %d equal requests", len(bodies), len(answers)))
 	}
 	if !overlapped {
-		e.note("No request got 409 or 202 because another request with the same key was in flight: the API is fast, or lets requests wait.")
+		e.note("None of the simultaneous requests was told that another one was in flight (409 or 202): the API is fast, or lets requests wait.")
 	}
 	return final, nil
 }

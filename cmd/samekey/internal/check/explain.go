@@ -41,7 +41,7 @@ func (e *examination) explain(ctx context.Context, err error) error {
 		return fmt.Errorf("the certificate of %s is not trusted: %s", host, e.shown(bad.Err.Error()))
 	}
 	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok || errors.Is(err, http.ErrSchemeMismatch) {
-		return fmt.Errorf("%s doesn't speak TLS: must its URL begin with http://?", host)
+		return fmt.Errorf("%s doesn't speak TLS: should its URL begin with http://?", host)
 	}
 	if alert, ok := errors.AsType[tls.AlertError](err); ok {
 		return fmt.Errorf("%s refuses TLS: %s", host, e.shown(alert.Error()))

@@ -100,7 +100,7 @@ func checks(t Template, opt Options) []examined {
 		{"missing", "no key", "", 1, optional, 1, (*examination).missing},
 		{"malformed", "keys that are empty, too long, sent twice or not ASCII", "", 4, 0, 4, (*examination).malformed},
 		{"refusal", "invalid input with a new key, then the corrected request with the same key", need(len(t.RefusedBody) > 0, "--refused-body"), 2, 1, 2, (*examination).refusal},
-		{"errors", "nothing more: reads form, no-store and Retry-After of the errors above", "", 0, 0, 0, (*examination).errors},
+		{"errors", "nothing more: examines the errors above (form, no-store, Retry-After)", "", 0, 0, 0, (*examination).errors},
 		{"cors", "a preflight of a web page; also reads the CORS headers of the answers above", need(t.Origin != "", "--origin"), 1, 0, 0, (*examination).cors},
 	}
 	return all
