@@ -10,12 +10,13 @@ import (
 	"github.com/samekey/samekey/internal/base/redact"
 )
 
-// Retained returns a program's retention rounded up to whole seconds, as items store it.
+// Retained rounds a program's retention up to whole seconds, the form in which items store a retention.
 func Retained(d time.Duration) time.Duration { return (d + time.Second - 1).Truncate(time.Second) }
 
-// Stamp sets Owner and Ver of the record next, which owner writes after the record prev. For a
-// claim, prev is nil. Every write checks these two fields. Apart from Stamp, only the update
-// expression of a store's Take sets them.
+// Stamp prepares the record next, which is to replace the record prev: it sets Owner to the given
+// owner, and Ver to the version after prev's. For a claim, prev is nil, and Ver becomes 1. Every
+// write checks these two fields. Apart from Stamp, only the update expression of a store's Take
+// sets them.
 func Stamp(next, prev *store.Record, owner string) {
 	next.Owner, next.Ver = owner, 1
 	if prev != nil {
@@ -30,28 +31,28 @@ func Claimed(r store.Record, now time.Time, lease time.Time) *store.Record {
 	r.Created, r.Run = Millis(now), Millis(now)
 	r.Lease = Millis(lease)
 	if r.Input != nil || r.Keep == store.KeepOpen {
-		r.Keep = store.KeepOpen // kept from the claim on: a completer may have to finish the operation, or a person to settle the call
+		r.Keep = store.KeepOpen // the record is kept from the claim on, because a completer may have to finish the operation, or a person may have to settle a call in doubt
 	} else {
 		r.Expires = claimExpiry(now, lease, r.Retention)
 	}
 	return &r
 }
 
-// Calling returns the record to write before a call: a copy of held with the mark, with the hashes
-// in sent, and without expiry. All this is written before the call, since a process that dies
-// during the call writes nothing afterwards. If the key then expired, the next request would make
-// the call again under another derived key. If the mark were missing, an answer could be stored
-// that hides the call.
+// Calling returns a copy of the record held, to be written before a call. The copy gets the mark
+// and the hashes in the map sent, and loses its expiry. All this is written before the call, since
+// a process that dies during the call writes nothing afterwards. If the key then expired, the next
+// request would make the call again under another derived key. Without the mark, the operation
+// could end with a stored answer although the call is in doubt.
 func Calling(held *store.Record, mark string, sent map[string]string) *store.Record {
 	r := *held
 	r.Keep, r.Expires, r.Mark, r.Sent = store.KeepOpen, time.Time{}, mark, Sending(held.Sent, sent)
-	r.Asked = ended(held.Asked) // another copy follows, so the note about the earlier copy no longer applies
+	r.Asked = ended(held.Asked) // another copy of the call follows, so the time at which the earlier copy was sent no longer counts
 	return &r
 }
 
 // Advanced returns a copy of held to which phases, jobs and calls are added. Without phases and
-// jobs, it returns held itself. From the first phase on, the record is kept: committed work must
-// not be forgotten. If a phase makes calls, its [Marks] must be in calls.
+// jobs, it returns held itself. From the first phase on, the record is kept, because committed work
+// must not be forgotten. If a phase makes calls, the list calls must contain the phase's [Marks].
 func Advanced(held *store.Record, now time.Time, phases []store.Phase, jobs map[string]store.Job, calls []string) *store.Record {
 	if len(phases)+len(jobs) == 0 {
 		return held
@@ -59,7 +60,7 @@ func Advanced(held *store.Record, now time.Time, phases []store.Phase, jobs map[
 	r := *held
 	r.Phases = slices.Concat(held.Phases, phases)
 	for i := len(held.Phases); i < len(r.Phases); i++ {
-		r.Phases[i].At = max(Millis(now).Sub(held.Created), time.Millisecond) // this clock may be behind the clock of the claim
+		r.Phases[i].At = max(Millis(now).Sub(held.Created), time.Millisecond) // this host's clock may be behind the clock of the host that made the claim
 	}
 	r.Jobs = Merged(held.Jobs, jobs)
 	r.Calls = Tally(held.Calls, calls)
@@ -79,8 +80,8 @@ func Advanced(held *store.Record, now time.Time, phases []store.Phase, jobs map[
 }
 
 // IntentReplaced returns a copy of held whose last phase, an intent, is replaced by the only entry
-// of phases. If phases is empty, IntentReplaced only removes the intent: the call counts as not
-// begun.
+// of the list phases. If phases is empty, IntentReplaced only removes the intent, so that the
+// intent's call counts as not begun.
 func IntentReplaced(held *store.Record, now time.Time, phases []store.Phase, calls []string) *store.Record {
 	r := *held
 	r.Phases = held.Phases[:len(held.Phases)-1]
@@ -124,7 +125,7 @@ func Finished(held *store.Record, resp store.Response, now time.Time) *store.Rec
 	r.Retention = 0 // not needed any more: Expires or Until now says when the retention ends
 	if until := Seconds(now.Add(held.Retention)); len(held.Jobs) > 0 {
 		r.Keep, r.Expires, r.Until = store.KeepJobs, time.Time{}, until
-		r.Run = Millis(now) // from now on the jobs are left to the drain
+		r.Run = Millis(now) // Run says since when the jobs are left to the drain
 		WaitFrom(r, now)
 	} else {
 		r.Keep, r.Expires, r.Until = store.KeepNothing, until, time.Time{}
@@ -133,7 +134,7 @@ func Finished(held *store.Record, resp store.Response, now time.Time) *store.Rec
 	return r
 }
 
-// Lifetime returns the end of the key's lifetime; zero if that isn't known yet.
+// Lifetime returns the end of the key's lifetime, or the zero time if the end isn't known yet.
 func Lifetime(r *store.Record) time.Time {
 	if !r.Until.IsZero() {
 		return r.Until
@@ -141,11 +142,11 @@ func Lifetime(r *store.Record) time.Time {
 	return r.Expires
 }
 
-// Buried returns the record to write in order to fence found, a record that has expired or was
-// freed. After this write, which sets a new owner, a former holder can't write the record. If
-// found has expired, its expiry is set to a minute ago or earlier, so that hosts whose clocks are
-// behind also see that it has expired. A freed record needs no change: it is recognized without a
-// clock.
+// Buried returns a copy of the record found, which has expired or was freed. To fence found, the
+// caller writes the copy under a new owner. After that, a former holder can't write the record. If
+// found has expired, the copy's expiry lies at least a minute in the past, so that hosts whose
+// clocks are behind also see that the record has expired. The copy of a freed record is unchanged,
+// because a freed record is recognized without a clock.
 func Buried(found *store.Record, now time.Time) *store.Record {
 	r := *found
 	if end := Seconds(now).Add(-time.Minute); !Freed(found) && end.Before(r.Expires) {

@@ -14,11 +14,11 @@ type Wait struct {
 	Job    string // the first parked job by name, if Reason is ReasonParked
 	Kind   string // the kind of Job
 	Failed string // why Job was parked
-	Tries  int    // failed deliveries of Job
+	Tries  int    // the number of failed deliveries of Job
 }
 
-// OfJobs reports whether the record is neither stuck nor blocked. If so, the record can wait only
-// for a parked job.
+// OfJobs reports whether the record is neither stuck nor blocked. Such a record waits only if it
+// has a parked job.
 func (w Wait) OfJobs() bool { return w.Reason == NoReason || w.Reason == ReasonParked }
 
 // WaitOf returns the wait of a record. It looks neither at the time nor at the lease, so only a
@@ -54,8 +54,8 @@ func parked(r *store.Record) (w Wait) {
 	return w
 }
 
-// WaitFrom updates r.WaitSince. The field becomes now if r begins to wait, and zero if r doesn't
-// wait. If r waited already, the field stays.
+// WaitFrom updates r.WaitSince. If r begins to wait, the field gets the time now. If r was waiting
+// already, the field keeps its time. If r doesn't wait, the field becomes zero.
 func WaitFrom(r *store.Record, now time.Time) {
 	switch {
 	case WaitOf(r).Reason == NoReason:

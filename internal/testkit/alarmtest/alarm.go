@@ -27,7 +27,7 @@ type Alarm struct {
 	Missing    string // TreatMissingData: breaching, notBreaching, ignore or missing
 
 	// Actions is the number of receivers that are told when the alarm fires. OKActions is the
-	// number that are told when it ends.
+	// number of receivers that are told when the alarm ends.
 	Actions, OKActions int
 }
 

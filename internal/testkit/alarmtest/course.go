@@ -14,7 +14,7 @@ type Course struct {
 	Mended, End time.Time
 }
 
-// calm is the time after the start of the data in which an alarm may have any state. At a first
+// calm is how long, after the start of the data, an alarm may be in any state. At a first
 // deployment there is no data yet, so an alarm on missing data fires.
 const calm = 10 * time.Minute
 

@@ -36,8 +36,8 @@ func (d *Data) EMF(lines []byte) error {
 	return d.EMFAt(lines, time.Time{})
 }
 
-// EMFAt is [Data.EMF] for a run in virtual time. Unless the parameter at is zero, all values get
-// this time instead of their own.
+// EMFAt is [Data.EMF] for a run in virtual time. If the parameter at isn't zero, it replaces the
+// time of each value.
 func (d *Data) EMFAt(lines []byte, at time.Time) error {
 	for line := range bytes.Lines(lines) {
 		var emf struct {

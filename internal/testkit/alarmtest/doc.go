@@ -1,5 +1,5 @@
 // Package alarmtest evaluates a template's CloudWatch alarms on metrics that tests have emitted. So
-// a test sees without CloudWatch whether an alarm fires, goes on, and ends.
+// a test needs no CloudWatch to see whether an alarm fires, keeps firing, and ends.
 //
 //	alarms, err := alarmtest.Parse(template, map[string]string{"App": "rides"})
 //	var data alarmtest.Data

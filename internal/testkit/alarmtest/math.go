@@ -33,8 +33,8 @@ func compile(text string) (ast.Expr, error) {
 	return e, err
 }
 
-// evaluate returns the value of an expression. It returns false if the expression has no value.
-// This is so after a division by zero, and if a part has no data and no FILL.
+// evaluate returns the value of an expression. It returns false if the expression has no value,
+// because it divides by zero, or because it uses a query that has no data and isn't inside a FILL.
 func evaluate(text string, values map[string]float64) (float64, bool) {
 	e, err := compile(text)
 	if err != nil {

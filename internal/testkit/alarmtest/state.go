@@ -48,8 +48,8 @@ func (a Alarm) Over(d Data, from, to time.Time) []Change {
 	return changes
 }
 
-// The method next returns the alarm's state at the time now. It examines a.Periods periods and a
-// few more, and takes the latest a.Periods of these that have data. If fewer have data,
+// The method next returns the alarm's state at the time now. It examines a.Periods+beyond periods,
+// and uses the latest a.Periods periods that have data. If fewer periods have data,
 // TreatMissingData decides how the missing periods count.
 func (a Alarm) next(d Data, now time.Time, last State) State {
 	now = now.Truncate(time.Minute)
@@ -80,8 +80,8 @@ func (a Alarm) next(d Data, now time.Time, last State) State {
 	return OK
 }
 
-// value returns the value that the alarm compares with its threshold, for one period. It returns
-// false if there is no value.
+// value computes one period's value, which the alarm compares with its threshold. It returns false
+// if there is no value.
 func (a Alarm) value(d Data, from, to time.Time) (float64, bool) {
 	values := make(map[string]float64)
 	for _, q := range a.Queries {

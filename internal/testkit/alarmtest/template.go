@@ -32,7 +32,7 @@ func resolve(template string, params map[string]string) (map[string]yaml.Node, e
 	return all, t.Resources.Decode(&all)
 }
 
-// noValue is the value of a property that counts as missing.
+// noValue, as the value of a property, makes the property count as missing.
 const noValue = "AWS::NoValue"
 
 func replace(n *yaml.Node, values map[string]string) error {

@@ -93,7 +93,7 @@ type Merchant struct {
 }
 
 type kept struct {
-	same   string // the compared part of the request
+	same   string // the part of the request that is compared with a later request
 	done   bool
 	status int
 	body   []byte

@@ -8,8 +8,8 @@ import (
 )
 
 // Race makes requests with the same key overlap if the key ends in "-concurrent", as in the check
-// "concurrent". The handler of such a request waits until each of N requests with the key has been
-// answered or waits in a handler too.
+// "concurrent". The handler of such a request waits for N requests with the key, its own included.
+// A request counts when its handler begins to wait, or when it is answered.
 type Race struct {
 	N int
 
@@ -18,7 +18,7 @@ type Race struct {
 	there   map[string]int
 }
 
-// Outside wraps the handler next, and counts the requests that it has answered.
+// Outside wraps the handler next, and counts the requests that next has answered.
 func (r *Race) Outside(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		next.ServeHTTP(w, req)
@@ -26,8 +26,8 @@ func (r *Race) Outside(next http.Handler) http.Handler {
 	})
 }
 
-// Inside waits until N requests with the key have been answered or have called Inside, or until ctx
-// ends. Handlers call Inside.
+// Inside waits until N requests with the key have called Inside or been answered. It returns
+// earlier if ctx ends, and at once if the key doesn't end in "-concurrent". Handlers call Inside.
 func (r *Race) Inside(ctx context.Context, key string) {
 	key = strings.Trim(key, `"`)
 	if !strings.HasSuffix(key, "-concurrent") {

@@ -1,5 +1,5 @@
-// Package checktest has APIs with idempotency keys, correct or with chosen faults,
-// for tests of package check.
+// Package checktest has APIs with idempotency keys, for tests of package check. Each API is
+// correct, except for the faults that a test chooses.
 package checktest
 
 import (
@@ -38,7 +38,7 @@ type record struct {
 	expires string
 }
 
-// Wrong returns a server with these faults, and with racers as its Race.N.
+// Wrong returns a server with the given faults. Its Race.N is the number racers.
 func Wrong(racers int, faults ...string) *Server {
 	s := &Server{Race: Race{N: racers}, wrong: make(map[string]bool), records: make(map[string]*record)}
 	for _, f := range faults {

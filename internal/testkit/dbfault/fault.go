@@ -68,14 +68,14 @@ type tornReader struct{}
 
 func (tornReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-// Answer500 answers as DynamoDB does if it has an internal error before it applies anything. The
-// request isn't sent.
+// Answer500 answers with an internal error of DynamoDB, as if the error had come before the request
+// was applied. The request isn't sent.
 func Answer500(base http.RoundTripper, req *http.Request) (*http.Response, error) {
 	return AnswerError(http.StatusInternalServerError, "InternalServerError", "injected before the request was applied")(base, req)
 }
 
-// Answer500Applied sends the request, and then answers as DynamoDB does if it has an internal error
-// after it has applied the request.
+// Answer500Applied sends the request, and then answers with an internal error of DynamoDB, as if
+// the error had come after the request was applied.
 func Answer500Applied(base http.RoundTripper, req *http.Request) (*http.Response, error) {
 	if _, _, err := send(base, req); err != nil {
 		return nil, err
@@ -108,9 +108,9 @@ func Conflict(base http.RoundTripper, req *http.Request) (*http.Response, error)
 }
 
 // CancelTransaction returns a fault that answers with TransactionCanceledException. Nothing is
-// sent. The list reasons has one reason for each item, in the order of the transaction:
-// "TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded" or others. "" means
-// "None".
+// sent. The parameter reasons is a list with one reason for each item, in the order of the
+// transaction's items: "TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded" or
+// others. "" means "None".
 func CancelTransaction(reasons ...string) Fault {
 	type reason struct {
 		Code    string

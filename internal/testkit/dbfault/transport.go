@@ -63,7 +63,7 @@ func (t *Transport) Total() int {
 	return total
 }
 
-// Reset sets all counts to zero, so that Fault is asked about n = 1 again.
+// Reset sets all counts to zero, so that the next request of each operation has n = 1.
 func (t *Transport) Reset() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package emf parses log lines in CloudWatch's embedded metric format, and checks them against the
-// specification, for tests.
+// Package emf is for tests. It parses log lines in CloudWatch's embedded metric format, and checks
+// them against the specification.
 package emf
 
 import (
@@ -16,7 +16,7 @@ import (
 type Line struct {
 	At         time.Time
 	Namespace  string
-	Dimensions []map[string]string  // a map for each set of dimensions: the values by dimension name
+	Dimensions []map[string]string  // one map for each set of dimensions, from a dimension's name to its value
 	Values     map[string][]float64 // values by metric name
 	Units      map[string]string
 	Properties map[string]any // members that are neither dimensions nor metrics
@@ -186,7 +186,7 @@ func (l *Line) metrics(d *directive, root map[string]any, taken map[string]bool)
 	return nil
 }
 
-// unique returns an error if the outermost object has a member twice.
+// unique returns an error if two members of the outermost object have the same name.
 func unique(raw []byte) error {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	if t, err := dec.Token(); err != nil || t != json.Delim('{') {

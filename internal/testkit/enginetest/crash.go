@@ -14,19 +14,19 @@ import (
 // crashPath is a request and the store calls that it makes.
 type crashPath struct {
 	name    string
-	before  func(t *testing.T, e *env, a *app) // prepares the state before the request; nil: nothing to prepare
+	before  func(t *testing.T, e *env, a *app) // prepares the state before the request; may be nil
 	repeats bool                               // the request's record is read before the claim
 	fails   bool                               // the handler fails
-	calls   []string                           // the calls of the request
+	calls   []string                           // the names of the store calls
 	points  []crashPoint                       // crashes before and after each call
 }
 
 // crashPoint is the place of a crash, and the expected outcome.
 type crashPoint struct {
-	call  int // from 1
+	call  int // the number of the store call, counted from 1
 	after bool
 	retry string // the outcome of an immediate retry
-	runs  int    // runs of the handler in total
+	runs  int    // how often the handler has run in the end
 }
 
 // crashPaths is the matrix of crashes. A client that retries always gets a stored answer, at once

@@ -31,7 +31,7 @@ func engineBodies(s suite) {
 		{"P31", 401 << 10, storetest.Noise},
 		{"A33", 900 << 10, storetest.Noise},
 		{"P31", 1 << 20, storetest.Noise},
-		{"P31", defaults.MaxMaxBody, storetest.Prose}, // prose, because idemtest.TestStore tests noise of this size
+		{"P31", defaults.MaxMaxBody, storetest.Prose}, // not noise, because idemtest.TestStore already tests noise of this size
 	} {
 		s.run(c.id+": an answer of "+strconv.Itoa(c.size)+" bytes replays as it was", func(t *testing.T, e *env) {
 			var a app

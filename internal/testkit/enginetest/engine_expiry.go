@@ -63,7 +63,7 @@ func engineExpiry(s suite) {
 		e.clock.Advance(defaults.Retention)
 		e.store.Reset(func(_ context.Context, c idemtest.Call) idemtest.Fault {
 			if c.Verb == "Claim" && c.N == 1 {
-				e.clock.Advance(time.Second) // a slow claim: the record expires in the meantime
+				e.clock.Advance(time.Second) // the claim is so slow that the record expires in the meantime
 			}
 			return idemtest.Fault{}
 		})

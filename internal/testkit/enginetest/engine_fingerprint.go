@@ -185,7 +185,8 @@ func changesScheme(t *testing.T, e *env, from, to idem.Fingerprint) {
 	e.abandon(t, send("open", `{"amount":1}`), by(from))
 
 	// The newer program doesn't know the older scheme. It must not answer the retry with a
-	// mismatch: a mismatch advises a new key, and under a new key the card would be charged twice.
+	// mismatch, because that answer advises a new key, and a request with a new key would charge
+	// the card again.
 	for _, key := range []string{"done", "open"} {
 		r := do(t, e.engine(by(to)), send(key, `{"amount":1}`), a.run).refused(t, idem.ErrIncomparable)
 		if err, ok := errors.AsType[*idem.Error](r.err); !ok || err.RetryAfter < 5*time.Minute {
@@ -211,8 +212,8 @@ func changesScheme(t *testing.T, e *env, from, to idem.Fingerprint) {
 	a.ran(t, 2)
 
 	// The older program may run beside the newer program, or again after a roll-back. If the scheme
-	// is changed in two releases, the first release is the older program, and it knows the newer
-	// scheme.
+	// is changed in two releases, the first release still uses the older scheme, but knows the
+	// newer one. Here the first release is the older program.
 	between := from
 	between.Known = []idem.Fingerprint{to}
 	fresh := do(t, e.engine(by(known)), send("new", `{"amount":1}`), a.run).first(t)
@@ -222,7 +223,7 @@ func changesScheme(t *testing.T, e *env, from, to idem.Fingerprint) {
 	a.ran(t, 3)
 }
 
-// withKey returns r with the key in the HTTP header.
+// withKey returns a copy of r whose key is in the HTTP header only.
 func withKey(r idem.Request) idem.Request {
 	r.Header = r.Header.Clone()
 	r.Header.Set(idem.KeyHeader, r.Key)

@@ -79,8 +79,8 @@ func (full) Begin(context.Context, idem.QuotaRequest) (func(idem.QuotaUse), time
 	return nil, time.Minute, nil
 }
 
-// twoKeys uses a key on two routes: these are two operations under one scope, and one operation
-// under the other scope.
+// twoKeys sends requests with one key on two routes. They are two operations under the scope that
+// includes the route, and one operation under the other scope.
 func twoKeys(t *testing.T, e *env, c rescoped) {
 	t.Helper()
 	var a app
@@ -91,7 +91,7 @@ func twoKeys(t *testing.T, e *env, c rescoped) {
 		return r
 	}
 	first, second := e.engine(c.release(true)), e.engine(c.release(false))
-	byFirst, bySecond := first, second // byFirst claims under the scope in which one key on two routes makes two operations
+	byFirst, bySecond := first, second // byFirst claims under the scope that includes the route
 	if c.former.Scope == nil {
 		byFirst, bySecond = second, first
 	}
@@ -134,9 +134,9 @@ func releasedMeanwhile(t *testing.T, e *env, c rescoped) {
 }
 
 // asleepInTakeOver lets an attempt sleep in a take-over until a second operation of the key has
-// ended. After the sleep, the attempt must fence the second operation's record under a new nonce,
-// because another attempt that slept may know the old nonce as the owner of the first operation's
-// record.
+// ended. After the sleep, the attempt must fence the second operation's record under a new nonce.
+// The old nonce isn't safe: another attempt that slept may remember it as the owner of the first
+// operation's record.
 func asleepInTakeOver(t *testing.T, e *env, c rescoped) {
 	t.Helper()
 	var a app
@@ -215,7 +215,7 @@ func claimedAnew(t *testing.T, e *env, c rescoped) {
 	do(t, first, c.request("freed", "1", false), freed.run).first(t)
 	of := do(t, second, c.request("freed", "2", false), a.run).first(t)
 	do(t, first, c.request("freed", "2", false), a.run).replays(t, of)
-	do(t, e.engine(c.new), c.request("freed", "2", false), a.run).replays(t, of) // finds the record without Former, so the record is under the new scope
+	do(t, e.engine(c.new), c.request("freed", "2", false), a.run).replays(t, of) // this engine has no Former and finds the record, so the record is under the new scope
 	a.ran(t, 1)
 
 	// an attempt wakes up after its record has expired and the other release has claimed the key

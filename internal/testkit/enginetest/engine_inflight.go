@@ -14,7 +14,7 @@ import (
 	"github.com/samekey/samekey/internal/testkit/storetest"
 )
 
-// engineInFlight tests requests while another request with the same key is in flight.
+// engineInFlight tests requests that come while another request with the same key is in flight.
 func engineInFlight(s suite) {
 	s.run("a request in flight refuses its like in one call, and its record stays as it is", func(t *testing.T, e *env) {
 		var a app
@@ -154,7 +154,7 @@ func engineInFlight(s suite) {
 					t.Error("no Retry-After")
 				}
 			}
-			if left > 0 { // enough time to read the record
+			if left > 0 { // the engine has time to read the record, so the request may cost a call
 				refused()
 			} else {
 				e.costs(t, 0, refused)
