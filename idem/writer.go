@@ -10,10 +10,10 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// How often a write is sent while its outcome is unknown.
+// A write is sent at most this many times while its outcome is unknown.
 const (
 	maxRounds     = 5           // for a write that the attempt can do without
-	untilDeadline = math.MaxInt // for a write that must succeed, as after the handler's effect: no limit but its deadline
+	untilDeadline = math.MaxInt // no limit but the write's deadline: for a write that must succeed, such as one after the handler's effect
 )
 
 // writer makes the conditional writes of one owner. It repeats a write until the record
@@ -28,12 +28,12 @@ type writer struct {
 type change struct {
 	prev, next *store.Record
 	writes     []Write
-	rerun      bool // a conflict is returned to the caller, who then makes other writes
+	rerun      bool // if true, send returns ErrConflict at once, since the caller then makes other writes
 }
 
-// The method write sends the conditional write c until its outcome is known. It gives up at
-// the time until, or after the given number of rounds. It returns the record as it is after
-// the write, and what became of c.
+// The method write sends the conditional write c until its outcome is known. The parameter
+// until is the time, and rounds the number of tries, after which write gives up. It returns
+// the record as it is after the write, and what became of c.
 func (w writer) write(ctx context.Context, c change, until time.Time, rounds int) (*store.Record, state.Landing, error) {
 	if w.times.callLimit > 0 {
 		until = earlier(until, time.Now().Add(w.times.callLimit))
@@ -45,8 +45,8 @@ func (w writer) write(ctx context.Context, c change, until time.Time, rounds int
 	return held, l, err
 }
 
-// send stamps c.next with w's owner, and sends it until its outcome is known. Each try's
-// context ends at the time until, so ctx needs no deadline of its own.
+// send stamps c.next with w's owner, and sends it until its outcome is known. The parameter
+// until is the deadline for all tries, so ctx needs no deadline of its own.
 func (w writer) send(ctx context.Context, c change, until time.Time, rounds int) (*store.Record, state.Landing, error) {
 	state.Stamp(c.next, c.prev, w.owner)
 	var err error
@@ -64,8 +64,8 @@ func (w writer) send(ctx context.Context, c change, until time.Time, rounds int)
 			break
 		}
 		// The write seems not to have been applied: send the same bytes again. If the first
-		// copy is applied in between, the condition refuses the second copy and Land
-		// recognises the first.
+		// copy is applied in between, the condition refuses the second copy, and Land
+		// recognises that the first copy was applied.
 	}
 	if err == nil {
 		err = store.ErrUnknown
@@ -95,16 +95,16 @@ func (w writer) once(ctx context.Context, c change, until time.Time) (*store.Rec
 }
 
 // read returns the current record with the partition key pk, or nil if there is none. The
-// read's context ends at the time until.
+// parameter until is the read's deadline.
 func (w writer) read(ctx context.Context, pk string, until time.Time) (*store.Record, error) {
 	ctx, cancel := w.times.within(ctx, until)
 	defer cancel()
 	return w.times.core.store.Load(ctx, pk)
 }
 
-// countJobs returns how many jobs the stored record has now: jobs that were delivered since
-// rec was read are not included. If the record can't be read, countJobs returns the number
-// of rec's jobs.
+// countJobs reads rec's record again and returns how many jobs it has now, so jobs that
+// were delivered since rec was read are not included. If the record can't be read,
+// countJobs returns the number of rec's jobs.
 func (w writer) countJobs(ctx context.Context, rec *store.Record) int {
 	if now, err := w.read(ctx, rec.PK, w.times.writeDeadline(rec)); err == nil && now != nil {
 		return len(now.Jobs)

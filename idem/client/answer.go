@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// An unwanted response is read within these limits, so that its connection can be reused.
+// An unwanted response is read, so that its connection can be reused, but only within these
+// limits.
 const (
 	drainBytes = 64 << 10
 	drainTime  = time.Second
@@ -16,7 +17,8 @@ const (
 
 // readAhead reads up to limit bytes of a response's body, so that a torn body is detected
 // while the request can still be repeated. It returns the bytes that it has read: the whole
-// body, or limit+1 bytes of a longer body. If limit is negative, it reads nothing.
+// body, or limit+1 bytes of a body that is longer than limit. It reads nothing if limit is
+// negative, after a switch of protocols (101), or from an event stream.
 func readAhead(resp *http.Response, limit int64) ([]byte, error) {
 	if resp.StatusCode == http.StatusSwitchingProtocols || isEventStream(resp.Header) {
 		return nil, nil
@@ -29,7 +31,7 @@ func readAhead(resp *http.Response, limit int64) ([]byte, error) {
 	read := buf.Bytes()
 	rest := resp.Body
 	if n <= limit {
-		_ = rest.Close() // its error says nothing: the body was read to its end
+		_ = rest.Close() // an error of Close doesn't matter, since the body was read to its end
 		resp.Body = io.NopCloser(&buf)
 		return read, nil
 	}
@@ -78,8 +80,8 @@ func (b *releasingBody) Close() error {
 	return err
 }
 
-// discard reads a little of an unwanted response and closes the response. If reading takes
-// too long, discard calls abort.
+// discard reads an unwanted response's body, up to drainBytes, and closes the body. If this
+// takes longer than drainTime, discard calls abort.
 func discard(resp *http.Response, abort func()) {
 	timer := time.AfterFunc(drainTime, abort)
 	_, _ = io.CopyN(io.Discard, resp.Body, drainBytes)

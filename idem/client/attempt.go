@@ -15,8 +15,9 @@ import (
 
 var errBadTransport = errors.New("the transport returned neither a response nor an error")
 
-// attempt sends the request once. abort ends the attempt. If a response is returned, the
-// attempt also ends when the response's body is read to the end or closed.
+// attempt sends the request once. The returned function abort ends the attempt. If a
+// response is returned, the attempt also ends when the response's body is read to the end
+// or closed.
 func (o *operation) attempt() (resp *http.Response, abort func(), err error) {
 	ctx, cancel := context.WithCancelCause(o.req.Context())
 	abort = func() { cancel(nil) }
@@ -61,8 +62,8 @@ func (o *operation) attempt() (resp *http.Response, abort func(), err error) {
 }
 
 // header returns the caller's headers and the key. If a keyed request is retried, header
-// adds the number of earlier attempts: a server then looks for the answer before it claims
-// the key.
+// adds the number of earlier attempts, so that a server looks for the answer before it
+// claims the key.
 func (o *operation) header() http.Header {
 	h := o.req.Header.Clone()
 	if h == nil {
@@ -78,8 +79,8 @@ func (o *operation) header() http.Header {
 }
 
 // exchange sends r with the base transport. If the request has a key, exchange reads the
-// answer's body, up to a limit, before it returns: if the answer is torn, the request can
-// still be repeated.
+// answer's body, up to a limit, before it returns, so that the request can still be
+// repeated if the answer is torn.
 func (o *operation) exchange(r *http.Request) (*http.Response, error) {
 	resp, err := o.t.base.RoundTrip(r)
 	switch {
@@ -93,7 +94,7 @@ func (o *operation) exchange(r *http.Request) (*http.Response, error) {
 	if resp.Request == nil {
 		resp.Request = r // http.Client and redirectedKey read Response.Request
 	}
-	resp.Request = resp.Request.WithContext(o.req.Context()) // the attempt's context ends before the caller is done
+	resp.Request = resp.Request.WithContext(o.req.Context()) // the caller may use resp.Request after the attempt's context has ended
 	if resp.Header == nil {
 		resp.Header = make(http.Header, 1)
 	}
@@ -109,8 +110,8 @@ func (o *operation) exchange(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// limit starts a timer that cancels the attempt after AttemptTimeout. The function inTime
-// stops this timer and reports whether the attempt was in time.
+// limit starts a timer that cancels the attempt after AttemptTimeout. The returned function
+// inTime stops this timer and reports whether the attempt was in time.
 func (o *operation) limit(cancel context.CancelCauseFunc) (inTime func() bool) {
 	if o.t.opt.AttemptTimeout == 0 {
 		return func() bool { return true }
@@ -119,8 +120,8 @@ func (o *operation) limit(cancel context.CancelCauseFunc) (inTime func() bool) {
 	return timer.Stop
 }
 
-// timedOut returns the error of an attempt that took too long, whatever its
-// outcome.
+// timedOut returns the error for an attempt that took too long, even if the attempt got a
+// response.
 func timedOut(resp *http.Response, err error) error {
 	if err == nil {
 		_ = resp.Body.Close()

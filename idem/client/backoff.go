@@ -25,7 +25,8 @@ func backOff(n int, initial, most time.Duration) time.Duration {
 // equally long, and they must not all return at the same moment.
 func spread(wait, initial time.Duration) time.Duration { return wait + rand.N(initial) }
 
-// pause waits for d, or returns the reason if req is cancelled earlier.
+// pause waits for the duration d. If req is cancelled earlier, pause returns the reason at
+// once.
 func pause(req *http.Request, d time.Duration) error {
 	select {
 	case <-time.After(d):
@@ -36,7 +37,7 @@ func pause(req *http.Request, d time.Duration) error {
 	return cancelled(req)
 }
 
-// cancelled(req) returns the reason why req is cancelled, or nil.
+// If req is cancelled, cancelled(req) returns the reason, otherwise nil.
 func cancelled(req *http.Request) error {
 	if err := req.Context().Err(); err != nil {
 		return context.Cause(req.Context())

@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// body is a request's body for any number of attempts.
+// body provides a request's body to each attempt.
 type body struct {
 	first  io.ReadCloser                 // the caller's body, for the first attempt; if nil, the first attempt calls open
 	open   func() (io.ReadCloser, error) // makes the body for an attempt; nil if the body can't be sent again
@@ -32,11 +32,11 @@ func rewindable(req *http.Request, limit int64, must bool) (*body, error) {
 	return &body{first: req.Body, length: req.ContentLength}, nil
 }
 
-// keep reads the body into memory. A body that is too long isn't kept: it can be sent in
-// one attempt only.
+// keep reads the body into memory. A body longer than limit isn't kept, so it can be sent
+// in one attempt only. If must is true, keep returns an error for such a body.
 func keep(req *http.Request, limit int64, must bool) (*body, error) {
 	once := sync.OnceFunc(func() { _ = req.Body.Close() })
-	stop := context.AfterFunc(req.Context(), once) // ends a Read that hangs
+	stop := context.AfterFunc(req.Context(), once) // a Read that hangs ends when the request's context ends
 	defer stop()
 	var buf bytes.Buffer
 	n, err := buf.ReadFrom(io.LimitReader(req.Body, limit+1))
@@ -57,7 +57,7 @@ func keep(req *http.Request, limit int64, must bool) (*body, error) {
 	}
 	once()
 	b := &body{length: req.ContentLength, open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(buf.Bytes())), nil }}
-	if b.length <= 0 { // set an unknown length; a declared length stays, and the transport checks it
+	if b.length <= 0 { // the length was unknown; a declared length stays, and the transport compares it with the body
 		b.length = n
 	}
 	if b.length == 0 {

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// savings is the number of quiet seconds after which a budget is full.
+// savings is the number of seconds without retries in which an empty budget gets full.
 const savings = 10
 
 // budget is a token bucket: each request adds a fraction of a token, each second adds
 // perSecond tokens, and each retry takes one token. The budget is full while requests
-// succeed. If many requests fail, the budget gets empty, and then only a fraction of them
-// is retried.
+// succeed. If many requests fail, the budget gets empty, and then only a fraction of the
+// failed requests is retried.
 type budget struct {
 	ratio, perSecond, most float64
 
@@ -35,7 +35,7 @@ func (b *budget) request() {
 	b.add(b.ratio)
 }
 
-// retry takes a token, and reports whether one was left.
+// If a whole token is left, retry takes it and returns true.
 func (b *budget) retry() bool {
 	if b == nil {
 		return true

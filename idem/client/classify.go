@@ -66,14 +66,14 @@ func Classify(status int, err error, codes ...string) Outcome {
 	}
 }
 
-// running(code) reports whether a code means that an earlier call with the key is still
-// running.
+// running(code) reports whether an error code means that an earlier call with the key is
+// still running.
 func running(code string) bool {
 	code = strings.ToLower(code)
 	return aboutKey(code) && (strings.Contains(code, "in_use") || strings.Contains(code, "in_flight") || strings.Contains(code, "in_progress"))
 }
 
-// aboutKey reports whether a code is about a call's key and not about the call.
+// aboutKey reports whether an error code is about a call's key and not about the call.
 func aboutKey(code string) bool { return strings.Contains(strings.ToLower(code), "idempoten") }
 
 // Retry reports whether the same call with the same key may succeed later.

@@ -15,13 +15,13 @@ const (
 	statusHeader   = "Idempotency-Status"
 )
 
-// lifetimeMargin is subtracted from a key's lifetime: HTTP dates are truncated to
+// lifetimeMargin is subtracted from a key's lifetime, since HTTP dates are truncated to
 // seconds, and a request takes time to arrive.
 const lifetimeMargin = 2 * time.Second
 
 // retryAfter reads the Retry-After header: seconds or an HTTP date (RFC 9110, 10.2.3). A
 // date is compared with the server's time, or with now if the server doesn't send its time.
-// wait is never negative; ok is false if there is no usable header.
+// The result wait is never negative, and ok is false if there is no usable header.
 func retryAfter(h http.Header, now time.Time) (wait time.Duration, ok bool) {
 	value := strings.TrimSpace(h.Get("Retry-After"))
 	if value == "" {
@@ -41,9 +41,10 @@ func retryAfter(h http.Header, now time.Time) (wait time.Duration, ok bool) {
 	return max(at.Sub(clock(h, now)), 0), true
 }
 
-// expires(h, sent) reads the end of the key's lifetime. If the server sends its time, the
-// rest of the lifetime is known even if the server's clock is wrong. expires adds that rest
-// to sent, the time at which the request was sent, so neither clock needs to be right.
+// expires(h, sent) returns the end of the key's lifetime by the client's clock. If the
+// server sends its time, the rest of the lifetime is the difference between two of the
+// server's times. expires adds that rest to sent, the time at which the request was sent,
+// so neither clock needs to be right.
 func expires(h http.Header, sent time.Time) (until time.Time, ok bool) {
 	at, err := http.ParseTime(h.Get(expiresHeader))
 	if err != nil {
@@ -60,7 +61,7 @@ func clock(h http.Header, now time.Time) time.Time {
 	return now
 }
 
-// shouldRetry reads the header with which a server overrules the client.
+// shouldRetry reads the header by which a server tells the client to retry, or not to.
 func shouldRetry(h http.Header) (yes, no bool) {
 	said := strings.ToLower(strings.TrimSpace(h.Get("Stripe-Should-Retry")))
 	return said == "true", said == "false"
@@ -71,7 +72,7 @@ func isKeyIgnored(h http.Header) bool { return strings.EqualFold(h.Get(statusHea
 // isUnstored reports whether the server could not store its answer.
 func isUnstored(h http.Header) bool { return strings.EqualFold(h.Get(statusHeader), "unstored") }
 
-// isToken reports whether s is a valid method or header name.
+// isToken reports whether s is valid as an HTTP method or as a header's name.
 func isToken(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(c rune) bool {
 		return c <= ' ' || c >= 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, c)

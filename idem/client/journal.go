@@ -68,16 +68,16 @@ func WithOperation(ctx context.Context, name string) context.Context {
 }
 
 // operationOf returns the name of req's operation. A request that changes nothing has no
-// operation, even if it has a key: after a redirect, http.Client may send a GET with the
-// context and headers of a named operation's request.
+// operation, even if it has a key. This matters after a redirect: http.Client may then send
+// a GET with the context and headers of a named operation's request.
 func operationOf(req *http.Request) (name string, named bool) {
 	name, named = req.Context().Value(operationKey{}).(string)
 	return name, named && !isSafe(req.Method)
 }
 
-// remember enters a named operation in the journal, or continues with the key in the
-// journal. own is the caller's key. If o.req follows a redirect, moved is the key of the
-// redirected request.
+// remember enters a named operation in the journal. If the journal already has the
+// operation, remember continues with its key. The parameter own is the key that the caller
+// set. If o.req follows a redirect, moved is the key of the redirected request.
 func (o *operation) remember(own, moved string) error {
 	now := o.t.wall()
 	o.until = now.Add(o.t.opt.KeyLifetime)
@@ -99,16 +99,17 @@ func (o *operation) remember(own, moved string) error {
 	if err != nil {
 		return fmt.Errorf("journal: %w", err)
 	}
-	here := moved != "" && e.Key == moved // the entry was made for the redirected request, which o.req follows
+	here := moved != "" && e.Key == moved // o.req follows a redirect, and the entry was made for the redirected request
 	switch {
-	case e.Key == "": // the caller's own Journal returned an empty entry
+	case e.Key == "": // a Journal of the caller's own type has returned an empty entry
 		return fmt.Errorf("%w: the journal has no key for it", ErrMismatch)
 	case own != "" && e.Key != own:
 		return fmt.Errorf("%w: with another key", ErrMismatch)
 	case !here && e.Fingerprint != fp:
 		return ErrMismatch
 	}
-	// the clock was ahead when the operation began, or is behind now: the key's age is unknown
+	// If e.Created is in the future, the clock was ahead when the operation began, or is
+	// behind now, so the key's age is unknown.
 	behind := now.Add(lifetimeMargin).Before(e.Created)
 	if o.until = e.Expires; behind || o.isOver(0) {
 		o.key, o.unknown = e.Key, true

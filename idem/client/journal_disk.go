@@ -16,22 +16,23 @@ import (
 // A journal's file is rewritten when it has more than 2 × entries + slack lines.
 const slack = 1000
 
-// realPath resolves path for later rewrites of the file. The result doesn't depend on the
-// working directory. The result isn't a link, since a rewrite would replace the link and
-// not the link's target.
+// realPath returns the path to use for later rewrites of the file. It is absolute, since
+// the working directory may change. It isn't a link, since a rewrite would replace the link
+// and not the link's target.
 func realPath(path string) (string, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return path, err
 	}
 	real, err := filepath.EvalSymlinks(path)
-	if errors.Is(err, fs.ErrNotExist) { // no error: rewrite creates the file
+	if errors.Is(err, fs.ErrNotExist) { // not an error here, since rewrite creates the file
 		err = nil
 	}
 	return cmp.Or(real, path), err
 }
 
-// load reads the file, which must reach at least the mark in the lock file.
+// load reads the journal's file. If the file ends before the mark in the lock file, load
+// returns an error.
 func (j *FileJournal) load() error {
 	mark, err := readMark(j.lock)
 	if err != nil {
@@ -74,7 +75,7 @@ func (j *FileJournal) append(l line) error {
 		if err := j.rewrite(); err != nil {
 			j.lines, j.kept = 0, len(j.entries) // the old file is still valid; the next rewrite is tried after at least slack (1000) further lines
 		}
-		if j.broken != nil { // don't append a line with the old file's checksum to the new file
+		if j.broken != nil { // the rewrite failed after its rename: j.at may still belong to the old file, so append nothing to the new file
 			return j.broken
 		}
 	}
@@ -82,13 +83,13 @@ func (j *FileJournal) append(l line) error {
 	if err != nil {
 		return err
 	}
-	if _, err := j.file.Write(text); err != nil { // the disk is full, for example: remove the partial line
+	if _, err := j.file.Write(text); err != nil { // remove the partial line that a full disk, for example, may have left
 		if undo := j.file.Truncate(j.at.size); undo != nil {
 			j.broken = errors.Join(err, undo)
 		}
 		return err
 	}
-	if err := j.file.Sync(); err != nil { // the system may have dropped the data and reports that only once: a later Sync proves nothing
+	if err := j.file.Sync(); err != nil { // the system may have dropped the data, and reports that only once, so a later Sync without an error proves nothing
 		j.broken = err
 		return err
 	}
@@ -110,8 +111,8 @@ func (j *FileJournal) reach() error {
 	return j.broken
 }
 
-// rewrite replaces the file with a new file that has the valid entries. A crash leaves the
-// old file or the new file.
+// rewrite replaces the file with a new file that has the valid entries. After a crash,
+// either the old file or the new file is in place, and it is complete.
 func (j *FileJournal) rewrite() error {
 	entries := j.live()
 	text, at := place{id: j.at.id, gen: j.at.gen + 1}.header()
@@ -137,7 +138,7 @@ func (j *FileJournal) rewrite() error {
 	file, err := os.OpenFile(j.path, os.O_WRONLY|os.O_APPEND, 0)
 	if err == nil {
 		if j.file != nil {
-			_ = j.file.Close() // its error is harmless: the old file is synced and no longer used
+			_ = j.file.Close() // an error of Close is harmless, since the old file is synced and no longer used
 		}
 		j.file = file
 		j.opened, err = file.Stat()

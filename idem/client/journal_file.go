@@ -175,8 +175,9 @@ func (j *FileJournal) Close() error {
 	return err
 }
 
-// The method usable returns an error if the journal must not be written. One reason is that
-// the file was moved or has another length: a crash would then lose the written lines.
+// The method usable returns an error if the journal must not be written. For example, if
+// the file was moved or has another length, a crash would lose the lines that are written
+// from now on.
 func (j *FileJournal) usable() error {
 	if j.unlock == nil {
 		return fmt.Errorf("journal: %w", os.ErrClosed)
@@ -193,8 +194,8 @@ func (j *FileJournal) usable() error {
 }
 
 // The method over reports whether an entry may be forgotten. An operation without an answer
-// is never over: it may have been carried out, and a clock that is wrong while the journal
-// is opened must not give the operation a new key.
+// is never over, since it may have been carried out: even if the clock is wrong while the
+// journal is opened, the operation must not get a new key.
 func (j *FileJournal) over(e Entry, now time.Time) bool {
 	return !e.Answered.IsZero() && now.After(e.Expires.Add(j.keep))
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A journal's file begins with the string magic, the version and the journal's identity.
+// A journal's file begins with the constant magic, the version and the journal's identity.
 // The file is created with this first line, so a file without this line is no journal, or
 // was emptied.
 //
@@ -26,7 +26,7 @@ const magic = "samekey operations "
 // line is the state of one operation. For each operation, the last line is valid.
 type line struct {
 	Operation   string    `json:"op"`
-	Done        bool      `json:"done,omitempty"` // the operation is forgotten, and the fields below are empty
+	Done        bool      `json:"done,omitempty"` // true if the operation is forgotten; the fields below are then empty
 	Key         string    `json:"key,omitempty"`
 	Fingerprint string    `json:"fp,omitempty"`
 	Created     time.Time `json:"created,omitzero"`
@@ -49,12 +49,12 @@ func (l line) entry() Entry {
 	}
 }
 
-// encode returns the line as the file stores it, and the line's checksum. sum is the
-// checksum of the line before.
+// encode returns the line as the file stores it, and the line's checksum. The parameter sum
+// is the checksum of the line before.
 func (l line) encode(sum uint32) ([]byte, uint32, error) {
 	text, err := json.Marshal(l)
 	if err != nil {
-		return nil, 0, fmt.Errorf("encoding the entry: %w", err) // an error is possible for a time beyond the year 9999, for example
+		return nil, 0, fmt.Errorf("encoding the entry: %w", err) // json.Marshal fails for a time beyond the year 9999, for example
 	}
 	sum = crc32.Update(sum, crc32.IEEETable, text)
 	return fmt.Appendf(nil, "%08x %d %s\n", sum, len(text), text), sum, nil
@@ -89,14 +89,14 @@ func decodeHeader(b []byte) (place, error) {
 		p.gen, _ = strconv.ParseUint(string(fields[1]), 10, 64)
 	}
 	again, p := p.header()
-	if !bytes.Equal(again, b) { // compare with the line as it would be written, byte by byte
+	if !bytes.Equal(again, b) { // accept only the bytes that the method header returns
 		return place{}, fmt.Errorf("%w: not a journal, or one of another version: its first line is unknown", ErrCorrupt)
 	}
 	return p, nil
 }
 
-// decodeLine decodes a line with its newline, and returns the line's checksum. sum is the
-// checksum of the line before.
+// decodeLine decodes a line with its newline, and returns the line's checksum. The
+// parameter sum is the checksum of the line before.
 func decodeLine(b []byte, sum uint32) (line, uint32, error) {
 	text := bytes.TrimSuffix(b[max(bytes.IndexByte(b, '{'), 0):], []byte("\n"))
 	sum = crc32.Update(sum, crc32.IEEETable, text)
@@ -113,11 +113,11 @@ func decodeLine(b []byte, sum uint32) (line, uint32, error) {
 	return l, sum, nil
 }
 
-// decodeFile reads a journal's file and returns the place where the file ends. If mark is
-// not nil, the file must be unchanged up to the mark, or be of a later generation.
-// decodeFile skips an incomplete line that a crash has left after the mark, since no
-// request was sent for the line. Any other deviation is damage: silently forgetting a key
-// could run an operation twice.
+// decodeFile returns the lines of a journal's file, and the place after the last complete
+// line. If mark is not nil, the file must be unchanged up to the mark, or be of a later
+// generation. decodeFile skips an incomplete line that a crash has left after the mark,
+// since no request was sent for the line. Any other deviation is reported as damage, since
+// a silently forgotten key could let an operation run twice.
 func decodeFile(data []byte, mark *place) ([]line, place, error) {
 	n := bytes.IndexByte(data, '\n') + 1
 	at, err := decodeHeader(data[:n])
@@ -152,8 +152,8 @@ func decodeFile(data []byte, mark *place) ([]line, place, error) {
 	return lines, at, nil
 }
 
-// isCut reports whether text is only the beginning of a line, as after a crash. Zeros at
-// the end don't count, since some file systems append zeros in a crash.
+// isCut reports whether text is only the beginning of a line, as after a crash. Zero bytes
+// at the end are ignored, since some file systems append zeros in a crash.
 func isCut(text []byte) bool {
 	text = bytes.TrimRight(text, "\x00")
 	head, _, _ := bytes.Cut(text, []byte("{"))
@@ -161,6 +161,6 @@ func isCut(text []byte) bool {
 	if len(fields) != 2 {
 		return true
 	}
-	length, _ := strconv.Atoi(string(fields[1])) // 0 if the field isn't a number: a line with JSON then counts as damaged, not as cut
+	length, _ := strconv.Atoi(string(fields[1])) // if the field isn't a number, length is 0, and a line with JSON counts as damaged and not as cut
 	return len(text) <= len(head)+length
 }

@@ -10,8 +10,8 @@ import (
 
 // The mark in the lock file is a place that the journal's file has reached. The mark is
 // written after the file is synced and isn't synced itself, so after a power failure the
-// mark may be too low, but never too high. The mark shows whether a file was emptied, cut,
-// deleted or restored, or is new.
+// mark may be too low, but never too high. The mark distinguishes a new journal from one
+// whose file was emptied, cut, deleted or replaced by an earlier copy.
 //
 //	samekey journal 2 <id> <generation> <size> <checksum> <checksum of all before>
 
@@ -24,8 +24,8 @@ func (p place) mark() []byte {
 	return fmt.Appendf(text, " %08x\n", crc32.ChecksumIEEE(text))
 }
 
-// readMark returns the mark in a lock file, or nil if the lock file is empty: the
-// journal is new, or its lock file was lost.
+// readMark returns the mark in a lock file. It returns nil if the lock file is empty, as
+// when the journal is new or its lock file was lost.
 func readMark(f io.Reader) (*place, error) {
 	text, err := io.ReadAll(io.LimitReader(f, markSize+1))
 	if err != nil || len(text) == 0 {
@@ -33,7 +33,7 @@ func readMark(f io.Reader) (*place, error) {
 	}
 	var p place
 	_, _ = fmt.Sscanf(string(text), "samekey journal 2 %26s %x %x %x", &p.id, &p.gen, &p.size, &p.sum)
-	if !bytes.Equal(p.mark(), text) { // compare with the mark as it would be written, byte by byte
+	if !bytes.Equal(p.mark(), text) { // accept only the bytes that the method mark returns
 		return nil, fmt.Errorf("%w: its mark is damaged, or of another version, or it is no lock of a journal", ErrCorrupt)
 	}
 	return &p, nil

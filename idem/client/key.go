@@ -15,7 +15,7 @@ const maxKey = 255
 // themselves.
 func NewKey() string {
 	var u [16]byte
-	_, _ = rand.Read(u[:])     // never fails: a failure would end the process
+	_, _ = rand.Read(u[:])     // never returns an error: if it fails, it ends the process
 	u[6] = u[6]&0x0f | 4<<4    // version
 	u[8] = u[8]&0x3f | 0b10<<6 // variant
 	return fmt.Sprintf("%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:])
@@ -23,8 +23,8 @@ func NewKey() string {
 
 // callersKey finds the key that the caller of RoundTrip set. A caller that fills the header
 // map without the methods of http.Header can spell a name in any case, so callersKey
-// ignores the case of names. A header without values means that the caller wants no key:
-// set is true and key is empty.
+// ignores the case of names. A header without values means that the caller wants no key. In
+// this case, set is true and key is empty.
 func callersKey(h http.Header, name string) (key string, set bool, err error) {
 	var values []string
 	for n, v := range h {

@@ -23,8 +23,8 @@ func lockFile(path string) (f *os.File, unlock func() error, err error) {
 		}
 	}
 	if err == nil {
-		// Closing alone would not release the lock while a starting child process has a
-		// copy of the descriptor.
+		// Unlock before closing: closing alone would not release the lock while a starting
+		// child process has a copy of the descriptor.
 		return f, func() error { return errors.Join(syscall.Flock(int(f.Fd()), syscall.LOCK_UN), f.Close()) }, nil
 	}
 	if errors.Is(err, syscall.EWOULDBLOCK) {

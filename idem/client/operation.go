@@ -11,7 +11,7 @@ import (
 type operation struct {
 	t      *Transport
 	req    *http.Request // the caller's request, never changed
-	passes bool          // the request goes to the base transport unchanged
+	passes bool          // whether the request goes to the base transport unchanged
 
 	key   string // the key as it is sent; "" without a key
 	body  *body
@@ -24,9 +24,9 @@ type operation struct {
 	waited   time.Duration // total of the waits for another attempt's answer
 	sent     time.Time     // time at which the most recent attempt was sent
 	heard    http.Header   // headers of the most recent attempt's answer, even of a torn answer; nil without an answer
-	aboutKey bool          // the most recent answer is about the key, not about the operation
-	unknown  bool          // an attempt of this request, or of an earlier request for the journal's entry, may have been carried out
-	maybe    bool          // another request with this key may have been carried out: a request in progress (409), the redirected request, or an earlier request of the caller
+	aboutKey bool          // whether the most recent answer is about the key, not about the operation
+	unknown  bool          // whether an attempt of this request, or of an earlier request for the journal's entry, may have been carried out
+	maybe    bool          // whether another request with this key may have been carried out: a request in progress (409), the redirected request, or an earlier request of the caller
 }
 
 // begin classifies the request and prepares it for repetition. Nothing is sent
@@ -62,8 +62,8 @@ func (o *operation) begin() error {
 	return nil
 }
 
-// chooseKey chooses the first key that exists: the journal entry's key, the caller's key,
-// the redirected request's key, or a new key.
+// chooseKey chooses the first of these keys that exists: the journal entry's key, the
+// caller's key, the redirected request's key, or a new key.
 func (o *operation) chooseKey(own string) error {
 	moved := redirectedKey(o.req, o.t.opt.KeyHeader)
 	if o.key == "" {
@@ -74,7 +74,7 @@ func (o *operation) chooseKey(own string) error {
 		o.key = o.t.newKey()
 	}
 	switch err := o.remember(own, moved); {
-	case errors.Is(err, ErrExpired): // o.key stays the expired key, for the error
+	case errors.Is(err, ErrExpired): // o.key keeps the expired key, which the error reports
 		return err
 	case err != nil:
 		o.key = used // drop a newly made key: nothing was sent with it
@@ -178,25 +178,24 @@ func (o *operation) mayRetry(resp *http.Response) (wait time.Duration, no string
 	return wait, ""
 }
 
-// operation.ignored reports whether the server has said that it ignored the key: a repeated
-// request would run again. For a method that is idempotent by definition, ignored returns
-// false. What the server said in a header counts even if the rest of the answer was lost.
+// operation.ignored reports whether the server has said that it ignored the key, so that a
+// repeated request would run again. For a method that is idempotent by definition, ignored
+// returns false. The server's header counts even if the rest of the answer was lost.
 func (o *operation) ignored() bool { return isKeyIgnored(o.heard) && !isIdempotent(o.req.Method) }
 
-// inFlight reports whether the server is working on this very request. A wait for the
-// server's answer doesn't count as a retry, since it can be long: if the attempt that holds
-// the key has died, the key stays taken until the lease ends, which may take many times
-// Retry-After.
+// inFlight reports whether the server is working on this very request. The wait for the
+// answer can be long, so it doesn't count as a retry: if the attempt that holds the key has
+// died, the key stays taken until the lease ends, which may take many times Retry-After.
 func (o *operation) inFlight(resp *http.Response) bool {
 	return o.key != "" && resp != nil && resp.StatusCode == http.StatusConflict
 }
 
-// isOver reports whether the key's lifetime will have ended after wait.
+// isOver reports whether the key's lifetime will have ended after the duration wait.
 func (o *operation) isOver(wait time.Duration) bool {
 	return !o.until.IsZero() && !o.t.wall().Add(wait+lifetimeMargin).Before(o.until)
 }
 
-// end returns the last attempt's outcome. If this outcome could be retried but isn't, the
+// end returns the final attempt's outcome. If this outcome could be retried but isn't, the
 // string why is the reason.
 func (o *operation) end(resp *http.Response, err error, why string) (*http.Response, error) {
 	if err != nil {
@@ -207,7 +206,7 @@ func (o *operation) end(resp *http.Response, err error, why string) (*http.Respo
 	}
 	resp.Header.Del(ResultHeader) // remove the header if the server sent it: only this package may set it
 	switch {
-	case isReplay(resp): // this includes a replayed 404: it is the operation's stored answer
+	case isReplay(resp): // a replayed 404 also belongs here, and not to deletedBefore: it is the operation's stored answer
 		o.tell(o.t.opt.Hooks.Replayed, Event{Status: resp.StatusCode})
 	case o.deletedBefore(resp):
 		_ = resp.Body.Close()

@@ -62,7 +62,7 @@ func isAboutKey(resp *http.Response, body []byte) bool {
 		Error  refusal   // Stripe
 		Errors []refusal // Square
 	}
-	_ = json.Unmarshal(body, &r) // after an error, the fields that could be read are used
+	_ = json.Unmarshal(body, &r) // an error is ignored, and the fields that could be read are used
 	return slices.ContainsFunc(append(r.Errors, r.refusal, r.Error), func(r refusal) bool {
 		names := strings.ToLower(r.Type + " " + r.Code)
 		return strings.Contains(names, "idempoten") && !strings.HasSuffix(names, "_invalid") && !strings.HasSuffix(names, "_missing")
@@ -73,13 +73,14 @@ func isReplay(resp *http.Response) bool {
 	return strings.EqualFold(resp.Header.Get(replayedHeader), "true")
 }
 
-// deletedBefore reports whether a 404 is a sign of success: an earlier attempt
-// without an answer may have deleted the resource.
+// deletedBefore reports whether resp is a 404 that means success, because an earlier
+// attempt without an answer may have deleted the resource.
 func (o *operation) deletedBefore(resp *http.Response) bool {
 	return resp.StatusCode == http.StatusNotFound && o.req.Method == http.MethodDelete && o.unknown
 }
 
-// noContent turns resp into a 204 without the headers that describe its body.
+// noContent turns resp into a 204, and removes its body and the headers that describe the
+// body.
 func noContent(resp *http.Response) {
 	resp.Status, resp.StatusCode = "204 No Content", http.StatusNoContent
 	resp.Body, resp.ContentLength, resp.TransferEncoding, resp.Trailer, resp.Uncompressed = http.NoBody, 0, nil, nil, false

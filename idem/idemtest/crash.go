@@ -197,8 +197,8 @@ func (c *crashes[Re]) begin(at point, plan Plan) (w *World, calls []string, down
 	return w, mine.process.called(), mine.process.store.Crashed()
 }
 
-// guarded(fn) runs fn and returns a panic as an error: a client only sees that the process
-// has ended.
+// guarded(fn) runs fn and returns a panic as an error, since a client only sees that the
+// process has ended.
 func guarded(fn func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -221,7 +221,7 @@ func toComplete(r *store.Record) bool {
 	return r.State == store.Open && r.Keep == store.KeepOpen && r.Input != nil
 }
 
-// end completes a request, checks the result, and reports whether nothing failed.
+// end completes a request, checks the result, and returns true if nothing failed.
 func (c *crashes[Re]) end(w *World, label string, completer bool) bool {
 	c.t.Helper()
 	run := &scene{TB: c.t, label: label, said: c.said}
@@ -232,7 +232,7 @@ func (c *crashes[Re]) end(w *World, label string, completer bool) bool {
 	}()
 	<-done
 	for _, text := range run.notes {
-		c.t.Errorf("%s", text) // reported here, where Helper finds the user's test
+		c.t.Errorf("%s", text) // report it in this goroutine, where Helper finds the user's test
 	}
 	return !run.failed
 }
@@ -294,9 +294,10 @@ func (c *crashes[Re]) send(t *scene, w *World) (answer Re, replayed bool) {
 	return answer, replayed
 }
 
-// crashes.patiently calls do in a new process. If CrashOptions.Begin is set, calls may
-// fail, so do is called up to three times until it succeeds. If a look-up has decided
-// nothing, one more call of do follows after the look-up's pause.
+// crashes.patiently calls the function do, each time in a new process. If
+// CrashOptions.Begin is set, calls may fail, so patiently calls do up to three times until
+// it succeeds. For each look-up that has decided nothing, patiently calls do once more
+// after the look-up's pause.
 func (c *crashes[Re]) patiently(t *scene, w *World, do func(context.Context, *World) error) (err error) {
 	tries := 1
 	if c.opt.Begin != nil {
@@ -317,7 +318,8 @@ func (c *crashes[Re]) patiently(t *scene, w *World, do func(context.Context, *Wo
 	return err
 }
 
-// complete continues the operation as a completer.
+// complete does a completer's work: it continues each operation that a completer can
+// continue.
 func (c *crashes[Re]) complete(t *scene, w *World) {
 	err := c.patiently(t, w, func(ctx context.Context, mine *World) error {
 		all, err := w.records(ctx)
@@ -333,7 +335,8 @@ func (c *crashes[Re]) complete(t *scene, w *World) {
 	}
 }
 
-// crashes.stuck reports whether an operation is stuck and MayStick is set.
+// If MayStick is set, crashes.stuck reports whether an operation is stuck. Otherwise it
+// returns false.
 func (c *crashes[Re]) stuck(t *scene, w *World) bool {
 	all, err := w.records(t.Context())
 	if err != nil {
@@ -372,7 +375,8 @@ func both(a, b map[string]int) map[string]int {
 	return all
 }
 
-// sum reports how often each failure occurred, since a failure is described only once.
+// sum logs in how many further runs each failure occurred, since a failure is described
+// only once.
 func (c *crashes[Re]) sum() {
 	c.t.Helper()
 	for _, text := range slices.Sorted(maps.Keys(c.said)) {

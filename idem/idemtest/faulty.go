@@ -11,7 +11,8 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// verbs are the methods of [store.Store], [store.BodyLoader] and [store.Taker].
+// verbs are the names of the methods of [store.Store], [store.BodyLoader] and
+// [store.Taker].
 var verbs = []string{"Claim", "Commit", "Load", "LoadBody", "Take"}
 
 // Call is a call that is about to reach a store.
@@ -223,7 +224,7 @@ func take(ctx context.Context, s store.Store, t store.Take) (*store.Record, bool
 	case prev == nil:
 		return &store.Record{}, false, nil
 	case next == nil, prev.Input.Overflow != nil:
-		return prev, false, nil // prev shows why it is not taken over
+		return prev, false, nil // the caller sees in prev why the record is not taken over
 	}
 	held, err := s.Commit(ctx, store.Commit{Prev: prev, Next: next})
 	if held != nil || err != nil {
@@ -261,8 +262,8 @@ func through[T any](ctx context.Context, f *FaultyStore, c Call, send func() (T,
 	return v, err
 }
 
-// The method next counts a call, and asks the plan about the call outside of the lock: a
-// plan may block, and may use the store.
+// The method next counts a call, and asks the plan about the call. It doesn't hold the lock
+// while it asks, since a plan may block, and may use the store.
 func (f *FaultyStore) next(ctx context.Context, c Call) (Fault, error) {
 	f.mu.Lock()
 	if f.crashed {
@@ -279,7 +280,7 @@ func (f *FaultyStore) next(ctx context.Context, c Call) (Fault, error) {
 	if plan != nil {
 		fault = plan(ctx, c)
 	}
-	if f.Crashed() { // the process crashed while the plan was blocked
+	if f.Crashed() { // the process crashed while the plan ran
 		return Fault{}, ErrCrashed
 	}
 	return fault, nil

@@ -194,7 +194,7 @@ func (p *Provider) arrive() {
 		if c.at.After(now) {
 			return false
 		}
-		_, _ = p.effect(c.method, c.path, c.key, c.body, c.at) // the caller gets no answer
+		_, _ = p.effect(c.method, c.path, c.key, c.body, c.at) // drop the answer: the caller has already got ErrNoAnswer
 		return true
 	})
 }
@@ -286,8 +286,8 @@ func (p *Provider) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	rw.Header().Set("Content-Type", "application/json")
 	status, answer, err := p.serve(r.Context(), r.Method, r.URL.Path, r.Header.Get("Idempotency-Key"), body)
 	if err != nil {
-		// If there were no answer at all, Go's client would repeat a keyed request by
-		// itself.
+		// Send part of an answer: without any answer, Go's client would repeat a keyed
+		// request by itself.
 		rw.Header().Set("Content-Length", "100")
 		_, _ = rw.Write([]byte("{"))
 		_ = http.NewResponseController(rw).Flush()

@@ -48,8 +48,8 @@ func Replays(t testing.TB, e *idem.Engine, handler func(context.Context) (idem.R
 	return first
 }
 
-// diffAnswers returns how two answers differ, or "" if they are the same. It ignores headers
-// that the second answer lacks: these headers aren't stored.
+// diffAnswers returns how two answers differ, or "" if they are the same. It ignores
+// headers that the second answer lacks, since these headers aren't stored.
 func diffAnswers(first, again idem.Response) string {
 	first = first.Clone()
 	for name := range first.Header {

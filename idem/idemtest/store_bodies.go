@@ -72,7 +72,7 @@ func storeBodies(s suite) {
 			}
 			loader, ok := e.inner.(store.BodyLoader)
 			if !ok || r.Overflow == nil {
-				sameBody(t, r, finishedNext(prev, storetest.Noise(900<<10))) // the body is in the record, so it can't be lost
+				sameBody(t, r, finishedNext(prev, storetest.Noise(900<<10))) // this store keeps the body in the record, so the body can't be lost
 				return
 			}
 			spoil(r.Overflow)
