@@ -24,17 +24,17 @@ import (
 
 // TableOptions are the settings of [NewTable].
 type TableOptions struct {
-	By        string // the operator's name, which the page proposes for each decision
+	By        string // the operator's name; the page proposes to record it with each decision
 	Place     string // the table's name and place, named in the question before each decision
 	Namespace string // default namespace of the page's searches by key
-	// Seal opens sealed contents. If Seal is nil, or isn't permitted to use the keys, the
-	// page says that contents are sealed.
+	// Seal opens sealed contents. If Seal is nil, or isn't permitted to use the
+	// encryption keys, the page says that contents are sealed.
 	Seal *seal.Sealer
 	// Changes implements [Source.Follow]. If it is nil, the table's changes can't be
 	// followed.
 	Changes func(ctx context.Context, started func(), changed func(pks []string)) error
-	// PagesPerSecond limits scans of a table that isn't local. The default is 20; with
-	// records of 1 KB, 20 pages are about 1,300 read units.
+	// PagesPerSecond limits scans of a table that isn't local. The default is 20. If the
+	// records have 1 KB each, a scan of 20 pages uses about 1,300 read units.
 	PagesPerSecond float64
 }
 
@@ -95,7 +95,8 @@ func onThisMachine(endpoint string) bool {
 // About implements [Source].
 func (t *Table) About() About { return t.about }
 
-// Size implements [Source]. AWS counts a table's items about every six hours.
+// Size implements [Source]. The size may be six hours old, since AWS counts a table's
+// items only about that often.
 func (t *Table) Size(ctx context.Context) (Size, error) {
 	out, err := t.client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &t.about.Table})
 	if err != nil {
@@ -190,7 +191,7 @@ func (t *Table) Waiting(ctx context.Context, most int) (rows []Row, err error) {
 			row.State = string(store.Open)
 		default: // the entry doesn't tell the record's state
 		}
-		if i, known := at[e.PK]; known { // an entry with an ID comes from the record itself, and has more data
+		if i, known := at[e.PK]; known { // a second entry for this record; one with an ID comes from the record itself, and replaces the row, since it has more data
 			if e.ID == "" {
 				rows[i].Reasons = append(rows[i].Reasons, row.Reasons...)
 			} else {

@@ -7,15 +7,15 @@ import (
 	"sync"
 )
 
-// view holds the rows of the newest records. If there are more than the limit, the view
-// drops the oldest rows, and the page says so.
+// view holds the rows of the newest records. If there are more rows than the limit, the
+// view drops the oldest, and the page says so.
 type view struct {
 	limit int
 
 	mu      sync.Mutex
 	rows    map[string]stamped
 	pass    int             // counts scans
-	alone   map[string]bool // keys of the rows that the method read has set or removed during this pass
+	alone   map[string]bool // keys of the rows that view.read has set or removed during this pass
 	dropped bool            // some rows were dropped
 	version int             // counts changes
 	sorted  []Row
@@ -24,7 +24,7 @@ type view struct {
 
 type stamped struct {
 	Row
-	pass int // number of the pass that was the most recent when the row was set
+	pass int // value of view.pass when the row was set
 }
 
 func newView(limit int) *view { return &view{limit: limit, rows: make(map[string]stamped)} }
@@ -46,9 +46,9 @@ func (v *view) meet(rows ...Row) {
 }
 
 // end ends the pass. If the pass has read the whole table, end drops the rows that the
-// pass didn't see. end returns the keys of the rows that the method read has set or
-// removed during the pass. Once read had done so, the pass ignored its own reads of the
-// row, even if they were newer.
+// pass didn't see. It returns the keys of the rows that view.read has set or removed
+// during the pass. These rows may be outdated: once view.read had set or removed a row,
+// the pass ignored what it read of this row itself, even if that was newer.
 func (v *view) end(whole bool) (alone []string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -67,7 +67,7 @@ func (v *view) put(rows ...Row) {
 	v.add(rows, nil)
 }
 
-// waitingBut returns the keys of those waiting rows of the view that the list rows lacks.
+// waitingBut returns the keys of the view's waiting rows that are not in the list rows.
 func (v *view) waitingBut(rows []Row) (pks []string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -95,8 +95,8 @@ func (v *view) read(pk string, row Row, there bool) {
 	v.version++
 }
 
-// add sets the given rows, except those whose keys are in the map but. The caller holds
-// v.mu.
+// add sets the given rows. It leaves out each row whose key is in the map `but`. The
+// caller holds v.mu.
 func (v *view) add(rows []Row, but map[string]bool) {
 	for _, r := range rows {
 		if !but[r.PK] {

@@ -10,7 +10,7 @@ import (
 // effect is a call that changes something outside of this process.
 type effect struct {
 	what string
-	// twice says that the same call, made again, has a second effect.
+	// twice is set if a repetition of the call has a second effect.
 	twice bool
 }
 
@@ -82,12 +82,12 @@ var (
 	awsService = regexp.MustCompile(`^github\.com/aws/aws-sdk-go(?:-v2)?/service/([a-z0-9]+)$`)
 	awsWrite   = regexp.MustCompile(`^(Put|Update|Delete|Create|Send|Publish|Invoke|Start|Stop|Cancel|BatchWrite|TransactWrite|Copy|Complete|Add|Remove|Run|Terminate|Change)(?:[A-Z]|$)`)
 	awsTwice   = regexp.MustCompile(`^(Send|Publish|Invoke|Start|Run|PutEvents|PutRecord)`)
-	// telemetry may be sent twice
+	// services whose calls are not reported, since telemetry may be sent twice
 	telemetry = map[string]bool{"cloudwatch": true, "cloudwatchlogs": true, "xray": true}
 )
 
-// awsEffect recognises an operation of the AWS SDK by its input type: PutItem has a
-// parameter of type *dynamodb.PutItemInput.
+// awsEffect recognises an operation of the AWS SDK by the type of its input. For
+// PutItem, this is *dynamodb.PutItemInput.
 func (c *code) awsEffect(fn *types.Func) *effect {
 	for param := range fn.Signature().Params().Variables() {
 		named := namedOf(param.Type())
@@ -170,18 +170,18 @@ func (c *code) methodOf(req ast.Expr) string {
 	return ""
 }
 
-// The pattern verb matches names of calls that have an effect each time. The pattern noun
-// matches those of them whose first word can also be a noun. The pattern asRead matches
-// names with an ending that is typical of reads.
+// The pattern verb matches names of calls that have another effect each time they are
+// repeated. In some of these names, the first word can also be a noun: the pattern noun
+// matches such names. The pattern asRead matches names whose ending is typical of reads.
 var (
 	noun   = regexp.MustCompile(`^(Book|Credit|Debit|Deposit|Issue|Order|Post|Purchase|Transfer)(?:[A-Z]|$)`)
 	asRead = regexp.MustCompile(`(By[A-Z]\w*|Count|Details|Exists|History|Info|Status|State)$`)
 	verb   = regexp.MustCompile(`^(Authorize|Book|Capture|Charge|Create|Credit|Debit|Deposit|Issue|Notify|Order|Pay|Place|Post|Publish|Purchase|Refund|Reserve|Send|Submit|Transfer|Withdraw)(?:[A-Z]|$)`)
 )
 
-// clientEffect recognises calls of all other clients by the function's name. The function
-// must begin its parameters with a context, and belong to an interface or another
-// package.
+// clientEffect recognises calls of all other clients by the function's name. The
+// function's first parameter must be a context, and the function must belong to an
+// interface or to another package.
 func (c *code) clientEffect(fn *types.Func) *effect {
 	if c.decls[fn] != nil || !verb.MatchString(fn.Name()) || asRead.MatchString(fn.Name()) || strings.HasPrefix(fn.Pkg().Path(), "github.com/samekey/samekey/") && fn.Pkg() != c.pkg {
 		return nil

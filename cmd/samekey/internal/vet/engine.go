@@ -89,10 +89,12 @@ func (c *code) text(value ast.Expr) string {
 	return "source " + hex.EncodeToString(sum[:4])
 }
 
-// The method options calls visit for each option that a call of idem.New sets in the
-// package's source. An option's name is that of its field, such as "Fingerprint.Headers".
-// The presets OneScope, ACP and UCP are not fields: their names are options without a
-// value. ACP and UCP also set a scope and a fingerprint.
+// The method options finds the options that a call of idem.New sets in the package's
+// source. For each, it calls the function visit with the option's name and value. An
+// option's name is that of its field, such as "Fingerprint.Headers". The presets
+// OneScope, ACP and UCP are not fields: each counts as an option with the name of the
+// preset and without a value. For ACP and UCP, it also calls visit for Fingerprint.Func
+// and Fingerprint.FuncName, which they set.
 func (c *code) options(call *ast.CallExpr, visit func(name string, value ast.Expr)) {
 	for _, opt := range call.Args[1:] {
 		c.option(opt, visit, 0)
@@ -100,7 +102,7 @@ func (c *code) options(call *ast.CallExpr, visit func(name string, value ast.Exp
 }
 
 func (c *code) option(opt ast.Expr, visit func(name string, value ast.Expr), depth int) {
-	const far = 4 // maximum depth of variables that hold variables
+	const far = 4 // how deep variables that hold other variables are followed
 	if depth > far {
 		return
 	}
@@ -154,9 +156,9 @@ func (c *code) option(opt ast.Expr, visit func(name string, value ast.Expr), dep
 	})
 }
 
-// If an option's value is a literal of Fingerprint or Former, visitParts calls visit for
-// each field of the literal, and otherwise for the value. The preset of a Former has a
-// name such as "Former.ACP".
+// visitParts calls visit for each field of an option's value if the value is a literal
+// of Fingerprint or Former. Otherwise, it calls visit once, for the whole value. The
+// preset of a Former has a name such as "Former.ACP".
 func (c *code) visitParts(name string, value ast.Expr, visit func(string, ast.Expr), depth int) {
 	if name == "Former.Preset" {
 		c.option(value, func(name string, value ast.Expr) { visit("Former."+name, value) }, depth+1)
@@ -170,7 +172,7 @@ func (c *code) visitParts(name string, value ast.Expr, visit func(string, ast.Ex
 		visit(name, value)
 		return
 	}
-	if name == "Former" { // a Former without fields counts, too
+	if name == "Former" { // so that a Former without fields counts as set, too
 		visit(name, nil)
 	}
 	for _, elt := range lit.Elts {

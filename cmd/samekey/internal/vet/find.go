@@ -286,8 +286,8 @@ func (c *code) enclosing(pos token.Pos) *types.Func {
 	return nil
 }
 
-// The function parameter returns the index of the parameter of fn to which e refers; -1
-// if e refers to none.
+// The function parameter finds the parameter of fn that the expression e names, and
+// returns its index; -1 if e names none.
 func parameter(c *code, fn *types.Func, e ast.Expr) int {
 	id, _ := e.(*ast.Ident)
 	params := fn.Signature().Params()

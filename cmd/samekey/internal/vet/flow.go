@@ -54,10 +54,11 @@ func (w *way) before(i, j int) bool {
 	return a.inner != nil && a.inner.before(a.at, b.at) || w.graph.again(a.site)
 }
 
-// handlers returns the functions that run phases themselves, or that call several functions
-// with phases one after another. A function that a handler calls is part of the handler. If
-// a function only chooses which function with phases to call, like a router, each called
-// function is a handler.
+// handlers returns the functions that run phases themselves, or that call several
+// functions with phases one after another. A function that a handler calls is part of
+// the handler. A function that only chooses one of several functions with phases, and
+// calls it, is no handler, but a router: each of the functions that it may call is a
+// handler.
 func (c *code) handlers() (all []lock.Handler) {
 	parts := make(map[*types.Func]bool)
 	var found []*unit

@@ -84,7 +84,7 @@ var ignores = &analysis.Analyzer{
 	Requires: []*analysis.Analyzer{finder},
 }
 
-func init() { // Run can't be set above: it calls Analyzers, which lists ignores, so Go would find a cycle
+func init() { // Run is set here, since it calls Analyzers, which lists ignores: in the declaration above, Go would refuse this cycle
 	ignores.Run = func(pass *analysis.Pass) (any, error) {
 		for _, ig := range pass.ResultOf[finder].(*code).ignored {
 			known := slices.ContainsFunc(Analyzers(), func(a *analysis.Analyzer) bool { return a.Name == ig.rule && a != ignores })

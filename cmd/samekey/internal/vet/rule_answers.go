@@ -19,8 +19,9 @@ type answer struct {
 	status int64
 }
 
-// checkAnswers finds refusals without idem.Respond after a phase that may be committed. The
-// engine withholds these refusals, since the operation continues.
+// checkAnswers finds refusals that come after a phase that may be committed, and that
+// are not returned with idem.Respond. The engine withholds these refusals, since the
+// operation continues.
 func checkAnswers(c *code) (all []finding) {
 	if c.storesByItself() {
 		return nil
@@ -36,7 +37,7 @@ func checkAnswers(c *code) (all []finding) {
 	return all
 }
 
-// storesByItself reports whether an engine of the package has its own rule for which
+// storesByItself reports whether an engine of the package has its own rule about the
 // answers to store: Options.Stored, or a preset.
 func (c *code) storesByItself() (yes bool) {
 	c.inspect(func(n ast.Node) {
@@ -95,10 +96,12 @@ func (c *code) answersOf(u *unit) (all []answer) {
 	return all
 }
 
-// refusalBy returns the status of the last refusal by a called function of this package: a
-// constant, or an argument of the call e. If the function has other answers too, or no
-// refusals, ok is false. A function's answers are the responses that it returns or, if
-// writes is true, the responses that it writes to an http.ResponseWriter.
+// refusalBy looks at a call e of a function of this package that runs no phases. If all
+// answers of the function are refusals, refusalBy returns the status of the last one in
+// the source; the status may be a constant in the function, or an argument of e. If
+// there are other answers too, or no answers, ok is false. A function's answers are the
+// responses that it returns or, if writes is true, the responses that it writes to an
+// http.ResponseWriter.
 func (c *code) refusalBy(e ast.Expr, writes bool) (status int64, ok bool) {
 	call, isCall := ast.Unparen(e).(*ast.CallExpr)
 	if !isCall {
@@ -119,8 +122,9 @@ func (c *code) refusalBy(e ast.Expr, writes bool) (status int64, ok bool) {
 	return status, ok && !others
 }
 
-// statusesOf returns the statuses of the responses that a body returns or, if writes is
-// true, of the responses that it writes. An unknown status is nil.
+// statusesOf returns the statuses of the responses that a body returns. If writes is
+// true, it returns, instead, those of the responses that the body writes. An unknown
+// status is nil.
 func (c *code) statusesOf(body *ast.BlockStmt, writes bool) (all []ast.Expr) {
 	ast.Inspect(body, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -149,8 +153,8 @@ func (c *code) statusesOf(body *ast.BlockStmt, writes bool) (all []ast.Expr) {
 	return all
 }
 
-// statusOf returns the status that a literal of a response sets; nil if e sets none or is
-// no literal.
+// statusOf returns the status that is set in e, the literal of a response; nil if e is
+// no literal, or sets no status.
 func statusOf(e ast.Expr) ast.Expr {
 	if u, ok := ast.Unparen(e).(*ast.UnaryExpr); ok {
 		e = u.X
@@ -197,8 +201,9 @@ func (c *code) committedBefore(u *unit, at ast.Node) bool {
 	})
 }
 
-// failedAt looks around a place for an if or case that tests the error of a call that runs
-// phases. It returns this call, for the innermost such if or case; nil if there is none.
+// failedAt looks at each if and case that contains a place. If one of them tests the
+// error of a call that runs phases, failedAt returns this call; nil if none does. If
+// several do, the innermost counts.
 func (c *code) failedAt(u *unit, at ast.Node) (failed *ast.CallExpr) {
 	ask := func(cond ast.Expr, from token.Pos) {
 		ast.Inspect(cond, func(n ast.Node) bool {
@@ -207,7 +212,7 @@ func (c *code) failedAt(u *unit, at ast.Node) (failed *ast.CallExpr) {
 			if !ok || !types.Identical(v.Type(), types.Universe.Lookup("error").Type()) {
 				return true
 			}
-			for _, e := range u.calls { // calls are in source order: take the last call before the test
+			for _, e := range u.calls { // calls are in source order, so the match that remains is the last call before the test
 				if c.runsPhase(e) && e.call.Pos() < from && c.assigns(e.call, v) {
 					failed = e.call
 				}

@@ -135,8 +135,8 @@ func (c *code) usedAfter(p *phase, v *types.Var, field string) (yes bool) {
 	for result := range fn.Signature().Results().Variables() {
 		yes = yes || result == v
 	}
-	assigned := make(map[ast.Node]bool) // targets of assignments: they are not read
-	parts := make(map[ast.Node]bool)    // x in x.field counts as x.field
+	assigned := make(map[ast.Node]bool) // targets of assignments, which are not reads
+	parts := make(map[ast.Node]bool)    // each x in an x.field, which is read as part of x.field
 	ast.Inspect(c.decls[fn], func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.AssignStmt:

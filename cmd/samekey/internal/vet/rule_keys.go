@@ -45,8 +45,8 @@ func (c *code) optionName(opt ast.Expr) string {
 	return fn.Name()
 }
 
-// asksForKey reports whether a body mentions Tx.Key or idem.FromContext, or passes its Tx
-// to other code. In each of these cases, the call may have a key.
+// asksForKey reports whether a body mentions Tx.Key or idem.FromContext, or passes its
+// Tx to other code. In each of these cases, the calls in the body may have a key.
 func (c *code) asksForKey(body *ast.BlockStmt) (yes bool) {
 	ast.Inspect(body, func(n ast.Node) bool {
 		switch n := n.(type) {

@@ -56,8 +56,8 @@ var Hints = &analysis.Analyzer{
 	},
 }
 
-// optionCall returns the phase's option that the named function of package idem makes; nil
-// if no such option is found.
+// optionCall finds, among a phase's options, the call of the function of package idem
+// with the given name. It returns nil if there is none.
 func (c *code) optionCall(p *phase, name string) *ast.CallExpr {
 	for _, opt := range p.opts {
 		if c.optionName(opt) == name {
@@ -67,7 +67,8 @@ func (c *code) optionCall(p *phase, name string) *ast.CallExpr {
 	return nil
 }
 
-// bodyOf returns the body of a literal or of a function of this package; otherwise nil.
+// bodyOf returns the body of fn if fn is a literal or a function of this package, and
+// nil otherwise.
 func (c *code) bodyOf(fn ast.Expr) *ast.BlockStmt {
 	var id *ast.Ident
 	switch fn := ast.Unparen(fn).(type) {

@@ -8,9 +8,9 @@ import (
 
 var names = newRule("names", "find names of phases that differ between attempts, or occur twice", checkNames)
 
-// checkNames finds phases that a later attempt can't find again, because their names come
-// from the time, chance or the invocation, or because they run in the order of a map. It
-// also finds phases whose name occurs twice in one attempt.
+// checkNames finds phases that a later attempt can't find again, because a phase's name
+// comes from the time, from chance or from the invocation, or because the phases run in
+// the order of a map. It also finds phases whose name occurs twice in one attempt.
 func checkNames(c *code) (all []finding) {
 	for _, p := range c.phases {
 		if p.name == nil || p.inner {

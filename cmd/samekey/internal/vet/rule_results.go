@@ -181,8 +181,9 @@ func ownForm(t types.Type) (own bool, lossy string) {
 	return false, ""
 }
 
-// method returns the method of a type, or of a pointer to it, that has the given name; nil
-// if the type has none, or if its parameters don't fit a marshaler or unmarshaler.
+// The function method finds the method with the given name, of a type or of a pointer to
+// the type. It returns nil if there is none, or if the method's parameters don't fit a
+// marshaler or unmarshaler.
 func method(t types.Type, name string) *types.Func {
 	if _, ok := types.Unalias(t).(*types.Pointer); !ok {
 		t = types.NewPointer(t)

@@ -34,8 +34,8 @@ func checkSafe(c *code) (all []finding) {
 }
 
 // unquestioned looks at the call from which the marked error comes. If this call has an
-// effect, and the code asks nothing about the error except whether it is nil, unquestioned
-// returns the effect's name, and otherwise "".
+// effect, and the code asks nothing about the error except whether it is nil,
+// unquestioned returns the effect's name. Otherwise, it returns "".
 func (c *code) unquestioned(body *ast.BlockStmt, mark *ast.CallExpr) string {
 	arg := ast.Unparen(mark.Args[0])
 	if call, ok := arg.(*ast.CallExpr); ok {
@@ -70,8 +70,8 @@ func (c *code) unquestioned(body *ast.BlockStmt, mark *ast.CallExpr) string {
 	return c.effectBy(call)
 }
 
-// effectBy returns the name of the effect of a call, or of the called function of this
-// package; "" if there is none.
+// effectBy returns the name of the effect that a call has, itself or by a function of
+// this package that it calls; "" if there is none.
 func (c *code) effectBy(call *ast.CallExpr) string {
 	eff := c.effectOf(call)
 	if fn, _ := calleeOf(c.info, call).(*types.Func); eff == nil && c.decls[fn] != nil {
@@ -83,12 +83,12 @@ func (c *code) effectBy(call *ast.CallExpr) string {
 	return eff.what
 }
 
-// code.asked tells whether code between an assignment and the call of SafeToRetry (mark)
-// reads the assigned values for more than a comparison with nil.
+// code.asked tells whether code between an assignment and mark, the call of SafeToRetry,
+// does more with the assigned values than compare them with nil.
 func (c *code) asked(body *ast.BlockStmt, from *ast.AssignStmt, mark *ast.CallExpr) (yes bool) {
 	ast.Inspect(body, func(n ast.Node) bool {
 		if r, ok := n.(*ast.ReturnStmt); ok && within(r, mark.Pos()) {
-			return false // the values that are returned with the mark don't test the error
+			return false // a return statement that contains the mark doesn't test the error
 		}
 		if b, ok := n.(*ast.BinaryExpr); ok && (b.Op == token.NEQ || b.Op == token.EQL) && (c.info.Types[b.X].IsNil() || c.info.Types[b.Y].IsNil()) {
 			return false

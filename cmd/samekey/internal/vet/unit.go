@@ -17,7 +17,7 @@ type unit struct {
 	body  *ast.BlockStmt
 	calls []event
 
-	once  sync.Once // for making graph: the rules run at the same time, and share it
+	once  sync.Once // makes graph once only, since the rules run at the same time and share it
 	graph *graph
 }
 
@@ -161,7 +161,7 @@ func (c *code) effectIn(fn *types.Func) *effect {
 	if eff, known := c.effects[fn]; known {
 		return eff
 	}
-	c.effects[fn] = nil // for recursive calls, which add no effect
+	c.effects[fn] = nil // so that a recursive call ends here: it adds no effect
 	u := c.unit[fn]
 	if u == nil {
 		return nil

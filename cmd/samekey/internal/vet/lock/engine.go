@@ -16,9 +16,9 @@ type Engine struct {
 	Meaning       Meaning
 }
 
-// Meaning holds the options that decide what a key means. It maps an option's name to the
-// Go source of the option's value, or to "true" if the option has no value. A hash replaces
-// a long source, and the source of a known function.
+// Meaning holds the options that decide what a key means. It maps an option's name to
+// the Go source of the option's value, or to "true" if the option has no value. If the
+// source is long, or is a function with a known body, a hash replaces it.
 type Meaning map[string]string
 
 // Options that add to the meanings that the engine knows.
@@ -34,8 +34,8 @@ func Means(option string) bool {
 	return option != "Fingerprint.Secrets" && (option == "Namespace" || ofCaller(option) || ofFingerprint(option))
 }
 
-// ofCaller reports whether an option decides the caller or the route of a key. With
-// idem.Former, such an option may be changed.
+// ofCaller reports whether an option decides the caller or the route of a key. Such an
+// option can be changed safely with the help of idem.Former.
 func ofCaller(option string) bool {
 	return slices.Contains([]string{"Scope", "OneScope", "ACP", "UCP", former}, option) || strings.HasPrefix(option, former+".")
 }
@@ -90,9 +90,9 @@ func knowEachOther(was, is Meaning) bool {
 	return slices.Contains(knows, before) && slices.Contains(knew, after)
 }
 
-// compareEngines finds the engines whose keys mean something else than the file says.
-// Operations survive a change if the former and the present program both know the former
-// and the present meaning.
+// compareEngines finds the engines whose keys mean something else than the file says. A
+// change of the scope or the fingerprint is safe if both programs, the former and the
+// present, know both meanings. A change of the namespace is never safe.
 func (f *File) compareEngines(now []Engine) (all []Change) {
 	for _, is := range now {
 		was, known := f.Engines[is.Package][is.Name]
@@ -110,7 +110,7 @@ func (f *File) compareEngines(now []Engine) (all []Change) {
 		}
 		fingerprint := changes(was.fingerprint(), is.Meaning.fingerprint())
 		add(New, "the scope", scope)
-		renamed := !slices.Contains(fingerprint, "Fingerprint.Func") || slices.Contains(fingerprint, "Fingerprint.FuncName") // if false, old and new records name different functions by one FuncName
+		renamed := !slices.Contains(fingerprint, "Fingerprint.Func") || slices.Contains(fingerprint, "Fingerprint.FuncName") // false if Fingerprint.Func has changed and its FuncName has not: then one FuncName stands for two functions
 		knows := func(m Meaning) bool { return m[knownSchemes]+m[formerPreset] != "" }
 		if !knows(was) || !knows(is.Meaning) || !renamed {
 			add(Incomparable, "the fingerprint", fingerprint)
@@ -119,8 +119,8 @@ func (f *File) compareEngines(now []Engine) (all []Change) {
 	return all
 }
 
-// changes returns the names of the options that differ, without Fingerprint.Known, which
-// only adds known fingerprints.
+// changes returns the names of the options that differ. It leaves out Fingerprint.Known,
+// which only adds known fingerprints.
 func changes(was, is Meaning) (names []string) {
 	both := make(Meaning)
 	maps.Copy(both, was)

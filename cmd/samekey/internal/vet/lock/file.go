@@ -18,13 +18,14 @@ type Phase struct {
 	Name string `json:"phase"`
 	// Kind is Atomic or Foreign.
 	Kind string `json:"kind"`
-	// NotIdempotent says that the phase has this option.
+	// NotIdempotent says that the phase has the option idem.NotIdempotent.
 	NotIdempotent bool `json:"notIdempotent,omitempty"`
 	// Remembers is the time that the option idem.Remembers sets, in seconds; 0 if there is
 	// no such option, or its time is unknown.
 	Remembers int64 `json:"remembers,omitempty"`
-	// Calls are the names of the phase's calls, in alphabetical order. A name has the form
-	// service or service/step, with * for parts that aren't constant.
+	// Calls are the names of the calls for which the phase derives keys, in alphabetical
+	// order. A name has the form service or service/step, with * for parts that aren't
+	// constant.
 	Calls []string `json:"calls,omitempty"`
 	// Result is the shape of the phase's result. If it is nil, the shape is unknown, and
 	// every result fits.

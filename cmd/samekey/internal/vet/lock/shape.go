@@ -25,8 +25,8 @@ func ShapeOf(t types.Type, own func(types.Type) bool) Shape {
 
 type shapes struct {
 	own    func(types.Type) bool
-	within []types.Type // the types around the present type
-	left   *int         // how many more parts are described; when none is left, names replace shapes
+	within []types.Type // the types that contain the type being described
+	left   *int         // how many more parts may be described; after these, names replace shapes
 }
 
 func (s shapes) of(t types.Type) Shape {
@@ -83,8 +83,9 @@ func scalar(b *types.Basic) Shape {
 	}
 }
 
-// addFields adds the fields that a struct has in JSON. If a field of an embedded struct has
-// the same name as a field of the struct itself, the latter wins.
+// addFields adds the fields that a struct has in JSON. If a field of an embedded struct
+// has the same name as a field of the struct itself, the field of the struct itself
+// wins.
 func (s shapes) addFields(all map[string]any, u *types.Struct) {
 	if *s.left--; *s.left < 0 {
 		return
@@ -125,9 +126,9 @@ func (s shapes) addFields(all map[string]any, u *types.Struct) {
 	}
 }
 
-// lost tells whether a value that was stored with the former shape (was) can be read with
-// the present shape (is), by the engine's rules. If not, it returns the part that doesn't
-// fit, and why; otherwise "".
+// lost checks whether the engine can read a value with the present shape (is) that was
+// stored with the former shape (was). If so, lost returns ""; otherwise, it returns the
+// part that doesn't fit, and why.
 func lost(was, is Shape, at string) string {
 	switch {
 	case reflect.DeepEqual(was, is), is == "any", was == "int" && is == "float":
