@@ -28,7 +28,7 @@ func (r *run) markCall(ctx context.Context, mark string, sent map[string]string)
 // since phaseRun.foreign refuses them, and its call begins only after the commit. Any
 // other phase ends with its commit, so the method committed then updates the run.
 func (r *run) commit(ctx context.Context, phase store.Phase, got collected) error {
-	jobs, err := r.jobsOfCommit(ctx, got.jobs)
+	jobs, err := jobsOfCommit(ctx, r, got.jobs)
 	if err == nil && len(jobs) > 0 {
 		err = refuseDeliveryKey(r.ask.req.DeliveryKey, r.record(), "a phase that isn't the last stages jobs")
 	}
@@ -85,7 +85,7 @@ func (r *run) stick(ctx context.Context, why string, before func(*store.Record) 
 		return state.MadeStuck(before(base), r.ask.core.opt.Now(), why)
 	}, nil)
 	if err != nil {
-		return commitFailed(r.pk(), "that is to be settled", err) // the next attempt finds the operation open
+		return commitFailed(r.pk, "that is to be settled", err) // the next attempt finds the operation open
 	}
 	return r.stuck(ctx, rec)
 }
@@ -93,7 +93,7 @@ func (r *run) stick(ctx context.Context, why string, before func(*store.Record) 
 // run.stuck tells the hooks that rec is marked as stuck.
 func (r *run) stuck(ctx context.Context, rec *store.Record) *attemptOver {
 	r.ask.core.log.ErrorContext(ctx, "operation is stuck and waits for an operator", "record", redact.Record(rec.PK), "operation", rec.ID)
-	stuckErr := phaseError("phase", r.pk(), ErrStuck)
+	stuckErr := phaseError("phase", r.pk, ErrStuck)
 	r.watch.tell(ctx, evStuck, rec, stuckErr)
 	return &attemptOver{err: stuckErr, toPhase: stuckErr}
 }
@@ -143,8 +143,8 @@ func (r *run) write(ctx context.Context, kind trace.Kind, build func(*store.Reco
 		return nil, store.ErrUnknown
 	}
 	r.lease.loses()
-	res, err := r.answers().overtaken(ctx, r.pk(), held)
-	return nil, &attemptOver{res, err, phaseError("phase", r.pk(), ErrLeaseLost)}
+	res, err := r.answers().overtaken(ctx, r.pk, held)
+	return nil, &attemptOver{res, err, phaseError("phase", r.pk, ErrLeaseLost)}
 }
 
 // commitFailed wraps the error of a commit. An error that the phase itself must see is

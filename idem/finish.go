@@ -12,7 +12,7 @@ import (
 // finish stores resp, or only its status, together with writes and jobs, and returns the
 // stored answer. resp must be clean (see [clean]). An error other than an *attemptOver says why no answer is stored.
 func (r *run) finish(ctx context.Context, resp Response, statusOnly bool, writes []Write, jobs []Job) (Result, error) {
-	staged, err := r.jobsOfCommit(ctx, jobs)
+	staged, err := jobsOfCommit(ctx, r, jobs)
 	if err != nil {
 		return Result{}, r.gate.fail(err)
 	}

@@ -92,7 +92,7 @@ func checkJob(j Job) error {
 // stage holds jobs until the next commit.
 func (r *run) stage(ctx context.Context, jobs []Job) error {
 	return r.gate.between(func() error {
-		traced, err := r.prepareJobs(ctx, jobs)
+		traced, err := prepareJobs(ctx, r.watch, jobs)
 		if err != nil {
 			return err
 		}
@@ -106,11 +106,11 @@ func (r *run) stage(ctx context.Context, jobs []Job) error {
 // checkJobs returns an error if jobs can't be committed together with the jobs that already
 // wait for the next commit.
 func (r *run) checkJobs(ctx context.Context, jobs []Job) error {
-	traced, err := r.prepareJobs(ctx, jobs)
+	traced, err := prepareJobs(ctx, r.watch, jobs)
 	if err != nil {
 		return err
 	}
-	all, err := r.jobsOfCommit(ctx, traced)
+	all, err := jobsOfCommit(ctx, r, traced)
 	sizer, sizes := r.ask.core.store.(store.Sizer)
 	if err != nil || !sizes {
 		return err
@@ -121,20 +121,20 @@ func (r *run) checkJobs(ctx context.Context, jobs []Job) error {
 
 // jobsOfCommit returns all jobs of the next commit, by their names in the record: the given
 // jobs and those that already wait for the commit ([progress.jobsOfCommit]).
-func (r *run) jobsOfCommit(ctx context.Context, jobs []Job) (map[string]Job, error) {
+func jobsOfCommit(ctx context.Context, r *run, jobs []Job) (map[string]Job, error) {
 	return r.progress.jobsOfCommit(ctx, jobs, r.ask.core.roundAt, r.writer.countJobs)
 }
 
 // prepareJobs returns the given jobs with the trace context of ctx. It returns an error if
 // one of the jobs can never be staged.
-func (r *run) prepareJobs(ctx context.Context, jobs []Job) ([]Job, error) {
+func prepareJobs(ctx context.Context, w *watch, jobs []Job) ([]Job, error) {
 	for _, j := range jobs {
 		if err := checkJob(j); err != nil {
 			return nil, err
 		}
 	}
 	traced := slices.Clone(jobs)
-	r.watch.giveTrace(ctx, traced)
+	w.giveTrace(ctx, traced)
 	return traced, nil
 }
 

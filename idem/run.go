@@ -10,6 +10,7 @@ import (
 // while the handler runs, such as the record. Three files carry out a run: phaserun.go runs
 // phases, commit.go commits them, and end.go ends the run.
 type run struct {
+	pk     string // of the record
 	ask    *ask
 	times  *times
 	watch  *watch
@@ -24,8 +25,6 @@ type run struct {
 
 	within opContext // the handler's context, allocated together with the run
 }
-
-func (r *run) pk() string { return r.gate.pk }
 
 // record returns the record as this attempt last wrote or read it.
 func (r *run) record() *store.Record { return r.progress.record() }
