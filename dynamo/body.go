@@ -15,8 +15,9 @@ import (
 const (
 	chunkSize = 390 << 10 // an item may have at most 400 KB, including the names of attributes
 
-	// companionsOutlive is how long companions remain after their record has expired. TTL deletes
-	// records and companions late, and in any order.
+	// companionsOutlive is how long companions remain after their record has expired. Without this
+	// time, TTL could delete a companion before its record, since TTL deletes late and in any
+	// order.
 	companionsOutlive = 7 * 24 * time.Hour
 )
 
@@ -50,9 +51,9 @@ func tooLarge(what string, n int) error {
 	return fmt.Errorf("dynamo: write %s: %w: %d bytes, at most %d", what, store.ErrTooLarge, n, item.MaxStored)
 }
 
-// putCompanions writes body in chunks. The chunks' keys contain the owner's nonce: an attempt that
-// lost its lease can't change the new owner's body. Each key also contains a number that this
-// process uses only once: a late write of an earlier try can't change the body either.
+// putCompanions writes body in chunks. The chunks' keys contain the owner's nonce, so an attempt
+// that lost its lease can't change the new owner's body. Each key also contains a number that this
+// process uses only once, so a late write of an earlier try can't change the body either.
 func (s *Store) putCompanions(ctx context.Context, r *store.Record, body []byte, box *item.Box) error {
 	if err := s.putChunks(ctx, r.PK, r.Overflow, body, state.Lifetime(r).Add(companionsOutlive), box); err != nil {
 		// The record is unchanged, even if some chunks were written.
@@ -61,7 +62,8 @@ func (s *Store) putCompanions(ctx context.Context, r *store.Record, body []byte,
 	return nil
 }
 
-// overflow describes companions for body. packed is the stored form of body.
+// The method overflow returns a description of the companions that will hold body. packed is the
+// stored form of body.
 func (s *Store) overflow(owner string, body, packed []byte, zipped bool, box *item.Box) *store.Overflow {
 	count := (len(packed) + chunkSize - 1) / chunkSize
 	return &store.Overflow{
@@ -121,7 +123,7 @@ func (s *Store) readBody(ctx context.Context, r *store.Record, o *store.Overflow
 
 const (
 	unit     = 1024 // bytes of a write unit
-	packFrom = 400  // a smaller body isn't compressed: with the rest of a record, about 600 bytes, it fits one unit
+	packFrom = 400  // a smaller body isn't compressed, since it and the rest of the record (about 600 bytes) fit one unit
 
 	bodyMore   = 2   // bytes that an item needs for a body besides the body itself
 	zippedMore = 3   // bytes that mark a body as compressed
@@ -135,7 +137,7 @@ func (s *Store) pack(body []byte, r *store.Record, box *item.Box, name string, h
 	if len(body) < packFrom {
 		return body, false
 	}
-	size, more := 0, 0 // both remain 0 if the body goes to companions, which hold only parts of the body
+	size, more := 0, 0 // both remain 0 if the body goes to companions, since these don't contain the rest of the record
 	if len(body) <= s.inline {
 		size = bodyMore + s.around(r, name, head)
 		if units(size+len(body)) <= 1 {

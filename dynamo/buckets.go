@@ -162,8 +162,8 @@ func timeOf(it item.Map, name string) (int64, error) {
 	return us, nil
 }
 
-// costOf returns how many microseconds the bucket needs to gain n tokens, rounded up. For all
-// l.Size tokens, the result is exactly l.Fill.
+// costOf returns how many microseconds the bucket needs to gain n tokens, rounded up. If n is
+// l.Size, the result is exactly l.Fill.
 func costOf(l quota.Lot, n int64) int64 {
 	cost, rest := scaled(l.Fill.Microseconds(), n, l.Size)
 	if rest {
@@ -172,7 +172,7 @@ func costOf(l quota.Lot, n int64) int64 {
 	return cost
 }
 
-// tokensIn returns how many tokens the bucket gains within room, a time in microseconds.
+// tokensIn returns how many tokens the bucket gains in the time room, which is in microseconds.
 func tokensIn(l quota.Lot, room int64) int64 {
 	fill := l.Fill.Microseconds()
 	switch {
@@ -185,8 +185,9 @@ func tokensIn(l quota.Lot, room int64) int64 {
 	return n
 }
 
-// scaled returns the quotient a*b/of, and whether there is a remainder. a or b must be at most the
-// divisor. A float64 would sometimes be wrong by one.
+// scaled returns the quotient a*b/of, and whether there is a remainder. At least one of the
+// parameters a and b must be at most the divisor. scaled calculates with integers, since a float64
+// would sometimes be wrong by one.
 func scaled(a, b, of int64) (n int64, rest bool) {
 	hi, lo := bits.Mul64(uint64(a), uint64(b))
 	q, r := bits.Div64(hi, lo, uint64(of))

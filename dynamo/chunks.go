@@ -26,10 +26,10 @@ const (
 	dropRounds = 3  // how often a partly deleted batch is deleted again
 )
 
-// putChunks writes the last over.Missing companions of packed, in batches, and lowers over.Missing
-// after each batch. putChunks retries until ctx ends: companions are written without a condition,
-// so a repeated write does no harm. putChunks never returns ErrUnknown, because the record that
-// will refer to the companions was not changed.
+// putChunks writes those companions of packed that are missing: the last over.Missing ones. It
+// writes in batches, and lowers over.Missing after each batch. putChunks retries until ctx ends:
+// companions are written without a condition, so a repeated write does no harm. putChunks never
+// returns ErrUnknown, because the record that will refer to the companions was not changed.
 func (s *Store) putChunks(ctx context.Context, pk string, over *store.Overflow, packed []byte, end time.Time, box *item.Box) error {
 	for over.Missing > 0 {
 		first := over.Count - over.Missing
@@ -97,8 +97,8 @@ func (s *Store) batch() int {
 	return atOnce
 }
 
-// denied reports whether err means that the role doesn't allow batches. If so, it sets the flag
-// remembers, and the store then sends companions item by item.
+// denied reports whether err means that the role doesn't allow batches. If so, denied sets the
+// given flag, and from then on the store sends companions item by item.
 func denied(err error, remembers *atomic.Bool) bool {
 	if item.AccessDenied(err) {
 		remembers.Store(true)

@@ -23,7 +23,7 @@ func (s *Store) Commit(ctx context.Context, c store.Commit) (*store.Record, erro
 		return nil, err
 	}
 	if o := c.Prev.Overflow; o != nil && state.AnswerGoes(c.Prev, c.Next) {
-		// Drop the companions first: afterwards no record would name them.
+		// Drop the companions before the commit: after it, no record names them.
 		if err := s.dropChunks(ctx, c.Prev.PK, o); err != nil {
 			return nil, fmt.Errorf("dynamo: remove body: %w", err)
 		}
@@ -49,9 +49,10 @@ func (s *Store) Commit(ctx context.Context, c store.Commit) (*store.Record, erro
 // which is rare.
 const waitRounds = 5
 
-// withJobs returns c with the jobs and decisions of held, the stored record after c was refused. If
-// held is nil, or has another owner or version than c.Prev, withJobs returns false: c was then
-// refused for this reason, and not because of jobs or decisions.
+// withJobs returns a copy of the refused commit c that can be sent again. The copy has the jobs and
+// decisions of held, the stored record. If held is nil, or has another owner or version than
+// c.Prev, withJobs returns false: c was then refused for this reason, and not because of jobs or
+// decisions.
 func withJobs(c store.Commit, held *store.Record) (store.Commit, bool) {
 	if held == nil || held.Owner != c.Prev.Owner || held.Ver != c.Prev.Ver {
 		return c, false

@@ -52,9 +52,9 @@ const (
 	//     take-over;
 	//   - fn, hn, tn: if a wrong handler took over, its answer would be stored for good.
 	takeCondition = holderCondition + " AND v = :v AND st = :open AND attribute_exists(req) AND attribute_not_exists(req.o) AND attribute_not_exists(exp_s)"
-	// takeSealed is added if the program encrypts: the request must be sealed (req.x). An attempt
-	// needs a data key to store results. If the request isn't sealed, the taker would have to make
-	// or open a data key and write it, which Take can't do.
+	// takeSealed is added if the program encrypts: the request must be sealed (req.x), since an
+	// attempt needs a data key to store results. If the request isn't sealed, the taker would have
+	// to make or open a data key and write it, which Take can't do.
 	takeSealed = " AND attribute_exists(req.x)"
 	// takeReleased: the holder released the record, and has recorded which calls are in doubt.
 	takeReleased = " AND lease_ms = :zero"
@@ -66,11 +66,11 @@ const (
 	// takeHands records who took the record over, and when.
 	takeHands = ", hands = list_append(if_not_exists(hands, :none), :hand)"
 
-	// untakeSet undoes a take-over, under holderCondition.
+	// untakeSet is the update that undoes a take-over. Its condition is holderCondition.
 	untakeSet = "SET ver = :ver1, lease_ms = :zero, tries = tries - :one"
 )
 
-// These values never change, so all calls use pointers to them.
+// All calls use pointers to these values, which is safe because the values never change.
 var (
 	claimIf   = claimCondition
 	absentIf  = absentCondition

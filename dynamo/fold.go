@@ -61,7 +61,7 @@ func joined(writes []store.Write) ([]*Write, error) {
 	return out, nil
 }
 
-// plainName returns the name of a table. The argument may be an ARN.
+// plainName returns the name of a table. The parameter table is the table's name or ARN.
 func plainName(table string) string {
 	if _, name, ok := strings.Cut(table, ":table/"); ok {
 		return name

@@ -64,7 +64,7 @@ func storeClaim(s suite) {
 		claimed := storetest.MustClaim(t, e.inner, mine)
 		storetest.SameRecord(t, storetest.Load(t, e.inner, fenced.PK), fenced)
 
-		both := storetest.Rival(store.Claim{Next: claimed}, now) // two records are in the way of this claim: it is refused with the one at its own key
+		both := storetest.Rival(store.Claim{Next: claimed}, now) // both places of the key hold a record: the store returns the record at the claim's own key
 		both.Beside = fenced.PK
 		storetest.SameRecord(t, storetest.RefusedClaim(t, e.inner, both), claimed)
 	})
@@ -90,8 +90,8 @@ func storeClaim(s suite) {
 		storetest.SameRecord(t, storetest.Load(t, e.inner, want.PK), want)
 	})
 
-	// A freed record refuses a claim that was made without reading it: the claim may be a
-	// late copy, which must not revive the record.
+	// If the claimer has not read the freed record, the claim is refused: it may be a
+	// late copy of an earlier claim, which must not revive the record.
 	s.run("a freed record is replaced by a claim that has seen it, and once", func(t *testing.T, e *env) {
 		c := storetest.ClaimAt(e.clock.Now())
 		claimed := storetest.MustClaim(t, e.inner, c)
@@ -114,7 +114,7 @@ func storeClaim(s suite) {
 		storetest.SameRecord(t, storetest.Load(t, e.inner, want.PK), want)
 		storetest.SameRecord(t, storetest.RefusedClaim(t, e.inner, second), want)
 
-		gone := storetest.ClaimAt(e.clock.Now()) // a key without a record, as if TTL had removed the freed record
+		gone := storetest.ClaimAt(e.clock.Now()) // this claim has seen the freed record, but finds no record, as if TTL had removed it
 		gone.Seen = freed
 		storetest.MustClaim(t, e.inner, gone)
 	})

@@ -54,7 +54,8 @@ func storeCommit(s suite) {
 		storetest.SameRecord(t, storetest.RefusedCommit(t, e.inner, prev, r.Clone()), r)
 	})
 
-	// Only the engine looks at the time: a store lets a holder write an expired record.
+	// Only the engine checks whether a holder's record has expired. The store lets the
+	// holder write an expired record.
 	s.run("an expired record can be committed by who holds it", func(t *testing.T, e *env) {
 		c := storetest.ClaimAt(e.clock.Now())
 		c.Next.Expires = c.Now.Add(-time.Hour)
@@ -110,8 +111,8 @@ func storeCommit(s suite) {
 		storetest.SameRecord(t, storetest.Load(t, e.inner, r.PK), big)
 	})
 
-	// The first phase is written by a claim or by a commit. If a store accepts the record
-	// with this phase, it must also accept a take-over of the record.
+	// A claim or a commit writes a large first phase. If the store accepts this write, it
+	// must also accept a take-over, which makes the record larger.
 	for name, begin := range map[string]func(*testing.T, store.Store, *store.Record) (*store.Record, error){
 		"claim": func(t *testing.T, st store.Store, large *store.Record) (*store.Record, error) {
 			return st.Claim(storetest.Limited(t), store.Claim{Next: large.Clone(), Now: large.Created})
@@ -147,8 +148,8 @@ func storeCommit(s suite) {
 	commitDropsJobs(s)
 }
 
-// The function next returns a copy of the record large that follows the record first: its
-// version is higher by one.
+// The function next returns a copy of the record large. The copy's version is one above
+// the version of the record first.
 func next(first, large *store.Record) *store.Record {
 	n := large.Clone()
 	n.Ver = first.Ver + 1
@@ -160,9 +161,9 @@ type brokenWrite struct{}
 func (brokenWrite) Err() error     { return errors.New("it could not be built") }
 func (brokenWrite) String() string { return "broken" }
 
-// commitTouchesWhatDiffers checks that Commit changes only the fields in which Next differs
-// from Prev. An acknowledgement of a job doesn't raise the version, so a holder with the
-// current version may have read jobs that are gone.
+// commitTouchesWhatDiffers checks that Commit changes only the fields in which Next
+// differs from Prev. Otherwise a holder could write back jobs that are gone: an
+// acknowledgement removes a job, but doesn't raise the version.
 func commitTouchesWhatDiffers(s suite) {
 	a := idem.Job{Kind: "receipt", Args: []byte(`{"n":1}`)}
 	b := idem.Job{Kind: "mail", Args: []byte(`{"n":2}`), Trace: trace.Context{Parent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00", State: "a=1,b=2"}}

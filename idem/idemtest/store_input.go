@@ -13,7 +13,8 @@ import (
 	"github.com/samekey/samekey/internal/testkit/storetest"
 )
 
-// A stored request of any size can be read by each take-over, until the record is done.
+// The store keeps a record's request, whatever its size, until the record is done. Until
+// then, each take-over can read the request.
 func storeInput(s suite) {
 	random := make([]byte, 700<<10)
 	_, _ = rand.Read(random)

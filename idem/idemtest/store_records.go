@@ -12,8 +12,9 @@ import (
 	"github.com/samekey/samekey/internal/testkit/storetest"
 )
 
-// Every field of a record is read as it was written. The record that refuses a claim is as
-// complete as a loaded record, since the engine decides by that record.
+// Every field of a record is read as it was written. A refused claim returns the record
+// that is in its way. The engine decides by that record, so it must be as complete as a
+// loaded record.
 func storeRecords(s suite) {
 	for _, tt := range []struct {
 		name   string
@@ -112,7 +113,8 @@ func storeRecords(s suite) {
 	}
 }
 
-// finishedNext returns the version of r that follows when the operation finishes with body.
+// finishedNext returns the record that follows r when the operation finishes with an
+// answer that has the given body.
 func finishedNext(r *store.Record, body []byte) *store.Record {
 	return storetest.Next(r, func(n *store.Record) {
 		n.State, n.Lease, n.Keep, n.Retention = store.Done, time.Time{}, store.KeepNothing, 0
@@ -121,7 +123,7 @@ func finishedNext(r *store.Record, body []byte) *store.Record {
 	})
 }
 
-// fullNext returns a next version of r in which all fields are set that can be set
+// fullNext returns a record that can follow r. It sets as many fields as can be set
 // together.
 func fullNext(r *store.Record) *store.Record {
 	n := finishedNext(r, []byte("full"))

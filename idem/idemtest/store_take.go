@@ -197,7 +197,7 @@ func takeOrCommit(ctx context.Context, s store.Store, t store.Take) (*store.Reco
 	}
 	next := t.From(prev)
 	if next == nil {
-		return prev, false, nil // prev shows why From refuses it
+		return prev, false, nil // the caller sees from prev why From refuses the record
 	}
 	held, err := s.Commit(ctx, store.Commit{Prev: prev, Next: next})
 	if held != nil || err != nil {
@@ -206,8 +206,8 @@ func takeOrCommit(ctx context.Context, s store.Store, t store.Take) (*store.Reco
 	return next, true, nil
 }
 
-// leaseOf returns when the record's lease ends, in a scenario whose take-over comes at the
-// time takenAt.
+// leaseOf returns the time at which the record's lease ends, for a scenario in which the
+// record is taken over at the time takenAt.
 func leaseOf(takenAt time.Time) time.Time {
 	return takenAt.Add(-time.Hour + storetest.Limit + 123*time.Millisecond)
 }

@@ -26,7 +26,7 @@ func everyAtomicTwice() Plan {
 			next = c.Claim.Next
 		}
 		if next == nil || next.State != store.Done && len(next.Phases) == 0 || next.State == store.Open && next.Lease.IsZero() {
-			return Fault{} // a claim without a phase, or a release
+			return Fault{} // don't refuse a claim without a phase, or a release
 		}
 		id := next.PK + " " + next.Owner + " " + strconv.FormatInt(next.Ver, 10)
 		mu.Lock()
@@ -43,9 +43,10 @@ func everyAtomicTwice() Plan {
 }
 
 // runsAgain reports whether next commits an [idem.Atomic], an [idem.Finish] or an answer.
-// After [store.ErrChanged], the engine runs such a phase again, or stores the answer again.
-// The other writes that Twice refuses fail with [idem.ErrConflict], after which the engine
-// only sends the write again: some are about calls, and a call must not be repeated.
+// After [store.ErrChanged], the engine runs such a phase again, or stores the answer
+// again. The other writes that Twice refuses fail with [idem.ErrConflict]. After that,
+// the engine only sends the write again, and runs nothing again: the write may be about a
+// call, and a call must not be repeated.
 func runsAgain(prev, next *store.Record) bool {
 	if prev == nil || prev.Owner != next.Owner || prev.Mark != next.Mark || len(prev.Doubts) != len(next.Doubts) {
 		return false

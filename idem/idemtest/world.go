@@ -38,8 +38,8 @@ type point struct {
 	after bool
 }
 
-// process is a process of the program. Its calls are counted, and it crashes at one of
-// them.
+// process is a process of the program. It counts its calls to the store and to other
+// systems, and may crash at one of them.
 type process struct {
 	store *FaultyStore
 	at    point
@@ -137,7 +137,7 @@ func (w *World) Through(base http.RoundTripper) http.RoundTripper {
 			resp, err = base.RoundTrip(req) //nolint:bodyclose // the caller's
 			return err
 		})
-		if err != nil && resp != nil { // the caller doesn't get the response
+		if err != nil && resp != nil { // the process crashed after the request, so the caller doesn't get the response
 			_ = resp.Body.Close()
 			resp = nil
 		}
@@ -223,7 +223,7 @@ func (w *World) leasesEnd(ctx context.Context) error {
 	return err
 }
 
-// describe names a call to a store by what it writes.
+// describe returns a name for a call to a store. The name says what the call writes.
 func describe(c Call) string {
 	prev, next := &store.Record{}, c.Claim.Next
 	switch c.Verb {

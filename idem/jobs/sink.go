@@ -101,7 +101,7 @@ func (f SinkFunc) try(ctx context.Context, d Delivery) (err error) {
 		case runtime.Error:
 			err = fmt.Errorf("panic: %w", v)
 		default:
-			err = fmt.Errorf("panic with a %T", v) // the panic's text may contain the job's data
+			err = fmt.Errorf("panic with a %T", v) // only the type, since the panic's text may contain the job's data
 		}
 	}()
 	return f(ctx, d)
@@ -148,7 +148,7 @@ func (r Route) Deliver(ctx context.Context, batch []Delivery) []error {
 // order.
 func (r Route) Together(a, b string) bool { return r.end(a) == r.end(b) }
 
-// end identifies the sink for jobs of a kind.
+// An end identifies the sink to which the jobs of a kind go.
 type end struct {
 	sink Sink
 	kind string // the kind; set only for a sink that can't be compared

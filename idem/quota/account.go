@@ -57,8 +57,8 @@ type account struct {
 	shared supply
 }
 
-// openWait is the wait for a caller with too many operations at once. It is a guess, since
-// nobody knows when an operation ends.
+// openWait is how long a caller with too many open operations is told to wait. It is a
+// guess, since nobody knows when an operation ends.
 const openWait = time.Second
 
 // price returns how many tokens an operation of n bytes takes.
@@ -95,7 +95,7 @@ func (a *account) take(now time.Time, n int64) {
 	case a.bucket == "" || now.Before(a.shared.alone):
 		a.own.take(a.rate, now, n)
 	default:
-		a.shared.left = max(a.shared.left-n, -4*a.rate.size) // the debt is limited
+		a.shared.left = max(a.shared.left-n, -4*a.rate.size) // a debt is limited to the tokens of four full buckets
 	}
 }
 

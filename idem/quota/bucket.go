@@ -14,8 +14,8 @@ func perMinute(n, size int) rate {
 }
 
 // atRest returns a rate that limits the stored bytes to n if each byte is stored for the
-// time kept. In this time, at most n/2 bytes come from a full bucket, and n/2 from
-// refilling the bucket.
+// time kept. In this time, a caller can take at most n tokens, one for each byte: n/2
+// from a full bucket, and n/2 from its refill.
 func atRest(n int64, kept time.Duration) rate { return rate{size: max(n/2, 1), fill: kept} }
 
 // cost returns the time in which a bucket gets n tokens. To limit a debt, the result is at
@@ -28,8 +28,8 @@ func (r rate) cost(n int64) time.Duration {
 // bucket is full.
 type bucket struct{ full time.Time }
 
-// wait returns how long it takes until the bucket has n tokens, or is full if n is larger
-// than the bucket.
+// wait returns the time until the bucket has n tokens. If n is larger than the bucket's
+// size, wait returns the time until the bucket is full.
 func (b *bucket) wait(r rate, now time.Time, n int64) time.Duration {
 	return max(0, max(0, b.full.Sub(now))+r.cost(min(n, r.size))-r.fill)
 }

@@ -31,11 +31,12 @@ type Limits struct {
 }
 
 const (
-	// patience limits a call to Options.Shared.
+	// patience is the time limit of a call to Options.Shared.
 	patience = time.Second
-	// mostCallers limits the callers that are remembered. Each route with limits adds room
-	// for as many more. The caller who was away longest is forgotten first, and would begin
-	// again with full buckets. A caller takes about 1 KB.
+	// mostCallers is the most callers that are remembered. Each route with limits adds
+	// room for another mostCallers callers. The caller who was away longest is forgotten
+	// first. If such a caller returns, it begins with full buckets. A caller takes about
+	// 1 KB.
 	mostCallers = 10_000
 )
 

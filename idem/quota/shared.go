@@ -61,11 +61,11 @@ const (
 	aloneFor = 10 * time.Second
 )
 
-// lot returns the lot to lease for a need of n tokens.
+// The method lot returns the lot to lease if an operation needs n tokens.
 func (s *supply) lot(bucket string, r rate, now time.Time, n int64) Lot {
 	if now.After(s.ends) {
 		s.left = min(s.left, 0)
-		s.next = 0 // this process begins few operations, so begin with small lots
+		s.next = 0 // no lot can be spent at this time: the process begins few operations, so begin with small lots
 	}
 	need := min(n-s.left, r.size)
 	return Lot{
@@ -73,7 +73,8 @@ func (s *supply) lot(bucket string, r rate, now time.Time, n int64) Lot {
 	}
 }
 
-// got enters the outcome of a lease into the supply.
+// The method got updates the supply after a lease. l is the requested lot, and the
+// parameter got is the lease's outcome.
 func (s *supply) got(now time.Time, l Lot, got Leased) {
 	s.full, s.ahead = got.Full, got.Ahead
 	if got.Wait > 0 {

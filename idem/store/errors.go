@@ -60,8 +60,8 @@ func Passing(err error) bool {
 	return errors.Is(err, ErrUnknown) || errors.Is(err, ErrConflict) && !errors.Is(err, ErrChanged)
 }
 
-// changed is a type of its own: to build ErrChanged with fmt.Errorf would cost time at each
-// cold start.
+// changed is the type of ErrChanged. Building ErrChanged with fmt.Errorf would cost time
+// at each cold start.
 type changed struct{}
 
 func (changed) Error() string { return "conflict with another write: what was read has changed" }

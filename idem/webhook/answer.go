@@ -16,7 +16,7 @@ type refusal struct {
 	status int
 	code   string // stable, explained in docs/use/webhooks.md
 	detail string
-	retry  time.Duration // 0 = no Retry-After: providers have their own schedules
+	retry  time.Duration // if 0, the answer has no Retry-After, since providers have their own schedules
 }
 
 // The table refusals has the answer for each error. answerOf uses the first match. The
@@ -43,7 +43,8 @@ var refusals = []struct {
 	{idem.ErrUnavailable, refusal{http.StatusServiceUnavailable, "store_unavailable", "The record of the event could not be read. Send it again.", time.Second}},
 }
 
-// failed is the answer for all other errors, and for all errors of the handler.
+// failed is the answer for all errors that aren't in the table refusals, and for all
+// errors of the handler.
 var failed = refusal{http.StatusInternalServerError, "internal_error", "The event could not be handled. Send it again.", 0}
 
 func answerOf(err error) refusal {

@@ -63,9 +63,10 @@ func New(store store.Store, endpoint string, v Verifier, fn func(context.Context
 	for _, set := range optFns {
 		set(&opt)
 	}
-	// Providers identify an event by its id. The bodies of an event's deliveries may differ
-	// (Stripe's bodies count the outstanding deliveries). If a retry were refused because
-	// of a difference, the event would be lost.
+	// Providers identify an event by its id. The bodies of an event's deliveries may
+	// differ (Stripe's bodies count the outstanding deliveries). If a retry were refused
+	// because of a difference, the event would be lost, so the fingerprint is the same
+	// for all bodies.
 	opt.Fingerprint = idem.Fingerprint{FuncName: "event", Func: func(*idem.Request) ([]byte, error) { return nil, nil }}
 	opt.Stored = func(idem.Response) bool { return true }
 	opt.Key, opt.KeyFrom = idem.KeyRequired, nil
@@ -192,14 +193,14 @@ func (h *Handler) handle(ctx context.Context, r *idem.Request, ev Event) (replay
 	return res.Replayed, nil
 }
 
-// done reports whether err says that an operation has finished without a stored answer. If
-// the event's handler didn't run, that operation is the event's own.
+// done reports whether err says that an operation has finished without a stored answer.
+// If the event's handler didn't run, err is about the event's own operation.
 func done(err error) bool {
 	return errors.Is(err, idem.ErrNotKept)
 }
 
-// handlerError distinguishes the handler's own error, which may be an error of
-// package idem, from the engine's errors.
+// handlerError marks an error that the handler returned, since the handler may also
+// return errors of package idem. Errors without this mark come from the engine.
 type handlerError struct{ err error }
 
 func (e *handlerError) Error() string { return e.err.Error() }

@@ -25,7 +25,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	maps.Copy(w.Header(), resp.Header)
 	w.WriteHeader(resp.Status)
-	_, _ = w.Write(resp.Body) // after an error the provider is gone: it will try again
+	_, _ = w.Write(resp.Body) // if the write fails, the provider is gone, and will try again
 }
 
 func (h *Handler) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {

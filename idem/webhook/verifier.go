@@ -74,8 +74,8 @@ type VerifierOptions struct {
 }
 
 // tolerance is the largest difference between a signature's time and now, in either
-// direction. It limits how long an attacker can repeat a captured delivery. While the event
-// is on record, such a delivery is answered as a duplicate.
+// direction. It limits how long an attacker can repeat a captured delivery. While the
+// event is on record, the repeated delivery is harmless: it is answered as a duplicate.
 const tolerance = 5 * time.Minute
 
 // verifier holds the common parts of the schemes.
@@ -121,8 +121,8 @@ func newVerifier(name, secret string, parse func(string) (key, error), optFns []
 	return v, nil
 }
 
-// check first verifies a message by its signatures, and only then the time: a request
-// without a valid signature isn't a delivery, whatever its time.
+// check verifies the signatures first, and the time only if a signature is valid: a
+// request without a valid signature isn't a delivery, whatever its time.
 func (v *verifier) check(message []byte, signatures []signature, sent time.Time) error {
 	if !v.signed(message, signatures) {
 		return ErrNoValidSignature
@@ -148,9 +148,10 @@ func (v *verifier) signed(message []byte, signatures []signature) bool {
 	return false
 }
 
-// header ignores the case of header names: maps that were not filled through http.Header
-// keep the sender's spelling. value is "" if the header is missing or empty. Two headers
-// with this name are an error.
+// The function header returns the value of the header called name, or "" if the header is
+// missing or empty. Two headers with this name are an error. The case of names is
+// ignored, since maps that were not filled through http.Header keep the sender's
+// spelling.
 func header(h http.Header, name string) (value string, err error) {
 	found := false
 	for n, values := range h {
@@ -167,11 +168,11 @@ func header(h http.Header, name string) (value string, err error) {
 	return value, nil
 }
 
-// parseTime reads a decimal number of seconds since 1970, without a sign or leading zeros.
-// Programs disagree about other forms.
+// parseTime reads a decimal number of seconds since 1970, without a sign or leading
+// zeros. Other forms are refused, since programs read them differently.
 func parseTime(s string) (time.Time, error) {
 	const digits = 12                    // enough for 30,000 years, and far from an overflow
-	n, _ := strconv.ParseUint(s, 10, 64) // after an error, n differs from s, which the next line finds
+	n, _ := strconv.ParseUint(s, 10, 64) // the next line finds an error too, since n then differs from s
 	if len(s) > digits || strconv.FormatUint(n, 10) != s {
 		return time.Time{}, fmt.Errorf("%w: the timestamp is no decimal number of seconds", ErrMalformed)
 	}
