@@ -8,20 +8,21 @@ import (
 const (
 	// trust is how long an accepted job counts as evidence that the sink is set up.
 	trust = time.Minute
-	// suspicion is how long a job stays the only suspect after a refusal, while the sink accepts
+	// suspicion is how long a job stays the only suspect after its refusal, while the sink accepts
 	// nothing. It is longer than the pause between two tries of a job, so that a job stays the
 	// suspect if it is refused at each try.
 	suspicion = 3 * time.Minute
 )
 
-// evidence is what earlier rounds in this process have shown about a sink. A ticket delivers the
-// jobs of one operation only, so a single round can't distinguish a bad job from a sink that
-// refuses everything. The zero value means no evidence. evidence is safe for concurrent use.
+// evidence is what earlier rounds in this process have shown about a sink. A round can have a
+// single job, since a ticket delivers the jobs of one operation only. Such a round can't
+// distinguish a bad job from a sink that refuses everything. The zero value means no evidence.
+// evidence is safe for concurrent use.
 type evidence struct {
 	mu       sync.Mutex
-	accepted time.Time // when the sink accepted a job last
-	suspect  string    // the id of the job whose refusal counted last
-	refused  time.Time // when the suspect's refusal counted last
+	accepted time.Time // when the sink most recently accepted a job
+	suspect  string    // the id of the job against which a refusal counted most recently
+	refused  time.Time // when that refusal counted
 }
 
 // evidence.accepts notes that the sink accepted a job.
@@ -31,9 +32,10 @@ func (e *evidence) accepts() {
 	e.accepted = time.Now()
 }
 
-// evidence.suspects reports whether a refusal of unknown cause counts against job, in a round
-// without an accepted job. The refusal doesn't count while another job is the suspect, unless the
-// sink has just accepted a job (trust). If the refusal counts, job becomes the suspect.
+// evidence.suspects reports whether a refusal of unknown cause counts against the job with the id
+// job, in a round in which the sink accepted nothing. The refusal doesn't count while another job
+// is the suspect, unless the sink has just accepted a job (trust). If the refusal counts, its job
+// becomes the suspect.
 func (e *evidence) suspects(job string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

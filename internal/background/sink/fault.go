@@ -57,9 +57,9 @@ func (c codes) of(code string) (blame, bool) {
 	return ofSink, throttled
 }
 
-// If a whole call failed, callFault finds the cause by the error's code, or else by the HTTP
-// status. If both leave the cause of a refusal open, the fault is inDoubt. If there was no answer,
-// the sink is at fault.
+// callFault returns the fault of a call that failed as a whole. The error's code shows the cause,
+// or else the HTTP status. If neither shows the cause of a refusal, the fault is inDoubt. If there
+// was no answer, the sink is at fault.
 func callFault(err error) *fault {
 	if api, ok := errors.AsType[smithy.APIError](err); ok {
 		if b, known := judged.of(api.ErrorCode()); known {
@@ -88,8 +88,8 @@ func classes(status int) blame {
 	return ofSink
 }
 
-// If an entry of a batch failed, entryFault finds the cause. sender is true if the service blames
-// the request.
+// entryFault returns the fault of an entry that failed in a batch. The parameter sender is true if
+// the service blames the request.
 func entryFault(code, message string, sender bool) *fault {
 	f := &fault{ofSink, errors.New(code + ": " + message)}
 	if b, known := judged.of(code); known {

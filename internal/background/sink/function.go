@@ -46,8 +46,8 @@ type FunctionOptions struct {
 }
 
 // NewFunction returns a sink to a function. name is the function's name or ARN, with or without a
-// qualifier. NewFunction panics if api is nil, name is empty, or Durable is set and name has no
-// qualifier.
+// qualifier. NewFunction panics if api is nil, if name is empty, or if Durable is set although name
+// has no qualifier.
 func NewFunction(api FunctionAPI, name string, optFns ...func(*FunctionOptions)) *Function {
 	f := &Function{api: api, name: name}
 	for _, fn := range optFns {

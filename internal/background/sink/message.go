@@ -51,7 +51,7 @@ type message struct {
 // newMessageBatcher returns the batcher of a [Queue] or [Topic]. The batcher turns the jobs of a
 // call into messages, and passes them to the function send. A FIFO queue or topic keeps the order
 // of messages with the same group. For a standard queue or topic, the function fairBy returns a
-// message's group, which fair queues use.
+// job's unit. The unit becomes the message's group, for fair queues.
 func newMessageBatcher(of service, fifo bool, fairBy func(jobs.Delivery) string, send func(context.Context, []message) (results, error)) batcher {
 	return batcher{service: of, ordered: fifo, size: messageSize, call: func(ctx context.Context, batch []jobs.Delivery) (results, error) {
 		all := make([]message, len(batch))
@@ -85,8 +85,8 @@ func attributes[V any](m message, text func(dataType, value *string) V) map[stri
 	return all
 }
 
-// group returns the message group id for g, a job's group or unit: g itself if the service accepts
-// it, otherwise a hash of g.
+// group turns a job's group or unit, g, into a message group id. It returns g if the service
+// accepts g as an id, otherwise a hash of g.
 func group(g string) string {
 	const limit = 128
 	bad := func(c rune) bool { return c <= ' ' || c > '~' }

@@ -11,7 +11,7 @@ import (
 // cause.
 const maxDoubts = 10
 
-// round has the results of a call of Deliver so far, and what they show about the sink.
+// round collects the results of one call of Deliver, and what they show about the sink.
 type round struct {
 	service service
 	past    *evidence
@@ -47,9 +47,9 @@ var (
 	errNoSink   = fmt.Errorf("%w: the sink is unavailable to an earlier one", jobs.ErrHeldBack)
 )
 
-// round.stops reports whether the round must end. If so, it records deliveries as not tried: those
-// whose indexes are in the list these. So a sink that is down costs one call, not a call for each
-// job.
+// round.stops reports whether the round must end. If it must, stops records the deliveries with the
+// indexes in the list these as not tried. So a sink that is down costs one call, not a call for
+// each job.
 func (r *round) stops(ctx context.Context, these ...int) bool {
 	var err error
 	switch {
@@ -67,9 +67,9 @@ func (r *round) stops(ctx context.Context, these ...int) bool {
 }
 
 // verdicts returns the errors for the drain. Refusals of unknown cause count against their jobs if
-// the sink accepted other jobs. Otherwise the sink may be the cause: then only the first refusal
-// counts, and only if earlier rounds don't make another job the suspect. The package comment gives
-// the reasons.
+// the sink accepted other jobs. If the sink accepted nothing, the sink may be the cause. Then only
+// the first refusal can count, and evidence.suspects decides whether it counts. The package comment
+// gives the reasons.
 func (r *round) verdicts() []error {
 	if r.taken {
 		r.past.accepts()

@@ -10,8 +10,9 @@ type service struct {
 type limits struct {
 	entries int
 	// bytes is the limit for all entries together, counted as the service counts them. An entry
-	// over the limit is sent alone, and the service decides whether to accept it: a queue's or
-	// topic's MaximumMessageSize may be higher or lower, and AWS raises limits.
+	// over the limit is sent alone, and the service decides whether to accept it. The service's
+	// limit may differ from bytes: a queue or topic has its own MaximumMessageSize, and AWS raises
+	// limits.
 	bytes int
 }
 
@@ -31,7 +32,8 @@ var (
 		},
 	}}
 	// PublishBatch: the topic's MaximumMessageSize limits each message, and all messages of a call
-	// together. The default is 256 KiB, the maximum 1 MiB. Body and attributes count.
+	// together. The default is 256 KiB, the maximum 1 MiB. The size counts a message's body and
+	// attributes.
 	topics = service{"sns", limits{entries: 10, bytes: 256 << 10}, codes{
 		ofJob: {"BatchRequestTooLong", "InvalidMessageContents"},
 		ofSink: {
@@ -46,10 +48,11 @@ var (
 		ofSink: {"InvalidAccountIdException", "NotAuthorizedForDetailTypeException", "NotAuthorizedForSourceException", "OperationDisabledException"},
 	}}
 	// Invoke, if asynchronous, takes one event of at most 1 MB (256 KB until October 2025). No
-	// limit is set here, since a call has only one event: Lambda decides whether it is too large.
+	// limit is set here, since a call has only one event anyway. Lambda decides whether the event
+	// is too large.
 	functions = service{"lambda", limits{}, codes{
 		ofJob: {
-			// the name belongs to an execution with another payload
+			// an execution with the same name has another payload
 			"DurableExecutionAlreadyStartedException",
 			"InvalidRequestContentException", "RequestTooLargeException", "SerializedRequestEntityTooLargeException",
 		},

@@ -32,12 +32,12 @@ type StateMachineAPI interface {
 var _ StateMachineAPI = (*sfn.Client)(nil)
 
 // StateMachine starts an execution of Step Functions for each job. The execution's name is made of
-// the job's id, and its input is a lambda.JobEvent, whose key is the job's id. Until 90 days after
-// an execution's end, Step Functions starts no other execution of the same name. So a job that is
-// delivered again in this time starts nothing. If the name belongs to an execution with another
+// the job's id, and its input is a lambda.JobEvent, whose key is the job's id. Step Functions
+// starts no other execution with this name until 90 days after the execution's end. So a job that
+// is delivered again in this time starts nothing. If the name belongs to an execution with another
 // input, the error counts against the job.
 //
-// Only standard workflows keep names in this way. So a process asks before its first delivery for
+// Only standard workflows keep names in this way. So before its first delivery, a process asks for
 // the state machine's type (states:DescribeStateMachine). Until the answer is STANDARD, the sink is
 // unavailable and starts nothing. If a name is taken, the sink asks for the execution's input
 // (states:DescribeExecution), to see whether the execution is the job's own.
@@ -49,8 +49,9 @@ type StateMachine struct {
 	standard atomic.Bool // states:DescribeStateMachine returned STANDARD
 }
 
-// NewStateMachine returns a sink to the state machine with that ARN, which may name a version or an
-// alias. It panics if api is nil, or if arn isn't the ARN of a state machine.
+// NewStateMachine returns a sink to the state machine with the ARN arn. The ARN may end with a
+// version or an alias. NewStateMachine panics if api is nil, or if arn isn't the ARN of a state
+// machine.
 func NewStateMachine(api StateMachineAPI, arn string) *StateMachine {
 	parsed, ok := parseMachine(arn)
 	if api == nil || !ok {
@@ -89,8 +90,8 @@ func (m *StateMachine) keepsNames(ctx context.Context) error {
 	return nil
 }
 
-// maxExecution is the shorter of two limits for a name: 64 for a durable execution, 80 for an
-// execution of Step Functions.
+// maxExecution is the smaller of two limits for the length of a name: 64 for a durable execution,
+// 80 for an execution of Step Functions.
 const maxExecution = 64
 
 // executionName returns the name of the execution that does a job: the same on every delivery.
@@ -120,8 +121,8 @@ func (m *StateMachine) start(ctx context.Context, d jobs.Delivery) *fault {
 
 // compare finds out whether the existing execution is the job's own. Step Functions returns the
 // same error in two cases: an execution with the same input has ended, or there is an execution
-// with another input. compare takes the encoded job as input, not the job, since the encoding
-// changes the text of the args.
+// with another input. The parameter input is the encoded job, not the job itself, since the
+// encoding changes the text of the Args.
 func (m *StateMachine) compare(ctx context.Context, input []byte, name string) *fault {
 	out, err := m.api.DescribeExecution(ctx, &sfn.DescribeExecutionInput{ExecutionArn: aws.String(m.arn.execution(name))})
 	if err != nil {
@@ -153,7 +154,7 @@ func parseMachine(arn string) (machineARN, bool) {
 	const kind, name = 5, 6
 	p := strings.Split(arn, ":")
 	ok := len(p) > name && len(p) <= name+2 && p[0] == "arn" && p[2] == "states" && p[kind] == "stateMachine" && p[name] != "" && p[len(p)-1] != "" &&
-		!strings.Contains(p[name], "/") // a name with "/" is that of a Map state within a machine; a Map state can't be started
+		!strings.Contains(p[name], "/") // a name with "/" belongs to a Map state of a machine, and a Map state can't be started
 	return machineARN{arn, p}, ok
 }
 

@@ -33,7 +33,7 @@ type TopicOptions struct {
 	FairBy func(jobs.Delivery) string
 }
 
-// NewTopic returns a sink to the topic with that ARN. It panics if api is nil, arn is empty, or
+// NewTopic returns a sink to the topic with the ARN arn. It panics if api is nil, arn is empty, or
 // FairBy is set for a FIFO topic.
 func NewTopic(api TopicAPI, arn string, optFns ...func(*TopicOptions)) *Topic {
 	var opt TopicOptions

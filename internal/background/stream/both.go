@@ -12,7 +12,7 @@ import (
 //
 // Drain and Completer work on each batch concurrently. If Drain or Completer fails to handle a
 // record, both get the batch again from that record on. If [DrainOptions.Delayed] and
-// [CompleterOptions.LeaveToSweep] are set, neither delays the other.
+// [CompleterOptions.LeaveToSweep] are set, a failure of Drain or Completer doesn't delay the other.
 type Both struct {
 	Drain     *Drain
 	Completer *Completer

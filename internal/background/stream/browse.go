@@ -23,7 +23,7 @@ type Glimpse struct {
 	PK     string
 	Name   string        // the record's short name in logs
 	Record *store.Record // nil if Err is set
-	// Entries are the lines about the record in the list for operators.
+	// Entries are the record's lines in the list for operators.
 	Entries []Entry
 	Err     error // why the record can't be read
 }
@@ -37,7 +37,7 @@ type Browsed struct {
 // Browse scans the whole table in parallel, one goroutine for each of [SweepOptions.Segments]. It
 // calls the function see with the records of each page, one call at a time. Companions and foreign
 // items are left out. Browse changes nothing and doesn't count as a pass of the sweep. If ctx ends
-// or a read fails, Browse ends with that error.
+// or a read fails, Browse stops and returns the error.
 func (s *Sweep) Browse(ctx context.Context, see func([]Glimpse, Browsed)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -78,7 +78,8 @@ func (s *Sweep) Browse(ctx context.Context, see func([]Glimpse, Browsed)) error 
 }
 
 func (s *Sweep) browseInput(segment int) *dynamodb.ScanInput {
-	// Every part of a path has a placeholder, since some names are reserved words.
+	// Every part of an attribute's path has a placeholder, since DynamoDB reserves some of the
+	// names.
 	names := make(map[string]string)
 	listed := item.Listed()
 	paths := make([]string, 0, len(listed))

@@ -12,11 +12,11 @@ import (
 	"github.com/samekey/samekey/internal/item"
 )
 
-// change is a stream record about the record of an operation.
+// change is a stream record that shows a change to an operation's record.
 type change struct {
 	at       int // the index of the stream record in the batch
 	time     time.Time
-	old, new *store.Record // the record before and after the change; old is nil if there was none or it is unreadable, new is nil if the record was deleted
+	old, new *store.Record // the record before and after the change; old is nil if no record was there before or if it is unreadable, new is nil if the record was deleted
 }
 
 // replaced reports whether the old record is gone: deleted, or replaced by a new claim.
@@ -58,9 +58,9 @@ func readChange(rec *events.DynamoDBStreamRecord, event string) (c change, why S
 	return c, why, err
 }
 
-// readImage reads an item by the same rules as the store, without bodies. The result why is empty
-// for an operation's record. For another item, or an unreadable record, why is the reason to skip
-// it.
+// readImage reads an item by the same rules as the store, but leaves out bodies. For an operation's
+// record, the result why is empty. For another item, or an unreadable record, why is the reason to
+// skip it.
 func readImage(image map[string]events.DynamoDBAttributeValue) (rec *store.Record, why Skip, err error) {
 	if len(image) == 0 {
 		return nil, SkipNoImage, nil

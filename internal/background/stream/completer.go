@@ -19,8 +19,8 @@ import (
 // TicketQueue keeps tickets until they are due. A TicketQueue is safe for
 // concurrent use.
 //
-// A queue may return a ticket more than once, late, or a little early: using a
-// ticket twice is safe, and the receiver checks Due.
+// A queue may return a ticket more than once, late, or a little early. This does no harm, since a
+// ticket can be used twice and the receiver checks Due.
 type TicketQueue interface {
 	// Put adds tickets. Put returns nil if all were added. Otherwise it returns a list with one
 	// error for each ticket: nil for a ticket that was added.
@@ -28,17 +28,18 @@ type TicketQueue interface {
 }
 
 // Completer watches the table's stream for unfinished operations, and puts a ticket for each into a
-// queue. The queue delivers the ticket when the operation's lease and a grace are over. An
-// operation whose start and end are in the same batch needs no ticket, so the event source mapping
-// should have a batching window of up to a minute. A Completer is safe for concurrent use, and may
-// run twice, late or never: the receiver of a ticket checks the record, and a client's retry works
+// queue. The queue delivers the ticket when the operation's lease and then a waiting time
+// ([CompleterOptions.Grace]) are over. An operation whose start and end are in the same batch needs
+// no ticket. So a batching window of up to a minute saves tickets; set it in the event source
+// mapping. A Completer is safe for concurrent use. It may handle a batch twice or late, since the
+// receiver of a ticket checks the record. It may also miss a batch, since a client's retry works
 // without a ticket.
 //
 // A Completer makes one ticket for each operation whose request is stored
 // ([idem.Options.Resumable]): an operation without its request can't be completed. The ticket stays
 // in the queue until the operation has ended, so later attempts need no other ticket. A Completer
 // makes another ticket only if a person ends an attempt's lease, or orders another try of a stuck
-// operation. The sweep handles the rest.
+// operation. The sweep finds the operations that a Completer has missed.
 //
 // Completer also reports unfinished operations whose records were deleted or replaced
 // ([Hooks.ExpiredOpen]), each at least once.
@@ -54,8 +55,9 @@ type CompleterOptions struct {
 	// or was released. Grace doubles with every try of the completer, up to an hour. Default:
 	// [state.DefaultGrace].
 	Grace time.Duration
-	// LeaveToSweep continues the batch if a ticket can't be queued: the sweep makes another ticket.
-	// Default: the batch is retried, beginning with the stream record of that operation.
+	// LeaveToSweep lets the completer continue the batch if a ticket can't be queued. The sweep
+	// then makes another ticket. Default: the batch is retried, beginning with the stream record of
+	// that operation.
 	LeaveToSweep bool
 	// Logger gets warnings and errors. Default: slog.Default().
 	Logger *slog.Logger
@@ -100,10 +102,11 @@ func (c *Completer) Invoke(ctx context.Context, payload []byte) ([]byte, error) 
 	return invokeStream(ctx, payload, c.handle)
 }
 
-// run handles changes, and returns the first record that must be retried.
+// run handles the list changes. It returns the index of the first stream record that must be
+// retried.
 func (c *Completer) run(ctx context.Context, changes []change) (first int) {
 	newest := make(map[string]*change)
-	ticketed := make(map[string]bool) // by record: whether the operation's ticket was made before this batch
+	ticketed := make(map[string]bool) // by the record's partition key: whether a ticket from before this batch will come in time
 	for i := range changes {
 		ch := &changes[i]
 		if ch.replaced() && state.Unfinished(ch.old) {
@@ -118,7 +121,7 @@ func (c *Completer) run(ctx context.Context, changes []change) (first int) {
 			ticketed[ch.new.PK] = before != nil && state.Completable(before)
 		}
 		if ch.leaseEnded() || ch.new.State == store.Stuck {
-			ticketed[ch.new.PK] = false // the earlier ticket has ended (stuck), or its message is hidden until the old end of the lease
+			ticketed[ch.new.PK] = false // a stuck operation's ticket has ended; after a person ended the lease, the ticket would come only at the lease's old end
 		}
 		newest[ch.new.PK] = ch
 	}
@@ -135,8 +138,8 @@ func (c *Completer) run(ctx context.Context, changes []change) (first int) {
 	return c.put(ctx, tickets, at)
 }
 
-// put puts tickets into the queue. The list at has an index for each ticket: that of its stream
-// record in the batch.
+// put puts tickets into the queue. For each ticket, the list at has the index of the stream record
+// that the ticket was made from.
 func (c *Completer) put(ctx context.Context, tickets []jobs.Ticket, at []int) (first int) {
 	first = none
 	if len(tickets) == 0 {

@@ -73,8 +73,8 @@ func isDown(err error) bool {
 	return errors.Is(err, jobs.ErrSinkDown) && !errors.Is(err, jobs.ErrHeldBack) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled)
 }
 
-// mustRetry reports whether a write must be retried. A write to an unreadable record isn't retried;
-// the sweep lists the record.
+// mustRetry reports whether a write that returned err must be retried. A write to an unreadable
+// record isn't retried; the sweep lists the record.
 func (d *Drain) mustRetry(ctx context.Context, t *todo, what string, err error) bool {
 	if err == nil {
 		return false

@@ -21,8 +21,8 @@ import (
 type cursor struct {
 	ver    int64     // counts the cursor's writes
 	began  time.Time // start of the pass under way; zero between two passes
-	passed time.Time // end of the last complete pass; zero before the first
-	busy   time.Time // the run at work ends by this time; zero: no run is at work, or unknown
+	passed time.Time // end of the most recent complete pass; zero if there is none
+	busy   time.Time // the latest end of the run at work; zero if no run is at work, or if its end is unknown
 	last   tally     // what the last complete pass found
 	at     []place   // the place in each segment, in the pass under way
 	again  []failure // records for the next run to try
@@ -69,8 +69,8 @@ func (c *cursor) coverage() float64 {
 	return float64(done) / float64(max(len(c.at), 1))
 }
 
-// cursor.found returns what the pass has found so far. While the pass is under way, each count is
-// at least that of the last complete pass.
+// cursor.found returns what the pass has found so far. As long as the pass isn't complete, found
+// raises each count to at least the count of the previous complete pass.
 func (c *cursor) found() tally {
 	var sum tally
 	for _, p := range c.at {
@@ -82,8 +82,8 @@ func (c *cursor) found() tally {
 	return sum.atLeast(c.last)
 }
 
-// next returns the cursor to store after c. If the pass is complete, the next cursor has no pass
-// under way.
+// next returns the cursor that is stored after c. If the pass is complete, the next cursor has no
+// pass under way.
 func (c *cursor) next(now time.Time) cursor {
 	n := *c
 	n.ver++
@@ -116,9 +116,9 @@ func further(a, b place) place {
 	return b
 }
 
-// overdue reports whether the last complete pass ended too long ago: the parameter within is the
-// longest time allowed. Before the first complete pass, the time counts from the start of the pass
-// under way.
+// overdue reports whether the most recent complete pass ended too long ago. The parameter within is
+// the longest time allowed since then. Before the first complete pass, the time counts from the
+// start of the pass under way.
 func (c *cursor) overdue(now time.Time, within time.Duration) bool {
 	since := c.passed
 	if since.IsZero() {
@@ -127,17 +127,17 @@ func (c *cursor) overdue(now time.Time, within time.Duration) bool {
 	return !since.IsZero() && now.Sub(since) > within
 }
 
-// pass is a run's part of a pass over the table.
+// pass is the share of one run in a pass over the table, which can take several runs.
 type pass struct {
 	cursor
 	table *item.Table // nil: the pass isn't stored
 	name  string
 	now   func() time.Time
 	acts  bool // false: the pass only lists work, and does none
-	fresh bool // no pass was under way before
+	fresh bool // this run began the pass
 
 	mu      sync.Mutex       // guards the fields below and the cursor
-	tried   map[string]int64 // partition keys of the records tried in this run; value: number of earlier failed runs
+	tried   map[string]int64 // the records that this run has tried; key: partition key; value: number of earlier runs in which the record failed
 	unsaved int              // pages since the last save
 	lost    bool             // another sweep has ended the pass
 	err     error
@@ -171,7 +171,8 @@ func (p *pass) moved(ctx context.Context, segment int, to place) bool {
 	return !p.lost
 }
 
-// save stores the places. If another sweep has stored places meanwhile, save merges both.
+// save stores the places. If another sweep has stored places meanwhile, save merges them with its
+// own.
 func (p *pass) save(ctx context.Context) {
 	p.unsaved = 0
 	if p.table == nil || p.lost {
@@ -229,8 +230,8 @@ func getCursor(ctx context.Context, table item.Table, name string) (cursor, erro
 	return cursorOf(out.Item), nil
 }
 
-// putCursor stores c if the stored cursor's version is the one before c's, or if c is the first
-// cursor. Otherwise putCursor changes nothing and returns the stored cursor.
+// putCursor stores c if the stored cursor is the version before c, or if c is version 1 and no
+// cursor is stored. Otherwise putCursor changes nothing and returns the stored cursor.
 func putCursor(ctx context.Context, table item.Table, name string, c cursor) (held *cursor, err error) {
 	var v item.Values
 	at := make([]item.Value, len(c.at))
@@ -241,7 +242,8 @@ func putCursor(ctx context.Context, table item.Table, name string, c cursor) (he
 	for i, f := range c.again {
 		again[i] = &types.AttributeValueMemberM{Value: item.Map{failurePK: v.Str(f.pk), failureRuns: v.Num(f.runs)}}
 	}
-	// By this condition, two sweeps that run at once don't reset each other's finished segments.
+	// Because of this condition, two sweeps that run at once can't reset each other's finished
+	// segments.
 	condition := "ver = :prev"
 	if c.ver == 1 {
 		condition += " OR attribute_not_exists(ver)"
@@ -269,7 +271,8 @@ func putCursor(ctx context.Context, table item.Table, name string, c cursor) (he
 	return nil, nil
 }
 
-// cursorOf reads a cursor. If the cursor is unreadable, a new pass begins.
+// cursorOf reads a cursor. If the item is unreadable, the result has no pass under way, so a new
+// pass begins.
 func cursorOf(it item.Map) cursor {
 	d := item.Decoder{It: it}
 	c := cursor{ver: d.Number(item.AttrVer, false), began: d.Milli(cursorBegan, false), passed: d.Milli(cursorPassed, false), busy: d.Milli(cursorBusy, false)}
