@@ -11,11 +11,11 @@ import (
 type message struct {
 	id, handle string
 	body       string
-	trace      string // the trace header of the sender
-	json       []byte // the message as a record of the event
+	trace      string // the message's attribute AWSTraceHeader
+	json       []byte // the message's record in the event
 }
 
-// The order of the fields is that of Lambda's events.
+// The fields are in the order of Lambda's events.
 type messageJSON struct {
 	MessageID              string                          `json:"messageId"`
 	ReceiptHandle          string                          `json:"receiptHandle"`
@@ -69,7 +69,7 @@ func (f filters) wants(m message) bool {
 	if len(f) == 0 {
 		return true
 	}
-	v, _ := decodeJSON(m.json) // no error: newMessage encoded m.json
+	v, _ := decodeJSON(m.json) // can't fail: newMessage made m.json
 	record, _ := v.(map[string]any)
 	body, err := decodeJSON([]byte(m.body))
 	plain := err != nil
@@ -80,10 +80,10 @@ func (f filters) wants(m message) bool {
 }
 
 // wants reports whether the pattern matches a message. The parameter record is the
-// message's record in the event; the parameter body is the message's body, decoded unless
-// it is plain text. If the pattern's "body" is an object, only a JSON
-// body can match; if it is an array, only plain text can. A pattern without "body" ignores
-// the body. The same rules apply to each alternative of "$or".
+// message's record in the event. The parameter body is the message's body: a string if
+// plain is true, otherwise the decoded JSON. If the pattern's "body" is an object, only a
+// JSON body can match; if it is an array, only plain text can. A pattern without "body"
+// ignores the body. These rules also hold in each alternative of "$or".
 func (p pattern) wants(record map[string]any, body any, plain bool) bool {
 	for key, field := range p.fields {
 		value, present := record[key]

@@ -16,7 +16,7 @@ import (
 )
 
 // longPoll is how long the queue waits for a message before it answers that there is none.
-// A paused source stops reading when its current poll ends.
+// A paused source reads until its current poll ends, so for up to longPoll.
 const longPoll = time.Second
 
 // queueRun is a running [Queue]. Its method read gathers batches; its method deliver passes
@@ -31,7 +31,7 @@ type queueRun struct {
 
 func (r *queueRun) read(ctx context.Context) {
 	for failures := 0; ; {
-		// Wait for a free slot before receiving: until then the messages stay in the queue.
+		// Wait for a free slot first, so that the messages stay in the queue until then.
 		select {
 		case r.slots <- struct{}{}:
 		case <-ctx.Done():
@@ -61,9 +61,9 @@ func (r *queueRun) read(ctx context.Context) {
 	}
 }
 
-// gather receives messages until there are enough for a batch or the window is over. It
-// stops earlier if a call fails, if the source is paused, or if the first poll brings no
-// message.
+// gather receives messages until there are enough for a batch, or until
+// MaximumBatchingWindow is over. It stops earlier if a call fails, if the source is paused,
+// or if the first poll brings no message.
 func (r *queueRun) gather(ctx context.Context) ([]message, error) {
 	var batch []message
 	var due time.Time
@@ -93,7 +93,8 @@ func (r *queueRun) gather(ctx context.Context) ([]message, error) {
 	}
 }
 
-// receive returns messages that match a filter, and deletes the other messages.
+// receive gets messages from the queue. It returns those that the function gets (see
+// filters.wants), and deletes the others.
 func (r *queueRun) receive(ctx context.Context, limit int, wait time.Duration) ([]message, error) {
 	out, err := r.API.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
 		QueueUrl:                    aws.String(r.URL),
@@ -119,8 +120,9 @@ func (r *queueRun) receive(ctx context.Context, limit int, wait time.Duration) (
 }
 
 // deliver invokes the function with as many messages as fit into an event, and deletes the
-// messages that succeeded. It gives back the messages that did not fit. Failed messages
-// stay in the queue, and are delivered again after the visibility timeout.
+// messages that succeeded. It gives back the messages that don't fit; if the source is
+// paused, it gives back all. Failed messages stay in the queue, and are delivered again
+// after the visibility timeout.
 func (r *queueRun) deliver(ctx context.Context, batch []message) {
 	if r.mapping.gate.closed() {
 		r.giveBack(ctx, batch)
@@ -144,13 +146,14 @@ func (r *queueRun) deliver(ctx context.Context, batch []message) {
 	}
 	r.remove(ctx, done)
 	if !ran {
-		// The function was throttled, for example. The next batch would fail, too: wait.
+		// The function didn't run: it was throttled, for example. The next batch would
+		// probably fail, too, so wait first.
 		_ = sleep(ctx, growing(r.PollEvery, 10, 10))
 	}
 }
 
-// endLoops deletes each message that was sent after 16 or more invocations of the function
-// in one chain, as Lambda does. It returns the other messages.
+// endLoops deletes, as Lambda does, the messages that come from a loop: those whose trace
+// header counts 16 or more invocations of the function. It returns the other messages.
 func (r *queueRun) endLoops(ctx context.Context, batch []message) []message {
 	if r.FunctionName == "" {
 		return batch
@@ -172,12 +175,13 @@ func (r *queueRun) endLoops(ctx context.Context, batch []message) []message {
 	return sound
 }
 
-// invoke returns the positions of the messages that failed.
+// invoke passes a batch to the function, and returns the positions of the messages that
+// failed. The result ran is false if the function didn't run; then all messages have failed.
 func (r *queueRun) invoke(ctx context.Context, batch []message) (failed []int, ran bool, err error) {
 	all := make([]int, 0, len(batch))
 	ids := make([]string, 0, len(batch))
 	records := make([][]byte, 0, len(batch))
-	eldest := batch[0].trace // the trace header with the highest count of invocations: it is used for the batch
+	eldest := batch[0].trace // the trace header that counts the most invocations; the function gets it for the whole batch
 	for i, m := range batch {
 		all, ids, records = append(all, i), append(ids, m.id), append(records, m.json)
 		if lambdarun.Lineage(m.trace, r.FunctionName) > lambdarun.Lineage(eldest, r.FunctionName) {

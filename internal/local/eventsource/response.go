@@ -13,7 +13,7 @@ import (
 // or [], or if batchItemFailures is missing, null or an empty list.
 //
 // If the answer has another form, or an item names none of the records, failedItems
-// returns an error: the whole batch counts as failed.
+// returns an error, and the whole batch counts as failed.
 func failedItems(response []byte, ids []string) ([]int, error) {
 	if len(bytes.TrimSpace(response)) == 0 {
 		return nil, nil

@@ -10,14 +10,14 @@ import (
 	"github.com/samekey/samekey/internal/servers/lambdarun"
 )
 
-// Schedule invokes a function at set times. The field Function is required, and one of the
-// fields Expression and Every.
+// Schedule invokes a function at set times. Two fields are required: Function, and either
+// Expression or Every.
 type Schedule struct {
 	// Function is invoked with Input.
 	Function lambdarun.Invoker
-	// Async, if not nil, is invoked by scheduled runs instead of Function. It may retry
-	// failed runs, as Lambda does with asynchronous events. Timer.Tick invokes
-	// Function even then.
+	// Async, if not nil, is invoked by scheduled runs instead of Function. Async may retry
+	// failed runs, as Lambda does with asynchronous events. Timer.Tick always invokes
+	// Function.
 	Async lambdarun.Invoker
 	// Name is the schedule's name in the event. Default "schedule".
 	Name string
@@ -52,9 +52,9 @@ type Timer struct {
 	observer observer
 }
 
-// Start checks s's fields and starts the schedule. The first run of a rate is one interval
-// from now. Runs may overlap: like EventBridge, a schedule doesn't wait for the function. An
-// at(…) in the past never runs. The source ends when ctx does.
+// Start checks s's fields and starts the schedule. With rate(…) or Every, the first
+// run is one interval after Start. An at(…) in the past never runs. Runs may overlap: like
+// EventBridge, a schedule doesn't wait for the function. The timer stops when ctx ends.
 func (s Schedule) Start(ctx context.Context) (*Timer, error) {
 	if s.Name == "" {
 		s.Name = "schedule"
@@ -115,7 +115,7 @@ func (t *Timer) watch(ctx context.Context, next func(time.Time) (time.Time, bool
 }
 
 // Tick invokes the function now, even if other runs are active. It waits for the
-// function's answer or the end of ctx, and returns the error.
+// function's answer or the end of ctx, and returns the invocation's error.
 func (t *Timer) Tick(ctx context.Context) error {
 	if err := t.run(ctx, t.schedule.Function, time.Now()); err != nil {
 		return fmt.Errorf("eventsource: tick %s: %w", t.schedule.Name, err)

@@ -12,8 +12,9 @@ const (
 	scheduleRegion  = "us-east-1"
 )
 
-// scheduledEvent is the payload of a schedule without an input. In a rule's event Detail is
-// an object. In an event of EventBridge Scheduler it is a string: the object's JSON.
+// scheduledEvent is the payload of a schedule without an input. In a rule's event, Detail
+// is an object. In an event of EventBridge Scheduler, Detail is a string with the object's
+// JSON.
 type scheduledEvent struct {
 	Version    string   `json:"version"`
 	ID         string   `json:"id"`

@@ -19,7 +19,7 @@ func every(interval time.Duration) func(time.Time) (time.Time, bool) {
 var expressionForm = regexp.MustCompile(`^(rate|cron|at)\((.*)\)$`)
 
 // parseExpression reads an expression of one of the forms rate(5 minutes),
-// cron(0 9 ? * MON-FRI *) and at(2026-11-21T10:00:00). A rule can't have the last form.
+// cron(0 9 ? * MON-FRI *) and at(2026-11-21T10:00:00). A rule can't have at(…).
 func parseExpression(expression, timezone string, rule bool) (func(time.Time) (time.Time, bool), error) {
 	form := expressionForm.FindStringSubmatch(expression)
 	if form == nil {
@@ -98,8 +98,8 @@ func parseCron(s string, zone *time.Location) (func(time.Time) (time.Time, bool)
 	}, nil
 }
 
-// weekdays changes the numbers of the days of the week: AWS counts from Sunday = 1, gronx
-// from Sunday = 0. A number after / (a step) or # stays unchanged, and so do names.
+// weekdays converts the numbers of weekdays: in AWS's expressions Sunday is 1, in gronx's
+// it is 0. Names stay unchanged, and so do numbers after / (a step) or #.
 func weekdays(field string) (string, error) {
 	var out strings.Builder
 	for i, c := range field {

@@ -18,8 +18,8 @@ const readLimit = 1000
 type shardReader struct {
 	api     StreamAPI
 	arn, id string
-	latest  bool      // begin at the shard's end, as long as the field last is ""
-	since   time.Time // if latest: the beginning of the minute in which the source started; all records of this minute may be delivered
+	latest  bool      // the first iterator is one at the shard's end
+	since   time.Time // if latest: the beginning of the minute in which the source started; records of this minute are never skipped as too old
 
 	iterator string // "": the next read gets an iterator first
 	last     string // sequence number of the last record read; "" before the first
@@ -48,7 +48,7 @@ func (r *shardReader) prepare(err error) bool {
 	// Get a new iterator: it may help, and does no harm.
 	r.iterator = ""
 	// But if the old iterator was at the shard's end, a new one at the end would miss the
-	// records written in between. Get one at the oldest record instead.
+	// records written since the old one was taken. In this case, get one at the oldest record.
 	r.horizon = r.horizon || r.latest && r.last == ""
 	if _, expired := errors.AsType[*types.ExpiredIteratorException](err); expired {
 		return true
@@ -113,8 +113,9 @@ func (r *shardReader) take(ctx context.Context) error {
 	return nil
 }
 
-// seen reports whether to skip the record after a return to the oldest record: it was
-// read before, or, if the source started at LATEST, it is older than that start.
+// seen reports whether to skip the record. It skips records only after a return to the
+// shard's oldest record: those that were read before or, if none was and the source started
+// at LATEST, those that are older than the time in the field since.
 func (r *shardReader) seen(record types.Record) bool {
 	change := record.Dynamodb
 	if !r.rewound || change == nil {

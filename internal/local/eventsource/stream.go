@@ -42,7 +42,7 @@ const (
 type Stream struct {
 	// Function is invoked with batches, one at a time for each shard.
 	Function lambdarun.Invoker
-	// FunctionARN is the function's ARN, as OnFailure gets it in a Failure; it may be empty.
+	// FunctionARN is the function's ARN for the Failure that OnFailure gets. May be empty.
 	FunctionARN string
 	API         StreamAPI
 	// ARN is the ARN of the stream, which ends with the stream's label.
@@ -74,8 +74,9 @@ type Stream struct {
 	// ParallelizationFactor must be 0 or 1: only one invocation at a time gets records of
 	// a shard.
 	ParallelizationFactor int
-	// OnFailure is the destination of batches that are given up. If it fails, Hooks.Error
-	// gets the error and the batch is lost, as in Lambda. May be nil.
+	// OnFailure is the destination of batches that are given up. If OnFailure
+	// returns an error, Hooks.Error gets this error and the batch is lost, as in Lambda.
+	// May be nil.
 	OnFailure func(context.Context, Failure) error
 
 	// PollEvery is the pause after a read without records, and after a failed read. With

@@ -46,8 +46,8 @@ func (b *streamBatch) fit() (n int, full bool) {
 	return n, n == b.size
 }
 
-// wait returns the pause before the next step: the duration poll, or less if a batch is due
-// earlier.
+// wait returns how long to pause before the next read: until a batch is due, but at most
+// for the duration poll.
 func (b *streamBatch) wait(poll time.Duration) time.Duration {
 	if len(b.records) == 0 {
 		return poll

@@ -13,7 +13,7 @@ import (
 type attempt struct {
 	failedFrom int    // index of the first record that is delivered again; all earlier records are done
 	err        error  // the reason why the whole batch failed
-	ran        bool   // the function ran, or the request was too large; false if the function was throttled, for example
+	ran        bool   // true if the function ran or the request was too large; false after other errors, such as throttling
 	unhandled  bool   // the function returned an error instead of an answer
 	requestID  string // if known
 }
@@ -22,7 +22,7 @@ type attempt struct {
 // returns false if ctx ends first.
 //
 // A retry passes the same records. If the function reports failed records, the first
-// failed record and all records after it become a new batch: the count of retries starts
+// failed record and all records after it become a new batch, whose retries are counted
 // anew. Each half of a bisected batch also becomes a new batch.
 func (r *streamRun) deliver(ctx context.Context, shard string, records []streamRecord) bool {
 	var last attempt // the most recent attempt whose field ran is true
@@ -109,8 +109,7 @@ func (r *streamRun) expired(records []streamRecord) int {
 	return len(records)
 }
 
-// discard gives up records: it reports them to the hook and to the on-failure
-// destination.
+// discard gives up records: it reports them to Hooks.Discarded and to OnFailure.
 func (r *streamRun) discard(ctx context.Context, shard string, records []streamRecord, condition string, invoked int, last attempt) {
 	f := newFailure(r.Stream, shard, records, condition, invoked, last)
 	r.observer.discarded(ctx, f)

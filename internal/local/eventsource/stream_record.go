@@ -17,7 +17,7 @@ import (
 type streamRecord struct {
 	sequence string
 	created  time.Time // whole seconds
-	json     []byte    // the record as the event holds it
+	json     []byte    // the record's JSON in the event
 }
 
 // The fields are in the order of Lambda's events.
@@ -32,7 +32,8 @@ type streamRecordJSON struct {
 	EventSourceARN string            `json:"eventSourceARN"`
 }
 
-// userIdentityJSON has lower-case names in the event, and capitalized names in the API.
+// userIdentityJSON is a record's user identity. Its names are lower-case in Lambda's events,
+// but capitalized in the API of DynamoDB Streams.
 type userIdentityJSON struct {
 	Type        string `json:"type"`
 	PrincipalID string `json:"principalId"`
@@ -130,8 +131,8 @@ func plainValue(value types.AttributeValue) map[string]any {
 	}
 }
 
-// marshal is like json.Marshal, but doesn't escape characters for HTML: Lambda's events
-// don't either. The argument v contains only strings, numbers, booleans and
+// marshal is like json.Marshal, but doesn't escape characters for HTML, since Lambda
+// doesn't either. The argument v contains only strings, numbers, booleans and
 // bytes, so marshal can't fail.
 func marshal(v any) []byte {
 	var b bytes.Buffer
@@ -141,12 +142,12 @@ func marshal(v any) []byte {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// What an event contains before and after the records.
+// An event is eventHead, the records with commas between them, and eventTail.
 const (
 	eventHead = `{"Records":[`
 	eventTail = `]}`
-	// maxEventBytes is the space for the records in an event, commas included: the payload
-	// of an invocation has at most 6 MB.
+	// maxEventBytes is how many bytes the records of an event may have together with the
+	// commas between them. It follows from the limit of an invocation's payload, 6 MB.
 	maxEventBytes = lambdarun.MaxRequestBytes - len(eventHead) - len(eventTail)
 )
 
@@ -154,8 +155,8 @@ func event(records [][]byte) []byte {
 	return []byte(eventHead + string(bytes.Join(records, []byte(","))) + eventTail)
 }
 
-// later reports whether sequence number a comes after b. Sequence numbers are decimal
-// numbers of up to forty digits.
+// later reports whether the first sequence number comes after the second. Sequence numbers
+// are decimal numbers of up to forty digits.
 func later(a, b string) bool {
 	a, b = strings.TrimLeft(a, "0"), strings.TrimLeft(b, "0")
 	if len(a) != len(b) {

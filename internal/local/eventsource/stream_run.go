@@ -23,8 +23,8 @@ type streamRun struct {
 	ended    chan struct{}           // a shard has ended
 }
 
-// locate lists the shards for the first time. For LATEST it gets an iterator at the end
-// of each open shard, so that records written after Start are read.
+// locate lists the shards for the first time. For LATEST it also gets an iterator at the
+// end of each open shard, so that no record written after Start is missed.
 func (r *streamRun) locate(ctx context.Context) error {
 	var err error
 	if r.shards, err = r.describe(ctx); err != nil {

@@ -28,7 +28,8 @@ func newShardTree() *shardTree {
 	return &shardTree{parents: map[string]string{}, started: map[string]bool{}, done: map[string]bool{}}
 }
 
-// list takes a complete listing and returns the shards to start now.
+// list stores a complete listing of the stream's shards, and returns the shards whose
+// reading can begin now.
 func (t *shardTree) list(shards []types.Shard) []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -38,7 +39,7 @@ func (t *shardTree) list(shards []types.Shard) []string {
 	}
 	for id := range t.done {
 		if _, listed := t.parents[id]; !listed {
-			delete(t.done, id) // the shard is no longer listed
+			delete(t.done, id)
 			delete(t.started, id)
 		}
 	}
@@ -46,8 +47,8 @@ func (t *shardTree) list(shards []types.Shard) []string {
 }
 
 // ready returns the shards that can be started, in the order of the listing, and marks
-// them as started. A shard waits until its parent is done. If the parent is neither listed
-// nor being read, it has no records left, and the shard doesn't wait.
+// them as started. A shard waits until its parent is done. It doesn't wait for a parent that
+// is neither listed nor being read: such a parent has no records left.
 func (t *shardTree) ready(shards []types.Shard) []string {
 	var ids []string
 	for _, s := range shards {
@@ -63,7 +64,8 @@ func (t *shardTree) ready(shards []types.Shard) []string {
 	return ids
 }
 
-// finish marks a shard as done: read to the end, with all its records delivered.
+// finish marks a shard as done: it was read to the end, and none of its records waits for
+// delivery.
 func (t *shardTree) finish(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

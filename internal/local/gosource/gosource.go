@@ -60,7 +60,7 @@ func (p Package) Build(ctx context.Context, out string) (changed bool, err error
 	return true, nil
 }
 
-// replace writes program to a new file, and renames that file to out.
+// replace writes the bytes in program to a new file, and renames this file to the path out.
 func replace(out string, program []byte) error {
 	next, err := os.CreateTemp(filepath.Dir(out), "next-*")
 	if err != nil {
@@ -104,15 +104,15 @@ type listed struct {
 	}
 }
 
-// own reports whether people edit the package here: it is in the main module, or a
-// replace directive takes it from a folder.
+// own reports whether people edit the package on this machine. They do if it belongs to the
+// main module, or to a module that a replace directive takes from a folder.
 func (l listed) own() bool {
 	return !l.Standard && l.Module != nil && (l.Module.Main || l.Module.Replace != nil && l.Module.Replace.Version == "")
 }
 
 // Inputs finds the program's source files that people edit here: files of the main
-// module, and of modules that a replace directive takes from a folder. The error says
-// that there is no such program, or quotes the go command.
+// module, and of modules that a replace directive takes from a folder. The error
+// quotes the go command, or says that the package is not a program.
 func (p Package) Inputs(ctx context.Context) (Inputs, error) {
 	cmd := exec.CommandContext(ctx, "go", "list", "-deps", "-tags="+lambdarun.Tags,
 		"-json=Dir,Name,ImportPath,DepOnly,Standard,EmbedFiles,Module", p.Path)
@@ -177,8 +177,9 @@ type FileStamp struct {
 	Changed time.Time
 }
 
-// Stamp returns the state of the files. Files that were later added to the folders of
-// packages or embedded files are included; tests are not.
+// Stamp returns the state of the files. It includes files that were added, after the call
+// of Package.Inputs, to a folder of a package or of embedded files. It leaves out the
+// packages' tests.
 func (in Inputs) Stamp() Stamp {
 	s := make(Stamp)
 	for _, dir := range in.packages {
@@ -194,7 +195,8 @@ func (in Inputs) Stamp() Stamp {
 }
 
 // StampModules is like Stamp, but includes all source files of the modules. It is meant for
-// a program that doesn't build: a package that the program lacks may be written later.
+// a program that doesn't build because a package is missing: somebody may write this
+// package later.
 func (in Inputs) StampModules() Stamp {
 	s := in.Stamp()
 	for _, module := range in.modules {

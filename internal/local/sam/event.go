@@ -24,7 +24,7 @@ type RouteEvent struct {
 	// Key is the route's key as API Gateway writes it: "POST /rides", "ANY
 	// /{proxy+}" or, for HTTP APIs, "$default".
 	Key string
-	// Timeout is how long the gateway waits; 0 is the gateway's default.
+	// Timeout is how long the gateway waits for the function; 0 means the gateway's default.
 	Timeout time.Duration
 	// authorizer is the authorizer that the event names; "" for the API's default.
 	authorizer string
@@ -32,7 +32,7 @@ type RouteEvent struct {
 	where      string // for errors
 }
 
-// StreamEvent is a mapping of a DynamoDB stream.
+// StreamEvent is the event source mapping of a DynamoDB stream.
 type StreamEvent struct {
 	ARN string
 	Batching
@@ -44,7 +44,7 @@ type StreamEvent struct {
 	OnFailure             string // ARN
 }
 
-// QueueEvent is a mapping of an SQS queue.
+// QueueEvent is the event source mapping of an SQS queue.
 type QueueEvent struct {
 	Queue string // logical id
 	Batching

@@ -52,7 +52,7 @@ type Source struct {
 // template sets no number.
 const DefaultPerProcess = 16
 
-// Async configures asynchronous invocations that fail.
+// Async says what happens to asynchronous invocations that fail.
 type Async struct {
 	Retries int           // 0 to 2; 2 by default
 	MaxAge  time.Duration // 6 h by default
@@ -71,8 +71,8 @@ func (a *Async) read(p *props) {
 	a.OnFailure = destination(p)
 }
 
-// functionProperties are the properties of a function that need no note: this package
-// reads them, or they mean nothing on one machine.
+// functionProperties are the properties of a function that get no note "has no effect
+// here": this package reads them, or they mean nothing on one machine.
 var functionProperties = []string{
 	"AssumeRolePolicyDocument", "Architectures", "AutoPublishAlias", "AutoPublishAliasAllProperties", "AutoPublishCodeSha256",
 	"CapacityProviderConfig", "Code", "CodeSigningConfigArn", "CodeUri", "DeploymentPreference", "Description", "Environment", "EphemeralStorage", "EventInvokeConfig",
@@ -154,7 +154,7 @@ func (t *Template) function(r resource) (Function, error) {
 // tells sam build that CodeUri is a Go package, the binary is built from source. Otherwise
 // the binary is in the output folder of sam build or, if it isn't there, in CodeUri.
 // SkipBuild tells sam build to deploy CodeUri unchanged. With SkipBuild, the files beside
-// the binary are CodeUri's, and a binary that isn't built from source is in CodeUri.
+// the binary come from CodeUri. So does the binary, unless it is built from source.
 func (t *Template) code(f *Function, p *props, r resource) {
 	code := "CodeUri"
 	if r.kind == typeLambda {
@@ -172,7 +172,7 @@ func (t *Template) code(f *Function, p *props, r resource) {
 	own, asItIs := filepath.Join(dir, "bootstrap"), metadata.boolean("SkipBuild")
 	if source, ok := t.source(metadata, dir); ok {
 		f.Bootstrap, f.Source = t.built("samekey", r), source
-		if asItIs && exists(dir) { // dist/ may not exist yet
+		if asItIs && exists(dir) { // before the first build, dist/ possibly doesn't exist
 			f.Root = dir
 		}
 		return
@@ -194,10 +194,11 @@ func (t *Template) built(by string, r resource) string {
 	return filepath.Join(t.outermost.dir, ".aws-sam", by, strings.ReplaceAll(t.full(r.id), ".", string(filepath.Separator)), "bootstrap")
 }
 
-// source returns the Go package of a function whose CodeUri is dir; false if the metadata
-// names none. The metadata's key GoPackage is samekey's own: sam build doesn't know it.
-// Its value is an import path or, if it begins with ./ or ../, a folder relative to the
-// template.
+// source returns the Go package of a function with this metadata. It returns false if the
+// metadata names none. The parameter dir is the folder in CodeUri.
+//
+// The metadata's key GoPackage is samekey's own: sam build doesn't know it. Its value is an
+// import path or, if it begins with ./ or ../, a folder relative to the template.
 func (t *Template) source(metadata *props, dir string) (Source, bool) {
 	if pkg := metadata.str("GoPackage"); pkg != "" {
 		if strings.HasPrefix(pkg, "./") || strings.HasPrefix(pkg, "../") {
