@@ -25,16 +25,16 @@ type examination struct {
 
 	quotes      bool            // the API takes quoted keys only
 	refusedBare int             // the status that refused a new key without quotes; 0 if it was accepted
-	first       *answer         // the answer to the key "first"
-	again       *answer         // the answer when the first request was sent again; nil before
-	exact       bool            // again and first have the same bytes
-	firm        bool            // again equals first, or is marked as a replay
-	steady      map[string]bool // operations whose first answer was replayed
+	first       *answer         // the answer to the first request, whose key was made for the purpose "first"
+	again       *answer         // the answer to the repetition of the first request; nil before the repetition
+	exact       bool            // the answer again is a success and has the same body as the answer first
+	firm        bool            // exact is true, or the answer again is a success marked as a replay
+	steady      map[string]bool // names of operations whose repetition gave the same answer
 
 	mu      sync.Mutex
 	found   []Finding // findings of all checks
-	blamed  []*answer // answers that refused a key
-	answers []*answer // answers that a browser's page would read, for the cors check
+	blamed  []*answer // answers that refused a request because of its key
+	answers []*answer // other answers, for the check of CORS headers
 	busy    bool      // a 409, 429 or 503 was judged
 	notes   []string
 }
@@ -116,9 +116,9 @@ func (e *examination) begin(ctx context.Context) (err error) {
 	return e.unusable(e.first)
 }
 
-// breaks adds the finding that the API breaks a rule, under these contracts or, if contracts is
-// empty, under all contracts that have the rule. If the rule already has a finding, breaks adds
-// the contracts to it, and Seen still describes the first breach.
+// breaks records that the API breaks a rule of each contract in the list contracts or, if the
+// list is empty, of all contracts that have the rule. If the rule already has a finding, breaks
+// adds the contracts to this finding; its field Seen still describes the first breach.
 func (e *examination) breaks(rule, seen string, contracts ...string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -51,12 +51,12 @@ func (a *answer) busy() bool {
 
 func (a *answer) is(b *answer) bool { return a.status == b.status && bytes.Equal(a.body, b.body) }
 
-// ran reports whether the answer a comes from a new run: a is a success, and has another body
-// than first, which is an earlier answer under the same key.
+// ran reports whether a is the answer of a new run: it is a success, and its body differs from
+// the body of first, an earlier answer under the same key.
 func (a *answer) ran(first *answer) bool { return a.ok() && !bytes.Equal(a.body, first.body) }
 
-// replays reports whether the answer a is a replay of first: a is a success, and is marked as a
-// replay or has the same body, which is not empty.
+// replays reports whether a is a replay of the answer first: it is a success, and either is
+// marked as a replay or has the same non-empty body as first.
 func (a *answer) replays(first *answer) bool {
 	return a.ok() && (a.header.Get(replayedHeader) == "true" || len(first.body) > 0 && bytes.Equal(a.body, first.body))
 }
@@ -128,7 +128,7 @@ func (e *examination) request(ctx context.Context, c call) (*http.Request, error
 	return req, nil
 }
 
-// send sends c, and sends it again, at most twice, if the API answers 429 or 503.
+// send sends c. If the API answers 429 or 503, send repeats c, at most twice.
 func (e *examination) send(ctx context.Context, c call) (*answer, error) {
 	const tries = 3
 	for i := 1; ; i++ {
@@ -180,7 +180,8 @@ func toldWait(a *answer) (time.Duration, bool) {
 	return 0, false
 }
 
-// key returns a key of this run. purpose tells an operator what the key was for.
+// key returns a key of this run. The key contains purpose, which tells an operator what the key
+// was for.
 func (e *examination) key(purpose string) string { return e.opt.Prefix + e.opt.Name + "-" + purpose }
 
 // spelled returns key in the form that the API accepts, with or without quotes.

@@ -9,12 +9,13 @@ import (
 	"strings"
 )
 
-// Template is the request that an examination sends again and again. URL and Body are required.
-// If any other field is empty, the checks that need it are left out.
+// Template is the request that an examination sends again and again. URL is required. Body is
+// required unless NoBody is set. If any other field is empty, the checks that need it are left
+// out.
 type Template struct {
 	URL    string      // an http or https URL without a user name
 	Method string      // "" is POST
-	Header http.Header // sent with every request; its values are never shown
+	Header http.Header // sent with every request except the CORS preflight; its values are never shown
 	Body   []byte      // the body of a request that succeeds; empty only with NoBody
 	NoBody bool        // the request has no body
 
@@ -33,7 +34,7 @@ func (t Template) prepared(contract string) (Template, *url.URL, error) {
 	u, err := url.Parse(t.URL)
 	switch {
 	case err != nil:
-		return t, nil, errors.New("invalid URL") // url.Parse's error would show the URL
+		return t, nil, errors.New("invalid URL") // url.Parse's error is left out, because it contains the URL
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
 		return t, nil, errors.New("the URL must begin with http:// or https:// and have a host")
 	case u.User != nil:

@@ -18,8 +18,8 @@ type Check struct {
 	find func(*Facts) ([]wrong, string)
 }
 
-// wrong is a finding of a check. If one of severity, causes and mend is empty, the check's own
-// value is used.
+// wrong is a finding of a check. If its severity, causes or mend is empty, the value is taken
+// from the Check.
 type wrong struct {
 	where, what  string
 	severity     Severity
@@ -35,7 +35,7 @@ func All() []Check {
 	return append(all, otherChecks()...)
 }
 
-// found is for a check that could be made: it returns the findings, and no reason.
+// found returns the result of a check that could be made: its findings, and no reason.
 func found(all ...wrong) ([]wrong, string) { return all, "" }
 
 // Page returns the checks as Markdown lists, for docs/operate/doctor.md.

@@ -119,8 +119,8 @@ func envApp(f *Facts) ([]wrong, string) {
 }
 
 // apps returns the possible values of the metrics' dimension App. If the worker sets
-// SAMEKEY_APP, that is the only value. Otherwise the values are each function's SAMEKEY_APP,
-// and the worker's name.
+// SAMEKEY_APP, the worker's value is the only one. Otherwise the values are each function's
+// SAMEKEY_APP, and the worker's name.
 func (f *Facts) apps(w *Function) (all []string) {
 	if app := w.Env["SAMEKEY_APP"]; app != "" {
 		return []string{app}
@@ -223,8 +223,8 @@ func gatewayTimeout(f *Facts) ([]wrong, string) {
 
 // The asynchronous check is about the retries of asynchronous events. Lambda retries one minute
 // after the first failure and two minutes after the second. If the first attempt died, the
-// first retry waits for the attempt's lease. With a Timeout of more than a minute, the retry
-// may then have too little time left, so a second retry is needed.
+// first retry waits until the attempt's lease is over. If the Timeout is more than a minute,
+// this retry may then have too little time left, so a second retry is needed.
 func asynchronous(f *Facts) ([]wrong, string) {
 	var all []wrong
 	for _, fn := range f.Functions {

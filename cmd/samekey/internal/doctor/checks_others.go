@@ -65,7 +65,8 @@ func otherChecks() []Check {
 	}
 }
 
-// watched returns the alarms on the named metric, for all applications in apps.
+// watched returns the alarms on the named metric. It leaves out alarms whose dimension App
+// isn't in the list apps.
 func (f *Facts) watched(metric string, apps []string) (all []types.MetricAlarm) {
 	for _, a := range f.Alarms {
 		if aws.ToString(a.Namespace) == metrictable.Namespace && aws.ToString(a.MetricName) == metric &&
@@ -174,8 +175,8 @@ func rights(f *Facts) ([]wrong, string) {
 }
 
 func clock(f *Facts) ([]wrong, string) {
-	// a second more than 5, because the Date header has whole seconds, and because the
-	// answer took time to arrive
+	// the limit is 5 seconds; one more is allowed, because the Date header has whole
+	// seconds and the answer took time to arrive
 	if d := f.Skew.Abs(); d > 5*time.Second+time.Second {
 		side := "ahead"
 		if f.Skew < 0 {
@@ -186,10 +187,10 @@ func clock(f *Facts) ([]wrong, string) {
 	return found()
 }
 
-// The versions check compares the versions of Samekey in the programs.
+// The versions check compares the programs' versions of Samekey.
 func versions(f *Facts) ([]wrong, string) {
 	var known, unknown []string
-	programs := make(map[string][]string) // programs by version of Samekey
+	programs := make(map[string][]string) // for each version of Samekey, the names of the programs that contain it
 	add := func(program, version, why string) {
 		switch {
 		case version != "":

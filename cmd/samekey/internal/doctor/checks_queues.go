@@ -99,7 +99,7 @@ func (q *Queue) wrong(format string, args ...any) wrong {
 	return wrong{where: "queue " + name, what: fmt.Sprintf(format, args...)}
 }
 
-// seconds returns an attribute in seconds; 0 if it is missing.
+// seconds returns the value of an attribute that AWS gives in seconds; 0 if it is missing.
 func (q *Queue) seconds(attribute string) time.Duration {
 	n, err := strconv.ParseInt(q.Attributes[attribute], 10, 64)
 	if err != nil {
@@ -191,7 +191,8 @@ func ticketsFilters(f *Facts) ([]wrong, string) {
 	return all, ""
 }
 
-// consumed applies the function look to each queue that a Lambda function reads.
+// consumed calls the function look with each queue that a Lambda function reads, and gathers
+// the findings.
 func (f *Facts) consumed(look func(*Queue, reader) []wrong) (all []wrong, why string) {
 	readers := f.consumers()
 	if len(readers) == 0 {

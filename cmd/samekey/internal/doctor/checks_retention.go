@@ -46,9 +46,9 @@ func windowChecks() []Check {
 // hidden is the longest time for which SQS hides a ticket.
 const hidden = 15 * time.Minute
 
-// retentions uses the sample to estimate how long each function's answers are kept. It
-// counts from the start of the last attempt until the answer is no longer replayed, so the
-// estimate is too long by the duration of the attempt.
+// retentions estimates from the sample the shortest time for which each function's answers are
+// kept. It counts from the start of an operation's most recent attempt until the answer is no
+// longer replayed, so the estimate is too long by the duration of this attempt.
 func (f *Facts) retentions() map[string]time.Duration {
 	all := make(map[string]time.Duration)
 	for _, r := range f.Sample {

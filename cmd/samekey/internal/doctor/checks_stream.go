@@ -135,7 +135,7 @@ func streamReaders(f *Facts) ([]wrong, string) {
 	return found(f.atTable("%d mappings read its stream, for the functions %s", len(names), strings.Join(names, ", ")))
 }
 
-// eachReader applies the function look to each mapping of the stream.
+// eachReader calls the function look with each mapping of the stream, and gathers the findings.
 func (f *Facts) eachReader(look func(reader) []wrong) (all []wrong, why string) {
 	readers := f.readers()
 	if len(readers) == 0 {

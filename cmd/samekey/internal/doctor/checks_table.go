@@ -259,7 +259,8 @@ func ttlUnit(f *Facts) ([]wrong, string) {
 	return found(f.atTable("exp_s of %d of %d records is not a time in seconds, such as %s", n, len(f.Sample), example))
 }
 
-// mistaken tells whether a record's exp_s can't be a time in seconds.
+// mistaken reports whether a record's exp_s is obviously not in seconds: read as seconds, it is
+// more than 20 years ahead.
 func mistaken(r *store.Record, now time.Time) bool { return r.Expires.After(now.AddDate(20, 0, 0)) }
 
 func layout(f *Facts) ([]wrong, string) {

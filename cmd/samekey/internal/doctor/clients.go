@@ -117,7 +117,8 @@ var (
 	_ RESTAPIs      = (*apigateway.Client)(nil)
 )
 
-// NewClients makes Clients from cfg. If table isn't nil, table is the client for DynamoDB.
+// NewClients makes Clients from cfg. The argument table is the client for DynamoDB; if it is
+// nil, NewClients makes this client too.
 func NewClients(cfg aws.Config, table DynamoDB) Clients {
 	if table == nil {
 		table = dynamodb.NewFromConfig(cfg)

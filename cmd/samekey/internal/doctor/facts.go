@@ -46,7 +46,8 @@ const (
 	Metrics        Source = "cloudwatch:ListMetrics"
 )
 
-// Options select what to examine. Table is required.
+// Options select what to examine. Table may be empty if Stack has exactly one table with the
+// logical name Table.
 type Options struct {
 	Table string
 	// Stack names the CloudFormation stack with the functions. If neither
@@ -83,7 +84,7 @@ type Facts struct {
 	TTL       *ddbtypes.TimeToLiveDescription
 	Recovery  bool // point-in-time recovery is on
 	Sample    []*store.Record
-	Unread    []string          // why items of the sample can't be read
+	Unread    []string          // for each item of the sample that can't be read, the reason
 	Refused   map[Source]string // AWS's errors for the calls that the caller isn't allowed to make
 	Skew      time.Duration     // how far the local clock is ahead of the table's
 	Functions []*Function
@@ -94,7 +95,7 @@ type Facts struct {
 	Role      *Role      // role of the schedules for later jobs; may be nil
 	Schedules []Schedule // schedules of the worker
 	Alarms    []cwtypes.MetricAlarm
-	Counted   []string // applications (values of the dimension App) that CloudWatch lists with the metric Requests
+	Counted   []string // values of the dimension App (applications) for which CloudWatch lists the metric Requests
 
 	unread map[Source]string // why a source has no answer
 }
@@ -107,7 +108,7 @@ type Function struct {
 	Timeout   time.Duration
 	Env       map[string]string
 	Reserved  *int32                          // concurrency; nil = none
-	Events    *Events                         // configuration for asynchronous invocations; nil if no such invocations are known
+	Events    *Events                         // configuration for asynchronous invocations; nil if the function isn't known to have such invocations
 	Loops     bool                            // Lambda doesn't stop recursive loops with this function; set for the worker only
 	LogLevel  lambdatypes.ApplicationLogLevel // the lowest level of log lines that Lambda keeps; "" keeps all
 	Mappings  []lambdatypes.EventSourceMappingConfiguration
@@ -127,7 +128,7 @@ type Events struct {
 type Gateway struct {
 	API      string
 	Timeout  time.Duration
-	TextOnly bool // a REST API without binary media types
+	TextOnly bool // the API is a REST API without binary media types
 }
 
 // Queue is an SQS queue.
@@ -190,8 +191,8 @@ func (f *Facts) streamARN() string {
 	return *f.Table.LatestStreamArn
 }
 
-// worker returns the function that has the variable SAMEKEY_TICKETS_URL, as samekey-worker
-// does; nil if there is none.
+// worker returns the worker, which is the function with the variable SAMEKEY_TICKETS_URL; nil
+// if no function has this variable.
 func (f *Facts) worker() *Function {
 	i := slices.IndexFunc(f.Functions, func(fn *Function) bool { return fn.Env["SAMEKEY_TICKETS_URL"] != "" })
 	if i < 0 {

@@ -80,8 +80,8 @@ func parts(function string) (place, name, alias string) {
 	return place, name, strings.TrimPrefix(alias, "$LATEST")
 }
 
-// The method is reports whether the string named is the function's name or ARN, with the
-// function's alias. Region and account are compared only if the string contains them.
+// Function.is reports whether a string is the name or ARN of the function, with the same alias.
+// Region and account are compared only if the string contains them.
 func (fn *Function) is(named string) bool {
 	place, name, alias := parts(named)
 	own, _, _ := parts(fn.ARN)
@@ -101,8 +101,9 @@ func (f *Facts) function(name string) *Function {
 	return f.Functions[i]
 }
 
-// listFunctions adds the deployed functions whose IDEM_TABLE has the table's name, even if
-// that table is in another Region or account: the check envTable reports such a mistake.
+// listFunctions adds the deployed functions whose IDEM_TABLE has the table's name. It also adds
+// functions whose table of this name is in another Region or account, so that the check
+// envTable can report them.
 func (f *Facts) listFunctions(ctx context.Context, api Lambda) {
 	pages := lambda.NewListFunctionsPaginator(api, &lambda.ListFunctionsInput{})
 	for pages.HasMorePages() {
@@ -123,8 +124,9 @@ func (f *Facts) listFunctions(ctx context.Context, api Lambda) {
 // short takes a table's name or ARN, and returns the name.
 func short(table string) string { return table[strings.LastIndexByte(table, '/')+1:] }
 
-// sameTable reports whether name, the value of the function's IDEM_TABLE, means the table
-// of f. A name that isn't an ARN means a table in the function's Region and account.
+// sameTable reports whether name, the value of the function's IDEM_TABLE, stands for the
+// examined table. A name that isn't an ARN stands for a table in the function's Region and
+// account.
 func (f *Facts) sameTable(fn *Function, name string) bool {
 	if !strings.HasPrefix(name, "arn:") {
 		if part := strings.SplitN(fn.ARN, ":", 6); len(part) == 6 {
@@ -134,9 +136,10 @@ func (f *Facts) sameTable(fn *Function, name string) bool {
 	return name == aws.ToString(f.Table.TableArn)
 }
 
-// askDeployed adds those of a function's aliases and $LATEST that have an event source
-// mapping or a resource policy. If none has one, askDeployed adds all aliases, or $LATEST if
-// there is no alias. If the argument function names an alias, only that alias is added.
+// askDeployed asks for a function's $LATEST and aliases. It adds each of them that has an event
+// source mapping or a resource policy. If none has one, it adds all aliases, or $LATEST if
+// there is no alias. If the argument function names an alias, it adds only this alias, even if
+// the alias has neither.
 func (f *Facts) askDeployed(ctx context.Context, api Lambda, function string) {
 	if _, _, alias := parts(function); alias != "" {
 		f.askFunction(ctx, api, function, nil)
@@ -242,9 +245,9 @@ func (f *Facts) askCallers(ctx context.Context, api Lambda, fn *Function) {
 	}
 }
 
-// askEvents asks for a function's configuration for asynchronous invocations. Without one,
-// askEvents sets Lambda's defaults if the function's policy allows a service that invokes
-// asynchronously.
+// askEvents asks for a function's configuration for asynchronous invocations. If the function
+// has none, but its policy allows SNS, S3 or EventBridge to invoke it, askEvents sets Lambda's
+// defaults.
 func (f *Facts) askEvents(ctx context.Context, api Lambda, fn *Function) {
 	in := &lambda.GetFunctionEventInvokeConfigInput{FunctionName: &fn.ARN}
 	if fn.Alias != "" {

@@ -19,8 +19,8 @@ const (
 	restAPITimeout = 29 * time.Second
 )
 
-// askGateways finds, for each function, the APIs that the function's policy allows to invoke
-// it, and their integrations with the function.
+// askGateways reads in each function's policy which APIs may invoke the function, and asks for
+// the integrations of these APIs with the function.
 func (f *Facts) askGateways(ctx context.Context, c Clients) {
 	for _, fn := range f.Functions {
 		all, err := apis(fn.Policy)
@@ -37,7 +37,7 @@ func (f *Facts) askGateways(ctx context.Context, c Clients) {
 func apis(policy string) (ids []string, _ error) {
 	var p struct {
 		Statement []struct {
-			Condition map[string]map[string]any // values: a string, a list of strings, or an emulator's true
+			Condition map[string]map[string]any // each value is a string or a list of strings; an emulator may give true
 		}
 	}
 	if policy == "" {
@@ -79,7 +79,7 @@ func (f *Facts) askGateway(ctx context.Context, c Clients, fn *Function, api str
 	for {
 		out, err := c.HTTPAPIs.GetIntegrations(ctx, in)
 		if notFound(err) {
-			break // no HTTP API has this id: it is a REST API
+			break // no HTTP API has this id, so it is the id of a REST API
 		}
 		if err != nil {
 			f.miss(Gateways, fmt.Sprintf("%s: %s", api, reason(err)))

@@ -10,8 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 )
 
-// The method named returns the functions in the options and in the stack. If the options
-// name no table, the method sets Options.Table to the stack's table.
+// Facts.named returns the names of the functions in the options and in the stack. If
+// Options.Table is empty, Facts.named sets it to the stack's table.
 func (f *Facts) named(ctx context.Context, c Clients) ([]string, error) {
 	names := f.Options.Functions
 	if f.Options.Stack != "" {

@@ -13,7 +13,8 @@ import (
 	"github.com/samekey/samekey/internal/item"
 )
 
-// askTable returns an error if the table doesn't exist or can't be reached.
+// askTable asks about the table and its settings, and for a sample of its items. It returns an
+// error only if the table doesn't exist or can't be reached.
 func (f *Facts) askTable(ctx context.Context, api DynamoDB) error {
 	name := &f.Options.Table
 	out, err := api.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: name})

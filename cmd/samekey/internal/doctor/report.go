@@ -37,7 +37,7 @@ type Unchecked struct {
 type Report struct {
 	Table      string      `json:"table"`
 	At         time.Time   `json:"at"`
-	Good       []string    `json:"good"` // checks that found nothing
+	Good       []string    `json:"good"` // IDs of the checks that could be made and have no finding
 	Findings   []Finding   `json:"findings"`
 	NotChecked []Unchecked `json:"not_checked"`
 }

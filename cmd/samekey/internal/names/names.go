@@ -1,5 +1,6 @@
-// Package names finds open records with phases or calls that a program lacks, before the
-// program is deployed. The program's phases and calls are read from its lock file.
+// Package names compares a program with the table's records before the program is deployed. It
+// finds unfinished operations with phases or calls that the program lacks. The program's phases
+// and calls are read from its lock file.
 package names
 
 import (
@@ -64,13 +65,13 @@ type Danger string
 
 // The dangers.
 const (
-	Refused Danger = "refused" // blocked: nothing is done until the old program is back
+	Refused Danger = "refused" // the operation is blocked until the old program is back
 	Twice   Danger = "twice"   // a call that may have been made is made again, under another key
 )
 
-// Judge tries all handlers, because an open operation's record doesn't name the handler's
-// Go function. If no handler has all phases and calls of r, Judge returns a phase or call
-// that is missing, and the danger.
+// Judge reports whether one of the handlers has all phases and calls of r. It tries all
+// handlers, because a record doesn't name the handler's Go function. If no handler has them
+// all, Judge returns the danger, and a phase or call that is missing; otherwise d is "".
 func (p *Program) Judge(r *store.Record) (d Danger, unknown string) {
 	if r.State == store.Done {
 		return "", ""
@@ -131,12 +132,13 @@ type Row struct {
 type Report struct {
 	Handlers   int    `json:"handlers"`
 	Seen       int64  `json:"seen"` // number of items read
-	Open       int    `json:"open"` // number of open operations
+	Open       int    `json:"open"` // number of unfinished operations: open or stuck
 	Unreadable int    `json:"unreadable"`
 	Rows       []*Row `json:"rows"`
 }
 
-// Add compares a record with the program.
+// Add compares r with the program. If r's operation is unfinished, Add counts it. If the
+// program doesn't fit the operation, Add counts it in a row too.
 func (rep *Report) Add(p *Program, r *store.Record) {
 	if r.State == store.Done {
 		return

@@ -25,7 +25,7 @@ type World struct {
 	Functions, Mappings []Object
 	Aliases             map[string][]string // aliases of functions
 	Versions            map[string]Object   // configurations of aliases such as orders:live; other aliases have the function's configuration
-	Code                map[string][]byte   // zip files of functions, and of aliases such as orders:live; all others have the same zip file
+	Code                map[string][]byte   // zip files of functions, and of aliases such as orders:live; functions and aliases without an entry share one zip file
 	Concurrency         map[string]int
 	EventInvokes        map[string]Object   // configurations of asynchronous invocations
 	RecursiveLoop       string              // every function's RecursiveLoop; "" is Terminate
@@ -34,7 +34,7 @@ type World struct {
 	Resources           map[string][]Object // of REST APIs
 	BinaryMediaTypes    map[string][]string // of REST APIs
 	Queues              map[string]map[string]string
-	Buses               map[string]string // ARNs of buses, by the name or ARN with which a request names the bus
+	Buses               map[string]string // ARNs of buses; a map key is the bus's name or ARN, as a request gives it
 	Machines            map[string]Object // state machines, by their ARNs
 	Roles               map[string]*Role  // by their names
 	Alarms              []Object
@@ -58,7 +58,7 @@ type Role struct {
 	Allowed []string
 }
 
-// Good returns a deployment without mistakes. now is the time of AWS's answers.
+// Good returns a deployment without mistakes. The argument now is the time of AWS's answers.
 func Good(now time.Time) *World {
 	w := &World{Refused: make(map[string]string), Now: now}
 	if err := json.Unmarshal(good, w); err != nil {
