@@ -198,7 +198,7 @@ func TestBadTemplates(t *testing.T) {
 		"don't give the header Idempotency-Key": func(t *check.Template, _ *check.Options) { t.Header = http.Header{"Idempotency-Key": {"k"}} },
 		`unknown contract "adyen"`:              func(_ *check.Template, o *check.Options) { o.Contract = "adyen" },
 		"--at-once is 21":                       func(_ *check.Template, o *check.Options) { o.Racers = 21 },
-		"--prefix and --name must have":         func(_ *check.Template, o *check.Options) { o.Prefix = `a"b` },
+		"--prefix and --name together may have": func(_ *check.Template, o *check.Options) { o.Prefix = `a"b` },
 	} {
 		template, options := good, check.Options{}
 		edit(&template, &options)

@@ -62,7 +62,7 @@ func (o Options) prepared() (Options, error) {
 	case o.Timeout < 0 || o.Total < 0 || o.Requests < 0 || o.MaxBody < 0:
 		return o, errors.New("a limit is negative")
 	case len(o.Prefix)+len(o.Name) > 100 || strings.ContainsFunc(o.Prefix+o.Name, func(c rune) bool { return c <= ' ' || c > '~' || strings.ContainsRune(`",\`, c) }):
-		return o, errors.New("--prefix and --name must have at most 100 characters together, all visible ASCII, without double quotes, commas and backslashes")
+		return o, errors.New("--prefix and --name together may have at most 100 characters: visible ASCII, but no double quotes, commas or backslashes")
 	}
 	return o, nil
 }

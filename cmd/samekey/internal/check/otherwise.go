@@ -86,7 +86,7 @@ func (e *examination) caller(ctx context.Context) error {
 	case err != nil:
 		return err
 	case a.status == http.StatusUnauthorized || a.status == http.StatusForbidden:
-		return unseen(fmt.Sprintf("the API answers %d to the other caller", a.status))
+		return unseen(fmt.Sprintf("the API answers %d to the other caller: give credentials with which it accepts this request", a.status))
 	case a.replays(e.first):
 		e.breaks("caller-replayed", "the other caller got the first caller's answer, "+was(a))
 	}
@@ -103,15 +103,15 @@ func (e *examination) refusal(ctx context.Context) error {
 		return err
 	}
 	if !refused.refused() {
-		return unseen(fmt.Sprintf("the API answers %d to --refused-body, which it must refuse with a 4xx", refused.status))
+		return unseen(fmt.Sprintf("the API answers %d to --refused-body: give a body that the API refuses with a 4xx", refused.status))
 	}
 	contracts := freed(refused.status)
 	if len(contracts) == 0 {
-		return unseen(fmt.Sprintf("the API refuses with %d, and every contract stores this answer", refused.status))
+		return unseen(fmt.Sprintf("the API refuses --refused-body with %d: under every contract this answer is stored, and the key is not freed", refused.status))
 	}
 	corrected, err := e.send(ctx, e.keyed(e.key("refusal")))
 	if err == nil && !corrected.ok() {
-		e.breaks("refusal-burns", fmt.Sprintf("the API refused with %d, and the corrected request got %d", refused.status, corrected.status), contracts...)
+		e.breaks("refusal-burns", fmt.Sprintf("the invalid input got %d, and the corrected request got %d", refused.status, corrected.status), contracts...)
 	}
 	return err
 }

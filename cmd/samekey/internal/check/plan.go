@@ -89,8 +89,8 @@ func checks(t Template, opt Options) []examined {
 	}
 	all := []examined{
 		{"replay", "the same request again", "", 1, 0, 1, (*examination).replay},
-		{"lifetime", "nothing more: compares the key's lifetime in both answers", "", 0, 0, 0, (*examination).lifetime},
-		{"quoted", "the same key in the other form, with or without quotes", "", 1, 0, 1, (*examination).quoted},
+		{"lifetime", "nothing: compares the key's lifetime in an answer and its replay", "", 0, 0, 0, (*examination).lifetime},
+		{"quoted", "the same key, with quotes if it had none, else without", "", 1, 0, 1, (*examination).quoted},
 		{"mismatch", "the same key with another body", need(len(t.OtherBody) > 0, "--other-body"), 1, 0, 1, (*examination).mismatch},
 		{"path", "the same key on another path", need(t.OtherPath != "", "--other-path"), 1, 0, 1, (*examination).path},
 		{"method", "the same key with another method", need(t.OtherMethod != "", "--other-method"), 1, 0, 1, (*examination).method},
@@ -100,8 +100,8 @@ func checks(t Template, opt Options) []examined {
 		{"missing", "no key", "", 1, optional, 1, (*examination).missing},
 		{"malformed", "keys that are empty, too long, sent twice or not ASCII", "", 4, 0, 4, (*examination).malformed},
 		{"refusal", "invalid input with a new key, then the corrected request with the same key", need(len(t.RefusedBody) > 0, "--refused-body"), 2, 1, 2, (*examination).refusal},
-		{"errors", "nothing more: examines the errors above (form, no-store, Retry-After)", "", 0, 0, 0, (*examination).errors},
-		{"cors", "a preflight of a web page; also reads the CORS headers of the answers above", need(t.Origin != "", "--origin"), 1, 0, 0, (*examination).cors},
+		{"errors", "nothing: examines the errors above (form, no-store, Retry-After)", "", 0, 0, 0, (*examination).errors},
+		{"cors", "a web page's preflight; also examines the other answers' CORS headers", need(t.Origin != "", "--origin"), 1, 0, 0, (*examination).cors},
 	}
 	return all
 }

@@ -149,8 +149,8 @@ func TestUnseen(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]string{
-		"path": "/refunds answers 404: give an --other-path that accepts this request", "caller": "the API answers 401 to the other caller",
-		"refusal": "the API refuses with 404, and every contract stores this answer",
+		"path": "/refunds answers 404: give an --other-path that accepts this request", "caller": "the API answers 401 to the other caller: give credentials with which it accepts this request",
+		"refusal": "the API refuses --refused-body with 404: under every contract this answer is stored, and the key is not freed",
 	}
 	for _, o := range r.Checks {
 		if w, ok := want[o.Check]; ok && o.Why != w {
@@ -282,7 +282,7 @@ func TestComingAgain(t *testing.T) {
 			e := scripted(t, api(func(*http.Request) *answer { return re(503, "", "Retry-After", wait) }))
 			began := time.Now()
 			_, err := e.send(t.Context(), call{})
-			if took := time.Since(began); err == nil || err.Error() != "the API answers 503 to 3 tries" || took != want {
+			if took := time.Since(began); err == nil || err.Error() != "the API answered 503 to each of 3 tries" || took != want {
 				t.Errorf("%q: got %v after %v, want %v", wait, err, took, want)
 			}
 			if wrong := want == 2*time.Second; wrong != (len(e.found) == 1) {

@@ -138,7 +138,7 @@ func (e *examination) send(ctx context.Context, c call) (*answer, error) {
 		}
 		e.judgeRetryAfter(a)
 		if i == tries {
-			return nil, fmt.Errorf("the API answers %d to %d tries", a.status, tries)
+			return nil, fmt.Errorf("the API answered %d to each of %d tries", a.status, tries)
 		}
 		if err := pause(ctx, retryAfter(a)); err != nil {
 			return nil, err

@@ -47,7 +47,7 @@ func busMissing(f *Facts) ([]wrong, string) {
 		case b.Gone:
 			all = append(all, wrong{where: "bus " + b.Named, what: "it doesn't exist"})
 		case b.ARN != want:
-			all = append(all, wrong{where: "bus " + b.Named, what: fmt.Sprintf("the worker sends to %s, but AWS reports the ARN %s", want, b.ARN)})
+			all = append(all, wrong{where: "bus " + b.Named, what: fmt.Sprintf("the worker sends to %s, but the bus has the ARN %s", want, b.ARN)})
 		}
 	}
 	return all, ""

@@ -16,26 +16,26 @@ func functionChecks() []Check {
 	return []Check{
 		{
 			ID: "env-table", Severity: Error, Needs: []Source{Functions, DescribeTable}, find: envTable,
-			Looks:  "all functions of the application have the same table in IDEM_TABLE",
-			Causes: "the function uses another table than the worker: jobs aren't delivered, and a retry at another function runs again",
+			Looks:  "IDEM_TABLE names the same table in all functions",
+			Causes: "the function uses another table than the worker: its jobs aren't delivered, and a retry that reaches another function runs the request again",
 			Mend:   "IDEM_TABLE: !GetAtt Samekey.Outputs.TableName in each function's Environment",
 		},
 		{
 			ID: "env-app", Severity: Warning, Needs: functions, find: envApp,
 			Looks:  "SAMEKEY_APP has the same value in all functions that set it",
-			Causes: "the function's metrics have another dimension App than the alarms, and no alarm rings",
+			Causes: "the function's metrics have another value of App than the alarms, so no alarm rings for this function",
 			Mend:   "in all functions, set SAMEKEY_APP to the value of the parameter App",
 		},
 		{
 			ID: "log-level", Severity: Error, Needs: functions, find: logLevel,
-			Looks:  "no function drops log lines of the level WARN: metrics are log lines of this level",
-			Causes: "the function's metrics are dropped with the warnings, and no alarm rings",
-			Mend:   "ApplicationLogLevel: WARN or lower",
+			Looks:  "no function drops log lines of the level WARN, such as metrics",
+			Causes: "Lambda drops the function's metrics, so no alarm rings for this function",
+			Mend:   "ApplicationLogLevel: WARN, INFO, DEBUG or TRACE",
 		},
 		{
 			ID: "completes", Severity: Error, Needs: functions, find: completes,
 			Looks:  "the functions in the worker's SAMEKEY_FUNCTIONS exist",
-			Causes: "the worker can't complete abandoned requests of the missing function (not_mine), so the operations stay open",
+			Causes: "the worker can't complete abandoned requests of the missing function (outcome not_mine), so the operations stay open",
 			Mend:   "correct the parameter Functions (docs/operate/background.md)",
 		},
 		{
@@ -47,19 +47,19 @@ func functionChecks() []Check {
 		{
 			ID: "worker-timeout", Severity: Error, Needs: functions, find: workerTimeout,
 			Looks:  "the worker's Timeout is above the Timeout of each function in SAMEKEY_FUNCTIONS",
-			Causes: "in each try, Lambda ends the worker while the function still runs, until no tries are left",
-			Mend:   "set the worker's Timeout above the functions' Timeouts (120 in samekey.yaml)",
+			Causes: "if the function runs longer than the worker's Timeout, Lambda ends the worker in each try, until the ticket has no tries left",
+			Mend:   "set the worker's Timeout (120 in samekey.yaml) above the functions' Timeouts",
 		},
 		{
 			ID: "gateway-timeout", Severity: Warning, Needs: []Source{Functions, Policies, Gateways}, find: gatewayTimeout,
 			Looks:  "a function behind an API ends before the gateway gives up",
 			Causes: "the client gets 503 or 504 while the request runs on, and retries get 409 until the function ends",
-			Mend:   "set the function's Timeout below the integration's (at most 30 s for an HTTP API, and 29 s for a REST API with the default quota)",
+			Mend:   "set the function's Timeout below the timeout of the API's integration (at most 30 s for an HTTP API, and 29 s for a REST API with the default quota)",
 		},
 		{
 			ID: "gateway-bytes", Severity: Note, Needs: []Source{Functions, Policies, Gateways}, find: gatewayBytes,
 			Looks:  "a REST API in front of a function has binary media types",
-			Causes: "bytes of a body that are not UTF-8 are replaced before the function sees them. JSON is not affected",
+			Causes: "the API replaces bytes that are not UTF-8 in a body before the function sees it. JSON is not affected",
 			Mend:   "set the API's BinaryMediaTypes (docs/use/http.md), unless clients send only text",
 		},
 		{
@@ -71,13 +71,13 @@ func functionChecks() []Check {
 		{
 			ID: "asynchronous", Severity: Warning, Needs: []Source{Functions, Policies, EventInvokes}, find: asynchronous,
 			Looks:  "asynchronous events have enough retries and a long enough maximum age for the function's Timeout",
-			Causes: "if a process dies, its event is lost: Lambda makes no retry after the dead attempt's lease",
+			Causes: "if a process dies, its event is lost: Lambda makes no retry after the dead attempt's lease is over",
 			Mend:   "set MaximumRetryAttempts to 2 and MaximumEventAgeInSeconds to twice the Timeout plus three minutes, or shorten the Timeout (docs/use/sources.md)",
 		},
 		{
 			ID: "concurrency", Severity: Error, Needs: []Source{Functions, Concurrency}, find: concurrency,
-			Looks:  "a reserved concurrency is above 0, and at least 3 for the worker",
-			Causes: "at 0, a function never runs; below 3, the worker's stream, tickets and sweep wait for each other",
+			Looks:  "a function's reserved concurrency, if set, is above 0; the worker's is at least 3",
+			Causes: "at 0, a function never runs; below 3, the worker's runs for stream, tickets and sweep wait for each other",
 			Mend:   "remove ReservedConcurrentExecutions, or raise it",
 		},
 		{
@@ -216,7 +216,7 @@ func gatewayTimeout(f *Facts) ([]wrong, string) {
 		}
 	}
 	if !seen {
-		return nil, "no integration of an API with the functions was found"
+		return nil, "no API in front of the functions was found"
 	}
 	return all, ""
 }
@@ -239,7 +239,7 @@ func asynchronous(f *Facts) ([]wrong, string) {
 		case fn.Events.Retries < needs:
 			all = append(all, fn.wrong("its MaximumRetryAttempts is %d, but a Timeout of %v needs %d", fn.Events.Retries, fn.Timeout, needs))
 		case fn.Events.Age < last:
-			all = append(all, fn.wrong("its MaximumEventAgeInSeconds is %v, but with a Timeout of %v a necessary retry may start after %v", fn.Events.Age, fn.Timeout, last))
+			all = append(all, fn.wrong("its MaximumEventAgeInSeconds is %v, but with a Timeout of %v a retry that is needed may start %v after the event", fn.Events.Age, fn.Timeout, last))
 		}
 	}
 	return all, ""

@@ -16,7 +16,7 @@ func otherChecks() []Check {
 	return []Check{
 		{
 			ID: "alarms", Severity: Warning, Needs: []Source{Functions, Alarms}, find: alarms,
-			Looks:  "all alarms on Samekey's metrics exist, with the worker's App",
+			Looks:  "each of Samekey's metrics that needs an alarm has one for the worker's App",
 			Causes: "operations wait for people, and nobody is told",
 			Mend:   "deploy the alarms of samekey.yaml, with the same App in all functions",
 		},
@@ -28,8 +28,8 @@ func otherChecks() []Check {
 		},
 		{
 			ID: "hooks", Severity: Warning, Needs: []Source{Functions, ScanTable, Metrics}, find: hooks,
-			Looks:  "each function whose requests are in the sample writes metrics, with the worker's App",
-			Causes: "the alarms " + who(ofHooks()) + " never ring for these functions",
+			Looks:  "if the sample has requests, the metric Requests exists for the worker's App",
+			Causes: "the alarms " + who(ofHooks()) + " never ring",
 			Mend:   "metrics.New(os.Stdout, os.Getenv(\"SAMEKEY_APP\")).Hooks() in each engine's Options.Hooks (docs/operate/signals.md)",
 		},
 		{
@@ -46,15 +46,15 @@ func otherChecks() []Check {
 		},
 		{
 			ID: "rights", Severity: Error, find: rights,
-			Looks:  "your credentials have the permissions that the role of --as needs on the table",
+			Looks:  "your credentials have the permissions that the role named by --as needs on the table",
 			Causes: "DynamoDB refuses calls that the role needs",
-			Mend:   "attach FunctionPolicy or WorkerPolicy of samekey.yaml; for operators, see docs/operate/doctor.md",
+			Mend:   "for a function or worker, attach FunctionPolicy or WorkerPolicy of samekey.yaml; for operators, see docs/operate/doctor.md",
 		},
 		{
 			ID: "versions", Severity: Warning, Needs: []Source{Functions, Code}, find: versions,
 			Looks:  "the functions, the worker and this command have the same version of Samekey",
 			Causes: "adjacent releases can share a table; if the releases are further apart, the older program refuses records of the newer program (500, record_corrupt)",
-			Mend:   "build and deploy functions and worker at the version of go.mod, and run the command of that version",
+			Mend:   "build and deploy functions and worker with the version of Samekey in go.mod, and run the same version of this command",
 		},
 		{
 			ID: "clock", Severity: Warning, Needs: []Source{ServerClock}, find: clock,
@@ -142,7 +142,7 @@ func hooks(f *Facts) ([]wrong, string) {
 	counted := slices.ContainsFunc(f.Counted, func(app string) bool { return slices.Contains(apps, app) })
 	for _, r := range f.Sample {
 		if age := f.Now.Sub(r.Run); !counted && age >= listedFrom && age <= listedTo {
-			return found(wrong{where: "metrics of App " + apps[0], what: "the metric Requests is missing, though the sample has a request of " + r.Run.UTC().Format(time.RFC3339)})
+			return found(wrong{where: "metrics of App " + apps[0], what: "the metric Requests is missing, though the sample has a request that ran at " + r.Run.UTC().Format(time.RFC3339)})
 		}
 	}
 	return found()
@@ -165,7 +165,7 @@ func rights(f *Facts) ([]wrong, string) {
 	var all []wrong
 	for _, s := range roles[f.Options.As] {
 		if why, ok := f.Refused[s]; ok {
-			all = append(all, wrong{where: "your credentials, in the role " + f.Options.As, what: fmt.Sprintf("%s is refused (%s)", s, why)})
+			all = append(all, wrong{where: "your credentials, for the role " + f.Options.As, what: fmt.Sprintf("%s is refused (%s)", s, why)})
 		}
 	}
 	if len(all) > 0 {

@@ -31,7 +31,7 @@ func queueChecks() []Check {
 		{
 			ID: "machine-standard", Severity: Error, Needs: []Source{Functions, Machines}, find: machineStandard,
 			Looks:  "the worker's state machines exist, and are STANDARD",
-			Causes: "jobs for a missing or EXPRESS state machine wait: an EXPRESS workflow would start again with each redelivery",
+			Causes: "jobs for a missing or EXPRESS state machine wait. The worker starts no EXPRESS workflow, since each redelivery would start it again",
 			Mend:   "correct SAMEKEY_SINKS, or deploy the state machine as STANDARD",
 		},
 		{
@@ -48,7 +48,7 @@ func queueChecks() []Check {
 		},
 		{
 			ID: "tickets-wait", Severity: Error, Needs: queues, find: ticketsWait,
-			Looks:  "the queue of tickets keeps a message for 11 days and allows 1000 receives: a ticket may wait ten days",
+			Looks:  "the queue of tickets keeps a message for 11 days and allows 1000 receives, since a ticket may wait ten days",
 			Causes: "tickets are lost in a long outage of a provider or sink",
 			Mend:   "set maxReceiveCount: 1000 and MessageRetentionPeriod: 1209600, as in Tickets of samekey.yaml",
 		},
@@ -60,7 +60,7 @@ func queueChecks() []Check {
 		},
 		{
 			ID: "queue-visibility", Severity: Warning, Needs: queues, find: queueVisibility,
-			Looks:  "a queue's VisibilityTimeout is at least six times the function's Timeout, as AWS recommends",
+			Looks:  "a queue's VisibilityTimeout is at least six times its function's Timeout, as AWS recommends",
 			Causes: "messages are delivered again while their batch still runs or waits, and good messages become dead letters",
 			Mend:   "VisibilityTimeout: six times the function's Timeout",
 		},
@@ -72,13 +72,13 @@ func queueChecks() []Check {
 		},
 		{
 			ID: "queue-receives", Severity: Warning, Needs: queues, find: queueReceives,
-			Looks:  "maxReceiveCount is at least 3",
+			Looks:  "a queue's maxReceiveCount is at least 3",
 			Causes: "a good message whose function was throttled twice becomes a dead letter",
 			Mend:   "maxReceiveCount: 5",
 		},
 		{
 			ID: "dead-letters-kept", Severity: Warning, Needs: queues, find: deadLettersKept,
-			Looks:  "a dead-letter queue keeps messages for at least as long as the source queue",
+			Looks:  "a dead-letter queue keeps messages at least as long as its source queue",
 			Causes: "a dead letter has the age of the original message, so SQS may delete the dead letter before anybody sees it",
 			Mend:   "MessageRetentionPeriod: 1209600 on the dead-letter queue",
 		},

@@ -18,26 +18,26 @@ func windowChecks() []Check {
 	return []Check{
 		{
 			ID: "retention-clients", Severity: Error, Needs: []Source{ScanTable}, find: retentionClients,
-			Looks:  "the answers in the sample are kept for longer than clients retry (--client-retries)",
-			Causes: "a later retry runs the handler again: a customer may be charged twice",
-			Mend:   "set o.Retention above the time for which clients retry (72 * time.Hour, 30 * 24 * time.Hour)",
+			Looks:  "the answers in the sample are kept longer than clients retry (--client-retries)",
+			Causes: "a retry after this time runs the handler again: a customer may be charged twice",
+			Mend:   "set o.Retention above the time for which clients retry, for example to 72 * time.Hour",
 		},
 		{
 			ID: "retention-queue", Severity: Error, Needs: []Source{ScanTable, Functions, Mappings, Queues}, find: retentionQueue,
-			Looks:  "a function that reads a queue remembers a message for as long as the queue or its dead-letter queue may deliver the message again",
+			Looks:  "a function that reads a queue remembers a message for as long as the queue or its dead-letter queue may redeliver it",
 			Causes: "a message that is delivered late, or redriven from the dead-letter queue, is processed twice",
-			Mend:   "in the consumer, set o.Retention to at least the sum of both queues' MessageRetentionPeriod (30 * 24 * time.Hour)",
+			Mend:   "in this function, set o.Retention to at least the sum of both queues' MessageRetentionPeriods, for example to 30 * 24 * time.Hour",
 		},
 		{
 			ID: "provider-keys", Severity: Warning, Needs: []Source{Functions}, find: providerKeys,
 			Looks:  "the completer takes up abandoned requests well before the provider forgets a key (--provider-remembers)",
 			Causes: "each operation with a call in doubt waits for people, since the call can't be repeated safely",
-			Mend:   "shorten the parameter Grace, or use idem.Remembers for a provider that remembers longer",
+			Mend:   "shorten the parameter Grace. If the provider remembers keys longer, use idem.Remembers in the phase and --provider-remembers here",
 		},
 		{
 			ID: "stream-age", Severity: Warning, Needs: []Source{DescribeTable, Mappings}, find: streamAge,
 			Looks:  "the stream's mappings don't give up a record before it is a day old",
-			Causes: "in an outage that lasts longer, Lambda gives up batches: the work in them waits for the sweep, and removals by TTL are lost",
+			Causes: "in an outage that lasts longer than the mapping's limit, Lambda gives up batches: the work in them waits for the sweep, and the removals by TTL in them are not reported",
 			Mend:   "MaximumRecordAgeInSeconds: 86400",
 		},
 	}
@@ -138,7 +138,7 @@ func providerKeys(f *Facts) ([]wrong, string) {
 	if first < f.Options.ProviderRemembers-time.Hour { // idem.Foreign reserves this hour for the call
 		return found()
 	}
-	return found(w.wrong("the completer takes up an abandoned request %s after its claim: the provider forgets a key after %s, which leaves less than an hour for the call", span(first), span(f.Options.ProviderRemembers)))
+	return found(w.wrong("the completer takes up an abandoned request %s after its claim. Since the provider forgets a key after %s, less than an hour is left for the call", span(first), span(f.Options.ProviderRemembers)))
 }
 
 func streamAge(f *Facts) ([]wrong, string) {

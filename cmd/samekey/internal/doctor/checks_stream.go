@@ -26,7 +26,7 @@ func streamChecks() []Check {
 			ID: "stream-reader", Severity: Error, Needs: mappings, find: streamReader,
 			Looks:  "a function reads the stream, and its mapping is enabled",
 			Causes: "jobs and abandoned requests wait for the sweep",
-			Mend:   "deploy WorkerStream of samekey.yaml; enable a disabled mapping by aws lambda update-event-source-mapping --enabled --uuid UUID",
+			Mend:   "deploy WorkerStream of samekey.yaml; if the mapping is disabled, run aws lambda update-event-source-mapping --enabled --uuid UUID",
 		},
 		{
 			ID: "stream-readers", Severity: Warning, Needs: mappings, find: streamReaders,
@@ -42,9 +42,9 @@ func streamChecks() []Check {
 		},
 		{
 			ID: "mapping-result", Severity: Error, Needs: []Source{Mappings}, find: mappingResult,
-			Looks:  "the last batch of each mapping had no problem",
-			Causes: "records are delayed or given up",
-			Mend:   "mend the function or its role; then the mapping continues by itself",
+			Looks:  "the most recent batch of each mapping had no problem",
+			Causes: "stream records or messages are delayed or given up",
+			Mend:   "correct the function or its role; then the mapping continues by itself",
 		},
 		{
 			ID: "stream-retries", Severity: Error, Needs: mappings, find: streamRetries,
@@ -55,7 +55,7 @@ func streamChecks() []Check {
 		{
 			ID: "stream-bisect", Severity: Warning, Needs: mappings, find: streamBisect,
 			Looks:  "the stream's mappings split a batch that fails",
-			Causes: "when Lambda gives up one bad record, it gives up the whole batch",
+			Causes: "when Lambda gives up a bad record, it gives up the other records of the batch too",
 			Mend:   "BisectBatchOnFunctionError: true",
 		},
 		{
@@ -237,7 +237,7 @@ func streamRetries(f *Facts) ([]wrong, string) {
 		case n < 0:
 			return []wrong{r.wrong("it retries a batch until its records are a day old")}
 		case n < 5:
-			return []wrong{r.wrong("it gives a batch up after %d retries", n)}
+			return []wrong{r.wrong("it gives up a batch after %d retries", n)}
 		}
 		return nil
 	})

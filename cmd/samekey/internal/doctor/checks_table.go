@@ -30,12 +30,12 @@ func tableChecks() []Check {
 			ID: "table-status", Severity: Error, Needs: table, find: tableStatus,
 			Looks:  "the table is active, and its KMS key is accessible",
 			Causes: "no request with a key is served",
-			Mend:   "allow or enable the KMS key within 7 days; after that, DynamoDB archives the table",
+			Mend:   "enable the KMS key, or allow its use, within 7 days; after that, DynamoDB archives the table",
 		},
 		{
 			ID: "table-replicas", Severity: Warning, Needs: table, find: tableReplicas,
 			Looks:  "the table has no replica in another Region",
-			Causes: "two Regions may run the same key, and the workers of both Regions do the same work; with strong consistency, phases fail",
+			Causes: "two Regions may each run a request with the same key, and both workers do the same work. If the replicas have strong consistency, phases fail",
 			Mend:   "let one Region write (docs/operate/deploying.md)",
 		},
 		{
@@ -46,20 +46,20 @@ func tableChecks() []Check {
 		},
 		{
 			ID: "table-indexes", Severity: Error, Needs: table, find: tableIndexes,
-			Looks:  "the table has exactly the template's indexes, active, with the template's keys and projection",
+			Looks:  "the table's indexes are active and are those of the template, with the same keys and projection",
 			Causes: "the list of waiting operations is missing or incomplete",
-			Mend:   "take Table's AttributeDefinitions and GlobalSecondaryIndexes from samekey.yaml (samekey stack --update)",
+			Mend:   "take AttributeDefinitions and GlobalSecondaryIndexes of the resource Table from samekey.yaml (samekey stack --update)",
 		},
 		{
 			ID: "ttl-attribute", Severity: Error, Needs: []Source{DescribeTTL}, find: ttlAttribute,
 			Looks:  "TTL is off, or the TTL attribute is `exp_s`",
-			Causes: "DynamoDB deletes records that must be kept, or deletes no records; if a record was deleted, the next retry runs again",
+			Causes: "DynamoDB deletes records too early, or none at all. The retry of a request whose record is deleted runs again",
 			Mend:   "TimeToLiveSpecification: {AttributeName: exp_s, Enabled: true}; by hand: turn TTL off, wait an hour, turn it on for exp_s",
 		},
 		{
 			ID: "ttl-off", Severity: Warning, Needs: []Source{DescribeTTL}, find: ttlOff,
 			Looks:  "TTL is on",
-			Causes: "expired records stay for ever, and cost storage and scans; keys still expire",
+			Causes: "expired records are never deleted, and cost storage and scans. Nevertheless, their keys can be used again",
 			Mend:   "TimeToLiveSpecification: {AttributeName: exp_s, Enabled: true}; or aws dynamodb update-time-to-live --time-to-live-specification AttributeName=exp_s,Enabled=true --table-name TABLE",
 		},
 		{
@@ -70,9 +70,9 @@ func tableChecks() []Check {
 		},
 		{
 			ID: "layout", Severity: Error, Needs: []Source{ScanTable}, find: layout,
-			Looks:  "this version can read all items of the sample",
+			Looks:  "this version of samekey can read the sample's items",
 			Causes: "a request whose record can't be read gets 500 (record_corrupt), and nobody completes the operation",
-			Mend:   "deploy the version that wrote the items, or find what else writes to the table (docs/operate/item.md)",
+			Mend:   "deploy the version that wrote these items, or find what else writes to the table (docs/operate/item.md)",
 		},
 		{
 			ID: "one-scope", Severity: Warning, Needs: []Source{ScanTable}, find: oneScope,
@@ -83,13 +83,13 @@ func tableChecks() []Check {
 		{
 			ID: "recovery", Severity: Warning, Needs: []Source{DescribeBackup}, find: recovery,
 			Looks:  "point-in-time recovery is on",
-			Causes: "records that a mistake deletes can't be restored, and retries of these requests run again",
+			Causes: "records that are deleted by mistake can't be restored, and retries of their requests run again",
 			Mend:   "PointInTimeRecoverySpecification: {PointInTimeRecoveryEnabled: true}",
 		},
 		{
 			ID: "protection", Severity: Note, Needs: table, find: protection,
 			Looks:  "deletion protection is on",
-			Causes: "a mistake can delete the table, and all retries run again",
+			Causes: "the table can be deleted by mistake, and then all retries run again",
 			Mend:   "set the parameter DeletionProtection=true; or aws dynamodb update-table --deletion-protection-enabled --table-name TABLE",
 		},
 	}
@@ -203,7 +203,7 @@ func tableIndexes(f *Facts) ([]wrong, string) {
 	for _, g := range f.Table.GlobalSecondaryIndexes {
 		if !slices.ContainsFunc(want.GlobalSecondaryIndexes, func(w types.GlobalSecondaryIndex) bool { return aws.ToString(w.IndexName) == aws.ToString(g.IndexName) }) {
 			w := f.atTable("the template has no index %s", aws.ToString(g.IndexName))
-			w.severity, w.causes, w.mend = Warning, "every write costs twice, and a hot partition of the index throttles the table", "delete the index, or keep it on purpose"
+			w.severity, w.causes, w.mend = Warning, "every write costs twice as much, and a hot partition of the index throttles the table", "delete the index, unless you need it"
 			all = append(all, w)
 		}
 	}
@@ -256,7 +256,7 @@ func ttlUnit(f *Facts) ([]wrong, string) {
 	if n == 0 {
 		return found()
 	}
-	return found(f.atTable("exp_s of %d of %d records is not a time in seconds, such as %s", n, len(f.Sample), example))
+	return found(f.atTable("%d of %d records have an exp_s that is not a time in seconds, for example %s", n, len(f.Sample), example))
 }
 
 // mistaken reports whether a record's exp_s is obviously not in seconds: read as seconds, it is

@@ -303,7 +303,7 @@ func mistaken() []deployment {
 		finds("warning: table-replicas: table records: it has replicas with eventual consistency: eu-west-1",
 			table("Replicas", []any{object{"RegionName": "eu-west-1", "ReplicaStatus": "ACTIVE"}})),
 		finds("warning: table-indexes: table records: the template has no index by-route: "+
-			"every write costs twice, and a hot partition of the index throttles the table", there(func(w *doctortest.World) {
+			"every write costs twice as much, and a hot partition of the index throttles the table", there(func(w *doctortest.World) {
 			w.Table["GlobalSecondaryIndexes"] = append(w.Table["GlobalSecondaryIndexes"].([]any), object{
 				"IndexName": "by-route", "IndexStatus": "ACTIVE", "KeySchema": []any{object{"AttributeName": "route", "KeyType": "HASH"}},
 			})
@@ -318,7 +318,7 @@ func mistaken() []deployment {
 		finds("warning: ttl-off: table records: TTL is off", there(func(w *doctortest.World) { w.TTL = object{"TimeToLiveStatus": "DISABLED"} })),
 		finds("warning: ttl-off: table records: TTL is off\nwarning: recovery: table records: point-in-time recovery is off",
 			there(func(w *doctortest.World) { w.TTL, w.Backups = nil, object{} })),
-		finds("error: ttl-unit: table records: exp_s of 1 of 3 records is not a time in seconds, such as 946767601000", milliseconds),
+		finds("error: ttl-unit: table records: 1 of 3 records have an exp_s that is not a time in seconds, for example 946767601000", milliseconds),
 		finds("error: layout: table records: 1 of 4 items can't be read: dynamo: record is corrupt: layout version 3 is not known to this program",
 			item("orders", "done", time.Hour), there(func(w *doctortest.World) { w.Items[3]["v"] = object{"N": "3"} })),
 		finds(`warning: one-scope: table records: all callers of "POST /orders" share one scope (idem.OneScope)`,
@@ -357,7 +357,7 @@ func mistaken() []deployment {
 			stream("LastProcessingResult", "PROBLEM: Function call failed")),
 		finds("error: stream-retries: mapping of stream to worker: it retries a batch until its records are a day old",
 			stream("MaximumRetryAttempts", nil)),
-		finds("error: stream-retries: mapping of stream to worker: it gives a batch up after 0 retries", stream("MaximumRetryAttempts", 0)),
+		finds("error: stream-retries: mapping of stream to worker: it gives up a batch after 0 retries", stream("MaximumRetryAttempts", 0)),
 		finds("warning: stream-bisect: mapping of stream to worker: BisectBatchOnFunctionError is off", stream("BisectBatchOnFunctionError", false)),
 		finds("warning: stream-on-failure: mapping of stream to worker: it has no on-failure destination", stream("DestinationConfig", nil)),
 		finds("warning: stream-start: mapping of stream to worker: StartingPosition is LATEST", stream("StartingPosition", "LATEST")),
@@ -380,7 +380,7 @@ func mistaken() []deployment {
 		})),
 		finds("error: bus-missing: bus audit: it doesn't exist", there(func(w *doctortest.World) { delete(w.Buses, "audit") })),
 		finds("error: bus-missing: bus arn:aws:events:eu-west-1:123456789012:event-bus/audit: the worker sends to "+
-			"arn:aws:events:eu-west-1:123456789012:event-bus/audit, but AWS reports the ARN arn:aws:events:us-east-1:123456789012:event-bus/audit",
+			"arn:aws:events:eu-west-1:123456789012:event-bus/audit, but the bus has the ARN arn:aws:events:us-east-1:123456789012:event-bus/audit",
 			env("worker", "SAMEKEY_SINKS", "audit=events:arn:aws:events:eu-west-1:123456789012:event-bus/audit"), there(func(w *doctortest.World) {
 				w.Buses["arn:aws:events:eu-west-1:123456789012:event-bus/audit"] = w.Buses["audit"] // by the bus's name only
 			})),
@@ -451,7 +451,7 @@ func mistaken() []deployment {
 			"warning: gateway-timeout: function orders: its Timeout is 1m0s, but API restapi001 waits only for 29s", function("orders", "Timeout", 60)),
 		finds("note: gateway-bytes: function orders: the REST API restapi001 in front of the function has no binary media types",
 			there(func(w *doctortest.World) { w.BinaryMediaTypes = nil })),
-		finds("not checked: gateway-timeout: no integration of an API with the functions was found", there(func(w *doctortest.World) { w.Policies = nil })),
+		finds("not checked: gateway-timeout: no API in front of the functions was found", there(func(w *doctortest.World) { w.Policies = nil })),
 		finds("not checked: gateway-timeout gateway-bytes asynchronous schedules: orders: can't read the function's policy: "+
 			"unexpected end of JSON input (unanswered)", there(func(w *doctortest.World) { w.Policies["orders"] = "{" })),
 		finds("not checked: gateway-timeout gateway-bytes: restapi001"+unasked, refused("APIGateway.GetRestApi")),
@@ -459,7 +459,7 @@ func mistaken() []deployment {
 			"warning: gateway-timeout: function orders: its Timeout is 10m0s, but API restapi001 waits only for 29s\n"+
 			"warning: lease: function orders: its Timeout is 10m0s",
 			function("orders", "Timeout", 600), function("worker", "Timeout", 700), queue("tickets", "VisibilityTimeout", "4200")),
-		finds("warning: asynchronous: function receipts: its MaximumEventAgeInSeconds is 6m0s, but with a Timeout of 2m0s a necessary retry may start after 7m0s",
+		finds("warning: asynchronous: function receipts: its MaximumEventAgeInSeconds is 6m0s, but with a Timeout of 2m0s a retry that is needed may start 7m0s after the event",
 			function("receipts", "Timeout", 120), queue("receipts", "VisibilityTimeout", "800"), there(func(w *doctortest.World) {
 				w.EventInvokes = map[string]object{"receipts": {"MaximumEventAgeInSeconds": 360}}
 				w.Policies["receipts"] = `{"Statement":[{"Effect":"Allow","Principal":{"Service":"sns.amazonaws.com"},"Action":"lambda:InvokeFunction"}]}`
@@ -491,9 +491,9 @@ func mistaken() []deployment {
 		finds("not checked: retention-clients: give --client-retries, the time for which clients retry\n"+
 			"not checked: rights: no role given: give --as function, worker or operator",
 			asked(func(o *doctor.Options) { o.ClientRetries, o.As = 0, "" })),
-		finds("warning: provider-keys: function worker: the completer takes up an abandoned request 24h15m15s after its claim: the provider forgets a key after 24h, which leaves less than an hour for the call",
+		finds("warning: provider-keys: function worker: the completer takes up an abandoned request 24h15m15s after its claim. Since the provider forgets a key after 24h, less than an hour is left for the call",
 			env("worker", "SAMEKEY_GRACE", "24h")),
-		finds("warning: provider-keys: function worker: the completer takes up an abandoned request 20m15s after its claim: the provider forgets a key after 1h20m15s, which leaves less than an hour for the call",
+		finds("warning: provider-keys: function worker: the completer takes up an abandoned request 20m15s after its claim. Since the provider forgets a key after 1h20m15s, less than an hour is left for the call",
 			env("worker", "SAMEKEY_GRACE", nil), asked(func(o *doctor.Options) { o.ProviderRemembers = time.Hour + 20*time.Minute + 15*time.Second })),
 		finds("warning: alarms: alarms of App orders: no alarm on WaitingStuck", without(alarms, "MetricName", "WaitingStuck")),
 		finds("warning: alarms: alarms of App shop: no alarm on "+alarmed(func(m metrictable.Metric) bool { return m.Alarm.Name != "" }),
@@ -504,12 +504,12 @@ func mistaken() []deployment {
 				a["AlarmActions"] = []any{}
 			}
 		})),
-		finds("warning: hooks: metrics of App orders: the metric Requests is missing, though the sample has a request of "+
+		finds("warning: hooks: metrics of App orders: the metric Requests is missing, though the sample has a request that ran at "+
 			time.Date(1999, 12, 31, 23, 0, 0, 0, time.UTC).Format(time.RFC3339),
 			there(func(w *doctortest.World) {
 				w.Metrics[0]["Dimensions"] = []any{object{"Name": "App", "Value": "another"}}
 			})),
-		finds("error: rights: your credentials, in the role operator: dynamodb:UpdateItem is refused (AccessDeniedException: not for tests)",
+		finds("error: rights: your credentials, for the role operator: dynamodb:UpdateItem is refused (AccessDeniedException: not for tests)",
 			refused("DynamoDB.UpdateItem")),
 		finds("not checked: rights: ThrottlingException: not for tests",
 			there(func(w *doctortest.World) { w.Refused["DynamoDB.UpdateItem"] = "ThrottlingException" })),
