@@ -60,8 +60,8 @@ func (e *Engine) OneCaller() bool {
 }
 
 // Keeps reports whether an empty answer with this status would be stored
-// ([Options.Stored]). An adapter whose answers have no status calls Keeps with 200, since
-// it passes its answers to Options.Stored with that status.
+// ([Options.Stored]). If an adapter's answers have no status, the adapter passes them to
+// Options.Stored with the status 200. So it also calls Keeps with 200.
 func (e *Engine) Keeps(status int) bool {
 	return e.core.opt.Mode == ModeOff || e.core.opt.Stored(Response{Status: status})
 }

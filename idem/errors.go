@@ -33,8 +33,8 @@ var (
 	// ErrUnfinished matches errors from an operation that a later attempt has to finish:
 	// the engine neither stores nor sends the handler's answer. Nor can the engine free the
 	// key, since a phase has committed, a call may have been made, or the request is stored
-	// ([Options.Resumable]). An answer made by [Respond] ends the operation even then,
-	// unless the handler left out a phase or a call of an earlier attempt.
+	// ([Options.Resumable]). An answer made by [Respond] ends the operation in these cases
+	// too, unless the handler left out a phase or a call of an earlier attempt.
 	ErrUnfinished = errors.New("the request is not finished")
 	// ErrStuck matches errors from a stuck operation, which waits for an operator.
 	ErrStuck = errors.New("the request with this idempotency key is stuck")

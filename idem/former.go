@@ -47,10 +47,10 @@ type Former struct {
 	Claims bool
 	// Scope is the former [Options.Scope].
 	Scope func(ctx context.Context, r *Request) (string, error)
-	// OneScope means that the former release had one scope for all callers ([OneScope]),
-	// also for callers who have a verified identity now. Deploy the authorizer after
-	// release 1: the former release, with its option [OneScope], would give each verified
-	// caller a separate scope. Callers who always had an identity don't change scope:
+	// OneScope means that the former release gave all callers one scope ([OneScope]),
+	// including those who have a verified identity now. Deploy the authorizer after
+	// release 1. If you deployed it earlier, the former release would give each verified
+	// caller a separate scope, in spite of its option [OneScope]. Callers who always had an identity don't change scope:
 	// serve their routes with an engine without Former.
 	OneScope bool
 	// Preset is the former preset, such as [ACP], or a function that sets the former
@@ -121,8 +121,8 @@ func (o *Options) knowPreset(was Options) {
 // elsewhere judges the record at the key's other place, if the verdict v says that home
 // has no record of this request. A change of scopes may split a key or merge two keys, so
 // the request's record may be at the other place even if home has another request's
-// record. If neither place has a record of the request, elsewhere returns the record at
-// home (the parameter own) and the verdict v.
+// record. The parameter own is the record at home. If neither place has a record of the
+// request, elsewhere returns own and v.
 func (c *claiming) elsewhere(ctx context.Context, op string, own *store.Record, v state.Verdict, until time.Time) (*store.Record, state.Verdict, error) {
 	if c.ask.other == nil || v != state.Claimable && v != state.Mismatch {
 		return own, v, nil

@@ -116,7 +116,7 @@ func changesOfPhases() []changeOfPhases {
 		},
 		{"a call to the same service, with a step, is inserted before the call", rides20, []part{writes("ride"), pays("tip", with(tip, func(p *payment) { p.step = "tip" })), pays("charge", charge20), theEnd}, nil, goesOn, isRefused, "", goesOn},
 		{"a call to the same service is inserted after the call", rides20, []part{writes("ride"), pays("charge", charge20), pays("tip", tip), theEnd}, nil, goesOn, goesOn, "", goesOn},
-		{"a phase before the call is removed", rides20, []part{pays("charge", charge20), theEnd}, nil, isRefused, isRefused, "", goesOn},
+		{"a phase that precedes the call is removed", rides20, []part{pays("charge", charge20), theEnd}, nil, isRefused, isRefused, "", goesOn},
 		{
 			"the call is removed", rides20,
 			[]part{writes("ride"), theEnd},

@@ -42,8 +42,8 @@ import (
 // [Batch.RecordTimeout] is shorter. Then h has to return. If h doesn't return, the record fails
 // ([ErrOverdue]) and the other records go on; see [EachHandler.Handle].
 //
-// If a phase has failed and h returns nil, the record fails with the phase's error. If the record
-// is nevertheless done, h has to return [idem.Respond].
+// If a phase has failed and h returns nil, the record fails with the phase's error. If the
+// record shall count as done in spite of the failed phase, h has to return [idem.Respond].
 //
 // h gets the record unchanged. WrapEach panics if a required value is nil. It also panics if an
 // engine gets two handlers of one kind of record with the same [Batch.Name], or two without a name:

@@ -210,7 +210,7 @@ func newSettle(env environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "settle {REF | --key KEY [--scope SCOPE]} {--answer STATUS | --result JSON | --not-made | --risk-twice | --ask} [FLAGS]", Short: "Settle a stuck operation or a call in doubt",
 		Long: `With --answer, ends a stuck or abandoned operation: its client gets this answer from now on.
-With another flag, records the outcome of a call in doubt, so that the operation can continue:
+Each of these flags records the outcome of a call in doubt, so that the operation can continue:
 
   --result JSON   the call was made, and this is its result (samekey get shows the fields)
   --not-made      the call had no effect, and is made once more

@@ -15,9 +15,9 @@ const (
 	// Succeeded means a 2xx: return the result.
 	Succeeded Outcome = iota
 	// Unknown means no answer, a timeout, 5xx, 408, 425 or 429. A 401, 403 or 407 is
-	// Unknown, since other credentials can help. An answer about the key instead of the
-	// call is Unknown, too. Return the error: the client's retry or the completer calls
-	// again with the same derived key.
+	// Unknown, since the call can succeed with other credentials. A 4xx with a code about
+	// the key is Unknown, since it doesn't report the call's outcome. Return the error: the
+	// client's retry or the completer calls again with the same derived key.
 	Unknown
 	// Pending means a 409: an earlier call with this key is still running. Wait and call
 	// again with the same key, or return the error.

@@ -59,9 +59,9 @@ type journalFile interface {
 }
 
 // OpenJournal opens the journal at path, or creates the journal if there never was one.
-// For a week after its key's lifetime, an operation with an answer is refused
-// ([ErrExpired]). Then the operation is dropped from the journal. An operation without
-// an answer stays until [FileJournal.Done]. OpenJournal removes the incomplete line
+// When the key of an operation with an answer has expired, the operation stays in the
+// journal for one more week. During the week it is refused ([ErrExpired]); then it is
+// dropped. An operation without an answer stays until [FileJournal.Done]. OpenJournal removes the incomplete line
 // that a crash can leave. OpenJournal fails on any other damage ([ErrCorrupt]): a file
 // that was emptied, cut, changed by a single bit, deleted, or replaced by an earlier
 // copy. If such a file were used, operations in progress would get new keys. To begin

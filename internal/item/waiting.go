@@ -35,7 +35,8 @@ var WaitProjected = []string{
 // would take only 1000 writes a second, and an index that is too slow also slows writes to the table.
 const waitShards = 8
 
-// WaitKeys returns the partition keys of the index for a reason.
+// WaitKeys returns the partition keys under which the index lists the records that wait
+// for the reason cause, one key for each shard.
 func WaitKeys(cause state.Reason) []string {
 	keys := make([]string, waitShards)
 	for i := range keys {

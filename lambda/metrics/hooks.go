@@ -107,8 +107,8 @@ func cost(l *line, c store.Cost) {
 	}
 }
 
-// StoreHooks returns the hooks of a store. They count the calls that drain, completer and sweep
-// make. The calls of a request are counted in the request's line instead.
+// StoreHooks returns the hooks of a store. They count the DynamoDB calls of drain, completer and
+// sweep. The calls of a request are counted in the request's line instead.
 func (m *Metrics) StoreHooks() dynamo.Hooks {
 	return dynamo.Hooks{Called: func(ctx context.Context, c store.Call) {
 		if meter.Of(ctx) != nil {

@@ -45,10 +45,10 @@ type Options struct {
 	// HandlerOptions.Accepts lists the former name. A present name is a name in SAMEKEY_FUNCTIONS,
 	// without its qualifier, or a name in Resume. nil: no function was renamed.
 	Former map[string]string
-	// Resume completes abandoned operations in this program. It maps the function that a record
-	// names (idem.Options.Function) to code that calls [idem.Engine.Resume]. Use it for
-	// handlers that aren't Lambda functions; SAMEKEY_FUNCTIONS lists the Lambda functions. nil:
-	// none.
+	// Resume maps the name of a function in records (idem.Options.Function) to code that
+	// completes the function's abandoned operations in this program, by [idem.Engine.Resume].
+	// Use it for handlers that aren't Lambda functions; SAMEKEY_FUNCTIONS lists the Lambda
+	// functions. nil: the worker completes no operations in this program.
 	//
 	// [idem.Engine.Resume]: https://pkg.go.dev/github.com/samekey/samekey/idem#Engine.Resume
 	Resume map[string]func(context.Context, jobs.Ticket) error

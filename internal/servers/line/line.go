@@ -74,7 +74,8 @@ func (l *Transport) CloseIdleConnections() {
 	}
 }
 
-// read sends req, a read of the table, with the body asked. It waits for the whole answer.
+// read sends a copy of req, a read of the table. The copy's body is the parameter asked.
+// read waits for the whole answer.
 func (l *Transport) read(req *http.Request, asked []byte) (*http.Response, error) {
 	again := req.Clone(req.Context())
 	again.Body = io.NopCloser(bytes.NewReader(asked))

@@ -108,8 +108,9 @@ func find(ctx context.Context, api stream.ScanAPI, opt ScanOptions, w wanted) (*
 	return f, f.open(ctx, w, closed)
 }
 
-// open loads the records that Match could not compare, with their sealed contents if
-// possible, and compares them again. The list closed has their partition keys.
+// open takes the records that Match could not compare; the list closed has their
+// partition keys. open loads each of these records, with its sealed contents if possible,
+// and compares it again.
 func (f *Found) open(ctx context.Context, w wanted, closed []string) error {
 	for _, pk := range closed {
 		if w.Load == nil {

@@ -171,8 +171,8 @@ func (c *code) methodOf(req ast.Expr) string {
 }
 
 // The pattern verb matches names of calls that have another effect each time they are
-// repeated. In some of these names, the first word can also be a noun: the pattern noun
-// matches such names. The pattern asRead matches names whose ending is typical of reads.
+// repeated. The pattern noun matches those of these names whose first word can also be a
+// noun, such as Order. The pattern asRead matches names whose ending is typical of reads.
 var (
 	noun   = regexp.MustCompile(`^(Book|Credit|Debit|Deposit|Issue|Order|Post|Purchase|Transfer)(?:[A-Z]|$)`)
 	asRead = regexp.MustCompile(`(By[A-Z]\w*|Count|Details|Exists|History|Info|Status|State)$`)

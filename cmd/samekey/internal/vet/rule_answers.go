@@ -183,8 +183,8 @@ func (c *code) refusal(status ast.Expr) (n int64, ok bool) {
 }
 
 // committedBefore reports whether a phase may be committed, or a call may be in doubt, when
-// a handler answers. An Atomic, or a called function with phases, doesn't count if its
-// error led to the answer.
+// a handler answers at the place at. If the answer is given because an Atomic, or a called
+// function with phases, returned an error, this Atomic or function doesn't count.
 func (c *code) committedBefore(u *unit, at ast.Node) bool {
 	g := c.graphOf(u)
 	failed := c.failedAt(u, at)

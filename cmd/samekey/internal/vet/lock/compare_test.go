@@ -45,7 +45,7 @@ var rows = map[string]change{
 	"a call to the same service is inserted before the call":               {ridePays, []Phase{ride, tip, charge}},
 	"a call to the same service, with a step, is inserted before the call": {ridePays, []Phase{ride, call("tip", "payments/tip"), charge}},
 	"a call to the same service is inserted after the call":                {ridePays, []Phase{ride, charge, tip}},
-	"a phase before the call is removed":                                   {ridePays, []Phase{charge}},
+	"a phase that precedes the call is removed":                            {ridePays, []Phase{charge}},
 	"the call is removed":                                                  {ridePays, []Phase{ride}},
 	"the call is moved to the front":                                       {ridePays, []Phase{charge, ride}},
 	"calls to two services are swapped":                                    {[]Phase{ride, charge, mail}, []Phase{ride, mail, charge}},
