@@ -50,8 +50,8 @@ type Former struct {
 	// OneScope means that the former release gave all callers one scope ([OneScope]),
 	// including those who have a verified identity now. Deploy the authorizer after
 	// release 1. If you deployed it earlier, the former release would give each verified
-	// caller a separate scope, in spite of its option [OneScope]. Callers who always had an identity don't change scope:
-	// serve their routes with an engine without Former.
+	// caller a separate scope, in spite of its option [OneScope]. Callers who always had
+	// an identity don't change scope: serve their routes with an engine without Former.
 	OneScope bool
 	// Preset is the former preset, such as [ACP], or a function that sets the former
 	// Fingerprint, Methods and MinKey. A function that sets nothing means that the former

@@ -115,9 +115,10 @@ func (k BodyKey) compare(r *idem.Request) {
 // If the value is a text, the text is the key. If the value is an integer of any size, the key is
 // the integer as written. So 7 and "7" are the same key. If a later body has the other spelling, it
 // is refused ([idem.ErrMismatch]), and the work isn't done a second time. Numbers with a fraction or
-// an exponent, true, false, null, objects and lists can't be keys. If a text has more than 255 characters, or other characters than
-// visible ASCII, the key is the text's SHA-256. The names of members must match the pointer
-// exactly, including case. A duplicate member on the path is an error.
+// an exponent, true, false, null, objects and lists can't be keys. If a text has more than 255
+// characters, or other characters than visible ASCII, the key is the text's SHA-256. The names of
+// members must match the pointer exactly, including case. A duplicate member on the path is an
+// error.
 //
 // JSONKey panics if a pointer is malformed or "".
 func JSONKey(pointer string, more ...string) BodyKey {

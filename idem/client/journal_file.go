@@ -61,11 +61,12 @@ type journalFile interface {
 // OpenJournal opens the journal at path, or creates the journal if there never was one.
 // When the key of an operation with an answer has expired, the operation stays in the
 // journal for one more week. During the week it is refused ([ErrExpired]); then it is
-// dropped. An operation without an answer stays until [FileJournal.Done]. OpenJournal removes the incomplete line
-// that a crash can leave. OpenJournal fails on any other damage ([ErrCorrupt]): a file
-// that was emptied, cut, changed by a single bit, deleted, or replaced by an earlier
-// copy. If such a file were used, operations in progress would get new keys. To begin
-// with an empty journal, remove the file and the lock file.
+// dropped. An operation without an answer stays until [FileJournal.Done]. OpenJournal
+// removes the incomplete line that a crash can leave. OpenJournal fails on any other
+// damage ([ErrCorrupt]): a file that was emptied, cut, changed by a single bit,
+// deleted, or replaced by an earlier copy. If such a file were used, operations in
+// progress would get new keys. To begin with an empty journal, remove the file and the
+// lock file.
 //
 // The lock file has the journal's path with ".lock" appended. It stores the least
 // length that the journal's file must have, so move both files together. A second
