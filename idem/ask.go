@@ -138,7 +138,7 @@ func drawNonces(b []byte) {
 // request differs, the error is ErrMismatch.
 func (q *ask) inside(ctx context.Context) (bool, error) {
 	for op, _ := FromContext(ctx); op != nil; op = op.outer {
-		if op.over.Load() || !q.meets(op.run.ask, op.run.pk) || !sameStore(op.run.ask.core.store, q.core.store) {
+		if op.over.Load() || !q.meets(op.run.ask, op.run.gate.pk) || !sameStore(op.run.ask.core.store, q.core.store) {
 			continue
 		}
 		if q.unhashed != nil {

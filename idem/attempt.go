@@ -136,7 +136,7 @@ func (a *attempt) claiming() claiming {
 
 func (a *attempt) run(rec *store.Record, w writer) *run {
 	return &run{
-		pk: rec.PK, ask: &a.ask, times: &a.times, watch: &a.watch, writer: w,
+		ask: &a.ask, times: &a.times, watch: &a.watch, writer: w,
 		progress: progress{rec: rec, started: time.Now()}, gate: gate{pk: rec.PK},
 	}
 }

@@ -85,7 +85,7 @@ func (r *run) stick(ctx context.Context, why string, before func(*store.Record) 
 		return state.MadeStuck(before(base), r.ask.core.opt.Now(), why)
 	}, nil)
 	if err != nil {
-		return commitFailed(r.pk, "that is to be settled", err) // the next attempt finds the operation open
+		return commitFailed(r.gate.pk, "that is to be settled", err) // the next attempt finds the operation open
 	}
 	return r.stuck(ctx, rec)
 }
@@ -93,7 +93,7 @@ func (r *run) stick(ctx context.Context, why string, before func(*store.Record) 
 // run.stuck tells the hooks that rec is marked as stuck.
 func (r *run) stuck(ctx context.Context, rec *store.Record) *attemptOver {
 	r.ask.core.log.ErrorContext(ctx, "operation is stuck and waits for an operator", "record", redact.Record(rec.PK), "operation", rec.ID)
-	stuckErr := phaseError("phase", r.pk, ErrStuck)
+	stuckErr := phaseError("phase", r.gate.pk, ErrStuck)
 	r.watch.tell(ctx, evStuck, rec, stuckErr)
 	return &attemptOver{err: stuckErr, toPhase: stuckErr}
 }
@@ -121,14 +121,15 @@ func (r *run) write(ctx context.Context, kind trace.Kind, build func(*store.Reco
 	if prev.State != store.Open {
 		return nil, ErrAnswered // nothing may follow an answer
 	}
-	next := build(prev)
-	held, l, err := r.writer.write(ctx, change{prev: prev, next: next, writes: writes, rerun: len(writes) > 0}, r.times.writeDeadline(prev), untilDeadline)
+	send := func() (*store.Record, state.Landing, error) {
+		return r.writer.write(ctx, change{prev: prev, next: build(prev), writes: writes, rerun: len(writes) > 0}, r.times.writeDeadline(prev), untilDeadline)
+	}
+	held, l, err := send()
 	if l == state.Crossed && state.Renewal(held, prev) {
 		// Only our own renewal, whose acknowledgement was lost, has changed the record. So
 		// write again, from the renewed record.
 		prev = held
-		next = build(prev)
-		held, l, err = r.writer.write(ctx, change{prev: prev, next: next, writes: writes, rerun: len(writes) > 0}, r.times.writeDeadline(prev), untilDeadline)
+		held, l, err = send()
 	}
 	switch {
 	case err != nil:
@@ -143,8 +144,8 @@ func (r *run) write(ctx context.Context, kind trace.Kind, build func(*store.Reco
 		return nil, store.ErrUnknown
 	}
 	r.lease.loses()
-	res, err := r.answers().overtaken(ctx, r.pk, held)
-	return nil, &attemptOver{res, err, phaseError("phase", r.pk, ErrLeaseLost)}
+	res, err := r.answers().overtaken(ctx, r.gate.pk, held)
+	return nil, &attemptOver{res, err, phaseError("phase", r.gate.pk, ErrLeaseLost)}
 }
 
 // commitFailed wraps the error of a commit. An error that the phase itself must see is

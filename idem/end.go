@@ -83,7 +83,7 @@ func (r *run) end(ctx context.Context, o outcome) (Result, error) {
 	}
 	if o.err == nil {
 		o.err = checkStatus(&o.resp)
-		r.ask.core.cleaned(ctx, r.pk, &o.resp)
+		r.ask.core.cleaned(ctx, r.gate.pk, &o.resp)
 	}
 	o.stored = o.err == nil && !o.definitive && o.failed == nil && r.ask.core.opt.Stored(o.resp)
 	e := decide(o, r.unresolved())
@@ -94,7 +94,7 @@ func (r *run) end(ctx context.Context, o outcome) (Result, error) {
 		e.err = r.gate.fail(e.err)
 		e.cause = e.err
 	case o.err == nil && o.failed != nil && !o.outlived && !o.definitive:
-		r.ask.core.log.ErrorContext(ctx, "answer not stored: a phase had failed", "record", redact.Record(r.pk), "error", o.failed)
+		r.ask.core.log.ErrorContext(ctx, "answer not stored: a phase had failed", "record", redact.Record(r.gate.pk), "error", o.failed)
 	}
 	return r.endUnstored(ctx, o.resp, e)
 }
@@ -141,7 +141,7 @@ func (r *run) endStored(ctx context.Context, resp Response) (Result, error) {
 				break
 			}
 			// Ending the operation matters more than keeping its answer.
-			r.ask.core.log.ErrorContext(ctx, "answer can't be stored: storing its status only", "record", redact.Record(r.pk), "error", err)
+			r.ask.core.log.ErrorContext(ctx, "answer can't be stored: storing its status only", "record", redact.Record(r.gate.pk), "error", err)
 		}
 		var res Result
 		if res, err = r.finish(ctx, resp, statusOnly, nil, nil); err == nil {

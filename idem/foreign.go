@@ -58,7 +58,7 @@ func (p *phaseRun) foreign(ctx context.Context, fn func(context.Context, *Tx) ([
 			return nil, err
 		}
 		if err := p.run.markCall(ctx, mark, sent); err != nil {
-			return nil, commitFailed(p.run.pk, p.spec.name, err)
+			return nil, commitFailed(p.run.gate.pk, p.spec.name, err)
 		}
 	}
 	if call := p.differs(sent); call != "" && !p.spec.recordsBegin() {
@@ -69,7 +69,7 @@ func (p *phaseRun) foreign(ctx context.Context, fn func(context.Context, *Tx) ([
 			return nil, err
 		}
 		if rerr := p.run.replaceIntent(ctx, nil); rerr != nil {
-			return nil, commitFailed(p.run.pk, p.spec.name, rerr)
+			return nil, commitFailed(p.run.gate.pk, p.spec.name, rerr)
 		}
 		return nil, err
 	}
@@ -158,7 +158,7 @@ func (p *phaseRun) intend(ctx context.Context) error {
 		return err
 	}
 	if err := p.run.commit(ctx, p.spec.begins(), collected{}); err != nil {
-		return commitFailed(p.run.pk, p.spec.name, err)
+		return commitFailed(p.run.gate.pk, p.spec.name, err)
 	}
 	return nil
 }
@@ -217,7 +217,7 @@ func (p *phaseRun) endIntent(ctx context.Context, tx *Tx, raw []byte, err error)
 		// call may be made again, under the same derived key.
 		p.run.calls.recorded(got.calls)
 		if rerr := p.run.replaceIntent(ctx, nil); rerr != nil {
-			return nil, commitFailed(p.run.pk, p.spec.name, rerr)
+			return nil, commitFailed(p.run.gate.pk, p.spec.name, rerr)
 		}
 		return nil, err
 	case err != nil && !responds || txErr != nil:
@@ -227,7 +227,7 @@ func (p *phaseRun) endIntent(ctx context.Context, tx *Tx, raw []byte, err error)
 		return nil, p.respond(ctx, resp, nil, nil, err)
 	}
 	if err := p.run.replaceIntent(ctx, append(got.calls, state.Marks(p.spec.name)...), store.Phase{Name: p.spec.name, Result: raw}); err != nil {
-		return nil, commitFailed(p.run.pk, p.spec.name, err)
+		return nil, commitFailed(p.run.gate.pk, p.spec.name, err)
 	}
 	return p.run.progress.lastResult(), nil
 }

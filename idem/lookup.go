@@ -156,7 +156,7 @@ func (p *phaseRun) lookUp(ctx context.Context, sent map[string]string) (raw []by
 			return d.CallingOnce(state.Noted(base, note), sent)
 		}, nil)
 		if err != nil {
-			return nil, true, commitFailed(p.run.pk, p.spec.name, err)
+			return nil, true, commitFailed(p.run.gate.pk, p.spec.name, err)
 		}
 		return nil, false, nil
 	case state.ToPeople:
@@ -226,7 +226,7 @@ func (p *phaseRun) found(ctx context.Context, d state.Doubtful, note *store.Aske
 		return state.Advanced(base, now, phases, nil, calls)
 	}, nil)
 	if err != nil {
-		return nil, commitFailed(p.run.pk, p.spec.name, err)
+		return nil, commitFailed(p.run.gate.pk, p.spec.name, err)
 	}
 	p.run.committed(ctx, d.Phase, 0, calls)
 	return p.run.progress.lastResult(), nil

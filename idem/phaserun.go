@@ -109,7 +109,7 @@ func (p *phaseRun) commitOutcome(ctx context.Context, tx *Tx, raw []byte, err er
 		return nil, p.respond(ctx, resp, got.writes, got.jobs, err)
 	}
 	if err := p.run.commit(ctx, store.Phase{Name: p.spec.name, Result: raw}, got); err != nil {
-		return nil, commitFailed(p.run.pk, p.spec.name, err)
+		return nil, commitFailed(p.run.gate.pk, p.spec.name, err)
 	}
 	return p.run.progress.lastResult(), nil
 }
@@ -117,15 +117,15 @@ func (p *phaseRun) commitOutcome(ctx context.Context, tx *Tx, raw []byte, err er
 // respond ends the operation with the phase's answer, which is stored together with writes
 // and jobs. It returns an *attemptOver, or an error if the operation has not ended.
 func (p *phaseRun) respond(ctx context.Context, resp Response, writes []Write, jobs []Job, answer error) error {
-	p.run.ask.core.cleaned(ctx, p.run.pk, &resp)
+	p.run.ask.core.cleaned(ctx, p.run.gate.pk, &resp)
 	end, err := p.run.endInPhase(ctx, resp, writes, jobs)
 	switch {
 	case err != nil:
-		return commitFailed(p.run.pk, p.spec.name, err)
+		return commitFailed(p.run.gate.pk, p.spec.name, err)
 	case end.toPhase == nil:
 		end.toPhase = answer
 	default:
-		end.toPhase = commitFailed(p.run.pk, p.spec.name, end.toPhase)
+		end.toPhase = commitFailed(p.run.gate.pk, p.spec.name, end.toPhase)
 	}
 	return end
 }

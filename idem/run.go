@@ -10,7 +10,6 @@ import (
 // while the handler runs, such as the record. Three files carry out a run: phaserun.go runs
 // phases, commit.go commits them, and end.go ends the run.
 type run struct {
-	pk     string // of the record
 	ask    *ask
 	times  *times
 	watch  *watch

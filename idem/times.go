@@ -97,10 +97,16 @@ func (t *times) writeDeadline(rec *store.Record) time.Time {
 // time at which the context ends. The context doesn't end if the client goes away, since an
 // incomplete write is useless.
 func (t *times) within(ctx context.Context, until time.Time) (context.Context, context.CancelFunc) {
-	if t.callLimit > 0 {
-		until = earlier(until, time.Now().Add(t.callLimit))
+	return context.WithDeadline(context.WithoutCancel(ctx), t.capped(until))
+}
+
+// capped returns until. If the engine only observes, capped returns an earlier time:
+// callLimit from now, at the latest.
+func (t *times) capped(until time.Time) time.Time {
+	if t.observing() {
+		return earlier(until, time.Now().Add(t.callLimit))
 	}
-	return context.WithDeadline(context.WithoutCancel(ctx), until)
+	return until
 }
 
 // If ctx has ended, ranOut notes that waiting for the store used up the time.

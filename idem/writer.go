@@ -35,9 +35,7 @@ type change struct {
 // until is the time, and rounds the number of tries, after which write gives up. It returns
 // the record as it is after the write, and what became of c.
 func (w writer) write(ctx context.Context, c change, until time.Time, rounds int) (*store.Record, state.Landing, error) {
-	if w.times.callLimit > 0 {
-		until = earlier(until, time.Now().Add(w.times.callLimit))
-	}
+	until = w.times.capped(until)
 	held, l, err := w.send(ctx, c, until, rounds)
 	if err != nil && !time.Now().Before(until) {
 		w.times.spent.Store(true)

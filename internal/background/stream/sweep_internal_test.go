@@ -79,7 +79,7 @@ func TestFindingsOfARecord(t *testing.T) {
 		"a job whose time has come":          {done(time.Hour, at(late)), short{Left: 1}},
 		"a job whose time was missed":        {done(time.Hour, at(late+1)), short{Entries: []state.Reason{state.ReasonUndelivered}, Jobs: 1}},
 		"a job that was late from the first": {done(time.Minute, at(time.Hour)), short{Left: 1, Young: late - time.Minute}},
-		"kept for nothing, as yet":           {done(late, nil), short{}},
+		"no jobs left, as yet":               {done(late, nil), short{}},
 		"no jobs left":                       {done(late+1, nil), short{Entries: []state.Reason{state.ReasonKept}, LetGo: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
