@@ -222,6 +222,34 @@ func TestWaitingEndsWithItsRecord(t *testing.T) {
 	}
 }
 
+// A waiting request reports a damaged record also if too little time is left to begin.
+func TestWaitingReportsDamageLate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		var st idem.MemoryStore
+		held, _ := annsRecord(t)
+		held.Lease = time.Now().Add(9200 * time.Millisecond)
+		if _, err := st.Claim(ctx, store.Claim{Next: held, Now: time.Now()}); err != nil {
+			t.Fatal(err)
+		}
+		late := held.Lease
+		damaged := &spoilt{Store: &st, load: func(ctx context.Context, pk string) (*store.Record, error) {
+			if time.Now().Before(late) {
+				return st.Load(ctx, pk)
+			}
+			return nil, store.ErrCorrupt
+		}}
+		r := ann
+		r.Asynchronous = true
+		res, err := idem.New(damaged, callertest.Anybody).Serve(ctx, r, slow(0, new(atomic.Int64)))
+		if err != nil || res.Status != http.StatusInternalServerError {
+			t.Errorf("got %d, %v, want 500 for the damaged record", res.Status, err)
+		}
+	})
+}
+
 // Retry-After tells when a retry makes sense, not when the lease ends: most
 // handlers take much less time.
 func TestRetryAfterIsCapped(t *testing.T) {
