@@ -513,6 +513,9 @@ func mistaken() []deployment {
 			refused("DynamoDB.UpdateItem")),
 		finds("not checked: rights: ThrottlingException: not for tests",
 			there(func(w *doctortest.World) { w.Refused["DynamoDB.UpdateItem"] = "ThrottlingException" })),
+		finds("not checked: rights: ThrottlingException: not for tests\n"+
+			"not checked: ttl-unit layout one-scope completes-all retention-clients retention-queue hooks: ThrottlingException: not for tests (unanswered)",
+			there(func(w *doctortest.World) { w.Refused["DynamoDB.Scan"] = "ThrottlingException" })),
 		finds("warning: versions: versions of Samekey: v0.1.1 is in orders; v0.1.0 is in receipts, worker", code("orders", "v0.1.1", "")),
 		finds("warning: versions: versions of Samekey: v0.1.0 is in orders, receipts, worker; v0.1.1 is in this command", asked(func(o *doctor.Options) { o.Version = "v0.1.1" })),
 		finds("warning: versions: versions of Samekey: v0.1.1 is in orders; v0.1.0 is in receipts\nnot checked: versions: worker was built from a checkout and has no version",

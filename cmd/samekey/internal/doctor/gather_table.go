@@ -50,6 +50,9 @@ func (f *Facts) askTable(ctx context.Context, api DynamoDB) error {
 	sample, err := api.Scan(ctx, &dynamodb.ScanInput{TableName: name, Limit: aws.Int32(int32(f.Options.Sample))})
 	if err != nil {
 		f.miss(ScanTable, reason(err))
+		if denied(err) {
+			f.Refused[ScanTable] = reason(err)
+		}
 		return nil
 	}
 	for _, it := range sample.Items {
@@ -87,9 +90,6 @@ func (f *Facts) try(ctx context.Context, api DynamoDB) {
 	note(TryPut, err)
 	_, err = api.UpdateItem(ctx, &dynamodb.UpdateItemInput{TableName: name, Key: key, ConditionExpression: never})
 	note(TryUpdate, err)
-	if why, ok := f.unread[ScanTable]; ok {
-		f.Refused[ScanTable] = why
-	}
 	for _, index := range dynamo.CreateTableInput(*name).GlobalSecondaryIndexes {
 		_, err = api.Query(ctx, &dynamodb.QueryInput{
 			TableName: name, IndexName: index.IndexName, Limit: aws.Int32(1),
