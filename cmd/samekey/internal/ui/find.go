@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -32,7 +33,7 @@ func (t *Table) Find(ctx context.Context, s Search) (*Found, error) {
 // byKey searches for a key as the command "samekey get --key" does, or for a caller as
 // "samekey list --caller" does.
 func (t *Table) byKey(ctx context.Context, s Search) (*Found, error) {
-	c := records.Customer{Namespace: s.Namespace, Only: s.Namespace != "", Key: s.Key, Scope: s.Scope}
+	c := records.Customer{Namespace: cmp.Or(s.Namespace, t.opt.Namespace), Only: s.Namespace != "", Key: s.Key, Scope: s.Scope}
 	if s.Caller && strings.TrimSpace(s.Scope) == "" {
 		return nil, fmt.Errorf("%w: no caller: give a scope or a subject", ErrRefused)
 	}

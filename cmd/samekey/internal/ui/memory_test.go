@@ -282,6 +282,16 @@ func TestFinds(t *testing.T) {
 			t.Errorf("%+v: %+v, %v", s, got, err)
 		}
 	}
+	k.opt.Namespace = "rides"
+	for _, s := range []Search{{Key: "k", Scope: "jwt:jane"}, {Key: "k", Scope: "jwt:jane", Namespace: "tips"}} {
+		want := []string{pk}
+		if s.Namespace != "" {
+			want = nil
+		}
+		if got, err := k.Find(t.Context(), s); err != nil || !slices.Equal(got.PKs, want) {
+			t.Errorf("page of namespace rides, %+v: got %+v, %v, want %q", s, got, err, want)
+		}
+	}
 	other := rides()["released"]
 	other.PK, other.Scope = "v1#shop#other", "tenant:acme|jwt:https://id.example|jane"
 	k.add(t, other)
