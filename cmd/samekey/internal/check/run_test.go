@@ -44,7 +44,7 @@ replay-differs: A repeated request gets the first answer's body and doesn't run 
 
 Note: The body has no integer.
 
-The check stopped: interrupted
+Not completed: interrupted
 
 Rules broken: default 1, Stripe 1, IETF draft 1
 `

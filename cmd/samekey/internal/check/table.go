@@ -41,7 +41,7 @@ func (r *Report) Print(w io.Writer) error {
 		fmt.Fprintf(&b, "\nNote: %s\n", n)
 	}
 	if r.Trouble != "" {
-		fmt.Fprintf(&b, "\nThe check stopped: %s\n", r.Trouble)
+		fmt.Fprintf(&b, "\nNot completed: %s\n", r.Trouble)
 	}
 	if len(r.Checks) > 0 {
 		b.WriteString("\nRules broken: ")
