@@ -104,7 +104,7 @@ var problems = []struct {
 	}},
 	{ErrUnavailable, Problem{
 		Status: 503, Code: "store_unavailable", Title: "The service is temporarily unavailable",
-		Detail: "The record of this key could not be read. Retry with the same key.", RetryAfter: time.Second,
+		Detail: "The record of this key could not be read or written. Retry with the same key.", RetryAfter: time.Second,
 	}},
 }
 
