@@ -70,8 +70,8 @@ var table = []Metric{
 
 	{"StoreCalls", count, OfStore, adds, "DynamoDB calls; each request adds one value, the number of its calls", Alarm{}},
 	{"StoreRetries", count, OfStore, adds, "calls that the AWS client sent again", Alarm{}},
-	{"ReadUnits", count, OfStore, adds, "read units, with dynamo.Options.Units", Alarm{}},
-	{"WriteUnits", count, OfStore, adds, "write units, with dynamo.Options.Units", Alarm{}},
+	{"ReadUnits", count, OfStore, adds, "read units, if `dynamo.Options.Units` is set", Alarm{}},
+	{"WriteUnits", count, OfStore, adds, "write units, if `dynamo.Options.Units` is set", Alarm{}},
 	{"StoreThrottled", count, OfStore, adds, "calls that were still throttled at the last retry", Alarm{}},
 	{"StoreConflict", count, OfStore, adds, "calls refused because of another write in progress", Alarm{}},
 	{"StoreUnknown", count, OfStore, adds, "calls without an answer, or with an error of the service", Alarm{}},
