@@ -20,7 +20,7 @@ import (
 // patience is how long a request may take, in real time.
 const patience = time.Minute
 
-// maxCalls is more calls than any request makes.
+// maxCalls is a limit that no request should reach.
 const maxCalls = 1000
 
 // CrashOptions are the options of [CrashEverywhere] and [CrashProgram].
@@ -28,30 +28,33 @@ type CrashOptions struct {
 	// Store opens the store of a World. All stores may be on one table, since each World
 	// has its own namespace. Default: a new idem.MemoryStore.
 	Store func() store.Store
-	// Engine sets options of the engine that [CrashEverywhere] makes. It is applied
-	// after [World.Options].
+	// Engine sets options of the engine that [CrashEverywhere] makes, after
+	// [World.Options].
 	Engine func(*idem.Options)
 	// Begin prepares a World before its first process starts. For instance, Begin can
 	// set how long the Provider remembers keys (Provider.Memory), or choose a [Fate]
-	// for a call. If Begin is set, the client and the completer try three times instead
-	// of once, since calls may fail.
+	// for a call. If Begin is set, the client and the completer try up to three times
+	// instead of once, because Begin may make calls fail.
 	Begin func(*World)
 	// MayStick allows an operation to end as stuck. Set MayStick if the handler has a
-	// phase that is [idem.NotIdempotent], without a look-up: a process that dies in the
-	// phase's call leaves the operation stuck. If the operation is stuck, the function
-	// check isn't called for this run, and the run fails only if the operation had more
+	// phase that is [idem.NotIdempotent] and has no look-up, because a crash in this
+	// phase's call leaves the operation stuck. After a run that ends as stuck, the
+	// function check isn't called. Such a run fails only if the operation had more
 	// effects than in the run without a crash.
 	MayStick bool
 }
 
-// CrashEverywhere runs a request many times. The handler and the engine make calls to
-// the store, and through w.Client and w.Call. Each run crashes at another point: before
-// or after one of these calls. After the crash, once the lease is over, the client
-// sends the request again. While a look-up ([idem.LookUp]) leaves the outcome open, the
-// client repeats the request, each time after the look-up's pause. If the request is
-// stored, there is a further run with the same crash: a completer continues the
-// operation before the client sends the request again. In one more run, without a
-// crash, every [idem.Atomic] runs twice.
+// CrashEverywhere runs a request many times. In each run, the process crashes at
+// another point. The points are before and after each call to the store, and before and
+// after each call that the handler makes with w.Client, w.Through, w.Call or w.LookUp.
+// When the lease of the crashed process is over, the client sends the request again. As
+// long as look-ups ([idem.LookUp]) leave the outcome open, the client sends the request
+// again after each look-up's pause.
+//
+// If the crash leaves an open record with the stored request, there is a second run
+// with the same crash. In this run, a completer continues the operation before the
+// client sends the request again. In one more run, without a crash, every [idem.Atomic]
+// runs twice.
 //
 //	idemtest.CrashEverywhere(t, func(ctx context.Context, w *idemtest.World, r *idem.Request) (idem.Response, error) {
 //		return buy(ctx, r, w.Client())
@@ -59,18 +62,21 @@ type CrashOptions struct {
 //		…
 //	})
 //
-// The test fails if the request ends in an error or without a stored answer, or if the
-// request has an effect when it is sent once more. The test also fails if a run with a
-// crash has more or fewer effects at the provider, user's writes or jobs than the run
-// without a crash. After each run that ends with an answer, CrashEverywhere calls the
-// function check, unless it is nil, with the run's World and answer. Each failure names
-// the call at which the process crashed. If check calls Fatal, only that run ends.
+// The test fails if the client's request ends in an error. After the answer, the client
+// sends the same request once more. The test fails unless this request replays the
+// answer, without an effect and without a call to the provider. The test also fails if
+// a run with a crash has more or fewer effects than the run without a crash. Effects
+// are the provider's effects, the user's writes, and jobs. After each run that ends
+// with an answer, CrashEverywhere calls the function check with the run's World and
+// answer, unless check is nil. If check calls Fatal, only that run ends. Each failure
+// names the call at which the process crashed.
 //
-// In a crash, the process's context ends. Later calls of the process through w have no
-// effect and get no answer, so the handler can no longer change the World. CrashEverywhere
-// sees only effects that are made through w. The request needs a Key. On a MemoryStore,
-// CrashEverywhere needs some tenths of a second for a handler with five calls, mostly for
-// waits after conflicts. To use DynamoDB Local, set CrashOptions.Store.
+// When a process crashes, its context ends. Later calls of the process through w have
+// no effect and get no answer, so the handler can no longer change the World.
+// CrashEverywhere sees only effects that are made through w. The request needs a Key.
+// On a MemoryStore, CrashEverywhere needs some tenths of a second for a handler with
+// five calls, mostly for waits after conflicts. To use DynamoDB Local, set
+// CrashOptions.Store.
 func CrashEverywhere(t testing.TB, handler func(context.Context, *World, *idem.Request) (idem.Response, error), request idem.Request, check func(testing.TB, *World, idem.Response), optFns ...func(*CrashOptions)) {
 	t.Helper()
 	opt := crashOptions(optFns)
@@ -94,7 +100,7 @@ func CrashEverywhere(t testing.TB, handler func(context.Context, *World, *idem.R
 	}, check, optFns...)
 }
 
-// maxLooks is more look-ups than any call in doubt needs.
+// maxLooks is a limit that no call in doubt should reach.
 const maxLooks = 100
 
 // Program is one process of the program that [CrashProgram] tests.
@@ -105,7 +111,7 @@ type Program[Re any] struct {
 	// Resume continues an abandoned operation, as a completer does. Resume is nil if the
 	// program has no completer.
 	Resume func(context.Context, jobs.Ticket) error
-	// Diff says how two answers differ; "" if they are the same.
+	// Diff returns how two answers differ, or "" if they are the same.
 	Diff func(a, b Re) string
 }
 
@@ -173,15 +179,14 @@ type crashes[Re any] struct {
 	opt   CrashOptions
 	start func(*World) Program[Re]
 	check func(testing.TB, *World, Re)
-	want  map[string]int // the tally without a crash; nil before it is known
+	want  map[string]int // the tally of the run without a crash; nil until that run is over
 
-	program Program[Re]    // the program in the process that the method begin started most recently
+	program Program[Re]    // the program of the process that the method begin started last
 	said    map[string]int // how often each failure occurred
 }
 
-// begin sends the request in a new world, from a new process, and drops the answer. The
-// parameter at is the point at which this process crashes; if at is zero, the process
-// doesn't crash.
+// begin makes a new world, sends the request from a first process, and drops the
+// answer. The process crashes at the point at, or not at all if at is zero.
 func (c *crashes[Re]) begin(at point, plan Plan) (w *World, calls []string, down bool) {
 	w = newWorld(c.opt.Store)
 	if c.opt.Begin != nil {
@@ -197,8 +202,8 @@ func (c *crashes[Re]) begin(at point, plan Plan) (w *World, calls []string, down
 	return w, mine.process.called(), mine.process.store.Crashed()
 }
 
-// guarded(fn) runs fn and returns a panic as an error, since a client only sees that the
-// process has ended.
+// guarded runs fn, and returns a panic of fn as an error, because a panic of the
+// process must not end the test.
 func guarded(fn func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -221,7 +226,8 @@ func toComplete(r *store.Record) bool {
 	return r.State == store.Open && r.Keep == store.KeepOpen && r.Input != nil
 }
 
-// end completes a request, checks the result, and returns true if nothing failed.
+// end sends the request again as a client, checks the result, and returns true if
+// nothing failed. If completer is true, a completer first continues the operation.
 func (c *crashes[Re]) end(w *World, label string, completer bool) bool {
 	c.t.Helper()
 	run := &scene{TB: c.t, label: label, said: c.said}
@@ -232,7 +238,7 @@ func (c *crashes[Re]) end(w *World, label string, completer bool) bool {
 	}()
 	<-done
 	for _, text := range run.notes {
-		c.t.Errorf("%s", text) // report it in this goroutine, where Helper finds the user's test
+		c.t.Errorf("%s", text) // not in the run's goroutine, because Helper finds the user's test only from here
 	}
 	return !run.failed
 }
@@ -294,10 +300,10 @@ func (c *crashes[Re]) send(t *scene, w *World) (answer Re, replayed bool) {
 	return answer, replayed
 }
 
-// crashes.patiently calls the function do, each time in a new process. If
-// CrashOptions.Begin is set, calls may fail, so patiently calls do up to three times until
-// it succeeds. For each look-up that has decided nothing, patiently calls do once more
-// after the look-up's pause.
+// crashes.patiently calls the function do, each time in a new process, until do
+// succeeds. It tries up to three times if CrashOptions.Begin is set, because Begin may
+// make calls fail, and otherwise once. After each look-up that decides nothing, it
+// tries once more when the look-up's pause is over.
 func (c *crashes[Re]) patiently(t *scene, w *World, do func(context.Context, *World) error) (err error) {
 	tries := 1
 	if c.opt.Begin != nil {
@@ -310,7 +316,7 @@ func (c *crashes[Re]) patiently(t *scene, w *World, do func(context.Context, *Wo
 		if err == nil || c.opt.MayStick && errors.Is(err, idem.ErrStuck) {
 			return nil
 		}
-		if looks < maxLooks && w.untilNextLook(t.Context()) { // the look-up decided nothing: try again after its pause
+		if looks < maxLooks && w.untilNextLook(t.Context()) {
 			looks++
 			tries++
 		}
@@ -318,8 +324,7 @@ func (c *crashes[Re]) patiently(t *scene, w *World, do func(context.Context, *Wo
 	return err
 }
 
-// complete does a completer's work: it continues each operation that a completer can
-// continue.
+// complete continues each operation that a completer can continue.
 func (c *crashes[Re]) complete(t *scene, w *World) {
 	err := c.patiently(t, w, func(ctx context.Context, mine *World) error {
 		all, err := w.records(ctx)
@@ -335,8 +340,8 @@ func (c *crashes[Re]) complete(t *scene, w *World) {
 	}
 }
 
-// If MayStick is set, crashes.stuck reports whether an operation is stuck. Otherwise it
-// returns false.
+// crashes.stuck reports whether an operation is stuck. Without MayStick, the result is
+// always false.
 func (c *crashes[Re]) stuck(t *scene, w *World) bool {
 	all, err := w.records(t.Context())
 	if err != nil {
@@ -345,14 +350,14 @@ func (c *crashes[Re]) stuck(t *scene, w *World) bool {
 	return c.opt.MayStick && slices.ContainsFunc(all, func(r *store.Record) bool { return r.State == store.Stuck })
 }
 
-// The method idle returns the world w as a new process sees it. This process never crashes.
+// The method idle returns the world w for a new process that never crashes.
 func (c *crashes[Re]) idle(t *scene, w *World) *World {
 	mine, _ := w.start(t.Context(), point{}, nil)
 	t.Cleanup(mine.process.stop)
 	return mine
 }
 
-// tally counts what has happened in a world.
+// tally counts the provider's effects, the user's writes, and jobs.
 func tally(w *World) map[string]int {
 	n := make(map[string]int)
 	for _, e := range w.Provider.Effects() {
@@ -375,8 +380,8 @@ func both(a, b map[string]int) map[string]int {
 	return all
 }
 
-// sum logs in how many further runs each failure occurred, since a failure is described
-// only once.
+// A failure is described only in the first run that has it. The method sum logs how
+// many further runs have the same failure.
 func (c *crashes[Re]) sum() {
 	c.t.Helper()
 	for _, text := range slices.Sorted(maps.Keys(c.said)) {
@@ -390,18 +395,18 @@ func (c *crashes[Re]) sum() {
 	}
 }
 
-// scene is the testing.TB of one run: it adds the name of the crash to each failure. A
-// failure that another run has reported is only counted.
+// scene is the testing.TB of one run. It adds the name of the crash to each failure. If
+// an earlier run had the same failure, scene only counts it.
 type scene struct {
 	testing.TB
 	label  string
 	failed bool
 	said   map[string]int
-	notes  []string // failures that the kit has found, reported after the run
+	notes  []string // failures for the method end, which reports them after the run
 }
 
-// scene.news counts a failure. It returns the failure's text with the name of the crash,
-// and whether the failure is to be reported.
+// scene.news counts a failure. It returns the failure's text after the name of the
+// crash, and true if no earlier failure had this text.
 func (s *scene) news(text string) (string, bool) {
 	s.failed = true
 	text = strings.TrimSuffix(text, "\n")
@@ -422,7 +427,7 @@ func (s *scene) give(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// say reports a failure of the user's check.
+// say reports a failure that the function check has found.
 func (s *scene) say(text string) {
 	s.Helper()
 	if text, first := s.news(text); first {

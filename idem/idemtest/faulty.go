@@ -22,8 +22,9 @@ type Call struct {
 	Total int    // number of this call among all calls, from 1
 	PK    string
 
-	// The field that Verb names (Claim, Commit or Take) is the call's argument. A plan may
-	// keep the argument, to make the call again later, but must not change it.
+	// If Verb is "Claim", "Commit" or "Take", the field of this name is the call's
+	// argument. A Plan must not change the argument, but may keep it to make the call
+	// again later.
 	Claim  store.Claim
 	Commit store.Commit
 	Take   store.Take
@@ -32,18 +33,18 @@ type Call struct {
 // Fault says what happens to a call. The zero Fault lets the call pass.
 type Fault struct {
 	// Err is returned in place of the store's answer. For a write whose answer is lost,
-	// set store.ErrUnknown: the contract of store.Store demands this error.
+	// set store.ErrUnknown, because the contract of store.Store demands this error.
 	Err error
-	// Applied lets the call reach the store, so that Err or Crash loses only the
-	// answer.
+	// Applied lets the call reach the store although Err or Crash is set. Only the
+	// answer is lost.
 	Applied bool
 	// Crash takes the process down before the call, or after the call if Applied is set.
 	Crash bool
 }
 
-// Plan decides what happens to each call. A Plan runs on the caller's goroutine. A Plan
-// may block to delay the call, but should return when ctx ends. A Plan must be safe for
-// concurrent use if the store is used concurrently.
+// Plan decides what happens to each call. A Plan runs on the goroutine that calls the
+// store. A Plan may block to delay the call, but should return when ctx ends. If the
+// store is used concurrently, its Plan must be safe for concurrent use.
 type Plan func(ctx context.Context, c Call) Fault
 
 // At returns a plan that applies f to the n-th call of a verb (Call.Verb), or to every
@@ -61,8 +62,9 @@ func At(verb string, n int, f Fault) Plan {
 }
 
 // CrashAt returns a plan that takes the process down at the process's n-th call of any
-// verb. The crash comes before the call reaches the store or, if applied is true, after
-// the store applied the call and before the answer arrives.
+// verb. If applied is false, the process crashes before the call reaches the store. If
+// applied is true, the process crashes after the store has applied the call, and before
+// the answer arrives.
 func CrashAt(n int, applied bool) Plan {
 	return func(_ context.Context, c Call) Fault {
 		return Fault{Crash: c.Total == n, Applied: applied}
@@ -73,18 +75,17 @@ func CrashAt(n int, applied bool) Plan {
 var ErrCrashed = errors.New("idemtest: the process has crashed")
 
 // FaultyStore is a store that fails as planned, and counts its calls. A FaultyStore is
-// the store of one process: in a test with several processes, give each process its own
-// FaultyStore, and let all of them wrap the same store.
+// the store of one process. In a test with several processes, give each process its own
+// FaultyStore, and let each FaultyStore wrap the same store.
 //
-// After a crash no call reaches the store any more, so the engine and its handlers can have
-// no more effect. Go can't stop the engine and the handlers, so they still return. A test
-// must ignore their results, since a crashed process sends no answer.
+// After a crash no call reaches the store any more, so the engine can have no more
+// effect. Go can't stop the engine and the handlers, so they run until they return. A
+// test must ignore their results, since a crashed process sends no answer.
 //
 // FaultyStore also implements the optional interfaces of package store. If the wrapped
 // store has no LoadBody, the FaultyStore's LoadBody returns idem.ErrNotKept. If the
 // wrapped store has no Take, the FaultyStore's Take makes a Load and a Commit, as an
-// engine does with a store without Take. A FaultyStore is safe for concurrent use if
-// its plan is.
+// engine does. A FaultyStore is safe for concurrent use if its plan is.
 type FaultyStore struct {
 	store store.Store
 
@@ -104,8 +105,8 @@ var (
 	_ store.Sizer      = (*FaultyStore)(nil)
 )
 
-// Faulty returns a FaultyStore on s that fails as plan says. If plan is nil, all calls
-// pass and are counted.
+// Faulty returns a FaultyStore that wraps s and fails as plan says. If plan is nil, all
+// calls pass and are counted.
 func Faulty(s store.Store, plan Plan) *FaultyStore {
 	f := &FaultyStore{store: s}
 	f.Reset(plan)
@@ -224,7 +225,7 @@ func take(ctx context.Context, s store.Store, t store.Take) (*store.Record, bool
 	case prev == nil:
 		return &store.Record{}, false, nil
 	case next == nil, prev.Input.Overflow != nil:
-		return prev, false, nil // the caller sees in prev why the record is not taken over
+		return prev, false, nil // a refusal: by prev, the engine decides what to do
 	}
 	held, err := s.Commit(ctx, store.Commit{Prev: prev, Next: next})
 	if held != nil || err != nil {
@@ -262,8 +263,8 @@ func through[T any](ctx context.Context, f *FaultyStore, c Call, send func() (T,
 	return v, err
 }
 
-// The method next counts a call, and asks the plan about the call. It doesn't hold the lock
-// while it asks, since a plan may block, and may use the store.
+// The method next counts a call, and asks the plan about the call. The plan runs
+// without the lock on f.mu, because the plan may block, or may use the store.
 func (f *FaultyStore) next(ctx context.Context, c Call) (Fault, error) {
 	f.mu.Lock()
 	if f.crashed {

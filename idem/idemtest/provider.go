@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// ErrNoAnswer matches errors from calls to a [Provider] that got no answer. Such a call may
-// still have had its effect.
+// ErrNoAnswer matches the error of a call that got no answer from a [Provider]. The
+// call may still have had its effect.
 var ErrNoAnswer = errors.New("idemtest: no answer")
 
 // Provider is a fake of a payment provider, a mail service or another system that takes
@@ -24,12 +24,12 @@ var ErrNoAnswer = errors.New("idemtest: no answer")
 // key is sent again with another request, the Provider refuses the call, as Stripe does.
 // Each call without a key has an effect.
 //
-// A Provider is an [http.Handler] for a test server. It is also an [http.RoundTripper], for
-// a client that is tested without a network. If the program calls the system through a Go
-// interface, write a fake of the interface that uses [Provider.Call]. GET and HEAD requests
-// have no effect, and take no [Fate] from the queue of [Provider.Next]. The zero Provider
-// is ready to use. A Provider is safe for concurrent use once its exported fields are set,
-// and must not be copied.
+// A Provider is an [http.Handler] for a test server. It is also an [http.RoundTripper],
+// for a client that is tested without a network. If the program calls the system
+// through a Go interface, write a fake of the interface, and let the fake use
+// [Provider.Call]. GET and HEAD requests have no effect, and take no [Fate] from the
+// queue of [Provider.Next]. The zero Provider is ready to use. A Provider is safe for
+// concurrent use once its exported fields are set, and must not be copied.
 type Provider struct {
 	// Memory is how long the Provider remembers a call's key after the call's effect. After
 	// that time, the key counts as new. Zero means that the Provider remembers keys until
@@ -43,8 +43,8 @@ type Provider struct {
 	// {"id":"1"}. Answer may be called more than once for an effect.
 	Answer func(Effect) any
 
-	// Lag is how long look-ups don't find an effect after it was made. Default: look-ups
-	// find an effect at once.
+	// Lag is how old an effect must be before look-ups find it. Default: look-ups find
+	// an effect at once.
 	Lag time.Duration
 
 	mu      sync.Mutex
@@ -52,10 +52,10 @@ type Provider struct {
 	looks   []Look
 	calls   int
 	effects []*Effect
-	coming  []coming // calls that arrive later
+	coming  []coming
 }
 
-// coming is a call that arrives later.
+// coming is a call that has not arrived yet, because its Fate is Late.
 type coming struct {
 	at                time.Time
 	method, path, key string
@@ -131,7 +131,7 @@ func (p *Provider) Next(fates ...Fate) {
 	p.fates = append(p.fates, fates...)
 }
 
-// NextLooks adds elements to a queue. Each look-up takes one [Look] from this queue. When
+// NextLooks adds looks to a queue. Each look-up takes one [Look] from this queue. When
 // the queue is empty, look-ups succeed.
 func (p *Provider) NextLooks(looks ...Look) {
 	p.mu.Lock()
@@ -139,10 +139,10 @@ func (p *Provider) NextLooks(looks ...Look) {
 	p.looks = append(p.looks, looks...)
 }
 
-// LookUp returns the effects of the calls with a key. Use it in the function of a phase's
-// [idem.LookUp]. If no call had the key, LookUp returns no effects. LookUp also finds the
-// effects of keys that the Provider has forgotten, or has never remembered because Memory
-// is negative. An error of LookUp matches [ErrNoAnswer].
+// LookUp returns the effects of the calls with a key, or no effects if no call had the
+// key. Use LookUp in the function of a phase's [idem.LookUp]. LookUp also finds the
+// effects of keys that the Provider has forgotten, or has never remembered because
+// Memory is negative. An error of LookUp matches [ErrNoAnswer].
 func (p *Provider) LookUp(ctx context.Context, key string) ([]Effect, error) {
 	found, look := p.look(key)
 	if look.Delay > 0 {
@@ -209,7 +209,9 @@ func (p *Provider) Forget() {
 	}
 }
 
-// Calls returns how many calls have arrived, not counting GET and HEAD.
+// Calls returns how many calls were made to the Provider. It doesn't count GET and HEAD
+// requests, nor calls that Fate.LoseRequest lost. It counts a call with Fate.Late at
+// once.
 func (p *Provider) Calls() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -233,11 +235,12 @@ func (p *Provider) Effects(paths ...string) []Effect {
 	return all
 }
 
-// Call makes a call that has a name instead of an HTTP method and path. Use it in fakes of
-// Go interfaces. Calls with the same key must have the same name and the same args,
-// compared as JSON; otherwise the Provider refuses the later call. An error of Call matches
-// [ErrNoAnswer], or is a [*Refusal], or says that args can't be encoded as JSON. If ctx
-// ends during a delay, the error matches both [ErrNoAnswer] and the cause of ctx.
+// Call makes a call that has a name instead of an HTTP method and path. Use Call in
+// fakes of Go interfaces. Calls with the same key must have the same name and the same
+// args, compared as JSON. Otherwise the Provider refuses the later call. An error of
+// Call matches [ErrNoAnswer], or is a [*Refusal], or says that args can't be encoded as
+// JSON. If ctx ends during Fate.Delay, the error matches both [ErrNoAnswer] and the
+// cause of ctx.
 func (p *Provider) Call(ctx context.Context, name, key string, args any) (Effect, error) {
 	body, err := json.Marshal(args)
 	if err != nil {

@@ -28,8 +28,8 @@ func storeBodies(s suite) {
 		}
 	}
 
-	// A body's companions carry the nonce of the attempt that wrote them, so that companions
-	// of a fenced attempt can't replace those of the attempt that took over.
+	// The keys of companions contain the nonce of the attempt that wrote them. So a
+	// fenced attempt can't replace the companions of the attempt that took over.
 	s.run("a refused commit does not touch the winner's body", func(t *testing.T, e *env) {
 		old := storetest.MustClaim(t, e.inner, storetest.ClaimAt(e.clock.Now()))
 		taken := storetest.MustCommit(t, e.inner, old, storetest.TakenOver(old))

@@ -31,8 +31,8 @@ func storeClaim(s suite) {
 		storetest.SameRecord(t, storetest.RefusedClaim(t, e.inner, c), want)
 	})
 
-	// A record at the key that Claim.Beside names refuses the claim, unless the claimer
-	// itself has fenced that record.
+	// A record under Claim.Beside refuses the claim. The exception is a record that the
+	// claimer has fenced (Claim.Fenced).
 	s.run("a claim beside another record", func(t *testing.T, e *env) {
 		beside := func(at time.Time, other *store.Record) store.Claim {
 			c := storetest.ClaimAt(at)
@@ -64,7 +64,7 @@ func storeClaim(s suite) {
 		claimed := storetest.MustClaim(t, e.inner, mine)
 		storetest.SameRecord(t, storetest.Load(t, e.inner, fenced.PK), fenced)
 
-		both := storetest.Rival(store.Claim{Next: claimed}, now) // both places of the key hold a record: the store returns the record at the claim's own key
+		both := storetest.Rival(store.Claim{Next: claimed}, now) // if both places of the key hold a record, the store returns the record under Next.PK
 		both.Beside = fenced.PK
 		storetest.SameRecord(t, storetest.RefusedClaim(t, e.inner, both), claimed)
 	})
@@ -90,8 +90,9 @@ func storeClaim(s suite) {
 		storetest.SameRecord(t, storetest.Load(t, e.inner, want.PK), want)
 	})
 
-	// If the claimer has not read the freed record, the claim is refused: it may be a
-	// late copy of an earlier claim, which must not revive the record.
+	// A claim replaces the freed record only if Claim.Seen is this record. Any other
+	// claim may be a late copy of an earlier claim. A late copy must not revive the
+	// record.
 	s.run("a freed record is replaced by a claim that has seen it, and once", func(t *testing.T, e *env) {
 		c := storetest.ClaimAt(e.clock.Now())
 		claimed := storetest.MustClaim(t, e.inner, c)
@@ -114,7 +115,7 @@ func storeClaim(s suite) {
 		storetest.SameRecord(t, storetest.Load(t, e.inner, want.PK), want)
 		storetest.SameRecord(t, storetest.RefusedClaim(t, e.inner, second), want)
 
-		gone := storetest.ClaimAt(e.clock.Now()) // this claim has seen the freed record, but finds no record, as if TTL had removed it
+		gone := storetest.ClaimAt(e.clock.Now()) // no record is under this PK, as if TTL had removed the freed record
 		gone.Seen = freed
 		storetest.MustClaim(t, e.inner, gone)
 	})

@@ -111,8 +111,9 @@ func storeCommit(s suite) {
 		storetest.SameRecord(t, storetest.Load(t, e.inner, r.PK), big)
 	})
 
-	// A claim or a commit writes a large first phase. If the store accepts this write, it
-	// must also accept a take-over, which makes the record larger.
+	// A claim or a commit writes a large first phase. If the store accepts this write,
+	// the store must also accept a later take-over, although the take-over makes the
+	// record larger.
 	for name, begin := range map[string]func(*testing.T, store.Store, *store.Record) (*store.Record, error){
 		"claim": func(t *testing.T, st store.Store, large *store.Record) (*store.Record, error) {
 			return st.Claim(storetest.Limited(t), store.Claim{Next: large.Clone(), Now: large.Created})
@@ -148,8 +149,8 @@ func storeCommit(s suite) {
 	commitDropsJobs(s)
 }
 
-// The function next returns a copy of the record large. The copy's version is one above
-// the version of the record first.
+// The function next returns large as the successor of first: a copy with the next
+// version.
 func next(first, large *store.Record) *store.Record {
 	n := large.Clone()
 	n.Ver = first.Ver + 1
@@ -162,8 +163,9 @@ func (brokenWrite) Err() error     { return errors.New("it could not be built") 
 func (brokenWrite) String() string { return "broken" }
 
 // commitTouchesWhatDiffers checks that Commit changes only the fields in which Next
-// differs from Prev. Otherwise a holder could write back jobs that are gone: an
-// acknowledgement removes a job, but doesn't raise the version.
+// differs from Prev. When a job is delivered, it leaves the record, but the version
+// stays the same. So a holder's Prev may still have the job, and Commit must not write
+// the job back.
 func commitTouchesWhatDiffers(s suite) {
 	a := idem.Job{Kind: "receipt", Args: []byte(`{"n":1}`)}
 	b := idem.Job{Kind: "mail", Args: []byte(`{"n":2}`), Trace: trace.Context{Parent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00", State: "a=1,b=2"}}
@@ -227,8 +229,8 @@ func commitTouchesWhatDiffers(s suite) {
 	}
 }
 
-// commitDropsJobs checks that Commit refuses to drop a freed record's jobs if the jobs have
-// changed since the record was read.
+// commitDropsJobs checks commits that free a record and drop its jobs. Commit must
+// refuse if the stored jobs are no longer those in Prev.
 func commitDropsJobs(s suite) {
 	a, parked := idem.Job{Kind: "receipt", Args: []byte(`{"n":1}`)}, idem.Job{Kind: "mail", Args: []byte(`{"n":2}`), Failed: "no such address"}
 	for _, tt := range []struct {

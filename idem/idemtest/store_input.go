@@ -42,7 +42,8 @@ func storeInput(s suite) {
 	}
 }
 
-// A record keeps parked jobs, and the fields that mark a call that must not be repeated.
+// The store keeps parked jobs. It also keeps the intent of a phase, which says that the
+// phase's call must not be repeated.
 func storeMarks(s suite) {
 	s.run("a record comes back complete: intents and parked jobs", func(t *testing.T, e *env) {
 		want := storetest.MustClaim(t, e.inner, storetest.ClaimAt(e.clock.Now()))

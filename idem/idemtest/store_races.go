@@ -18,8 +18,8 @@ func storeRaces(s suite) {
 		claimRace(t, e.inner, c, c.Now)
 	})
 
-	// While the scope of keys changes, programs claim a key at two places. Each claim goes
-	// to one place, and names the other place in Beside.
+	// While the scope of keys changes, a key has two places. Each claim goes to one
+	// place, and names the other place in Beside.
 	s.run("of 50 claimers of a key with two places exactly one wins", func(t *testing.T, e *env) {
 		c := storetest.ClaimAt(e.clock.Now())
 		places := [...]string{c.Next.PK, storetest.ClaimAt(c.Now).Next.PK}

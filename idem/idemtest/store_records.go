@@ -12,9 +12,8 @@ import (
 	"github.com/samekey/samekey/internal/testkit/storetest"
 )
 
-// Every field of a record is read as it was written. A refused claim returns the record
-// that is in its way. The engine decides by that record, so it must be as complete as a
-// loaded record.
+// A loaded record has every field as it was written. So has the record that a refused
+// claim or commit returns, because the engine decides by this record.
 func storeRecords(s suite) {
 	for _, tt := range []struct {
 		name   string
@@ -123,8 +122,8 @@ func finishedNext(r *store.Record, body []byte) *store.Record {
 	})
 }
 
-// fullNext returns a record that can follow r. It sets as many fields as can be set
-// together.
+// fullNext returns a record that can follow r, and that has as many fields as one
+// record can have.
 func fullNext(r *store.Record) *store.Record {
 	n := finishedNext(r, []byte("full"))
 	n.Keep, n.Until, n.Expires = store.KeepJobs, n.Expires, time.Time{}

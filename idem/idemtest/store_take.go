@@ -15,9 +15,10 @@ import (
 	"github.com/samekey/samekey/internal/testkit/storetest"
 )
 
-// If [store.Take].From accepts a record, a take-over by a ticket makes exactly the change
-// that From returns. If a store can't take a record over in one write, or has no Take, the
-// scenarios use Load and Commit, as an engine does.
+// If [store.Take].From returns a record, a take-over by a ticket writes exactly this
+// record. If the store has no Take, the scenarios use Load and Commit, as an engine
+// does. If the store's Take refuses although From returns a record, the scenarios use
+// Commit.
 func storeTake(s suite) {
 	const ours = "POST /rides/{id}"
 	mine := store.HandlerID{Function: "rides", Name: ours}
@@ -188,8 +189,8 @@ func storeTake(s suite) {
 	})
 }
 
-// takeOrCommit takes a record over as an engine does: if the store's Take refuses although
-// From accepts the record, takeOrCommit commits the change.
+// takeOrCommit takes a record over as an engine does. If the store's Take refuses
+// although From returns a record, takeOrCommit commits this record.
 func takeOrCommit(ctx context.Context, s store.Store, t store.Take) (*store.Record, bool, error) {
 	prev, taken, err := take(ctx, s, t)
 	if taken || err != nil {
@@ -197,7 +198,7 @@ func takeOrCommit(ctx context.Context, s store.Store, t store.Take) (*store.Reco
 	}
 	next := t.From(prev)
 	if next == nil {
-		return prev, false, nil // the caller sees from prev why From refuses the record
+		return prev, false, nil // prev shows why From refuses the record
 	}
 	held, err := s.Commit(ctx, store.Commit{Prev: prev, Next: next})
 	if held != nil || err != nil {
@@ -206,8 +207,8 @@ func takeOrCommit(ctx context.Context, s store.Store, t store.Take) (*store.Reco
 	return next, true, nil
 }
 
-// leaseOf returns the time at which the record's lease ends, for a scenario in which the
-// record is taken over at the time takenAt.
+// leaseOf returns the end of the record's lease, in a scenario that takes the record
+// over at the time takenAt.
 func leaseOf(takenAt time.Time) time.Time {
 	return takenAt.Add(-time.Hour + storetest.Limit + 123*time.Millisecond)
 }

@@ -8,10 +8,11 @@ import (
 
 // TestStore tests a store against the contract of [store.Store].
 //
-// TestStore calls open once for each subtest. Many subtests run concurrently. The function
-// open may return the same store each time, or several stores on one table: the subtests
-// use random keys, and so don't collide. The suite doesn't sleep. Where a test needs
-// another time, the suite passes that time in its calls, such as in Claim.Now.
+// TestStore calls open once for each subtest. Many subtests run concurrently. The
+// function open may return the same store each time, or several stores on one table,
+// because the subtests use random keys and so don't collide. The suite doesn't sleep.
+// Where a test needs another time, the suite passes that time in its calls, such as in
+// Claim.Now.
 func TestStore(t *testing.T, open func(t testing.TB) store.Store) { //nolint:tparallel // the caller decides whether the test is parallel
 	for _, group := range []struct {
 		name string

@@ -9,12 +9,12 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// Twice returns a store that wraps s. In this store, each commit of a phase or an answer
-// fails with a conflict at the first try. So each [idem.Atomic] and [idem.Finish] runs
-// twice, as in production when others write the same items. Tests with this store show
-// whether a handler obeys a rule: the function of a phase returns its result, and has no
-// effect except through its Tx. An [idem.Foreign] isn't run again; only its commit is sent
-// again.
+// Twice returns a store that wraps s. In this store, each commit of a phase or an
+// answer fails with a conflict at the first try. So each [idem.Atomic] and
+// [idem.Finish] runs twice, as in production when others write the same items. The
+// function of a phase must return its result, and must have no effect except through
+// its Tx. Tests with this store show whether a handler obeys this rule. An
+// [idem.Foreign] isn't run again; only its commit is sent again.
 func Twice(s store.Store) *FaultyStore { return Faulty(s, everyAtomicTwice()) }
 
 func everyAtomicTwice() Plan {
@@ -26,7 +26,7 @@ func everyAtomicTwice() Plan {
 			next = c.Claim.Next
 		}
 		if next == nil || next.State != store.Done && len(next.Phases) == 0 || next.State == store.Open && next.Lease.IsZero() {
-			return Fault{} // don't refuse a claim without a phase, or a release
+			return Fault{} // let reads and releases pass, and writes of records with neither a phase nor an answer
 		}
 		id := next.PK + " " + next.Owner + " " + strconv.FormatInt(next.Ver, 10)
 		mu.Lock()
@@ -42,11 +42,11 @@ func everyAtomicTwice() Plan {
 	}
 }
 
-// runsAgain reports whether next commits an [idem.Atomic], an [idem.Finish] or an answer.
-// After [store.ErrChanged], the engine runs such a phase again, or stores the answer
-// again. The other writes that Twice refuses fail with [idem.ErrConflict]. After that,
-// the engine only sends the write again, and runs nothing again: the write may be about a
-// call, and a call must not be repeated.
+// runsAgain reports whether next commits an [idem.Atomic], an [idem.Finish] or an
+// answer. Twice refuses such a commit with [store.ErrChanged]. Then the engine runs the
+// phase again, or stores the answer again. Twice refuses its other writes with
+// [idem.ErrConflict]. Then the engine only sends the write again, because the write may
+// be about a call that must not be repeated.
 func runsAgain(prev, next *store.Record) bool {
 	if prev == nil || prev.Owner != next.Owner || prev.Mark != next.Mark || len(prev.Doubts) != len(next.Doubts) {
 		return false
