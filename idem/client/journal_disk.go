@@ -16,9 +16,9 @@ import (
 // A journal's file is rewritten when it has more than 2 × entries + slack lines.
 const slack = 1000
 
-// realPath returns the path to use for later rewrites of the file. It is absolute, since
-// the working directory may change. It isn't a link, since a rewrite would replace the link
-// and not the link's target.
+// realPath returns the absolute path of the file with all links resolved. A rewrite
+// needs this path: the working directory may have changed, and a rewrite through a link
+// would replace the link instead of the file.
 func realPath(path string) (string, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -69,13 +69,14 @@ func (j *FileJournal) load() error {
 
 // append writes a line and waits until the disk has stored it.
 func (j *FileJournal) append(l line) error {
-	// Rewrite the file when many of its lines may be outdated: a line is outdated if a
-	// later line replaces it, or if its entry may be forgotten by now.
+	// Rewrite the file if later lines have replaced many of its lines. Also rewrite the
+	// file if many entries were added since the last rewrite, since many entries may be
+	// forgotten by now.
 	if j.lines > 2*len(j.entries)+slack || len(j.entries) > 2*j.kept+slack {
 		if err := j.rewrite(); err != nil {
-			j.lines, j.kept = 0, len(j.entries) // the old file is still valid; the next rewrite is tried after at least slack (1000) further lines
+			j.lines, j.kept = 0, len(j.entries) // try the next rewrite after at least slack further lines
 		}
-		if j.broken != nil { // the rewrite failed after its rename: j.at may still belong to the old file, so append nothing to the new file
+		if j.broken != nil { // the rewrite failed after its rename: append nothing, since j.at may not fit the new file
 			return j.broken
 		}
 	}
@@ -83,13 +84,13 @@ func (j *FileJournal) append(l line) error {
 	if err != nil {
 		return err
 	}
-	if _, err := j.file.Write(text); err != nil { // remove the partial line that a full disk, for example, may have left
+	if _, err := j.file.Write(text); err != nil { // a full disk, for example, may have left a part of the line: remove this part
 		if undo := j.file.Truncate(j.at.size); undo != nil {
 			j.broken = errors.Join(err, undo)
 		}
 		return err
 	}
-	if err := j.file.Sync(); err != nil { // the system may have dropped the data, and reports that only once, so a later Sync without an error proves nothing
+	if err := j.file.Sync(); err != nil { // the line may be lost, even if a later Sync succeeds: the system reports a loss only once
 		j.broken = err
 		return err
 	}
@@ -99,7 +100,8 @@ func (j *FileJournal) append(l line) error {
 	return j.reach()
 }
 
-// reach writes the file's current end into the lock file, as the mark.
+// reach writes j.at, the end of the file's complete lines, as the mark into the lock
+// file.
 func (j *FileJournal) reach() error {
 	if err := j.usable(); err != nil {
 		return err
@@ -111,8 +113,8 @@ func (j *FileJournal) reach() error {
 	return j.broken
 }
 
-// rewrite replaces the file with a new file that has the valid entries. After a crash,
-// either the old file or the new file is in place, and it is complete.
+// rewrite replaces the file with a new file that contains the live entries. After a
+// crash, either the old file or the new file is in place and complete.
 func (j *FileJournal) rewrite() error {
 	entries := j.live()
 	text, at := place{id: j.at.id, gen: j.at.gen + 1}.header()
@@ -147,7 +149,7 @@ func (j *FileJournal) rewrite() error {
 		err = syncFolder(filepath.Dir(j.path))
 	}
 	if err != nil {
-		j.broken = err // a crash could undo the rename, and so lose the lines that are appended from now on
+		j.broken = err // append nothing more: a crash could undo the rename and lose the new lines
 		return err
 	}
 	j.at, j.lines, j.kept = at, len(entries), len(entries)
@@ -158,7 +160,7 @@ func (j *FileJournal) rewrite() error {
 	if err := j.reach(); err != nil {
 		return err
 	}
-	return j.lock.Sync() // sync once per rewrite, so that a power failure can't leave a torn mark, only an old mark
+	return j.lock.Sync() // from now on, a power failure can leave an old mark, but no torn mark
 }
 
 func lockPath(path string) string { return path + ".lock" }
@@ -166,7 +168,7 @@ func lockPath(path string) string { return path + ".lock" }
 // writeFile creates a file that only its owner may read, and syncs the file to
 // the disk.
 func writeFile(path string, data []byte) error {
-	_ = os.Remove(path) // a crash may have left a file with another mode
+	_ = os.Remove(path) // a crash may have left this file
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err

@@ -22,15 +22,15 @@ const keepAnswered = 7 * 24 * time.Hour
 // FileJournal with [OpenJournal]. A FileJournal is safe for concurrent use.
 //
 // For each change the journal appends a line to the file, and waits until the disk has
-// stored the line. Changes are written one at a time. The journal rewrites the file when
-// it is opened and, except on Windows, when most lines are outdated. Only the owner can
-// read the file (0600). The file contains names, keys, hashes, times and statuses, but no
-// bodies and no URLs.
+// stored the line. Changes are written one at a time. OpenJournal rewrites the file.
+// Later, except on Windows, the journal rewrites the file when most lines are outdated.
+// Only the owner can read the file (0600). The file contains names, keys, hashes, times
+// and statuses, but no bodies and no URLs.
 //
 // If a disk failure leaves the file's contents uncertain, the journal refuses all
 // operations, so that nothing is sent. The journal also refuses all operations
-// ([ErrCorrupt]) if another program deletes, replaces or changes the open file. Repair the
-// cause and open the journal again.
+// ([ErrCorrupt]) if another program deletes, replaces or changes the open file. Repair
+// the cause and open the journal again.
 type FileJournal struct {
 	path string
 	keep time.Duration
@@ -45,7 +45,7 @@ type FileJournal struct {
 	lines   int
 	kept    int // number of entries at the last rewrite
 	entries map[string]Entry
-	broken  error // if set, the file's contents are uncertain, and every operation is refused with this error
+	broken  error // if set, every operation is refused with this error
 }
 
 var _ Journal = (*FileJournal)(nil)
@@ -59,20 +59,22 @@ type journalFile interface {
 }
 
 // OpenJournal opens the journal at path, or creates the journal if there never was one.
-// When the key of an operation with an answer has expired, the operation stays in the
-// journal for one more week. During the week it is refused ([ErrExpired]); then it is
-// dropped. An operation without an answer stays until [FileJournal.Done]. OpenJournal
-// removes the incomplete line that a crash can leave. OpenJournal fails on any other
-// damage ([ErrCorrupt]): a file that was emptied, cut, changed by a single bit,
-// deleted, or replaced by an earlier copy. If such a file were used, operations in
-// progress would get new keys. To begin with an empty journal, remove the file and the
+// An operation with an answer stays in the journal for a week after the end of its
+// key's lifetime. During this week, requests of the operation are refused
+// ([ErrExpired]). Then the operation is dropped. An operation without an answer stays
+// until [FileJournal.Done].
+//
+// OpenJournal removes the incomplete line that a crash can leave. OpenJournal fails on
+// any other damage ([ErrCorrupt]): a file that was emptied, cut, changed by a single
+// bit, deleted, or replaced by an earlier copy. With the damaged file, operations in
+// progress could get new keys. To begin with an empty journal, remove the file and the
 // lock file.
 //
-// The lock file has the journal's path with ".lock" appended. It stores the least
-// length that the journal's file must have, so move both files together. A second
+// The lock file has the journal's path with ".lock" appended. The lock file stores the
+// least length that the journal's file must have, so move both files together. A second
 // process that opens the journal gets [ErrLocked]. On systems without flock (Windows) a
-// second process gets no error, so the caller must exclude other processes. Network
-// file systems often can neither lock a file nor sync it reliably: use a local disk.
+// second process gets no error, so the caller must exclude other processes. Use a local
+// disk, since network file systems often can neither lock nor sync a file reliably.
 func OpenJournal(path string) (*FileJournal, error) {
 	path, err := realPath(path)
 	if err != nil {
@@ -176,9 +178,9 @@ func (j *FileJournal) Close() error {
 	return err
 }
 
-// The method usable returns an error if the journal must not be written. For example, if
-// the file was moved or has another length, a crash would lose the lines that are written
-// from now on.
+// The method usable returns an error if the journal is closed or broken, or if another
+// program has replaced or changed the file. The next process might not find the lines
+// that are written from now on.
 func (j *FileJournal) usable() error {
 	if j.unlock == nil {
 		return fmt.Errorf("journal: %w", os.ErrClosed)
@@ -194,9 +196,9 @@ func (j *FileJournal) usable() error {
 	return j.broken
 }
 
-// The method over reports whether an entry may be forgotten. An operation without an answer
-// is never over, since it may have been carried out: even if the clock is wrong while the
-// journal is opened, the operation must not get a new key.
+// The method over reports whether an entry may be forgotten. An entry without an answer
+// must not be forgotten, even if the clock is wrong: the operation may have been
+// carried out, so it must not get a new key.
 func (j *FileJournal) over(e Entry, now time.Time) bool {
 	return !e.Answered.IsZero() && now.After(e.Expires.Add(j.keep))
 }

@@ -9,18 +9,18 @@ import (
 	"time"
 )
 
-// A journal's file begins with the constant magic, the version and the journal's identity.
-// The file is created with this first line, so a file without this line is no journal, or
-// was emptied.
+// The constant magic begins the first line of a journal's file. The file is created
+// with this line, so a file without this line is no journal, or was emptied.
 //
 //	samekey operations 2 <id> <generation> <checksum>
 //	<checksum> <length> <JSON>
 //	…
 //
 // The id never changes, and each rewrite of the file raises the generation by one. Each
-// checksum covers everything before it and the line's own JSON, so that a missing or moved
-// line is noticed at the next line. The length is the length of the JSON: it distinguishes
-// a line that a crash has cut off from a line with a changed end.
+// checksum covers the checksum of the line before and the line's own JSON. A missing or
+// moved line is noticed at the next line, whose checksum is then wrong. The length of
+// the JSON distinguishes a line that a crash has cut off from a line with a changed
+// end.
 const magic = "samekey operations "
 
 // line is the state of one operation. For each operation, the last line is valid.
@@ -60,8 +60,8 @@ func (l line) encode(sum uint32) ([]byte, uint32, error) {
 	return fmt.Appendf(nil, "%08x %d %s\n", sum, len(text), text), sum, nil
 }
 
-// place is a position in a journal's history. size is the number of bytes before the
-// position in the file of the generation gen, and sum is the checksum at the position.
+// place is a position in a journal's history: size bytes from the beginning of the file
+// of generation gen. The checksum of the line that ends there is sum.
 type place struct {
 	id   string
 	gen  uint64
@@ -79,8 +79,8 @@ func (p place) header() ([]byte, place) {
 	return text, p
 }
 
-// decodeHeader decodes the first line of a file, with its newline. It returns the place
-// after the line.
+// decodeHeader decodes b, the first line of a file with its newline, and returns the
+// place after the line.
 func decodeHeader(b []byte) (place, error) {
 	var p place
 	text, _, _ := bytes.Cut(bytes.TrimPrefix(b, []byte(magic+"2 ")), []byte("\n"))
@@ -95,7 +95,7 @@ func decodeHeader(b []byte) (place, error) {
 	return p, nil
 }
 
-// decodeLine decodes a line with its newline, and returns the line's checksum. The
+// decodeLine decodes b, a line with its newline, and returns the line's checksum. The
 // parameter sum is the checksum of the line before.
 func decodeLine(b []byte, sum uint32) (line, uint32, error) {
 	text := bytes.TrimSuffix(b[max(bytes.IndexByte(b, '{'), 0):], []byte("\n"))
@@ -113,11 +113,11 @@ func decodeLine(b []byte, sum uint32) (line, uint32, error) {
 	return l, sum, nil
 }
 
-// decodeFile returns the lines of a journal's file, and the place after the last complete
-// line. If mark is not nil, the file must be unchanged up to the mark, or be of a later
-// generation. decodeFile skips an incomplete line that a crash has left after the mark,
-// since no request was sent for the line. Any other deviation is reported as damage, since
-// a silently forgotten key could let an operation run twice.
+// decodeFile returns the lines of a journal's file, and the place after the last
+// complete line. If mark is not nil, the file must be unchanged up to the mark, or be
+// of a later generation. decodeFile skips an incomplete line that a crash has left
+// after the mark, since no request was sent for the line. Any other damage is an error,
+// since a silently forgotten key could let an operation run twice.
 func decodeFile(data []byte, mark *place) ([]line, place, error) {
 	n := bytes.IndexByte(data, '\n') + 1
 	at, err := decodeHeader(data[:n])
@@ -128,7 +128,7 @@ func decodeFile(data []byte, mark *place) ([]line, place, error) {
 		return nil, place{}, fmt.Errorf("%w: it is another journal, or an earlier copy of it", ErrCorrupt)
 	}
 	if mark != nil && mark.gen < at.gen {
-		mark = nil // the mark is of an older file: the process died after it wrote this file and before it wrote the new mark
+		mark = nil // the mark is of an older file: the process died before it wrote the mark of this file
 	}
 	reached := mark == nil || *mark == at
 	var lines []line
@@ -161,6 +161,6 @@ func isCut(text []byte) bool {
 	if len(fields) != 2 {
 		return true
 	}
-	length, _ := strconv.Atoi(string(fields[1])) // if the field isn't a number, length is 0, and a line with JSON counts as damaged and not as cut
+	length, _ := strconv.Atoi(string(fields[1])) // without a number, length is 0, so a line with JSON is damaged, not cut
 	return len(text) <= len(head)+length
 }

@@ -9,9 +9,10 @@ import (
 )
 
 // The mark in the lock file is a place that the journal's file has reached. The mark is
-// written after the file is synced and isn't synced itself, so after a power failure the
-// mark may be too low, but never too high. The mark distinguishes a new journal from one
-// whose file was emptied, cut, deleted or replaced by an earlier copy.
+// never too high, since it is written after the file is synced. After a power failure the
+// mark may be too low, since only a rewrite syncs the mark. The mark distinguishes a new
+// journal from a journal whose file was emptied, cut, deleted or replaced by an earlier
+// copy.
 //
 //	samekey journal 2 <id> <generation> <size> <checksum> <checksum of all before>
 
@@ -24,8 +25,8 @@ func (p place) mark() []byte {
 	return fmt.Appendf(text, " %08x\n", crc32.ChecksumIEEE(text))
 }
 
-// readMark returns the mark in a lock file. It returns nil if the lock file is empty, as
-// when the journal is new or its lock file was lost.
+// readMark returns the mark in a lock file, or nil if the lock file is empty. The lock
+// file is empty if the journal is new, or if an earlier lock file was lost.
 func readMark(f io.Reader) (*place, error) {
 	text, err := io.ReadAll(io.LimitReader(f, markSize+1))
 	if err != nil || len(text) == 0 {

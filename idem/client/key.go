@@ -21,10 +21,10 @@ func NewKey() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:])
 }
 
-// callersKey finds the key that the caller of RoundTrip set. A caller that fills the header
-// map without the methods of http.Header can spell a name in any case, so callersKey
-// ignores the case of names. A header without values means that the caller wants no key. In
-// this case, set is true and key is empty.
+// callersKey finds the key that the caller of RoundTrip set. callersKey ignores upper
+// and lower case in header names, since a caller can fill the map without the methods
+// of http.Header. If the header has no values, the caller wants no key: set is true and
+// key is empty.
 func callersKey(h http.Header, name string) (key string, set bool, err error) {
 	var values []string
 	for n, v := range h {
@@ -51,7 +51,7 @@ func callersKey(h http.Header, name string) (key string, set bool, err error) {
 	return key, true, err
 }
 
-// newKey makes a key in the form in which it is sent.
+// newKey makes a key, in quotes if Options.QuoteKey is set.
 func (t *Transport) newKey() string {
 	if t.opt.QuoteKey {
 		return `"` + NewKey() + `"`
@@ -59,10 +59,10 @@ func (t *Transport) newKey() string {
 	return NewKey()
 }
 
-// If req follows a redirect, redirectedKey returns the key of the redirected request. After
-// a redirect that keeps the method (307, 308), http.Client sends the same request
-// elsewhere: this is the same operation, so it needs the same key. http.Client copies the
-// caller's headers to the new request, but not headers that the transport added.
+// redirectedKey returns the key of the request that was redirected to req, or ""
+// without a redirect. After a redirect that keeps the method (307, 308), req belongs to
+// the same operation, so req needs the same key. http.Client copies a key that the
+// caller set to req, but not a key that the transport made.
 func redirectedKey(req *http.Request, header string) string {
 	if req.Response == nil || req.Response.Request == nil {
 		return ""

@@ -9,8 +9,9 @@ import (
 	"syscall"
 )
 
-// lockFile locks the lock file at path or returns [ErrLocked]. The kernel
-// releases the lock when the process dies, so no stale lock can remain.
+// lockFile locks the lock file at path. If the file is already locked, lockFile returns
+// [ErrLocked]. The kernel releases the lock when the process dies, so no stale lock can
+// remain.
 func lockFile(path string) (f *os.File, unlock func() error, err error) {
 	f, err = os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

@@ -15,18 +15,18 @@ type operation struct {
 
 	key   string // the key as it is sent; "" without a key
 	body  *body
-	entry Entry     // the journal's entry; its Operation is "" without an entry
+	entry Entry     // the operation's entry in the journal; zero if there is none
 	until time.Time // end of the key's lifetime; zero without a key
 
 	attempts int
-	before   int           // 1 if the operation continues from the journal, and not from a redirect; otherwise 0
-	waits    int           // number of attempts that the server told to wait for another attempt's answer
-	waited   time.Duration // total of the waits for another attempt's answer
+	before   int           // 1 if the journal had the operation before this request; 0 if it had not, or after a redirect
+	waits    int           // number of retries after a 409 with Retry-After, without those that count towards MaxRetries
+	waited   time.Duration // total wait before the retries that waits counts
 	sent     time.Time     // time at which the most recent attempt was sent
 	heard    http.Header   // headers of the most recent attempt's answer, even of a torn answer; nil without an answer
 	aboutKey bool          // whether the most recent answer is about the key, not about the operation
-	unknown  bool          // whether an attempt of this request, or of an earlier request for the journal's entry, may have been carried out
-	maybe    bool          // whether another request with this key may have been carried out: a request in progress (409), the redirected request, or an earlier request of the caller
+	unknown  bool          // whether the operation may have been carried out by this request, or by an earlier request that the journal knows
+	maybe    bool          // whether the operation may have been carried out by another request with this key: a request in progress (409), the redirected request, or an earlier request of the caller
 }
 
 // begin classifies the request and prepares it for repetition. Nothing is sent
@@ -74,10 +74,10 @@ func (o *operation) chooseKey(own string) error {
 		o.key = o.t.newKey()
 	}
 	switch err := o.remember(own, moved); {
-	case errors.Is(err, ErrExpired): // o.key keeps the expired key, which the error reports
+	case errors.Is(err, ErrExpired): // keep the expired key, since Error.Key reports it
 		return err
 	case err != nil:
-		o.key = used // drop a newly made key: nothing was sent with it
+		o.key = used // drop a newly made key, since it was never sent
 		return err
 	case o.unknown: // resumed
 		o.before = 1
@@ -108,7 +108,7 @@ func (o *operation) run() (*http.Response, error) {
 		if cause := pause(o.req, wait); cause != nil {
 			return nil, o.failed(fmt.Errorf("%w, while waiting to retry after: %w", cause, err))
 		}
-		if o.isOver(0) { // the machine slept in the meantime, or its clock was set
+		if o.isOver(0) { // the machine slept during the wait, or its clock was set
 			return nil, o.gaveUp(fmt.Errorf("%w: while waiting to retry after: %w", ErrExpired, err), reasonLifetime)
 		}
 	}
@@ -178,25 +178,27 @@ func (o *operation) mayRetry(resp *http.Response) (wait time.Duration, no string
 	return wait, ""
 }
 
-// operation.ignored reports whether the server has said that it ignored the key, so that a
-// repeated request would run again. For a method that is idempotent by definition, ignored
-// returns false. The server's header counts even if the rest of the answer was lost.
+// operation.ignored reports whether a retry would run the operation again, because the
+// server has said that it ignored the key. For a method that is idempotent by
+// definition, ignored returns false, since the operation may run again. The server's
+// header counts even if the rest of the answer was lost.
 func (o *operation) ignored() bool { return isKeyIgnored(o.heard) && !isIdempotent(o.req.Method) }
 
-// inFlight reports whether the server is working on this very request. The wait for the
-// answer can be long, so it doesn't count as a retry: if the attempt that holds the key has
-// died, the key stays taken until the lease ends, which may take many times Retry-After.
+// inFlight reports whether another attempt may hold the key: a keyed request got a 409.
+// Waiting for that attempt doesn't count as a retry, since the wait can be long. If
+// that attempt has died, the key stays taken until the lease ends, which may take many
+// times Retry-After.
 func (o *operation) inFlight(resp *http.Response) bool {
 	return o.key != "" && resp != nil && resp.StatusCode == http.StatusConflict
 }
 
-// isOver reports whether the key's lifetime will have ended after the duration wait.
+// isOver reports whether the key's lifetime ends before the duration wait has passed.
 func (o *operation) isOver(wait time.Duration) bool {
 	return !o.until.IsZero() && !o.t.wall().Add(wait+lifetimeMargin).Before(o.until)
 }
 
-// end returns the final attempt's outcome. If this outcome could be retried but isn't, the
-// string why is the reason.
+// end returns the final attempt's outcome. If a retry could have helped, the string why
+// is the reason for not retrying.
 func (o *operation) end(resp *http.Response, err error, why string) (*http.Response, error) {
 	if err != nil {
 		return nil, o.gaveUp(err, why)
@@ -204,9 +206,9 @@ func (o *operation) end(resp *http.Response, err error, why string) (*http.Respo
 	if why != "" {
 		o.tell(o.t.opt.Hooks.GaveUp, Event{Status: resp.StatusCode, Reason: why})
 	}
-	resp.Header.Del(ResultHeader) // remove the header if the server sent it: only this package may set it
+	resp.Header.Del(ResultHeader) // only this package may set the header, not the server
 	switch {
-	case isReplay(resp): // a replayed 404 also belongs here, and not to deletedBefore: it is the operation's stored answer
+	case isReplay(resp): // also a 404: a replayed 404 is the operation's stored answer, and stays a 404
 		o.tell(o.t.opt.Hooks.Replayed, Event{Status: resp.StatusCode})
 	case o.deletedBefore(resp):
 		_ = resp.Body.Close()

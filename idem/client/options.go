@@ -10,7 +10,8 @@ import (
 	"github.com/samekey/samekey/internal/base/defaults"
 )
 
-// maxWait is beyond any sensible value, but far from an overflow.
+// maxWait is the greatest allowed MaxDelay: more than anybody needs, but too small for
+// an overflow.
 const maxWait = 365 * 24 * time.Hour
 
 // Options are the settings of a [Transport]. A field that is zero gets its default.
@@ -23,26 +24,26 @@ type Options struct {
 	// idem.IETF.
 	QuoteKey bool
 	// Methods are the HTTP methods whose requests get a key. Requests with idempotent
-	// methods (GET, HEAD, OPTIONS, TRACE, PUT, DELETE) are retried without a key; add
-	// DELETE or PUT if the server takes keys for them, as a server with the preset
-	// idem.Stripe does for DELETE. If the list is empty but not nil, the transport
-	// makes no keys, and only callers set keys. Default: POST and PATCH, as in package
-	// idem.
+	// methods (GET, HEAD, OPTIONS, TRACE, PUT, DELETE) need no key to be retried. Add
+	// DELETE or PUT if the server takes keys for them: a server with the preset
+	// idem.Stripe takes keys for DELETE. If the list is empty but not nil, the
+	// transport makes no keys, and only callers set keys. Default: POST and PATCH, as
+	// in package idem.
 	Methods []string
-	// KeyLifetime is how long the server remembers a key after the first attempt. For an
-	// operation in the journal, the lifetime begins at the operation's first attempt, not
-	// the request's. The server's header Idempotency-Expires takes precedence. No retry is
-	// sent after the lifetime. Default: 24 hours.
+	// KeyLifetime is how long the server remembers a key after the first attempt. For
+	// an operation in the journal, the first attempt may be of an earlier request. The
+	// server's header Idempotency-Expires takes precedence. No retry is sent after the
+	// lifetime. Default: 24 hours.
 	KeyLifetime time.Duration
 
 	// MaxRetries is how often a request may be sent again after the first attempt. A
 	// request is retried if there is no answer, or if the answer is 409 (an earlier
 	// attempt may still be running), 429 or 5xx. The server's header
 	// Stripe-Should-Retry, "true" or "false", overrules the status. An answer with a
-	// Retry-After of more than a minute is returned at once. For a keyed request, a
-	// retry after a 409 with a Retry-After doesn't count towards MaxRetries, as long as
-	// the waits before these retries are at most a minute in total. A negative value
-	// means no retries. Default: 2.
+	// Retry-After of more than a minute is returned at once. For a keyed request,
+	// retries after a 409 with a Retry-After don't count towards MaxRetries until the
+	// waits before these retries exceed a minute in total. A negative value means no
+	// retries. Default: 2.
 	MaxRetries int
 	// InitialDelay and MaxDelay determine the wait before retry n. With d =
 	// min(InitialDelay * 2^(n-1), MaxDelay), the wait is a random time from d/2 to d.
@@ -52,20 +53,19 @@ type Options struct {
 	// AttemptTimeout is the time limit of an attempt. The time includes sending the
 	// request's body and receiving the answer's headers. For a keyed request, the time
 	// also includes reading up to 1 MiB of the answer's body. A timed-out attempt is
-	// retried. The attempt's error matches os.ErrDeadlineExceeded. Default: no limit, so
-	// only the request's context ends an attempt that hangs.
+	// retried. The error of a timed-out attempt matches os.ErrDeadlineExceeded.
+	// Default: no limit, so only the request's context ends an attempt that hangs.
 	AttemptTimeout time.Duration
 
 	// NoBudget removes the budget for retries, so that only MaxRetries limits retries.
-	// By default, a transport has one budget for the retries of all its requests: a
-	// tenth of the number of requests, plus ten retries a second. In quiet times the
-	// budget grows to at most 100 retries. When the budget is used up, the transport
-	// returns a failure instead of retrying, so that clients don't keep a struggling
-	// server down.
+	// By default, all requests of a transport share one budget: each request adds a
+	// tenth of a retry, and each second adds ten retries, up to 100 retries. When the
+	// budget is used up, the transport returns a failure instead of retrying, so that
+	// clients don't keep a struggling server down.
 	NoBudget  bool
 	perSecond float64 // retries that the budget allows each second
 
-	maxBuffer int64 // how many bytes of a body without GetBody are kept for retries; negative: none
+	maxBuffer int64 // greatest length of a body without GetBody that is kept for retries, in bytes; negative: none
 	maxAnswer int64 // how many bytes of a keyed request's answer are read ahead; negative: none
 
 	// Journal stores the keys of operations that [WithOperation] names, so that the

@@ -15,22 +15,27 @@ const ResultHeader = "Idempotency-Client"
 // Values of [ResultHeader].
 const (
 	// DeletedBefore marks a 204 that the transport has put in place of the server's
-	// 404, because a DELETE was repeated and an earlier attempt may have deleted the
+	// 404. The request is a DELETE, and an earlier attempt may have deleted the
 	// resource.
 	DeletedBefore = "deleted-before"
-	// OutcomeUnknown marks an answer that leaves open whether the server has carried out a
-	// keyed operation. One example is a 401, 429 or 503 after an earlier attempt that got
-	// no answer. Another is a refusal of the key, because an earlier attempt has used the
-	// key. A third is a 202 with Retry-After. Repeat the request only with the same key,
-	// which is in Response.Request.Header. Don't repeat the request if the server ignores
-	// keys (Idempotency-Status: ignored). If the caller set the key, every 401, 429 or 503
-	// that isn't a replay is marked, since an earlier request may have had that key.
+	// OutcomeUnknown marks an answer that leaves open whether the server has carried
+	// out a keyed operation. A replay is never marked. These answers are marked:
+	//
+	//   - a 409, a 5xx, or a 202 with Retry-After;
+	//   - a refusal of the key, because an earlier attempt has used the key;
+	//   - a 401, 403, 407, 408, 425 or 429, if an earlier attempt may have been carried
+	//     out, or if the caller set the key.
+	//
+	// Repeat the request only with the same key, which is in Response.Request.Header.
+	// Don't repeat the request if the server ignores keys (Idempotency-Status:
+	// ignored).
 	OutcomeUnknown = "outcome-unknown"
 )
 
-// The method settles reports whether an answer is the operation's final answer: the same
-// request can't get a better answer. An answer doesn't settle the operation if the client
-// has to wait, to sign in or to go elsewhere, or if the answer is about the key.
+// The method settles reports whether an answer is the operation's final answer: the
+// same request can't get a better answer. These answers are not final: a 5xx, an answer
+// about the key, and an answer after which the client has to wait, to sign in or to go
+// elsewhere. A replay is always final.
 func (o *operation) settles(resp *http.Response) bool {
 	if isReplay(resp) {
 		return true
@@ -48,10 +53,10 @@ func (o *operation) settles(resp *http.Response) bool {
 	return resp.StatusCode < http.StatusInternalServerError
 }
 
-// isAboutKey reports whether a refusal is about the request's key. Such a refusal shows
-// that an earlier attempt arrived, but not that attempt's outcome. isAboutKey is false for
-// a refusal of an invalid or missing key. It is also false for 410, by which package idem
-// reports that the operation was carried out.
+// isAboutKey reports whether a refusal is about the request's key. A refusal about the
+// key shows that an earlier attempt arrived, but doesn't show the outcome of that
+// attempt. isAboutKey is false if the key is invalid or missing. isAboutKey is also
+// false for 410, by which package idem reports that the operation was carried out.
 func isAboutKey(resp *http.Response, body []byte) bool {
 	if isReplay(resp) || resp.StatusCode < http.StatusBadRequest || resp.StatusCode == http.StatusGone {
 		return false
@@ -62,7 +67,7 @@ func isAboutKey(resp *http.Response, body []byte) bool {
 		Error  refusal   // Stripe
 		Errors []refusal // Square
 	}
-	_ = json.Unmarshal(body, &r) // an error is ignored, and the fields that could be read are used
+	_ = json.Unmarshal(body, &r) // even after an error, the fields that could be read are used
 	return slices.ContainsFunc(append(r.Errors, r.refusal, r.Error), func(r refusal) bool {
 		names := strings.ToLower(r.Type + " " + r.Code)
 		return strings.Contains(names, "idempoten") && !strings.HasSuffix(names, "_invalid") && !strings.HasSuffix(names, "_missing")
@@ -73,8 +78,8 @@ func isReplay(resp *http.Response) bool {
 	return strings.EqualFold(resp.Header.Get(replayedHeader), "true")
 }
 
-// deletedBefore reports whether resp is a 404 that means success, because an earlier
-// attempt without an answer may have deleted the resource.
+// deletedBefore reports whether resp is a 404 to a DELETE, and an earlier attempt may
+// have deleted the resource.
 func (o *operation) deletedBefore(resp *http.Response) bool {
 	return resp.StatusCode == http.StatusNotFound && o.req.Method == http.MethodDelete && o.unknown
 }

@@ -24,8 +24,8 @@ func retried(status int) bool {
 }
 
 // checkRequest returns an error for a request that no transport can send. Without this
-// check, the transport's error would look like a network error, and the request would be
-// retried.
+// check, the base transport's error would look like a network error, and the request
+// would be retried.
 func checkRequest(req *http.Request) error {
 	switch {
 	case req.URL == nil:
@@ -50,21 +50,23 @@ func checkRequest(req *http.Request) error {
 
 func isHTTP(req *http.Request) bool { return req.URL.Scheme == "http" || req.URL.Scheme == "https" }
 
-// permanent(req, err) reports whether a retry will certainly fail with err again: the
-// transport refused the request, TLS failed (as in the check of a certificate), or the
-// request was cancelled. All other errors are treated as network errors.
+// permanent(req, err) reports whether a retry will certainly fail with err again. An
+// error is permanent if the request was cancelled, if TLS failed (as in the check of a
+// certificate), if the base transport returned nothing, or if the URL's scheme is
+// unsupported. All other errors are treated as network errors.
 func permanent(req *http.Request, err error) bool {
 	if errors.Is(err, context.Canceled) || errors.Is(err, errBadTransport) || isTLS(err) {
 		return true
 	}
-	// A transport's error for an unsupported protocol has no type. So for a URL scheme
-	// other than http and https, each error that is no network error is permanent.
+	// The base transport's error for an unsupported scheme has no type. For a scheme
+	// other than http and https, each error is therefore permanent, except network
+	// errors.
 	return !isHTTP(req) && !isNetwork(err)
 }
 
 func isTLS(err error) bool {
 	return isCertificate(err) || isA[tls.RecordHeaderError](err) || isA[tls.AlertError](err) ||
-		isOp(err, "local error", "remote error") // an alert of crypto/tls
+		isOp(err, "local error", "remote error") // crypto/tls uses these names for an alert
 }
 
 // isCertificate reports whether err comes from the check of a certificate.
