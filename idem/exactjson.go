@@ -7,17 +7,19 @@ import (
 	"strings"
 )
 
-// exactJSON returns the canonical form of a body. Two bodies have the same form exactly
-// if their JSON values are equal. White space, escapes and the order of members make no
-// difference. Names, texts and the order of arrays make a difference. null differs from
-// an absent member. Numbers are compared by their exact value: 1.0 equals 1, and 2^53+1
-// differs from 2^53. A body has no form if it isn't exactly one JSON value, has invalid
-// UTF-8 or half of a surrogate pair, has more than 200 levels, or is larger than 1 MiB.
-// It also has no form if an object has two members whose names are equal or differ only
-// in case. The error gives the reason, and may be shown to clients.
+// exactJSON returns the canonical form of a body. Two bodies have the same form if and
+// only if their JSON values are equal. White space, escapes and the order of members
+// make no difference. Names, strings and the order of array elements make a difference.
+// null differs from an absent member. Numbers are compared by their exact value: 1.0
+// equals 1, and 2^53+1 differs from 2^53.
 //
-// exactJSON takes time in proportion to the body's size, even if numbers have huge
-// exponents: it never writes out all digits of such a number.
+// exactJSON returns an error for a body that isn't exactly one JSON value, has invalid
+// UTF-8 or half of a surrogate pair, has more than 200 levels, or is larger than 1 MiB.
+// It also returns an error if an object has two members whose names are equal or differ
+// only in case. The error gives the reason, and may be shown to clients.
+//
+// The time of exactJSON is proportional to the body's size. Huge exponents don't
+// matter, because the form has exponents, too.
 func exactJSON(body []byte) ([]byte, error) {
 	switch {
 	case len(body) > maxForm:
@@ -31,8 +33,8 @@ func exactJSON(body []byte) ([]byte, error) {
 }
 
 // halfSurrogate reports whether a string in valid JSON has half of a surrogate pair.
-// Decoders replace each such half by the same character, so different strings would
-// become equal.
+// Decoders replace every such half by the same character, which would make different
+// strings equal.
 func halfSurrogate(body []byte) bool {
 	high := false // the previous escape was the first half of a pair
 	for i := 0; i < len(body); i++ {
@@ -81,12 +83,12 @@ func appendDecimal(b []byte, number string) []byte {
 	return appendSum(b, exponent, len(digits)-len(significant)-len(fraction))
 }
 
-// appendSum appends the sum of n and the parameter integer, whose digits may be too many
-// for an int64.
+// appendSum appends the sum of n and the parameter integer. The integer may have too
+// many digits for an int64.
 func appendSum(b []byte, integer string, n int) []byte {
 	negative := strings.HasPrefix(integer, "-")
 	integer = strings.TrimLeft(strings.TrimLeft(integer, "+-"), "0")
-	const short = 17 // a number of at most 17 digits plus a body's length fits into an int64
+	const short = 17 // the sum of a 17-digit number and a body's length fits into an int64
 	if len(integer) <= short {
 		i, _ := strconv.ParseInt("0"+integer, 10, 64) // digits only
 		if negative {

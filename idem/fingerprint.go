@@ -16,48 +16,51 @@ import (
 	"github.com/samekey/samekey/internal/base/retrysign"
 )
 
-// Fingerprint defines which requests count as the same. The zero value covers method, path,
-// query and the body's bytes, hashed by SHA-256. If the route's pattern names a host, the
-// zero value covers the host, too. The boundary of a multipart form is ignored.
+// Fingerprint defines which requests count as the same. The zero value covers method,
+// path, query and the body's bytes, hashed by SHA-256. If the route's pattern names a
+// host, the zero value covers the host, too. The boundary of a multipart form is
+// ignored.
 //
-// The fingerprint never covers the key, credentials, tracing headers or counts of retries,
-// since these may differ when an honest client repeats a request, for instance with a fresh
-// token. The scope, not the fingerprint, tells callers apart ([Options.Scope]).
+// The zero value covers no headers, because an honest client may send other headers with
+// a retry, such as a fresh token, tracing headers or a count of retries. The scope, not
+// the fingerprint, tells callers apart ([Options.Scope]).
 type Fingerprint struct {
 	// Headers are additional request headers to cover, such as a header that selects an
-	// account. New refuses headers with credentials, traces, counts of retries or the key.
+	// account. New refuses headers that may differ between honest retries: the key,
+	// Authorization, Cookie, tracing headers, X-Request-Id and counts of retries.
 	Headers []string
 
 	// CanonicalJSON makes the comparison ignore white space and the order of members in
-	// each body whose Content-Type is JSON. Numbers are compared as written, so large
-	// numbers stay distinct. Two kinds of bodies are still compared by their bytes: bodies
-	// that parsers may read differently (repeated members, invalid UTF-8), and bodies of
-	// more than 1 MiB or 200 levels.
+	// each body whose Content-Type is JSON. Numbers are compared as written: 1.0
+	// differs from 1, and large numbers stay distinct. A body is still compared by its
+	// bytes if parsers may read it differently (repeated members, invalid UTF-8), or if
+	// it has more than 1 MiB or 200 levels.
 	CanonicalJSON bool
 
-	// Secrets are keys for HMAC-SHA-256 fingerprints. If stored hashes aren't keyed, an
-	// attacker can guess bodies with little entropy. New records use the first secret. The
-	// other secrets only serve to compare requests with existing records.
+	// Secrets are keys for HMAC-SHA-256 fingerprints. Without a secret, whoever reads
+	// the table can guess bodies with little entropy. New records use the first secret.
+	// The other secrets only serve to compare requests with existing records.
 	//
-	// All functions must know a secret before one of them uses it. Add a new secret at the
-	// end, deploy, then move the secret to the front. To add the very first secret, put the
-	// zero Secret before it, so that new records stay unkeyed until all functions know the
-	// secret. Remove an old secret when no record needs it ("samekey list --fingerprints").
-	// To compare a request with an unkeyed record, no secret is needed. If a record was
-	// made with a secret that the function doesn't know, the function refuses a retry of
-	// the record's request (ErrIncomparable).
+	// All functions must know a secret before one of them uses it. Add a new secret at
+	// the end, deploy, then move the secret to the front. To add the very first secret,
+	// put the zero Secret before it, so that new records stay unkeyed until all
+	// functions know the secret. Remove an old secret when no record needs it (see
+	// "samekey list --fingerprints"). To compare a request with an unkeyed record, no
+	// secret is needed. If a record was made with a secret that the function doesn't
+	// know, the function refuses a retry of the record's request (ErrIncomparable).
 	Secrets []Secret
 
-	// Func, if set, replaces all fields above except Secrets: two requests are the same if
-	// Func returns equal bytes. Include method and path in these bytes. Otherwise a request
-	// on one route can get the answer that another route stored under the same key, unless
-	// [Options.Scope] returns the route. Func gets the requests of all the engine's
-	// handlers, and must not change a request. Func decides itself whether to use
-	// [Request.Same] in place of the body.
+	// Func, if set, replaces all fields above except Secrets: two requests are the same
+	// if Func returns equal bytes. Include method and path in these bytes. Otherwise a
+	// request on one route can get the answer that another route stored under the same
+	// key, unless [Options.Scope] returns the route. Func gets the requests of all the
+	// engine's handlers, and must not change a request. Func may use [Request.Same] in
+	// place of the body.
 	//
-	// If Func returns an error and the key has no record, the request is refused with
-	// ErrRequest. If the key has a record, the request is compared by the record's scheme
-	// if Known has that scheme; otherwise it is refused with ErrIncomparable.
+	// If Func returns an error, a request whose key has no record is refused with
+	// ErrRequest. A request whose key has a record is compared by the record's scheme,
+	// if Known has this scheme. If Known lacks the scheme, the request is refused with
+	// ErrIncomparable.
 	Func func(r *Request) ([]byte, error)
 	// FuncName identifies Func in records. Change FuncName whenever you change the bytes
 	// that Func returns. New refuses a Func without a FuncName. FuncName has at most 64
@@ -65,18 +68,19 @@ type Fingerprint struct {
 	FuncName string
 
 	// Known holds former and coming fingerprints, for comparing requests with existing
-	// records. New records never use Known. The scheme of a Fingerprint consists
-	// of all its fields except Secrets and Known. A record stores the name of the scheme by
-	// which its request was hashed, and a retry is compared by the same scheme. If that
-	// scheme is neither this Fingerprint's nor in Known, the retry is refused
+	// records. New records never use Known. The scheme of a Fingerprint consists of all
+	// its fields except Secrets and Known. A record stores the name of the scheme by
+	// which its request was hashed, and a retry is compared by the same scheme. If
+	// neither this Fingerprint nor one in Known has that scheme, the retry is refused
 	// (ErrIncomparable).
 	//
 	// So change a fingerprint in two releases. The first release adds the coming
 	// fingerprint to Known. The second release uses the new fingerprint, and moves the
 	// former fingerprint to Known. Remove a former fingerprint when no record needs it
-	// ("samekey list --fingerprints"). New refuses a fingerprint in Known that has Known or
-	// Secrets set: the Secrets of the Fingerprint that holds the list apply to the whole
-	// list.
+	// (see "samekey list --fingerprints").
+	//
+	// A fingerprint in Known uses the Secrets of the Fingerprint that holds the list.
+	// New refuses a fingerprint in Known that has Secrets or Known of its own.
 	Known []Fingerprint
 }
 
@@ -87,16 +91,16 @@ type Secret struct {
 	Key []byte // at least 16 bytes
 }
 
-// neverFingerprinted lists headers that may differ between honest retries. validateScheme
-// refuses these in Fingerprint.Headers, and also [Options.KeyHeader] and the headers that
-// count retries.
+// neverFingerprinted lists headers that may differ between honest retries.
+// validateScheme refuses these headers in Fingerprint.Headers. It also refuses
+// [Options.KeyHeader] and the headers that count retries.
 var neverFingerprinted = []string{
 	"Authorization", "Cookie", "Idempotency-Key", "Traceparent", "Tracestate", "X-Amzn-Trace-Id", "X-Request-Id",
 }
 
-// scheme returns a name that says which parts of requests f compares, and how. The
-// default's name is "". Records store the name, so the same settings must have the same
-// name in every release. If Func is set, the name depends only on FuncName.
+// scheme returns a name that says which parts of requests f compares, and how. The zero
+// Fingerprint has the name "". Records store the name, so the same settings must have
+// the same name in every release. If Func is set, the name depends only on FuncName.
 func (f *Fingerprint) scheme() string {
 	if f.Func != nil {
 		return "func " + f.FuncName
@@ -167,7 +171,7 @@ func (f *Fingerprint) validateSecrets() error {
 	seen := map[string]bool{"": true}
 	for i, s := range f.Secrets {
 		if i == 0 && s.ID == "" && s.Key == nil && len(f.Secrets) > 1 {
-			continue // the first Secret may be empty: new fingerprints are then made without a secret
+			continue // an empty first Secret means that new fingerprints are made without a secret
 		}
 		if seen[s.ID] {
 			return fmt.Errorf("Fingerprint.Secrets: id %q is empty or used twice", s.ID)
@@ -180,8 +184,9 @@ func (f *Fingerprint) validateSecrets() error {
 	return nil
 }
 
-// digest returns the unkeyed SHA-256 of the parts of r that are compared. Each part has a
-// tag and its length, so that two different requests never produce the same bytes.
+// digest returns the unkeyed SHA-256 of the parts of r that are compared. It hashes a
+// tag and a length with each part, so that different requests never have the same
+// hashed bytes.
 func (f *Fingerprint) digest(r *Request) (sum [sha256.Size]byte, err error) {
 	small, tag, body := make([]byte, 0, 256), byte('b'), r.Body
 	if r.Same != nil {
@@ -261,11 +266,11 @@ func (f *Fingerprint) sign(digest [sha256.Size]byte) (fp [sha256.Size]byte, secr
 	return keyed(f.Secrets[0].Key, digest), f.Secrets[0].ID
 }
 
-// Fingerprint.matches reports whether the record in found was made from the request r. It
-// compares by the record's scheme and secret. If the scheme or the secret isn't
-// configured, or if Func fails, the error is ErrIncomparable. Neither true nor false
-// would be safe then: true could replay another request's answer, and false would make
-// the client use a new key.
+// Fingerprint.matches reports whether the record in found was made from the request r.
+// It compares by the record's scheme and secret. If the scheme or the secret isn't
+// configured, or if Func fails, the error is ErrIncomparable. matches doesn't guess: a
+// wrong true could replay another request's answer, and a wrong false would make the
+// client use a new key.
 func (f *Fingerprint) matches(found *store.Record, r *Request) (bool, error) {
 	scheme, secret := found.Scheme, found.Secret
 	by := f.known(scheme)
@@ -295,7 +300,7 @@ func canonicalQuery(raw string) string {
 		return ""
 	}
 	values := make(url.Values)
-	var odd []string // pairs that stay undecoded; they are appended, so that they differ from decoded pairs with the same text
+	var odd []string // undecoded pairs: appended to the form, since a decoded pair may have the same text
 	for pair := range strings.SplitSeq(raw, "&") {
 		if pair == "" {
 			continue
@@ -303,8 +308,8 @@ func canonicalQuery(raw string) string {
 		name, value, _ := strings.Cut(pair, "=")
 		n, err1 := url.QueryUnescape(name)
 		v, err2 := url.QueryUnescape(value)
-		// Don't decode a pair with an unescaped ";": some parsers cut the pair there, and
-		// net/url drops it.
+		// Don't decode a pair with an unescaped ";": some parsers cut such a pair at
+		// the ";", and net/url drops the pair.
 		if err1 != nil || err2 != nil || strings.Contains(pair, ";") {
 			n, v, odd = name, value, append(odd, pair)
 		}

@@ -9,8 +9,9 @@ import (
 	"github.com/samekey/samekey/internal/trace"
 )
 
-// finish stores resp, or only its status, together with writes and jobs, and returns the
-// stored answer. resp must be clean (see [clean]). An error other than an *attemptOver says why no answer is stored.
+// finish stores resp, or only its status, together with writes and jobs, and returns
+// the stored answer. resp must be clean (see [clean]). Any error except an *attemptOver
+// says why no answer is stored.
 func (r *run) finish(ctx context.Context, resp Response, statusOnly bool, writes []Write, jobs []Job) (Result, error) {
 	staged, err := jobsOfCommit(ctx, r, jobs)
 	if err != nil {
@@ -18,7 +19,7 @@ func (r *run) finish(ctx context.Context, resp Response, statusOnly bool, writes
 	}
 	stored := storedPart(resp, r.ask.core.headers)
 	var made *store.Record
-	reuse := func() { // the next try uses the companions that an earlier try has written
+	reuse := func() { // let the next try of the write use the companions that an earlier try has written
 		if made != nil {
 			r.written = made.Overflow
 		}

@@ -18,10 +18,12 @@ import (
 
 // This file runs a Foreign phase. The commit is in phaserun.go.
 
-// The method foreign runs a Foreign phase. It records that a call may follow (from then
-// on, the key doesn't expire until the operation ends), calls fn once, and commits the
-// outcome. If an earlier attempt may have made the call, and the call must not simply be
-// repeated, foreign first looks the call up, or marks the operation as stuck.
+// The method foreign runs a Foreign phase. It records that a call may follow, which keeps
+// the key from expiring until the operation ends. Then foreign calls fn once, and commits
+// the outcome.
+//
+// If an earlier attempt may have made the call, and a repetition isn't safe, foreign
+// looks the call up. If the phase has no look-up, foreign marks the operation as stuck.
 func (p *phaseRun) foreign(ctx context.Context, fn func(context.Context, *Tx) ([]byte, error)) ([]byte, error) {
 	if p.spec.lookUp == nil && p.run.progress.begun() {
 		return nil, p.run.markStuck(ctx, fmt.Sprintf("the outcome of phase %q is unknown: an attempt began the call, and never came back", p.spec.name))
@@ -99,7 +101,8 @@ func (p *phaseRun) call(ctx context.Context, tx *Tx, fn func(context.Context, *T
 	return raw, err
 }
 
-// phaseRun.sends returns, by each call's name, the hash of the data that the call sends.
+// phaseRun.sends returns the hash of the data that each call of the phase sends, by the
+// call's name.
 func (p *phaseRun) sends() (map[string]string, error) {
 	tx := p.run.progress.tx()
 	sent := make(map[string]string, len(p.spec.sends))
@@ -121,12 +124,13 @@ func sentHash(operation string, raw []byte) string {
 }
 
 // phaseRun.unsent reports whether a record that already has the phase's mark must be
-// written again before the call. It must be if the mark of an earlier attempt lacks one of
-// the hashes in sent, or if the note of an earlier look-up must be ended.
+// written again before the call. The record must be written again if the mark of an
+// earlier attempt lacks one of the hashes in sent, or if the note of an earlier look-up
+// must be ended.
 func (p *phaseRun) unsent(sent map[string]string) bool {
 	rec := p.run.record()
 	if state.LookedUpInVain(rec) {
-		return true // the look-up decided nothing: end its note, since another copy of the call follows
+		return true // the look-up decided nothing: its note must be ended before the call is sent again
 	}
 	for call := range sent {
 		if _, known := rec.Sent[call]; len(rec.Doubts) > 0 && !known {
@@ -136,12 +140,14 @@ func (p *phaseRun) unsent(sent map[string]string) bool {
 	return false
 }
 
-// If the provider may no longer know the key of the phase's call, phaseRun.forgotten
-// returns the time since which the call may have been made. Otherwise it returns the zero
+// phaseRun.forgotten returns the time since which the phase's call may have been made,
+// if the provider may no longer know the call's key. Otherwise it returns the zero
 // time.
 func (p *phaseRun) forgotten() (since time.Time) {
 	rec, d := p.run.record(), p.spec.doubtful("")
-	d.Keyless = d.Keyless && slices.ContainsFunc(rec.Doubts, state.IsMark) // Keyless counts only if a mark is in doubt: if a named call is in doubt, intend returns an error
+	// Keyless counts only if a mark is in doubt. If a named call is in doubt, intend returns
+	// an error unless this run repeats the call.
+	d.Keyless = d.Keyless && slices.ContainsFunc(rec.Doubts, state.IsMark)
 	if !d.Asks(rec, p.run.ask.core.opt.Now()) {
 		return time.Time{}
 	}
@@ -175,13 +181,14 @@ func (p *phaseRun) differs(sent map[string]string) string {
 	return ""
 }
 
-// alive returns an error if a call's context is over. Such a call would fail before
-// anything is sent, but its error would not show that nothing was sent.
+// alive returns an error if a call's context is over, because the call's own error
+// would not show that nothing was sent. For a phase with a look-up, alive also returns
+// an error if the lease is over.
 func (p *phaseRun) alive(ctx context.Context) error {
 	why := context.Cause(ctx)
 	if why == nil && p.spec.lookUp != nil && p.run.ask.core.opt.Now().After(p.run.record().Lease) {
-		// The process was paused beyond its lease. Don't send the call now: a look-up by
-		// another attempt assumes that no copy of the call is sent after the lease.
+		// The process was paused beyond its lease. A look-up by another attempt assumes
+		// that no copy of the call is sent after the lease.
 		why = errors.New("its lease is over")
 	}
 	if why == nil {
@@ -190,8 +197,9 @@ func (p *phaseRun) alive(ctx context.Context) error {
 	return p.run.gate.fail(fmt.Errorf("%w: phase %q is not begun: %w", ErrNoTime, p.spec.name, why))
 }
 
-// madeByAnother returns an error if another phase, whose calls are never repeated, may
-// have made this call. Without this error, the call could be made twice under one key.
+// madeByAnother returns an error if this call may have been made by another phase that
+// never repeats its calls. The error keeps this phase from making the call a second
+// time under the same key.
 func (p *phaseRun) madeByAnother(call string) error {
 	if other := state.SentByAnother(p.run.record(), p.spec.name, call); other != "" {
 		return fmt.Errorf("%w: phase %q may have made the call %s: people decide", ErrKeyReused, other, call)

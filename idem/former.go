@@ -13,22 +13,23 @@ import (
 )
 
 // Former describes how an earlier release found the scopes of its requests. Scopes change
-// with a new authorizer, a new [Options.Scope] or a new preset. Without Former, the retry
-// of an earlier request would then be a new operation: the work would be done twice. So
-// change the scope in the three releases below, and leave none out. Each of them may run
-// beside the release before it.
+// with a new authorizer, a new [Options.Scope] or a new preset. If a scope changes without
+// Former, a retry of an earlier request is a new operation, and the work is done twice. So
+// change the scope in the three releases below, and leave none out. Each release may run
+// beside the preceding release.
 //
 //  1. Set the new scope in [Options], describe the former scope in Former, and set Claims.
 //     The engine claims a key under the former scope, unless the key is known under the new
 //     scope.
-//  2. Remove Claims, half an hour or more after release 1 has replaced the former release:
-//     until then, writes of the former release may still arrive. The engine claims a key
-//     under the new scope, unless the key is known under the former scope.
+//  2. Wait at least half an hour after release 1 has replaced the former release, since
+//     writes of the former release may still arrive. Then remove Claims. The engine claims
+//     a key under the new scope, unless the key is known under the former scope.
 //  3. Wait until no record from before release 2 is open. Then wait for as long as
 //     [Options.Retention] says, and remove Former.
 //
-// Roll back by one release at a time. The former release doesn't look under the new scope.
-// So don't return to it as long as a record from release 2 is open or has an answer.
+// Roll back by one release at a time. Don't return to the former release while a record
+// from release 2 is open or has an answer, because the former release doesn't look under
+// the new scope.
 //
 // An engine with Former claims keys under one of the two scopes, and also looks under the
 // other. If a key has a record under the other scope, that record decides: the request is
@@ -49,18 +50,20 @@ type Former struct {
 	Scope func(ctx context.Context, r *Request) (string, error)
 	// OneScope means that the former release gave all callers one scope ([OneScope]),
 	// including those who have a verified identity now. Deploy the authorizer after
-	// release 1. If you deployed it earlier, the former release would give each verified
-	// caller a separate scope, in spite of its option [OneScope]. Callers who always had
-	// an identity don't change scope: serve their routes with an engine without Former.
+	// release 1. If you deployed it earlier, the former release would give each
+	// verified caller a separate scope, in spite of its option [OneScope]. If callers
+	// of a route had a verified identity in the former release, too, their scope
+	// doesn't change. Serve such a route with an engine without Former.
 	OneScope bool
 	// Preset is the former preset, such as [ACP], or a function that sets the former
-	// Fingerprint, Methods and MinKey. A function that sets nothing means that the former
-	// release had no preset. The fingerprint changes in the same release as the scope. The
-	// engine makes new records with one preset's fingerprint, and adds the other preset's
-	// to [Fingerprint.Known]. Until release 3 the engine accepts keys and methods that
-	// either preset accepts. A request whose method only the former preset contains needs
-	// no key: without a key it passes to the handler unprotected. Default: the preset did
-	// not change.
+	// Fingerprint, Methods and MinKey. A function that sets nothing means that the
+	// former release had no preset. Default: the preset did not change.
+	//
+	// The fingerprint changes in the same release as the scope. The engine makes new
+	// records with one preset's fingerprint, and adds the other preset's to
+	// [Fingerprint.Known]. Until release 3 the engine accepts keys and methods that
+	// either preset accepts. For a method that only the former preset contains, a
+	// request without a key passes to the handler unprotected.
 	Preset func(*Options)
 }
 
@@ -82,8 +85,8 @@ func (f *Former) validate(o *Options) error {
 	return nil
 }
 
-// The method preset returns the options that the former preset sets; defaults are not
-// filled in. It returns nil if Former has no preset.
+// The method preset returns the options that the former preset sets, without defaults.
+// It returns nil if Former has no preset.
 func (f *Former) preset() *Options {
 	if f == nil || f.Preset == nil {
 		return nil
@@ -119,16 +122,16 @@ func (o *Options) knowPreset(was Options) {
 }
 
 // elsewhere judges the record at the key's other place, if the verdict v says that home
-// has no record of this request. A change of scopes may split a key or merge two keys, so
-// the request's record may be at the other place even if home has another request's
-// record. The parameter own is the record at home. If neither place has a record of the
-// request, elsewhere returns own and v.
+// has no record of this request. A record of another request at home doesn't rule out a
+// record of this request at the other place, because a change of scopes may split a key
+// or merge two keys. The parameter own is the record at home. If neither place has a
+// record of the request, elsewhere returns own and v.
 func (c *claiming) elsewhere(ctx context.Context, op string, own *store.Record, v state.Verdict, until time.Time) (*store.Record, state.Verdict, error) {
 	if c.ask.other == nil || v != state.Claimable && v != state.Mismatch {
 		return own, v, nil
 	}
 	there, found, err := c.judgeAt(ctx, op, c.ask.other.pk, until)
-	gone := there == nil || there.State == store.None || c.isFree(there) // if gone is false although the verdict in found is Claimable, the record was released meanwhile
+	gone := there == nil || there.State == store.None || c.isFree(there) // false for a record that was released meanwhile, although its verdict is Claimable, too
 	if err == nil && (gone || found == state.Mismatch && v == state.Mismatch) {
 		return own, v, nil
 	}
@@ -148,13 +151,13 @@ func (c *claiming) either(ctx context.Context) (*store.Record, error) {
 // bury fences an expired or freed record at the other place (the parameter found), and
 // returns the fenced record. The key can then be claimed at home. A key with one place
 // doesn't need bury: the claim itself replaces the record. If another attempt has
-// released the record in the meantime, bury leaves it as it is.
+// released the record in the meantime, bury writes nothing and returns nil.
 func (c *claiming) bury(ctx context.Context, found *store.Record, until time.Time) (*store.Record, error) {
-	if !c.isFree(found) { // the record is gone or was released: the next claim shows which
+	if !c.isFree(found) { // the record is gone, or was released meanwhile: the next claim decides
 		return nil, nil
 	}
-	// Use a new nonce as the owner: a record that this attempt takes over later must not
-	// look like the fenced record.
+	// Fence with a new nonce as the owner, so that the fenced record differs from a
+	// record that this attempt takes over later.
 	w := c.writer
 	w.owner = rand.Text()
 	fenced, l, err := w.write(ctx, change{prev: found, next: state.Buried(found, c.core.opt.Now())}, until, maxRounds)
@@ -162,7 +165,7 @@ func (c *claiming) bury(ctx context.Context, found *store.Record, until time.Tim
 	case err != nil && !errors.Is(err, ErrConflict):
 		c.core.log.ErrorContext(ctx, "an expired record under the other scope can't be fenced", "record", redact.Record(found.PK), "error", err)
 		return nil, unavailable("claim", found.PK, err)
-	case l != state.Landed: // the next claim shows the current record
+	case l != state.Landed: // the record is not fenced: the next claim reads it again
 		return nil, nil
 	}
 	return fenced, nil

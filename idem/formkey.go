@@ -13,16 +13,17 @@ import (
 	"github.com/samekey/samekey/internal/base/defaults"
 )
 
-// FormKey returns a function for [Options.KeyFrom] that finds the key in a field of an HTML
-// form (urlencoded or multipart). Use FormKey for pages whose forms may be submitted twice,
-// and put a fresh value into a hidden field each time the page is made.
+// FormKey returns a function for [Options.KeyFrom] that finds the key in a field of an
+// HTML form (urlencoded or multipart). Use FormKey for pages whose forms may be
+// submitted twice, and put a fresh value into a hidden field each time the page is
+// made.
 //
 // A browser makes a new boundary for each submission of a multipart form. A second
 // submission is still the same request, since the fingerprint ignores the boundary.
 //
-// The returned function's error is [ErrKeyMissing] if the request has no form or the form
-// lacks the field, [ErrKeyInvalid] if the field occurs twice, and [ErrRequest] if the form
-// can't be decoded.
+// The returned function's error is [ErrKeyMissing] if the request has no form or the
+// form lacks the field, [ErrKeyInvalid] if the field occurs more than once, and
+// [ErrRequest] if the form can't be decoded.
 func FormKey(field string) func(*Request) (string, error) {
 	return func(r *Request) (string, error) {
 		var contentType string
@@ -38,7 +39,7 @@ func FormKey(field string) func(*Request) (string, error) {
 		case "application/x-www-form-urlencoded":
 			form, err := url.ParseQuery(string(r.Body))
 			if err != nil {
-				return "", fmt.Errorf("%w: the form can't be decoded", ErrRequest) // err quotes the form, so it is left out
+				return "", fmt.Errorf("%w: the form can't be decoded", ErrRequest) // don't wrap err, which quotes the form
 			}
 			values = form[field]
 		case "multipart/form-data":
@@ -56,9 +57,9 @@ func FormKey(field string) func(*Request) (string, error) {
 	}
 }
 
-// formParts returns the content of a multipart form: the header and the body of each part,
-// each preceded by its length. formParts leaves out the boundary, which differs in each
-// submission. ok is false for a body that is no multipart form.
+// formParts returns the content of a multipart form: the header and the body of each
+// part, with their lengths. formParts leaves out the boundary, which differs in each
+// submission. ok is false if the body is no multipart form.
 func formParts(contentType string, body []byte) (form []byte, ok bool) {
 	_, params, err := mime.ParseMediaType(contentType)
 	if err != nil || params["boundary"] == "" {
@@ -87,8 +88,9 @@ func formParts(contentType string, body []byte) (form []byte, ok bool) {
 	}
 }
 
-// partsNamed returns the values of a field in a multipart body. It cuts each value to one
-// byte more than the longest allowed key, so that a key that is too long is still refused.
+// partsNamed returns the values of a field in a multipart body. A value that is too
+// long for a key is cut to one byte more than the longest allowed key, so that the key
+// is still refused.
 func partsNamed(field string, body []byte, boundary string) (values []string, err error) {
 	parts := multipart.NewReader(bytes.NewReader(body), boundary)
 	for {
@@ -97,7 +99,7 @@ func partsNamed(field string, body []byte, boundary string) (values []string, er
 			return values, nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%w: the form can't be decoded", ErrRequest) // err may quote the form, so it is left out
+			return nil, fmt.Errorf("%w: the form can't be decoded", ErrRequest) // don't wrap err, which may quote the form
 		}
 		if part.FormName() != field || part.FileName() != "" {
 			continue

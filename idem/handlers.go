@@ -22,12 +22,12 @@ type handlers struct {
 type operation struct{ kind, name string }
 
 // AddHandler registers the name of a handler that serves requests of this engine
-// ([Request.Handler]). Adapters call AddHandler at cold start. If [Options.Resumable] is
-// set, AddHandler returns an error if the name is empty or belongs to another handler of
-// this engine: a completer could run an abandoned request in the wrong handler. AddHandler
-// always returns an error for a name that isn't UTF-8.
+// ([Request.Handler]). Adapters call AddHandler at cold start. AddHandler returns an
+// error if the name isn't UTF-8. If [Options.Resumable] is set, AddHandler also refuses
+// a name that is empty or belongs to another handler of this engine, because a
+// completer could run an abandoned request in the wrong handler.
 func (e *Engine) AddHandler(name string) error {
-	if !utf8.ValidString(name) { // the record would store a different name, and nobody could read the record's contents
+	if !utf8.ValidString(name) { // otherwise the record would store a different name, and nobody could read the record's contents
 		return fmt.Errorf("idem: the handler's name %q is not UTF-8", name)
 	}
 	if !e.core.opt.Resumable {
@@ -49,14 +49,16 @@ func (e *Engine) AddHandler(name string) error {
 	return nil
 }
 
-// AddOperation registers a handler by kind (such as the type of the handled records) and by
-// name. Adapters call AddOperation at cold start, for kinds whose handlers may get equal
-// keys. Only the handler's name ([Request.Operation]) then separates their operations. Two
-// handlers of the same kind and name would take each other's work for done. So AddOperation
-// returns an error in two cases: this engine already has a handler of this kind and name;
-// or the name is empty, and another engine with this store and Namespace has an unnamed
-// handler of this kind (if the store counts handlers). In [ModeOff] AddOperation accepts
-// any name.
+// AddOperation registers a handler by kind (such as the type of the handled records)
+// and by name. Adapters call AddOperation at cold start, for kinds whose handlers may
+// get equal keys. If two handlers get equal keys, only their names
+// ([Request.Operation]) separate their operations. Under the same kind and name, each
+// handler would take the other's work for done.
+//
+// So AddOperation returns an error if this engine already has a handler of this kind
+// and name. For an empty name, AddOperation also returns an error if another engine
+// with this store and Namespace has an unnamed handler of this kind, provided that the
+// store counts handlers. In [ModeOff] AddOperation accepts any name.
 func (e *Engine) AddOperation(kind, name string) error {
 	if e.core.opt.Mode == ModeOff {
 		return nil
@@ -77,10 +79,10 @@ func (e *Engine) AddOperation(kind, name string) error {
 	return nil
 }
 
-// AddSource registers a source of requests. The parameter keeps is the time during which
-// the source may repeat a request; zero means that it is unknown. Adapters call AddSource
-// at cold start. AddSource logs a warning if keeps is longer than [Options.Retention]: a
-// late delivery would run a second time.
+// AddSource registers a source of requests. The parameter keeps is the time during
+// which the source may repeat a request; zero means an unknown time. Adapters call
+// AddSource at cold start. AddSource logs a warning if keeps is longer than
+// [Options.Retention], because a late delivery would run a second time.
 func (e *Engine) AddSource(name string, keeps time.Duration) {
 	if known := e.core.opt.Retention; known < keeps && e.core.opt.Mode != ModeOff {
 		e.core.log.Warn("a late delivery would be carried out a second time: the source keeps a record for longer than Options.Retention; "+
@@ -89,9 +91,9 @@ func (e *Engine) AddSource(name string, keeps time.Duration) {
 	}
 }
 
-// unnamedElsewhere adds an unnamed handler to the count of a group, and reports whether
-// another engine has added one before. The parameter among is the group's name. The store
-// keeps the count, since the engines of a process share the store.
+// unnamedElsewhere counts an unnamed handler in the group that the parameter among
+// names, and reports whether an unnamed handler of another engine was counted there
+// before. The store keeps the count, since the engines of a process share the store.
 func unnamedElsewhere(in store.Store, among string) bool {
 	s, ok := in.(interface{ AddUnnamed(among string) int })
 	return ok && s.AddUnnamed(among) > 1

@@ -41,12 +41,12 @@ type Hooks struct {
 	Limited     func(context.Context, Event) // a request is refused: the caller's quota is used up
 	Stuck       func(context.Context, Event) // an operation got stuck: an operator has to settle it
 	Blocked     func(context.Context, Event) // the program can't continue an operation, so each attempt fails: people have to correct the program or the record
-	LeaseLost   func(context.Context, Event) // another attempt overtook this attempt
+	LeaseLost   func(context.Context, Event) // another attempt has taken the operation over from this attempt
 	Unstored    func(context.Context, Event) // the handler's answer was sent but could not be stored: a retry may run the handler again
 	Refused     func(context.Context, Event) // a request is refused for another reason, such as a bad key or a stuck operation
 	Failed      func(context.Context, Event) // the store failed, or a record is corrupt
-	Unprotected func(context.Context, Event) // the handler runs without protection: in ModeOpen if the store can't be reached (Err says why), in ModeOff if the request has a key
-	Observed    func(context.Context, Event) // ModeObserve runs a request that ModeEnforce would not run: Err is the outcome that the request would have had
+	Unprotected func(context.Context, Event) // the handler runs without protection: in ModeOpen, the store can't be reached (Err says why); in ModeOff, the request has a key
+	Observed    func(context.Context, Event) // ModeObserve runs a request that ModeEnforce would not run: Err is the outcome in ModeEnforce
 
 	// Ended is called once for each keyed request that ran, was replayed or was refused,
 	// and once for each try of a completer. Ended is called after the other hooks, even if
@@ -139,8 +139,9 @@ func (h *Hooks) byName() map[happening]eventHook {
 	return set
 }
 
-// Join combines the given Hooks into one: each hook of the result calls the given hooks of
-// the same name, in order. A hook of the result is nil if none is given.
+// Join combines the given Hooks into one: each hook of the result calls the given hooks
+// of the same name, in order. If all given hooks of a name are nil, the result's hook
+// is nil.
 func Join(all ...Hooks) Hooks {
 	var joined Hooks
 	for _, h := range all {

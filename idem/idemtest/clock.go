@@ -6,9 +6,9 @@ import (
 )
 
 // Clock is a clock whose time changes only by Advance. Set Now of [idem.Options] to the
-// Clock's method Now. The engine uses the Clock only for times that it stores. How long
-// a request may take is not measured by the Clock, but by the deadline of the request's
-// context, in real time. A Clock is safe for concurrent use.
+// Clock's method Now. The engine uses the Clock only for times that it stores. The time
+// limit of a request is the deadline of the request's context, which is in real time. A
+// Clock is safe for concurrent use.
 type Clock struct {
 	mu  sync.Mutex
 	now time.Time

@@ -35,7 +35,7 @@ func (f *FaultyStore) Commits() []store.Commit {
 	return slices.Clone(f.commits)
 }
 
-// If the wrapped store has made the write c, the method applied adds c to f.commits.
+// The method applied adds the write c to f.commits if the wrapped store has made it.
 func (f *FaultyStore) applied(c store.Commit, held *store.Record, err error) {
 	if held != nil || err != nil {
 		return
@@ -49,8 +49,8 @@ func (f *FaultyStore) applied(c store.Commit, held *store.Record, err error) {
 type Phase[T any] struct {
 	Name   string
 	Result T
-	// Writes are the user's writes in the phase's commit: for each write, the text that
-	// its String method returns.
+	// Writes are the handler's writes in the phase's commit, as texts (the String
+	// method of each write).
 	Writes []string
 	// Jobs are the jobs that the phase's commit staged, in no particular order.
 	Jobs []idem.Job
