@@ -185,9 +185,9 @@ func (o *operation) mayRetry(resp *http.Response) (wait time.Duration, no string
 func (o *operation) ignored() bool { return isKeyIgnored(o.heard) && !isIdempotent(o.req.Method) }
 
 // inFlight reports whether another attempt may hold the key: a keyed request got a 409.
-// Waiting for that attempt doesn't count as a retry, since the wait can be long. If
-// that attempt has died, the key stays taken until the lease ends, which may take many
-// times Retry-After.
+// Waiting for the other attempt doesn't count towards MaxRetries, since the wait can be
+// long. If the other attempt has died, the key stays taken until the lease ends, which
+// may take many times Retry-After.
 func (o *operation) inFlight(resp *http.Response) bool {
 	return o.key != "" && resp != nil && resp.StatusCode == http.StatusConflict
 }
