@@ -9,16 +9,16 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// A calls value records the calls that a run's Foreign phases have made.
+// A calls value records the calls that a run's Foreign phases may have made.
 type calls struct {
 	mu    sync.Mutex
-	asked map[string]bool   // the calls whose key was requested; the value is true until the call's outcome is committed
-	sent  map[string]string // hashes of the data that the calls send, if known
+	asked map[string]bool   // calls whose key the handler got; the value is true until the call's outcome is stored
+	sent  map[string]string // hash of the data that each call sends, if known
 	marks []string          // marks of the Foreign phase that runs or has failed; nil without such a phase
 }
 
-// The method enter records that a Foreign phase runs, since the phase may make calls
-// without asking for a key.
+// The method enter stores the marks of a Foreign phase that begins. They stand for the
+// calls that the phase may make without asking for a key.
 func (c *calls) enter(phase string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -26,9 +26,9 @@ func (c *calls) enter(phase string) {
 }
 
 // calls.missed reports whether the record has the mark of a call that this run has not
-// repeated. The parameter doubts is the record's list of calls in doubt, with the marks.
-// The marks of a Foreign phase that runs or has failed in this run don't count. The marks
-// of committed phases are no longer in the list.
+// repeated. The parameter doubts is the record's list of calls in doubt, which contains
+// the marks. If a Foreign phase runs or has failed, this run repeats the phase's calls,
+// so the phase's marks don't count. The list has no marks of committed phases.
 func (c *calls) missed(doubts []string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -52,7 +52,8 @@ func (c *calls) send(hashes map[string]string) {
 	c.sent = state.Sending(hashes, c.sent)
 }
 
-// The method recorded ends the doubt about the given calls, whose outcomes are now stored.
+// The method recorded ends the doubt about the given calls: their outcomes are stored,
+// or the calls had no effect.
 func (c *calls) recorded(calls []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -65,7 +66,8 @@ func (c *calls) recorded(calls []string) {
 }
 
 // The method out returns the calls that the run may have made and whose outcome isn't
-// recorded. The parameter outlived says that a phase still runs and may make more calls.
+// recorded. The parameter outlived tells whether the handler returned while a phase was
+// running: that phase may make more calls.
 func (c *calls) out(outlived bool) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -76,12 +78,13 @@ func (c *calls) out(outlived bool) []string {
 		}
 	}
 	if len(c.marks) > 0 && len(out) == 0 || outlived {
-		out = append(out, state.AnyCall) // a call without a key, or a call whose key isn't requested yet
+		out = append(out, state.AnyCall) // stands for calls without a key, and for calls whose key isn't requested yet
 	}
 	return out
 }
 
-// For each call whose outcome isn't recorded, sentOut returns the hash of the sent data.
+// sentOut returns the hashes of the data that was sent with the calls whose outcome
+// isn't recorded.
 func (c *calls) sentOut() map[string]string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -90,9 +93,10 @@ func (c *calls) sentOut() map[string]string {
 	return out
 }
 
-// unrepeated returns an error if this run has left out a call that is named in the
-// parameter doubts, the record's list of calls in doubt. An earlier attempt may have made
-// that call: if it isn't repeated, its outcome stays unknown.
+// unrepeated returns an error if the list doubts names a call that this run has not
+// repeated. The list contains the record's calls in doubt. An earlier attempt may have
+// made the call, and only a repetition shows the call's outcome. The marks in the list
+// don't count.
 func (c *calls) unrepeated(doubts []string, what string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

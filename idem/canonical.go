@@ -15,9 +15,9 @@ import (
 const (
 	// maxDepth bounds the recursion over a client's JSON.
 	maxDepth = 200
-	// maxForm limits the size of bodies that get a canonical form. For the largest body,
-	// the form takes a third of a second and about 30 times the body's memory. The form is
-	// made before the claim, so a replay takes this time and memory too.
+	// maxForm limits the size of bodies that get a canonical form. For a body of this
+	// size, making the form takes a third of a second and about 30 times the body's
+	// memory. A replay costs the same, since the form is made before the claim.
 	maxForm = 1 << 20
 )
 
@@ -33,22 +33,23 @@ var (
 	errSurrogate    = errors.New("has half of a surrogate pair in a text")
 )
 
-// CanonicalJSON returns body without white space and with sorted members, the form in which
-// [Fingerprint.CanonicalJSON] compares bodies. Call CanonicalJSON in a [Fingerprint.Func].
-// Numbers stay as written: 1.0 differs from 1, and an integer beyond 2^53 keeps all its
-// digits.
+// CanonicalJSON returns body without white space and with sorted members.
+// [Fingerprint.CanonicalJSON] compares bodies in this form. A [Fingerprint.Func] can
+// call CanonicalJSON. Numbers stay as written: 1.0 differs from 1, and an integer
+// beyond 2^53 keeps all its digits.
 //
-// CanonicalJSON returns false if body isn't exactly one JSON value. It also returns false
-// if body has two members of the same name (ignoring case), invalid UTF-8, or a string with
-// U+FFFD or half of a surrogate pair: two such bodies could have the same form although a
-// handler distinguishes them. And it returns false for a body of more than 1 MiB or 200
-// levels, since its form would take too much memory.
+// CanonicalJSON returns false if body isn't exactly one JSON value. It also returns
+// false if body has an object with two members of the same name (ignoring case),
+// invalid UTF-8, or a string with U+FFFD or half of a surrogate pair. Otherwise two
+// bodies that a handler distinguishes could have the same form. CanonicalJSON also
+// returns false for a body of more than 1 MiB or 200 levels, since its form would take
+// too much memory.
 //
 // CanonicalJSON doesn't follow RFC 8785 (JCS). That RFC reads numbers as float64, so it
 // treats 12345678901234567890 and 12345678901234567891 as equal.
 //
-// CanonicalJSON takes time in proportion to the body's size at any depth: values are written
-// once in their original order, and a second time if members must be sorted.
+// CanonicalJSON takes time in proportion to the body's size, however deep the body is:
+// each value is written at most twice.
 func CanonicalJSON(body []byte) ([]byte, bool) {
 	form, err := formOf(body, false)
 	return form, err == nil
@@ -84,13 +85,13 @@ type canonical struct {
 	exact   bool     // numbers are compared by value
 	out     []byte   // the value so far, without white space and with members in their original order
 	members []member // members of the objects that have not ended; those of the innermost object come last
-	moved   []object // objects with unsorted members, ordered by their start in out
+	moved   []object // outermost objects with unsorted members, ordered by their start in out
 }
 
 type object struct {
 	start, end int
 	members    []member // sorted
-	moved      []object // objects with unsorted members inside this object
+	moved      []object // outermost objects inside this one that have unsorted members
 }
 
 // member is the place of one `"name":value` in canonical.out.
@@ -162,16 +163,17 @@ func (c *canonical) object(depth int) error {
 	return err
 }
 
-// arrange checks the members of the object that begins at start and has just ended. If the
-// members are not in order, arrange adds the object to c.moved.
+// arrange checks the object that begins at start and has just ended. If two members
+// have the same name (ignoring case), arrange returns an error. If the members are not
+// in order, arrange adds the object to c.moved.
 func (c *canonical) arrange(start int, members []member) error {
 	if len(members) < 2 {
 		return nil
 	}
 	seen := make(map[string]string, len(members))
 	for _, m := range members {
-		// Go's decoder ignores the case of names. If two names are then equal, the last member
-		// wins, so a handler in Go would lose the other one.
+		// Go's decoder ignores the case of names. If two members then have the same
+		// name, a handler in Go gets only the last member.
 		folded := strings.Map(foldRune, m.name)
 		switch other, twice := seen[folded]; {
 		case twice && other == m.name:
@@ -208,9 +210,9 @@ func foldRune(r rune) rune {
 	}
 }
 
-// sorted appends a copy of c.out[from:end] to its first argument. In the copy, the members
-// of each object are sorted. The parameter moved lists the objects whose members are not
-// sorted in c.out.
+// sorted appends c.out[from:end] to its first argument, and sorts the members of each
+// object in the copy. The parameter moved lists the outermost objects of
+// c.out[from:end] whose members are not sorted.
 func (c *canonical) sorted(to []byte, from, end int, moved []object) []byte {
 	for _, o := range moved {
 		to = append(append(to, c.out[from:o.start]...), '{')
@@ -230,8 +232,9 @@ func (c *canonical) sorted(to []byte, from, end int, moved []object) []byte {
 func (c *canonical) scalar(tok json.Token) error {
 	switch tok := tok.(type) {
 	case string:
-		// The decoder puts U+FFFD in place of a lone surrogate, so two different strings would
-		// become equal. If c.exact is true, exactJSON has already refused lone surrogates.
+		// The decoder replaces half of a surrogate pair by U+FFFD, so two different
+		// strings would become equal. If c.exact is true, exactJSON has already refused
+		// such strings.
 		if !c.exact && strings.ContainsRune(tok, utf8.RuneError) {
 			return errNotCanonical
 		}

@@ -14,8 +14,8 @@ import (
 // maxClaimRounds limits the tries of a claim whose record keeps changing.
 const maxClaimRounds = 5
 
-// claim claims the record. If another record has the key, claim returns that record and the
-// verdict about it.
+// claim claims the key with a new record. If the key is taken, claim returns the key's
+// record and the verdict about it.
 func (c *claiming) claim(ctx context.Context) (rec *store.Record, v state.Verdict, err error) {
 	ctx, sp := c.watch.step(ctx, trace.Claim, "")
 	t := tries{until: c.claimDeadline(), begun: c.core.opt.Now().Round(0), replaces: c.replaces}
@@ -38,7 +38,7 @@ func (c *claiming) claim(ctx context.Context) (rec *store.Record, v state.Verdic
 			return rec, v, err
 		}
 	}
-	if t.cause != nil { // the key has no live record, so nothing is in flight
+	if t.cause != nil { // the store failed although the key was free, so nothing is in flight
 		return nil, 0, unavailable("claim", c.ask.home.pk, t.cause)
 	}
 	return nil, state.InFlight, nil
@@ -47,12 +47,12 @@ func (c *claiming) claim(ctx context.Context) (rec *store.Record, v state.Verdic
 // tries is the state that a claim keeps from try to try.
 type tries struct {
 	until time.Time // deadline of the claim's calls to the store
-	begun time.Time // start of the tries with this nonce, by the wall clock, which advances even while a sandbox is frozen
-	cause error     // error of the most recent try if the store failed and didn't apply the claim, although the key was free; otherwise nil
+	begun time.Time // wall time of the first try with the present nonce (owner); the wall clock advances even while a sandbox is frozen
+	cause error     // the store's error in the most recent try; nil if the store didn't fail
 
 	replaces *store.Record // the freed record that the next try replaces
-	noPause  bool          // the previous try found the freed record, so the next try needs no pause
-	there    *store.Record // an expired or freed record at the other place: the next try fences it
+	noPause  bool          // the previous try found a freed record, which the next try can replace without a pause
+	there    *store.Record // an expired or freed record at the other place, which the next try fences
 	fenced   *store.Record // the record at the other place after it was fenced
 }
 
@@ -69,7 +69,8 @@ func (c *claiming) once(ctx context.Context, t *tries) (rec *store.Record, v sta
 	now := c.core.opt.Now()
 	if now.Round(0).Sub(t.begun) > maxClaim || t.replaces != nil && t.replaces.ID == c.id {
 		// An earlier try with this nonce may have been applied, and its record may have
-		// expired or been freed since. So continue as another owner.
+		// expired or been freed since. This attempt must not take that record for its
+		// own claim, so it continues with another nonce.
 		c.writer.owner, c.id, t.begun = rand.Text(), rand.Text(), now.Round(0)
 	}
 	next := c.fresh(now)
@@ -77,7 +78,9 @@ func (c *claiming) once(ctx context.Context, t *tries) (rec *store.Record, v sta
 		if r == nil {
 			continue
 		}
-		if by := state.ForgottenBy(r); by != nil { // keep the decision by which an operator freed the key: if the write of the decision got no answer, core.decide looks for the decision in the new record
+		// Keep the decision by which an operator freed the key. If the write of the
+		// decision got no answer, core.decide looks for the decision in the new record.
+		if by := state.ForgottenBy(r); by != nil {
 			next.Settled = []store.Decision{*by}
 		}
 	}
@@ -91,9 +94,9 @@ func (c *claiming) once(ctx context.Context, t *tries) (rec *store.Record, v sta
 	case errors.Is(err, ErrCorrupt):
 		return nil, 0, recordError("claim", c.ask.home.pk, err)
 	case err != nil:
-		// The current record shows whether our claim was applied. Even a refused claim may
-		// have been applied: the store's client may have sent the claim twice and lost the
-		// first acknowledgement.
+		// The error doesn't show whether the claim was applied. Even if the store
+		// refused the call, the store's client may have sent the claim twice, and the
+		// first copy may have been applied. The current record shows the outcome.
 		t.cause = err
 		if found, err = c.load(ctx, err); err != nil {
 			return nil, 0, err
@@ -135,8 +138,8 @@ func (c *claiming) fresh(now time.Time) *store.Record {
 }
 
 // load reads the record after a claim whose outcome is unknown. Either this claim has
-// written the record, or the claim was refused because of the record. If there is no
-// record, the claim was not applied.
+// written the record, or the record existed before and the claim was refused. If there
+// is no record, the claim was not applied, and load returns an error.
 func (c *claiming) load(ctx context.Context, cause error) (*store.Record, error) {
 	rec, err := c.either(ctx)
 	if err == nil && rec == nil {
@@ -148,10 +151,10 @@ func (c *claiming) load(ctx context.Context, cause error) (*store.Record, error)
 	return rec, nil
 }
 
-// resolve judges the record found, which the claim met. If the record is open and no
-// attempt holds it, resolve takes it over. If the record is at home and belongs to another
-// request, resolve also looks at the key's other place, if there is one. The result away
-// says whether the verdict is about the other place.
+// resolve judges the record that the claim found. If the record is open and no attempt
+// holds it, resolve takes the record over. If another request has the record at home,
+// resolve also looks at the key's other place (if the key has one). The result away
+// tells whether the verdict is about the other place.
 func (c *claiming) resolve(ctx context.Context, found *store.Record, until time.Time) (rec *store.Record, v state.Verdict, away bool, err error) {
 	away = c.ask.away(found.PK)
 	rec, v, err = c.judgeOrTakeOver(ctx, found, until)
@@ -162,7 +165,7 @@ func (c *claiming) resolve(ctx context.Context, found *store.Record, until time.
 	return rec, v, away, err
 }
 
-// judgeAt reads the record pk, and judges it or takes it over.
+// judgeAt reads the record at pk, and calls judgeOrTakeOver.
 func (c *claiming) judgeAt(ctx context.Context, op, pk string, until time.Time) (*store.Record, state.Verdict, error) {
 	found, err := c.core.store.Load(ctx, pk)
 	if err != nil {
@@ -194,14 +197,14 @@ func (c *claiming) judgeOrTakeOver(ctx context.Context, found *store.Record, unt
 	}
 	// Another attempt was faster, the holder continued, or the record is gone.
 	if v, err = c.judge(rec); v == state.TakeOver {
-		v = state.Claimable // released in the meantime: the next round decides
+		v = state.Claimable // the holder released the record in the meantime: claim tries again
 	}
 	return rec, v, err
 }
 
-// supplied completes a stored request whose body lies outside of the record: it returns a
-// copy with this attempt's body, since the attempt that claimed the record may have died
-// before it wrote the body. supplied returns any other request unchanged.
+// supplied returns the stored request in. If the request's body lies outside of the
+// record, supplied returns a copy with this attempt's body, since the attempt that
+// claimed the record may have died before it wrote the body.
 func (c *claiming) supplied(in *store.Input) *store.Input {
 	if in == nil || in.Overflow == nil {
 		return in
