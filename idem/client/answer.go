@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// An unwanted response is read, so that its connection can be reused, but only within these
-// limits.
+// Limits for reading the body of an unwanted response. The body is read so that the
+// connection can be reused.
 const (
 	drainBytes = 64 << 10
 	drainTime  = time.Second
 )
 
-// readAhead reads up to limit bytes of a response's body, so that a torn body is detected
-// while the request can still be repeated. It returns the bytes that it has read: the whole
-// body, or limit+1 bytes of a body that is longer than limit. It reads nothing if limit is
+// readAhead reads a response's body, so that a torn body is detected while the request
+// can still be repeated. It reads the whole body, or limit+1 bytes if the body is
+// longer than limit, and returns these bytes. readAhead reads nothing if limit is
 // negative, after a switch of protocols (101), or from an event stream.
 func readAhead(resp *http.Response, limit int64) ([]byte, error) {
 	if resp.StatusCode == http.StatusSwitchingProtocols || isEventStream(resp.Header) {
@@ -31,7 +31,7 @@ func readAhead(resp *http.Response, limit int64) ([]byte, error) {
 	read := buf.Bytes()
 	rest := resp.Body
 	if n <= limit {
-		_ = rest.Close() // an error of Close doesn't matter, since the body was read to its end
+		_ = rest.Close() // the body was read to its end, so an error of Close doesn't matter
 		resp.Body = io.NopCloser(&buf)
 		return read, nil
 	}
@@ -63,7 +63,7 @@ func releasing(resp *http.Response, done func()) {
 
 type releasingBody struct {
 	io.ReadCloser
-	done func() // may be called more than once
+	done func() // called by Read and by Close, so perhaps more than once
 }
 
 func (b *releasingBody) Read(p []byte) (int, error) {

@@ -42,7 +42,7 @@ func (o *operation) attempt() (resp *http.Response, abort func(), err error) {
 		o.until = until
 	}
 	if (isUnstored(o.heard) || o.ignored()) && o.key != "" {
-		o.until = o.sent // treat the key's lifetime as over: the server has no record, so a repeated request would run again
+		o.until = o.sent // end the key's lifetime, so that no retry is sent: the server has no record, and would carry out the request again
 	}
 	ev := Event{Took: time.Since(start), Err: err}
 	if err != nil {
@@ -61,9 +61,9 @@ func (o *operation) attempt() (resp *http.Response, abort func(), err error) {
 	return resp, abort, nil
 }
 
-// header returns the caller's headers and the key. If a keyed request is retried, header
-// adds the number of earlier attempts, so that a server looks for the answer before it
-// claims the key.
+// The method header returns the caller's headers with the key. A retry of a keyed
+// request also gets the number of earlier attempts. The server then looks for a stored
+// answer before it claims the key.
 func (o *operation) header() http.Header {
 	h := o.req.Header.Clone()
 	if h == nil {
@@ -78,9 +78,9 @@ func (o *operation) header() http.Header {
 	return h
 }
 
-// exchange sends r with the base transport. If the request has a key, exchange reads the
-// answer's body, up to a limit, before it returns, so that the request can still be
-// repeated if the answer is torn.
+// exchange sends r with the base transport. If the request has a key, exchange reads
+// the start of the answer's body before it returns. If the body is torn, the request
+// can then still be repeated.
 func (o *operation) exchange(r *http.Request) (*http.Response, error) {
 	resp, err := o.t.base.RoundTrip(r)
 	switch {
@@ -94,7 +94,7 @@ func (o *operation) exchange(r *http.Request) (*http.Response, error) {
 	if resp.Request == nil {
 		resp.Request = r // http.Client and redirectedKey read Response.Request
 	}
-	resp.Request = resp.Request.WithContext(o.req.Context()) // the caller may use resp.Request after the attempt's context has ended
+	resp.Request = resp.Request.WithContext(o.req.Context()) // the caller may use resp.Request after the attempt, whose context has ended by then
 	if resp.Header == nil {
 		resp.Header = make(http.Header, 1)
 	}
@@ -120,8 +120,8 @@ func (o *operation) limit(cancel context.CancelCauseFunc) (inTime func() bool) {
 	return timer.Stop
 }
 
-// timedOut returns the error for an attempt that took too long, even if the attempt got a
-// response.
+// timedOut returns the error of an attempt that took too long. If the attempt got a
+// response, timedOut closes its body.
 func timedOut(resp *http.Response, err error) error {
 	if err == nil {
 		_ = resp.Body.Close()

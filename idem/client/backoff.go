@@ -9,9 +9,9 @@ import (
 
 // backOff returns the wait before retry n (from 1):
 //
-//	sleep  = min(initial * 2^(n-1), max)
+//	sleep  = min(initial * 2^(n-1), most)
 //	jitter = random(sleep/2, sleep)
-//	actual = max(jitter, initial)
+//	wait   = max(jitter, initial)
 func backOff(n int, initial, most time.Duration) time.Duration {
 	sleep := initial
 	for range n - 1 {
@@ -21,8 +21,9 @@ func backOff(n int, initial, most time.Duration) time.Duration {
 	return max(jitter, initial)
 }
 
-// spread lengthens a wait by a random time. A server may have told many clients to wait
-// equally long, and they must not all return at the same moment.
+// spread lengthens a wait by a random time shorter than initial. A server may have told
+// many clients to wait equally long: without spread, they would all return at the same
+// moment.
 func spread(wait, initial time.Duration) time.Duration { return wait + rand.N(initial) }
 
 // pause waits for the duration d. If req is cancelled earlier, pause returns the reason at
@@ -37,7 +38,7 @@ func pause(req *http.Request, d time.Duration) error {
 	return cancelled(req)
 }
 
-// If req is cancelled, cancelled(req) returns the reason, otherwise nil.
+// cancelled returns the reason if req is cancelled, otherwise nil.
 func cancelled(req *http.Request) error {
 	if err := req.Context().Err(); err != nil {
 		return context.Cause(req.Context())

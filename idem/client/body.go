@@ -11,7 +11,7 @@ import (
 
 // body provides a request's body to each attempt.
 type body struct {
-	first  io.ReadCloser                 // the caller's body, for the first attempt; if nil, the first attempt calls open
+	first  io.ReadCloser                 // the caller's body, which the first attempt sends; if nil, the first attempt calls open
 	open   func() (io.ReadCloser, error) // makes the body for an attempt; nil if the body can't be sent again
 	length int64
 }
@@ -32,11 +32,11 @@ func rewindable(req *http.Request, limit int64, must bool) (*body, error) {
 	return &body{first: req.Body, length: req.ContentLength}, nil
 }
 
-// keep reads the body into memory. A body longer than limit isn't kept, so it can be sent
-// in one attempt only. If must is true, keep returns an error for such a body.
+// keep reads the body into memory. A body longer than limit isn't kept: it can be sent
+// in one attempt only, and is an error if must is true.
 func keep(req *http.Request, limit int64, must bool) (*body, error) {
 	once := sync.OnceFunc(func() { _ = req.Body.Close() })
-	stop := context.AfterFunc(req.Context(), once) // a Read that hangs ends when the request's context ends
+	stop := context.AfterFunc(req.Context(), once) // if the request's context ends, close the body, so that a hanging Read returns
 	defer stop()
 	var buf bytes.Buffer
 	n, err := buf.ReadFrom(io.LimitReader(req.Body, limit+1))
@@ -57,7 +57,7 @@ func keep(req *http.Request, limit int64, must bool) (*body, error) {
 	}
 	once()
 	b := &body{length: req.ContentLength, open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(buf.Bytes())), nil }}
-	if b.length <= 0 { // the length was unknown; a declared length stays, and the transport compares it with the body
+	if b.length <= 0 { // the length was unknown; a declared length stays, since the transport compares it with the body
 		b.length = n
 	}
 	if b.length == 0 {

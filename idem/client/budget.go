@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// savings is the number of seconds without retries in which an empty budget gets full.
+// An empty budget is full after savings seconds without retries.
 const savings = 10
 
 // budget is a token bucket: each request adds a fraction of a token, each second adds
@@ -25,7 +25,7 @@ func newBudget(ratio, perSecond float64) *budget {
 	return &budget{ratio: ratio, perSecond: perSecond, most: most, tokens: most, last: time.Now()}
 }
 
-// The method request adds the fraction of a token for one logical request.
+// The method request adds a request's fraction of a token.
 func (b *budget) request() {
 	if b == nil {
 		return
@@ -35,7 +35,8 @@ func (b *budget) request() {
 	b.add(b.ratio)
 }
 
-// If a whole token is left, retry takes it and returns true.
+// The method retry takes a token and returns true. If less than a token is left, retry
+// returns false.
 func (b *budget) retry() bool {
 	if b == nil {
 		return true

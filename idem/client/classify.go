@@ -15,9 +15,10 @@ const (
 	// Succeeded means a 2xx: return the result.
 	Succeeded Outcome = iota
 	// Unknown means no answer, a timeout, 5xx, 408, 425 or 429. A 401, 403 or 407 is
-	// Unknown, since the call can succeed with other credentials. A 4xx with a code about
-	// the key is Unknown, since it doesn't report the call's outcome. Return the error: the
-	// client's retry or the completer calls again with the same derived key.
+	// Unknown, since the call can succeed with other credentials. A 4xx with a code
+	// about the key is Unknown, since such an answer doesn't report the call's outcome.
+	// Return an error from the phase, so that the client's retry or the completer
+	// repeats the call with the same derived key.
 	Unknown
 	// Pending means a 409: an earlier call with this key is still running. Wait and call
 	// again with the same key, or return the error.
@@ -25,9 +26,9 @@ const (
 	// Declined means a 402. Answer the client by idem.Respond.
 	Declined
 	// Rejected means any other answer, including a redirect. Another call with the same
-	// request won't help. For a first call Rejected is final: answer by idem.Respond, or
-	// correct the program. But if the call may have been made before (idem.Tx.Repeats),
-	// Rejected says nothing about the earlier call: treat Rejected as Unknown.
+	// request won't help. For a first call, Rejected is final: answer by idem.Respond,
+	// or correct the program. If the call may have been made before (idem.Tx.Repeats),
+	// treat Rejected as Unknown, since Rejected says nothing about the earlier call.
 	Rejected
 )
 
@@ -35,13 +36,13 @@ const (
 // answer. If the answer's body can't be read to its end, pass the read error as err: even a
 // 200 is then Unknown.
 //
-// The parameter codes holds the provider's own names for a refusal; a name may be "". For
-// Stripe, pass the error's type and code. A 4xx with a code about the idempotency key is
-// Unknown: the provider knows the key, so an earlier call was made, and this answer
-// doesn't report the earlier call's outcome. Such codes are "idempotency_error",
+// The parameter codes holds the error codes in the provider's answer; a code may be "".
+// For Stripe, pass the error's type and code. If a code in a 4xx is about the
+// idempotency key, the Outcome is Unknown: the answer shows that an earlier call was
+// made, but not that call's outcome. Such codes are "idempotency_error",
 // "IDEMPOTENCY_KEY_REUSED", "idempotent_creation_conflict", and the codes of package
-// idem's answers. If the code says that the earlier call is still running ("in_use",
-// "in_flight", "in_progress"), Classify returns Pending.
+// idem's answers. If such a code says that the earlier call is still running ("in_use",
+// "in_flight", "in_progress"), the Outcome is Pending.
 func Classify(status int, err error, codes ...string) Outcome {
 	switch {
 	case err != nil, status >= http.StatusInternalServerError, status < http.StatusOK:
@@ -66,7 +67,7 @@ func Classify(status int, err error, codes ...string) Outcome {
 	}
 }
 
-// running(code) reports whether an error code means that an earlier call with the key is
+// running reports whether an error code means that an earlier call with the key is
 // still running.
 func running(code string) bool {
 	code = strings.ToLower(code)

@@ -16,38 +16,40 @@
 //
 //   - a POST or PATCH without a key gets a new random key, and every attempt
 //     sends the same key, headers and body;
-//   - a key that the caller set is sent unchanged; a key that the transport made is never
-//     used for a second operation, even if the caller sends the same http.Request again;
+//   - a key that the caller set is sent unchanged;
+//   - a key that the transport made is never used for a second operation, even if the
+//     caller sends the same http.Request again;
 //   - the request is retried if no answer comes, if the answer is cut off, and after a
-//     409, 429 or 5xx: at most [Options.MaxRetries] times, with growing random waits.
-//     Retry-After lengthens a wait, and the server's header Stripe-Should-Retry overrules
-//     the status;
-//   - the request is not retried after an outcome that a retry can't improve: other 4xx, an
-//     answer marked as a replay, an invalid certificate, a request that no transport can
-//     send, a cancelled context;
+//     409, 429 or 5xx. [Options.MaxRetries] limits the retries. The waits are random and
+//     grow, and Retry-After lengthens a wait. The server's header Stripe-Should-Retry
+//     overrules the status;
+//   - the request is not retried if a retry can't help: other 4xx, an answer marked as a
+//     replay, an invalid certificate, a request that no transport can send, a cancelled
+//     context;
 //   - no retry is sent when the server may have forgotten the key;
-//   - a body that can't be sent twice is refused before the first attempt.
+//   - a keyed request whose body can't be sent twice is refused before the first attempt.
 //
 // If the server carries out at most one request with each key, an operation is carried
-// out at most once. A 2xx means that the operation was carried out. The exception is 202:
-// the operation is running, or will run later. A 202 with Retry-After asks for a retry,
-// and is marked with [OutcomeUnknown].
+// out at most once. A 2xx means that the operation was carried out. The exception is
+// 202: the operation is running, or will run later. If a 202 has a Retry-After, the
+// transport doesn't retry the request, but marks the answer with [OutcomeUnknown].
 //
 // # What it doesn't guarantee
 //
-// After an error with [Error.Unknown] set, or an answer marked with [OutcomeUnknown], the
-// operation may or may not have been carried out. To find out, send the same request with
-// the same key ([Error.Key]). A new http.Request is by default a new operation with a new
-// key. So before you retry with a new http.Request, name the operation ([WithOperation])
-// or set the key header.
+// After an error with [Error.Unknown] set, or an answer marked with [OutcomeUnknown],
+// the operation may or may not have been carried out. To find out, send the same
+// request with the same key: set the key header to [Error.Key]. An operation that was
+// named before its first request ([WithOperation]) keeps its key. Without the header or
+// the name, the transport makes a new key, and the request is a new operation.
 //
-// If a server ignores keys, a retry can run the operation twice. The transport notices this
-// only if the server's answer says so (Idempotency-Status: ignored). So set
-// [Options.Methods] to the methods for which the server takes keys. A request with another
-// method gets no key: it is sent once and unchanged, or retried if the method is idempotent
-// by definition (GET, HEAD, OPTIONS, TRACE, PUT, DELETE). A key header without a value
-// (req.Header["Idempotency-Key"] = nil) means, as in net/http, that the request is
-// idempotent already: the transport makes no key, and retries the request.
+// If a server ignores keys, a retry can run the operation twice. The transport notices
+// that the server ignores keys only if the answer says so (Idempotency-Status:
+// ignored). So set [Options.Methods] to the methods for which the server takes keys. A
+// request with another method gets no key. If the method is idempotent by definition
+// (GET, HEAD, OPTIONS, TRACE, PUT, DELETE), the request is retried. Otherwise it is
+// sent once and unchanged. A key header without a value (req.Header["Idempotency-Key"]
+// = nil) means, as in net/http, that the request is idempotent already: the transport
+// makes no key, and retries the request.
 //
 // # Crashes
 //
@@ -73,19 +75,20 @@
 //
 // # Bodies
 //
-// A body can be sent again if [http.NewRequest] got it as a bytes.Reader, bytes.Buffer or
-// strings.Reader. The transport reads other bodies into memory first, up to 4 MiB. For
-// longer bodies, set Request.GetBody. Before the transport returns the answer to a keyed
-// request, it reads up to 1 MiB of the answer's body, so that it can retry if the body is
-// cut off. The rest of a longer body is streamed. Event streams are never read ahead.
+// A body can be sent again if [http.NewRequest] got it as a bytes.Reader, bytes.Buffer
+// or strings.Reader. The transport reads any other body into memory before the first
+// attempt, up to 4 MiB. For longer bodies, set Request.GetBody. Before the transport
+// returns the answer to a keyed request, it reads up to 1 MiB of the answer's body, so
+// that it can retry if the body is cut off. The rest of a longer body is streamed.
+// Event streams are never read ahead.
 //
 // # Retry storms
 //
-// When a server is down, clients that retry multiply the server's load. So each Transport
-// has a budget for the retries of all its requests: about a tenth of the requests plus ten
-// a second. When the budget is used up, the transport returns the outcome of the attempt
-// instead of retrying. [Options.NoBudget] removes the budget. Share one Transport between
-// all requests.
+// When a server is down, clients that retry multiply the server's load. So each
+// Transport has a budget for the retries of all its requests: about a tenth of the
+// requests plus ten a second. When the budget is used up, the transport returns the
+// outcome of the attempt instead of retrying. Share one Transport between all requests,
+// so that they share the budget. [Options.NoBudget] removes the budget.
 //
 // # The header Retry-Attempt
 //
@@ -102,10 +105,11 @@
 //
 // # Other transports and clients
 //
-// A transport that adds credentials (oauth2.Transport) can be the base of this transport:
-// every attempt then gets a fresh token. Or the oauth2.Transport can wrap this transport:
-// all attempts then share a token. A client with its own retries multiplies the retries,
-// so turn the client's retries off: set stripe-go's MaxNetworkRetries to 0. The transport
-// doesn't change the keys that stripe-go or another caller sets. If the transport retries
-// after an answer with cookies, the cookies don't reach http.Client's cookie jar.
+// A transport that adds credentials (oauth2.Transport) can be the base of this
+// transport: every attempt then gets a fresh token. The oauth2.Transport can also wrap
+// this transport: all attempts of a request then have the same token. A client with its
+// own retries multiplies the retries, so turn the client's retries off: for example,
+// set stripe-go's MaxNetworkRetries to 0. The transport doesn't change the keys that
+// stripe-go or another caller sets. If the transport retries after an answer with
+// cookies, the cookies don't reach http.Client's cookie jar.
 package client

@@ -39,10 +39,10 @@ var (
 
 var errAttemptTimeout = fmt.Errorf("attempt timed out: %w", os.ErrDeadlineExceeded)
 
-// Error describes how a request failed. Use errors.As or errors.AsType[*Error] to get an
-// Error. [http.Client] wraps an Error in a *url.Error. But if Client.Timeout ends the
-// request, http.Client returns its own error without the Error. To keep the Error, set a
-// deadline in the request's context instead of Client.Timeout.
+// Error describes how a request failed. [http.Client] wraps an Error in a *url.Error,
+// so get the Error with errors.As or errors.AsType[*Error]. If Client.Timeout ends the
+// request, http.Client returns its own error without the Error. To keep the Error, set
+// a deadline in the request's context instead of Client.Timeout.
 type Error struct {
 	// Key is the request's key, as sent in the header; "" if the request has no key. A
 	// later request with this key is the same operation. The error's message doesn't
@@ -81,11 +81,11 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("client: attempt %d: %v", e.Attempts, e.Err)
 }
 
-// Unwrap returns the cause.
+// Unwrap returns e.Err.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Timeout reports whether e was caused by a timeout. The *url.Error around e has a
-// method Timeout, too, which calls this method.
+// Timeout reports whether e was caused by a timeout. The method Timeout of the
+// *url.Error around e calls this method.
 func (e *Error) Timeout() bool {
 	t, ok := errors.AsType[interface {
 		error

@@ -28,7 +28,7 @@ func retryAfter(h http.Header, now time.Time) (wait time.Duration, ok bool) {
 		return 0, false
 	}
 	if strings.Trim(value, "0123456789") == "" {
-		seconds, _ := strconv.ParseInt(value, 10, 64) // for a larger value, ParseInt returns the largest int64
+		seconds, _ := strconv.ParseInt(value, 10, 64) // if the number doesn't fit, ParseInt returns the largest int64
 		if seconds > math.MaxInt64/int64(time.Second) {
 			return math.MaxInt64, true
 		}
@@ -41,10 +41,10 @@ func retryAfter(h http.Header, now time.Time) (wait time.Duration, ok bool) {
 	return max(at.Sub(clock(h, now)), 0), true
 }
 
-// expires(h, sent) returns the end of the key's lifetime by the client's clock. If the
-// server sends its time, the rest of the lifetime is the difference between two of the
-// server's times. expires adds that rest to sent, the time at which the request was sent,
-// so neither clock needs to be right.
+// The function expires returns the end of the key's lifetime by the client's clock. It
+// adds the rest of the lifetime to sent, the time at which the request was sent. If the
+// server sends its time, the rest is counted from that time, so neither clock needs to
+// be right.
 func expires(h http.Header, sent time.Time) (until time.Time, ok bool) {
 	at, err := http.ParseTime(h.Get(expiresHeader))
 	if err != nil {

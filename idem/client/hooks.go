@@ -30,7 +30,7 @@ type Event struct {
 	Method    string
 	Host      string        // the URL's host and port
 	Operation string        // from WithOperation
-	Keyed     bool          // whether the request has a key; a request with an idempotent method needs no key
+	Keyed     bool          // whether the request has a key
 	Attempt   int           // number of the attempt, from 1; 0 before the first attempt
 	Status    int           // status of the answer; 0 without an answer
 	Took      time.Duration // duration of the attempt
