@@ -33,7 +33,8 @@ func commerceError(p Problem) (code, message string) {
 	return code, p.Title + ". " + p.Detail
 }
 
-// acpJSON answers in the flat shape of ACP's errors.
+// acpJSON returns the answer for p in the error format of ACP: one JSON object without
+// nested objects.
 func acpJSON(p Problem) Response {
 	body := struct {
 		Type    string `json:"type"`

@@ -11,12 +11,13 @@ import (
 	"github.com/samekey/samekey/internal/trace"
 )
 
-// This file commits the mark of a call, an intent and its outcome, a phase, and a stuck
-// operation. The commit of the answer is in finish.go. All commits of a run go through
-// run.write.
+// The commits of a run before its answer: the mark of a call, an intent (a call begins
+// that must not be repeated), the outcome of that call, a phase, and a stuck operation.
+// The commit of the answer is in finish.go. All commits of a run go through run.write.
 
-// markCall records that a call follows. sent contains hashes of the call's data. After
-// markCall, the record is kept, and shows the call even if the process dies.
+// markCall writes the mark of a call that follows, and the hashes of the call's data
+// (the parameter sent). From this write on, the record doesn't expire, so the record
+// shows the call even if the process dies.
 func (r *run) markCall(ctx context.Context, mark string, sent map[string]string) error {
 	_, err := r.write(ctx, trace.Commit, func(base *store.Record) *store.Record {
 		return state.Calling(base, mark, sent)
@@ -24,9 +25,9 @@ func (r *run) markCall(ctx context.Context, mark string, sent map[string]string)
 	return err
 }
 
-// commit writes a phase together with the user's writes and jobs. An intent has no jobs,
-// since phaseRun.foreign refuses them, and its call begins only after the commit. Any
-// other phase ends with its commit, so the method committed then updates the run.
+// commit writes a phase together with the user's writes and jobs. An intent has neither
+// writes nor jobs, and its phase goes on: the call follows. Any other phase is over
+// after its commit, so commit then calls committed.
 func (r *run) commit(ctx context.Context, phase store.Phase, got collected) error {
 	jobs, err := jobsOfCommit(ctx, r, got.jobs)
 	if err == nil && len(jobs) > 0 {
@@ -45,9 +46,9 @@ func (r *run) commit(ctx context.Context, phase store.Phase, got collected) erro
 	return nil
 }
 
-// replaceIntent removes the record's last phase, which is an intent. If phases isn't
-// empty, its only element takes the intent's place. replaceIntent has no parameter for
-// jobs, since a Foreign phase has none.
+// replaceIntent removes the record's last phase, which is an intent. If phases has an
+// element, this element takes the intent's place. replaceIntent has no parameter for
+// jobs, since a Foreign phase has no jobs.
 func (r *run) replaceIntent(ctx context.Context, calls []string, phases ...store.Phase) error {
 	_, err := r.write(ctx, trace.Commit, func(base *store.Record) *store.Record {
 		return state.IntentReplaced(base, r.ask.core.opt.Now(), phases, calls)
@@ -61,8 +62,8 @@ func (r *run) replaceIntent(ctx context.Context, calls []string, phases ...store
 	return nil
 }
 
-// After a phase is stored with its jobs and calls, committed updates the run and tells the
-// hooks.
+// committed updates the run and tells the hooks, after a phase is stored with its jobs
+// and calls.
 func (r *run) committed(ctx context.Context, phase string, jobs int, calls []string) {
 	r.progress.advance()
 	r.calls.recorded(calls)
@@ -77,15 +78,15 @@ func (r *run) markStuck(ctx context.Context, why string, begun ...store.Phase) e
 	})
 }
 
-// stick marks the run's record as stuck, and writes it. The function `before` makes the
-// copy of the record that stick marks. The result is an *attemptOver, or another error if
-// the record isn't marked.
+// stick stores the run's record as stuck. First, the function `before` adds to the
+// record what else must be stored. The result is an *attemptOver if the record is stuck
+// or another attempt has taken over. Any other error means that the write failed.
 func (r *run) stick(ctx context.Context, why string, before func(*store.Record) *store.Record) error {
 	rec, err := r.write(ctx, trace.Commit, func(base *store.Record) *store.Record {
 		return state.MadeStuck(before(base), r.ask.core.opt.Now(), why)
 	}, nil)
 	if err != nil {
-		return commitFailed(r.gate.pk, "that is to be settled", err) // the next attempt finds the operation open
+		return commitFailed(r.gate.pk, "that is to be settled", err) // if the write failed, the next attempt finds the operation open
 	}
 	return r.stuck(ctx, rec)
 }
@@ -110,7 +111,8 @@ func (r *run) write(ctx context.Context, kind trace.Kind, build func(*store.Reco
 		}
 	}()
 	if r.gate.hasOutlived() {
-		// The attempt ended without this phase, and its client may have an answer.
+		// The handler has returned while this phase was running, so the client may already
+		// have an answer.
 		return nil, r.gate.fail(fmt.Errorf("%w: it outlived its handler", ErrPhaseOrder))
 	}
 	if r.lease.turn != nil { // renewals and commits write as the same owner, so they must not overlap
@@ -148,8 +150,8 @@ func (r *run) write(ctx context.Context, kind trace.Kind, build func(*store.Reco
 	return nil, &attemptOver{res, err, phaseError("phase", r.gate.pk, ErrLeaseLost)}
 }
 
-// commitFailed wraps the error of a commit. An error that the phase itself must see is
-// returned as it is.
+// commitFailed wraps the error of a commit in an *Error that the handler may return. If
+// err contains an *Error already, commitFailed returns err unchanged.
 func commitFailed(pk, phase string, err error) error {
 	if _, ours := errors.AsType[*Error](err); ours {
 		return err

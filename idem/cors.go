@@ -9,19 +9,18 @@ import (
 	"strings"
 )
 
-// CORS lists the origins, besides the API's own, whose pages may read the answers that the
-// engine itself makes: refusals, the 202 for an operation in flight, and the answer for a
-// failed handler. The engine adds CORS headers to these answers. Without the headers a
-// browser reports a lost connection, and the page may then repeat the request with a new
-// key.
+// CORS lists the origins, besides the API's, whose pages may read the engine's own
+// answers: refusals, the 202 for an operation in flight, and the answer for a failed
+// handler. The engine adds CORS headers to these answers. Without the headers, the page
+// sees a lost connection, and may then repeat the request with a new key.
 //
 //	idem.New(store, func(o *idem.Options) {
 //		o.CORS = idem.CORS{Origins: []string{"https://shop.example"}, Credentials: true}
 //	})
 //
-// The engine adds no CORS headers to a handler's answer or to its replays: the handler
-// itself sets them. The handler or the gateway answers preflights (OPTIONS). Leave CORS
-// empty if every answer gets the headers elsewhere: in a middleware outside of
+// The handler sets the CORS headers of its own answers; the engine adds none, even to a
+// replay. The handler or the gateway answers preflights (OPTIONS). Leave CORS empty if
+// every answer gets the headers elsewhere: in a middleware outside of
 // [Engine.Middleware], or by the CORS settings of an HTTP API or a function URL.
 //
 // The zero CORS adds nothing.
@@ -48,14 +47,15 @@ const (
 	anyOrigin        = "*"
 )
 
-// exposed lists those headers of the engine that a browser would hide from pages.
+// exposed lists the engine's headers that a browser hides from pages, unless the
+// answer's CORS headers list them.
 var exposed = []string{expiresHeader, KeyHeader, statusHeader, ReplayedHeader, "Location", "Retry-After"}
 
-// Allow adds CORS headers to resp, so that a page can read resp. The parameter request has
-// the headers of the answered request. Allow copies resp's header map, replaces CORS
-// headers that resp already has, and extends Vary. The engine calls Allow for its own
-// answers. Call Allow for answers that neither the engine nor a handler makes, such as a
-// router's.
+// Allow adds CORS headers to resp, so that pages of the listed origins can read resp.
+// The parameter request contains the headers of the request that resp answers. Allow
+// copies resp's header map, replaces CORS headers that resp already has, and extends
+// Vary. The engine calls Allow for its own answers. Call Allow for answers that neither
+// the engine nor a handler makes, such as a router's.
 func (c *CORS) Allow(resp *Response, request http.Header) {
 	if len(c.Origins) == 0 {
 		return
@@ -70,7 +70,7 @@ func (c *CORS) Allow(resp *Response, request http.Header) {
 	}
 	origin := anyOrigin
 	if c.Origins[0] != anyOrigin {
-		h[varyHeader] = varies(h[varyHeader], originHeader) // also if the request has no origin; otherwise a cache could give this answer to requests from any origin
+		h[varyHeader] = varies(h[varyHeader], originHeader) // even if the request has no origin: without Vary, a cache could give this answer to requests from any origin
 		sent := headerValues(request, originHeader)
 		if len(sent) != 1 || !slices.Contains(c.Origins, sent[0]) {
 			return
@@ -84,8 +84,8 @@ func (c *CORS) Allow(resp *Response, request http.Header) {
 	h[exposeHeaders] = []string{strings.Join(slices.Concat(exposed, c.Expose), ", ")}
 }
 
-// varies(values, more) returns the values of Vary, followed by each name of the list more
-// that they don't contain yet.
+// varies returns the list values of the header Vary, with each missing name of the list
+// more added.
 func varies(values []string, more ...string) []string {
 	var listed []string
 	for value := range strings.SplitSeq(strings.Join(values, ","), ",") {
@@ -127,8 +127,8 @@ func (c *CORS) validate() error {
 	return errors.Join(errs...)
 }
 
-// validOrigin reports whether a browser could send exactly this origin. Browsers
-// send "null" for any sandboxed page, so "null" identifies no origin.
+// validOrigin reports whether a browser could send exactly this origin. "null" is not
+// valid: browsers send "null" for any sandboxed page, so it identifies no origin.
 func validOrigin(origin string) bool {
 	u, err := url.Parse(origin)
 	if err != nil || origin != u.Scheme+"://"+u.Host || u.Hostname() == "" {

@@ -28,19 +28,19 @@ type outcome struct {
 
 // unresolved describes what earlier attempts left open and this run hasn't cleared up.
 type unresolved struct {
-	leftOut error // error that names what the handler left out: recorded work, or an earlier attempt's call; nil if it left out nothing
+	leftOut error // error that names the recorded phase, or the earlier attempt's call in doubt, that the handler left out; nil if there is none
 	missed  bool  // an earlier attempt may have died in a call: the record has the call's mark, and this run has not repeated the call
 }
 
 // ending says what an attempt does after its handler has run.
 type ending struct {
 	store    bool   // the answer is stored, which ends the operation
-	withheld bool   // the operation goes on, and the client doesn't get the handler's answer
+	withheld bool   // if the record is kept, the client doesn't get the handler's answer, since the operation goes on
 	refused  bool   // the handler refused the request with a 4xx, so the key may become free
 	why      string // why the answer isn't stored; "" if cause says it
 	err      error  // returned in place of the answer
 	breaks   bool   // err is a mistake in the program, and is treated like a failed phase
-	cause    error  // why the record is released
+	cause    error  // the error because of which the record is released; nil if there is none
 }
 
 // decide returns what an attempt does after the outcome o. Two rules apply in every case.
@@ -105,9 +105,9 @@ func (r *run) unresolved() unresolved {
 	return unresolved{r.progress.leftover(&r.calls), r.calls.missed(r.record().Doubts)}
 }
 
-// endInPhase ends the attempt while the handler runs. It stores the definitive answer resp
-// together with writes and jobs, or ends the attempt without a stored answer if resp would
-// hide a call. An error says why the attempt has not ended.
+// endInPhase ends the attempt while the handler runs. It stores the definitive answer
+// resp together with writes and jobs. If resp would hide a call, endInPhase ends the
+// attempt without a stored answer. If the attempt doesn't end, the error says why.
 func (r *run) endInPhase(ctx context.Context, resp Response, writes []Write, jobs []Job) (*attemptOver, error) {
 	switch e := decide(outcome{resp: resp, definitive: true}, r.unresolved()); {
 	case e.breaks:
@@ -127,11 +127,12 @@ func (r *run) endInPhase(ctx context.Context, resp Response, writes []Write, job
 	return nil, err
 }
 
-// endStored stores the handler's answer and returns it. If the write fails, the handler
-// has had its effect all the same, so endStored returns the answer unstored. It returns an
-// error instead if another attempt may give another answer, which is so in four cases:
-// jobs wait for the commit; there were phases (also a failed phase, whose commit may have
-// been applied); the request is stored; or Options.CallsOut is set.
+// endStored stores the handler's answer and returns it. If the write fails, endStored
+// still returns the answer, marked as unstored, since the handler has had its effect.
+// But if another attempt may give another answer, endStored returns an error instead.
+// There are four such cases: a job waits for the commit; a phase has committed or
+// failed (the commit of a failed phase may have been applied); the request is stored;
+// or Options.CallsOut is set.
 func (r *run) endStored(ctx context.Context, resp Response) (Result, error) {
 	var err error
 	for try := range 3 {
@@ -175,10 +176,10 @@ func (r *run) endStored(ctx context.Context, resp Response) (Result, error) {
 }
 
 // mayDrop reports whether to store only the answer's status in rec, after the error err
-// prevented the whole answer. It returns true if the answer can never fit. It also returns
-// true if rec isn't kept ([state.Kept]): its handler has no phases, so only a finished
-// record shows that the handler has had its effect. Otherwise rec stays open, since the
-// next attempt may give an answer that can be stored.
+// prevented the whole answer. It returns true if the answer can never fit. It also
+// returns true if rec isn't kept ([state.Kept]): no phase has committed, so only a
+// finished record can show that the handler has had its effect. Otherwise rec stays
+// open, since the next attempt may give an answer that can be stored.
 func mayDrop(err error, rec *store.Record) bool {
 	return errors.Is(err, store.ErrTooLarge) || !state.Kept(rec)
 }
@@ -224,9 +225,9 @@ func (r *run) endUnstored(ctx context.Context, resp Response, e ending) (Result,
 	}
 }
 
-// run.releasing describes the release after a run whose answer isn't stored. If the
-// program refuses to continue, the field Why contains the error of the phase that refused,
-// since the handler may have hidden this error.
+// run.releasing describes the release after a run whose answer isn't stored. If a phase
+// failed with a [permanent] error, the field Why contains this error, since the handler
+// may have hidden it.
 func (r *run) releasing() state.Release {
 	err := r.gate.failure()
 	b := state.Release{Calls: r.calls.out(r.gate.hasOutlived()), Sent: r.calls.sentOut()}
@@ -247,7 +248,7 @@ func (r *run) release(ctx context.Context, b state.Release, cause error) (_ *sto
 	}
 	rec := r.record()
 	prev := rec
-	for range maxRounds { // one round for each change of the record in the meantime
+	for range maxRounds { // each round begins with the record that the previous round found
 		if prev.State != store.Open { // an earlier write, reported as failed, has ended the operation after all: don't free the key
 			return prev, state.Landed, nil
 		}

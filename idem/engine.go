@@ -77,11 +77,12 @@ func New(store store.Store, optFns ...func(*Options)) *Engine {
 // the second call on, Result.Replayed is true. If r has no Tenant, Do uses the tenant of
 // the request in ctx ([WithSender]).
 //
-// The context of fn carries the [Op]. This context ends half a second before ctx ends (or
-// before the lease ends, if ctx has no deadline): the engine needs that time for the last
-// write and the answer. If less time is left, Do doesn't call fn (ErrNoTime). If fn
-// continues after the end of its context, fn holds the key until another attempt takes over
-// (see [Options.Lease]).
+// The context of fn carries the [Op]. This context ends half a second before the
+// deadline of ctx, so that the engine has time for the last write and the answer. If
+// ctx has no deadline, [Options.Lease] after the start of Do counts as the deadline. If
+// half a second or less is left, Do doesn't call fn (ErrNoTime). If fn continues after
+// the end of its context, fn holds the key until another attempt takes over (see
+// [Options.Lease]).
 //
 // Three outcomes of fn free the key: an error, an answer that [Options.Stored] rejects, and
 // a panic. Do returns the error or the answer; the panic continues. But if a phase has
@@ -99,12 +100,12 @@ func New(store store.Store, optFns ...func(*Options)) *Engine {
 // fn each time, or generate a key. In [ModeObserve] fn always runs. If another attempt holds
 // the key, Do returns an error even under [InFlightAccept]: only [Engine.Serve] answers 202.
 //
-// If the engine refuses r, the error is an *[Error] that matches ErrKeyMissing,
-// ErrKeyInvalid, ErrScope, ErrRequest, ErrTooLarge, ErrMismatch, ErrInFlight,
-// ErrUnfinished, ErrStuck, ErrNotKept, ErrLeaseLost, ErrNoTime, ErrQuota, ErrUnavailable,
-// ErrCorrupt or ErrIncomparable. After such an error fn has run in three cases only: the
-// error matches ErrLeaseLost; the error matches ErrUnfinished; or the error matches
-// ErrInFlight because another attempt overtook this attempt.
+// If the engine refuses r, the error is an *[Error]. fn has not run if the error
+// matches ErrKeyMissing, ErrKeyInvalid, ErrScope, ErrRequest, ErrTooLarge, ErrMismatch,
+// ErrNoTime, ErrQuota or ErrIncomparable. fn may have run if the error matches
+// ErrUnfinished, ErrStuck, ErrNotKept, ErrLeaseLost, ErrUnavailable, ErrCorrupt or
+// ErrUnprotected. After ErrInFlight, fn has run only if another attempt overtook this
+// attempt.
 //
 // If ctx is cancelled while fn runs, fn decides how to react. The engine still stores the
 // answer or releases the key.

@@ -29,10 +29,10 @@ type claiming struct {
 	replaces  *store.Record // the freed record that the read before the claim has found: the claim replaces it
 }
 
-// enter reads the record first if the request is probably a repetition, since a read costs
-// less than a refused claim. If that guess is wrong, the only harm is a higher cost. For a
-// new operation, enter then asks the quota, and claims. At the attempt's end, the caller
-// must call c.seat.leave.
+// enter reads the record first if the request is probably a repetition, since a read
+// costs less than a refused claim. If that guess is wrong, the only harm is a higher
+// cost. For a new operation, enter then asks the quota, and claims. c.seat.leave must
+// be called at the attempt's end.
 func (c *claiming) enter(ctx context.Context) (rec *store.Record, v state.Verdict, err error) {
 	v = state.Claimable
 	if c.barred == nil && (c.ask.req.ReadFirst || retrysign.In(c.ask.req.Header)) {
@@ -59,9 +59,9 @@ func (c *claiming) begin(ctx context.Context) (*store.Record, state.Verdict, err
 	return rec, v, err
 }
 
-// admit decides whether the request may begin a new operation. If there is a quota, admit
-// takes a seat. The verdict Claimable allows the claim. Any other verdict is about a record
-// of the key: the operation is not new. A nested operation needs no seat.
+// admit decides whether the request may begin a new operation. If there is a quota, and
+// the operation isn't nested, admit takes a seat. The verdict Claimable allows the
+// claim. Any other verdict is about a record of the key: the operation is not new.
 func (c *claiming) admit(ctx context.Context) (*store.Record, state.Verdict, error) {
 	if c.barred != nil {
 		return c.known(ctx, c.barred)
@@ -82,15 +82,15 @@ func (c *claiming) admit(ctx context.Context) (*store.Record, state.Verdict, err
 	return c.known(ctx, refusal)
 }
 
-// A request that must not begin an operation may still have a record: claiming.known
-// returns this record and the verdict about it. If there is no record, known returns the
-// error refusal.
+// claiming.known returns the key's record and the verdict about it, for a request that
+// must not begin an operation. If there is no record, known returns refusal as the
+// error.
 func (c *claiming) known(ctx context.Context, refusal *Error) (*store.Record, state.Verdict, error) {
 	home := c.ask.home.pk
 	refusal.Record = redact.Record(home)
 	until, short := c.times.handlerEnd, c.times.short()
 	if short != nil {
-		until = c.times.lastCall // a read may begin later than an operation, since it takes less time
+		until = c.times.lastCall // too little time for an operation may be enough for a read
 	}
 	until = earlier(until, time.Now().Add(maxClaim))
 	ctx, cancel := c.times.within(ctx, until)
@@ -115,11 +115,12 @@ func (c *claiming) known(ctx context.Context, refusal *Error) (*store.Record, st
 	return rec, v, err
 }
 
-// readFirst reads the record before the claim, by a consistent read. It judges the record,
-// or takes it over, as if the record had just refused a claim. The verdict is Claimable if
-// there is no record, if the record would not refuse a claim, or if the read failed; the
-// claim that follows then decides. Once a record was seen, ModeOpen doesn't run the
-// request without protection.
+// readFirst reads the record before the claim, by a consistent read. A record that
+// would refuse the claim is judged or taken over, as after a refused claim. In all
+// other cases the verdict is Claimable, and the claim decides: the read failed, there
+// is no record, or the record would not refuse the claim. If readFirst learns that
+// there is a record, it sets c.hasRecord, so that ModeOpen doesn't run the request
+// without protection.
 func (c *claiming) readFirst(ctx context.Context) (found *store.Record, v state.Verdict, err error) {
 	until := c.claimDeadline()
 	ctx, cancel := c.times.within(ctx, until)
@@ -143,9 +144,9 @@ func (c *claiming) readFirst(ctx context.Context) (found *store.Record, v state.
 	return nil, state.Claimable, nil
 }
 
-// readQuickly reads the record in at most half of the time until the deadline, and leaves
-// the other half for the claim. If a record exists but can't be read, readQuickly returns
-// an error.
+// readQuickly reads the record in at most half of the time until the deadline, and
+// leaves the other half for the claim. If the read fails although the record exists,
+// readQuickly sets c.hasRecord.
 func (c *claiming) readQuickly(ctx context.Context, until time.Time) (*store.Record, error) {
 	ctx, cancel := context.WithTimeout(ctx, half(until))
 	defer cancel()

@@ -9,10 +9,10 @@ import (
 	"github.com/samekey/samekey/internal/base/redact"
 )
 
-// Errors of an engine. Use errors.Is to compare an error with them. The table in problem.go
-// maps each error to its HTTP answer.
+// Errors of an engine, for use with errors.Is. Their HTTP answers are in problem.go.
 var (
-	// ErrKeyMissing matches errors from a request without a required key.
+	// ErrKeyMissing matches errors from a request that has no key although it needs
+	// one.
 	ErrKeyMissing = errors.New("idempotency key is missing")
 	// ErrKeyInvalid matches errors from a key that is empty, too short, too long, sent
 	// twice or not visible ASCII.
@@ -30,11 +30,12 @@ var (
 	ErrMismatch = errors.New("idempotency key was first used with another request")
 	// ErrInFlight matches errors from a request whose key another attempt holds.
 	ErrInFlight = errors.New("a request with this idempotency key is in flight")
-	// ErrUnfinished matches errors from an operation that a later attempt has to finish:
-	// the engine neither stores nor sends the handler's answer. Nor can the engine free the
-	// key, since a phase has committed, a call may have been made, or the request is stored
-	// ([Options.Resumable]). An answer made by [Respond] ends the operation in these cases
-	// too, unless the handler left out a phase or a call of an earlier attempt.
+	// ErrUnfinished matches errors from an operation that a later attempt has to
+	// finish. The engine neither stores nor sends the handler's answer. The engine
+	// doesn't free the key either, since a phase has committed, a call may have been
+	// made, or the request is stored ([Options.Resumable]). A handler can still end the
+	// operation with an answer made by [Respond], unless the handler leaves out a phase
+	// or a call of an earlier attempt.
 	ErrUnfinished = errors.New("the request is not finished")
 	// ErrStuck matches errors from a stuck operation, which waits for an operator.
 	ErrStuck = errors.New("the request with this idempotency key is stuck")
@@ -56,12 +57,13 @@ var (
 	// ErrUnavailable matches errors from a store that is unreachable or refuses a
 	// call.
 	ErrUnavailable = errors.New("store is unavailable")
-	// ErrIncomparable matches errors from a record whose fingerprint can't be compared: this
-	// program doesn't know the fingerprint's scheme ([Fingerprint.Known]) or secret
-	// ([Fingerprint.Secrets]). ErrIncomparable also matches errors from a request that has a
-	// known key and content that can't be read or compared ([Request.Unread],
-	// [Fingerprint.Func]). The record may or may not belong to the request, so the request
-	// doesn't run, and isn't refused as a mismatch (ErrMismatch).
+	// ErrIncomparable matches errors from a record whose fingerprint can't be compared:
+	// this program doesn't know the fingerprint's scheme ([Fingerprint.Known]) or
+	// secret ([Fingerprint.Secrets]). ErrIncomparable also matches errors from a
+	// request whose key has a record, and whose content can't be read or compared
+	// ([Request.Unread], [Fingerprint.Func]). The record may or may not belong to the
+	// request. So the request doesn't run, and isn't refused as a mismatch
+	// (ErrMismatch).
 	ErrIncomparable = errors.New("the record's fingerprint can't be compared")
 
 	// ErrPhaseOrder matches errors from a handler that repeats, nests or overlaps phases,
@@ -131,15 +133,15 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Errors inside of the engine, which no caller sees.
+// Errors for use inside of the engine.
 
 var (
 	errPanic  = errors.New("handler panicked")
 	errUnread = errors.New("record can't be read")
 )
 
-// recordUnread is the error of a request that is refused before its record could be read.
-// The answer says nothing about the operation.
+// recordUnread is the error of a request that is refused before its record could be
+// read. So the client's answer doesn't say what was done under the key.
 type recordUnread struct{ err error }
 
 func (u *recordUnread) Error() string { return u.err.Error() }
@@ -172,21 +174,22 @@ func (s *safe) Error() string { return s.err.Error() }
 
 func (s *safe) Unwrap() error { return s.err }
 
-// recordError returns the error of a failed step. op is the step, and pk the key of the
-// record that the error names.
+// recordError returns the error of the failed step op, for the record with the
+// partition key pk.
 func recordError(op, pk string, err error) *Error {
 	return &Error{Op: op, Record: redact.Record(pk), Err: err}
 }
 
-// phaseError returns an error that a handler may return.
+// phaseError returns an error of a phase, which the handler may return as its own
+// error.
 func phaseError(op, pk string, err error) *Error {
 	e := recordError(op, pk, err)
 	e.phase = true
 	return e
 }
 
-// unavailable wraps err, an error of the store, with ErrUnavailable, unless err matches
-// ErrCorrupt.
+// unavailable wraps err, an error of the store. The result matches ErrUnavailable,
+// unless err matches ErrCorrupt.
 func unavailable(op, pk string, err error) error {
 	if errors.Is(err, ErrCorrupt) {
 		return recordError(op, pk, err)

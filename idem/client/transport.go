@@ -45,9 +45,11 @@ func New(base http.RoundTripper, optFns ...func(*Options)) *Transport {
 // failure and no retry is left. If the server's status doesn't tell whether the
 // operation was carried out, RoundTrip adds the header [ResultHeader]. The header of
 // Response.Request contains the key. Every error is an [*Error], with the key in
-// Error.Key. There is one exception: RoundTrip sends a request that is neither keyed
-// nor idempotent unchanged and once, and returns the base transport's response or
-// error.
+// Error.Key.
+//
+// A request that is neither keyed nor idempotent is the exception: RoundTrip sends this
+// request unchanged and only once, and returns the response or the error of the base
+// transport.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	o := &operation{t: t, req: req}
 	err := o.begin()
@@ -63,8 +65,8 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return o.run()
 }
 
-// CloseIdleConnections closes the base transport's idle connections, if the base
-// transport has this method. The method CloseIdleConnections of http.Client calls this
+// CloseIdleConnections is called by the method of http.Client with the same name. It
+// calls CloseIdleConnections of the base transport, if the base transport has this
 // method.
 func (t *Transport) CloseIdleConnections() {
 	if c, ok := t.base.(interface{ CloseIdleConnections() }); ok {
@@ -81,8 +83,8 @@ func isSafe(method string) bool {
 	return false
 }
 
-// isIdempotent reports whether a request with this method may be repeated by definition
-// (RFC 9110, 9.2.2).
+// isIdempotent reports whether method is idempotent by definition (RFC 9110, 9.2.2), so
+// that a request may be repeated without a key.
 func isIdempotent(method string) bool {
 	return isSafe(method) || method == http.MethodPut || method == http.MethodDelete
 }
