@@ -27,7 +27,7 @@ import (
 type Fingerprint struct {
 	// Headers are additional request headers to cover, such as a header that selects an
 	// account. New refuses headers that may differ between honest retries: the key,
-	// Authorization, Cookie, tracing headers, X-Request-Id and counts of retries.
+	// credentials, tracing headers, X-Request-Id and counts of retries.
 	Headers []string
 
 	// CanonicalJSON makes the comparison ignore white space and the order of members in
@@ -91,12 +91,8 @@ type Secret struct {
 	Key []byte // at least 16 bytes
 }
 
-// neverFingerprinted lists headers that may differ between honest retries.
-// validateScheme refuses these headers in Fingerprint.Headers. It also refuses
-// [Options.KeyHeader] and the headers that count retries.
-var neverFingerprinted = []string{
-	"Authorization", "Cookie", "Idempotency-Key", "Traceparent", "Tracestate", "X-Amzn-Trace-Id", "X-Request-Id",
-}
+// traceHeaders lists headers that name one request or its trace.
+var traceHeaders = []string{"Traceparent", "Tracestate", "X-Amzn-Trace-Id", "X-Request-Id"}
 
 // scheme returns a name that says which parts of requests f compares, and how. The zero
 // Fingerprint has the name "". Records store the name, so the same settings must have
@@ -160,7 +156,7 @@ func (f *Fingerprint) validateScheme(keyHeader string) error {
 		if !validName(name) {
 			return fmt.Errorf("Fingerprint.Headers: %q is no header", name)
 		}
-		if name = http.CanonicalHeaderKey(name); name == keyHeader || slices.Contains(neverFingerprinted, name) || retrysign.Is(name) {
+		if name = http.CanonicalHeaderKey(name); name == keyHeader || slices.Contains(secretHeaders, name) || slices.Contains(traceHeaders, name) || retrysign.Is(name) {
 			return fmt.Errorf("Fingerprint.Headers: %s may differ between honest retries", name)
 		}
 	}

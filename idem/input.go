@@ -13,8 +13,9 @@ import (
 	"github.com/samekey/samekey/internal/base/secrets"
 )
 
-// secretInput lists request headers that no option can add to a record.
-var secretInput = []string{
+// secretHeaders lists request headers that no option can add to a record or to a
+// fingerprint. A credential may be another one when a client retries.
+var secretHeaders = []string{
 	"Authorization", "Cookie", "Proxy-Authorization", "X-Api-Key", "X-Amz-Security-Token", "X-Amzn-Oidc-Accesstoken", "X-Amzn-Oidc-Data",
 	"Dpop", "X-Payment", "Payment-Signature", KeyHeader,
 }

@@ -273,7 +273,7 @@ func (o *Options) validate() error {
 	check(!o.Resumable || o.CallerFromOp || o.Scope == nil && !o.oneScope && (o.Former == nil || o.Former.Scope == nil && !o.Former.OneScope), "%s", callerFromOp)
 	for _, name := range o.InputHeaders {
 		canonical := http.CanonicalHeaderKey(name)
-		check(!slices.Contains(secretInput, canonical) && canonical != o.KeyHeader, "InputHeaders: %s may hold a secret", canonical)
+		check(!slices.Contains(secretHeaders, canonical) && canonical != o.KeyHeader, "InputHeaders: %s may hold a secret", canonical)
 	}
 	for _, name := range o.StoreHeaders {
 		canonical := http.CanonicalHeaderKey(name)

@@ -42,6 +42,8 @@ func TestNewPanicsOnWhatCantWork(t *testing.T) {
 		"keys on GET":                    {&MemoryStore{}, func(o *Options) { o.Methods = []string{"GET"} }, "Methods"},
 		"method in lower case":           {&MemoryStore{}, func(o *Options) { o.Methods = []string{"post"} }, "Methods"},
 		"R17 fingerprint of a token":     {&MemoryStore{}, func(o *Options) { o.Fingerprint.Headers = []string{"authorization"} }, "Authorization"},
+		"R17 fingerprint of an API key":  {&MemoryStore{}, func(o *Options) { o.Fingerprint.Headers = []string{"x-api-key"} }, "X-Api-Key"},
+		"R17 fingerprint of a proof":     {&MemoryStore{}, func(o *Options) { o.Fingerprint.Headers = []string{"dpop"} }, "Dpop"},
 		"R17 fingerprint of a retry":     {&MemoryStore{}, func(o *Options) { o.Fingerprint.Headers = []string{"retry-attempt"} }, "Retry-Attempt"},
 		"secret without id":              {&MemoryStore{}, func(o *Options) { o.Fingerprint.Secrets = []Secret{{Key: key}} }, "empty or used twice"},
 		"secret id used twice":           {&MemoryStore{}, func(o *Options) { o.Fingerprint.Secrets = []Secret{{"a", key}, {"a", key}} }, "empty or used twice"},
