@@ -79,7 +79,7 @@ func newCheck(env environment) *cobra.Command {
 	o.register(cmd.Flags())
 	return exitCodes(cmd, map[int]string{
 		exitDone: "the API breaks no rule of the contract", exitFailed: "the API breaks a rule",
-		exitWrong: "usage error, or the question was not answered with yes", exitFound: "the check was not completed",
+		exitWrong: "usage error, or not confirmed", exitFound: "the check was not completed",
 	})
 }
 
@@ -134,13 +134,13 @@ func (o *checkOptions) register(fs *pflag.FlagSet) {
 	fs.StringVar(&t.Method, "method", http.MethodPost, "`METHOD` of the request")
 	fs.Func("header", "send the header `NAME=VALUE`; may be repeated (Content-Type defaults to application/json)", add(&o.header))
 	fs.Func("header-env", "send a header with a secret value: `NAME=VARIABLE` names the header, and the environment variable that has the value; may be repeated", add(&o.env))
-	o.other.register(fs, "other-body", "`TEXT` of another valid body: check that the API refuses this body under the same key")
-	o.bad.register(fs, "refused-body", "`TEXT` of a body that the API refuses with a 4xx: check that a valid body then works under the same key")
+	o.other.register(fs, "other-body", "`TEXT` of another valid body: check that the API refuses this body under the first request's key")
+	o.bad.register(fs, "refused-body", "`TEXT` of a body that the API refuses with a 4xx: check that the refused request's key works with a valid body")
 	fs.StringVar(&t.OtherPath, "other-path", "", "another `PATH` that accepts keys and the same body: check that the API refuses the first request's key on this path")
 	fs.StringVar(&t.OtherMethod, "other-method", "", "another `METHOD`: check that a request with this method and the first request's key doesn't get the first answer")
 	fs.Func("other-caller-env", "credentials of another caller, `NAME=VARIABLE` as in --header-env: check that this caller doesn't get the first caller's answer", add(&o.callerEnv))
 	fs.StringVar(&t.Origin, "origin", "", "check CORS for this `ORIGIN` of a web page, such as https://shop.example")
-	fs.BoolVar(&t.KeyOptional, "key-optional", false, "for an API that documents keys as optional: it is no fault if a request without a key runs")
+	fs.BoolVar(&t.KeyOptional, "key-optional", false, "a request without a key may run, because the API documents keys as optional")
 	c := &t.Checkout
 	fs.StringVar(&c.ID, "id-pointer", "", "acp, ucp: JSON `POINTER` to the session's id in the answer (default: /id)")
 	for _, op := range []struct {
@@ -155,7 +155,7 @@ func (o *checkOptions) register(fs *pflag.FlagSet) {
 	}
 	p := &o.options
 	fs.StringVar(&p.Contract, "contract", check.Default, "`CONTRACT` that decides the exit code: "+strings.Join(check.Contracts(), ", "))
-	fs.StringVar(&p.Prefix, "prefix", check.DefaultPrefix, "begin all keys with `TEXT`, by which an operator recognizes the requests")
+	fs.StringVar(&p.Prefix, "prefix", check.DefaultPrefix, "begin all keys with `TEXT`, so that operators recognize the requests")
 	fs.StringVar(&p.Name, "name", "", "`TEXT` that names this run in all keys, after the prefix (default: random)")
 	fs.IntVar(&p.Racers, "at-once", check.DefaultRacers, "number of requests to send at the same time")
 	fs.IntVar(&p.Requests, "requests", check.DefaultRequests, "maximum number of requests")

@@ -119,7 +119,7 @@ func (p *decider) run(ctx context.Context, ref []string, d *decision) (err error
 // dismiss removes a message from the entries of samekey list. The message came from the queue of
 // tickets, but isn't a ticket.
 func (p *decider) dismiss(ctx context.Context, pk string) error {
-	if yes, err := p.c.agreed(p.env, p.op.place, "The message is no longer in the queue of tickets. The change removes the message's entry from samekey list; no operation is lost."); !yes {
+	if yes, err := p.c.agreed(p.env, p.op.place, "This is a message that was in the queue of tickets, but was no ticket. Only its entry in samekey list is removed; no operation is lost."); !yes {
 		return err
 	}
 	switch done, err := stream.Dismiss(ctx, p.op.store, pk); {
@@ -182,13 +182,13 @@ func newForget(env environment) *cobra.Command {
 	var loss idem.Loss
 	cmd := &cobra.Command{
 		Use: "forget {REF | --key KEY [--scope SCOPE]} [FLAGS]", Short: "Free a key and forget the operation",
-		Long: "Frees the key of an operation: the next request with the key runs as a new operation.\nDangerous: completed work may be done again.\n\nIf the queue of tickets had a message that is no ticket, samekey list shows it as the record\nsamekey#ticket#ID. With this REF, forget only removes the entry from the list.",
+		Long: "Frees the key of an operation: the next request with the key runs as a new operation.\nDangerous: completed work may be done again.\n\nIf the queue of tickets had a message that is no ticket, samekey list shows the message\nas samekey#ticket#ID. With this REF, forget only removes the message from the list.",
 	}
 	newDecider(env, cmd, false, &decision{wish: func() records.Wish { return records.Wish{Do: records.Forget, Loss: loss} }})
 	fs := cmd.Flags()
 	fs.BoolVar(&loss.Held, "lose-attempt", false, "forget the operation even if an attempt may still run")
 	fs.BoolVar(&loss.Work, "lose-work", false, "forget the operation even if work was done or calls were made: a new request repeats the work")
-	fs.BoolVar(&loss.Jobs, "lose-jobs", false, "forget the operation even if jobs are undelivered (a late drain may still deliver them)")
+	fs.BoolVar(&loss.Jobs, "lose-jobs", false, "forget the operation even if jobs are undelivered; the drain may still deliver some of them")
 	return changeExits(cmd)
 }
 
@@ -210,14 +210,14 @@ func newSettle(env environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "settle {REF | --key KEY [--scope SCOPE]} {--answer STATUS | --result JSON | --not-made | --risk-twice | --ask} [FLAGS]", Short: "Settle a stuck operation or a call in doubt",
 		Long: `With --answer, ends a stuck or abandoned operation: its client gets this answer from now on.
-Each of these flags records the outcome of a call in doubt, so that the operation can continue:
+The other flags decide what happens with a call in doubt, so that the operation can continue:
 
-  --result JSON   the call was made, and this is its result (samekey get shows the fields)
+  --result JSON   the call was made, and JSON is its result (samekey get shows the fields)
   --not-made      the call had no effect, and is made once more
   --risk-twice    the outcome stays unknown: the call is made once more, and may happen twice
   --ask           the completer asks the provider, if the phase has a look-up (idem.LookUp)
 
-A wrong outcome can be corrected until an attempt has used it.`,
+Another --result corrects a wrong result, unless an attempt has already used the wrong result.`,
 	}
 	newDecider(env, cmd, false, d)
 	s.register(cmd.Flags())
@@ -231,7 +231,7 @@ func (s *settling) register(fs *pflag.FlagSet) {
 	fs.StringVar(&s.contentType, "content-type", "application/json", "Content-Type of the answer")
 	fs.StringVar(&s.result, "result", "", "result of the call in doubt, as `JSON`")
 	fs.BoolVar(&s.notMade, "not-made", false, "the call in doubt had no effect: make the call once more")
-	fs.BoolVar(&s.riskTwice, "risk-twice", false, "make the call in doubt once more, although it may then happen twice")
+	fs.BoolVar(&s.riskTwice, "risk-twice", false, "make the call in doubt once more, at the risk that it happens twice")
 	fs.BoolVar(&s.ask, "ask", false, "let the completer ask the provider about the call in doubt (idem.LookUp)")
 }
 

@@ -14,14 +14,14 @@ import (
 
 const doctorLong = `Finds mistakes in the deployment of a table, its worker and its functions. Each finding says
 what is wrong, what it causes, and how to mend it. doctor changes nothing. To learn your
-permissions, it tries writes, but under a condition that is always false. If AWS refuses a
-check's request or doesn't answer it, the check is listed as not checked.
+permissions, it tries writes that fail, because their condition is always false. If AWS
+refuses a check's request or doesn't answer it, the check is listed as not checked.
 
 doctor examines the functions whose variable IDEM_TABLE names the table. With --function, it
 examines the functions that you name instead. With --stack, it takes table and functions from
-a CloudFormation stack and its nested stacks. In each case, it adds the functions that read
-the table's stream, and those in the worker's SAMEKEY_FUNCTIONS. docs/operate/doctor.md lists
-the checks.`
+a CloudFormation stack and its nested stacks. In each case, it also examines the functions
+that read the table's stream, and the functions in the worker's SAMEKEY_FUNCTIONS.
+docs/operate/doctor.md lists the checks.`
 
 func newDoctor(env environment) *cobra.Command {
 	var opt doctor.Options
@@ -35,7 +35,7 @@ func newDoctor(env environment) *cobra.Command {
 	fs := cmd.Flags()
 	op := newOperator(env, fs)
 	fs.StringVar(&opt.Stack, "stack", "", "CloudFormation `STACK` that contains the functions")
-	fs.StringArrayVar(&opt.Functions, "function", nil, "examine this `FUNCTION`, besides those of --stack; may be repeated")
+	fs.StringArrayVar(&opt.Functions, "function", nil, "examine this `FUNCTION`, besides the functions of --stack; may be repeated")
 	fs.StringVar(&opt.As, "as", "", "check that your credentials have the permissions that `ROLE` (function, worker or operator) needs on the table")
 	fs.DurationVar(&opt.ClientRetries, "client-retries", 0, "longest `TIME` over which a client retries, such as 72h")
 	fs.DurationVar(&opt.ProviderRemembers, "provider-remembers", 24*time.Hour, "`TIME` for which the provider remembers a key (Stripe: 24h for API v1, 720h for v2)")

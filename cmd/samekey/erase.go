@@ -44,13 +44,13 @@ func newErase(env environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "erase --caller SCOPE [FLAGS]", Short: "Erase a caller and the caller's answers from finished records",
 		Long: `Removes a caller, and all answers to this caller, from the table's records, for example
-because the person asks for deletion. The command reads the whole table, shows the number of
-matching records by scope, and asks. A record is erased only if it is finished or expired,
-and has not changed meanwhile. The record then stores who decided, and when. The keys stay in
-use until the records expire: a retry gets 410 and does not run.
+because the caller asks for deletion. The command reads the whole table, shows the number of
+matching records by scope, and asks. It erases only records that are finished or expired,
+and that have not changed since it read them. An erased record stores who decided, and when.
+The keys stay in use until the records expire: a retry gets 410 and does not run.
 
 Unfinished operations and undelivered jobs are listed, not erased: settle, redrive or cancel
-them, then erase again. Sealed records need --keys-from.
+them, then erase again. To erase sealed records, give --keys-from.
 
 A SCOPE matches the caller in every tenant, operation and namespace. A bare subject also
 matches under every issuer and API. The flag --namespace limits erase to one namespace.
@@ -118,11 +118,11 @@ func (e *eraser) run(ctx context.Context, env environment) error {
 	for _, plan := range todo {
 		switch _, err := plan.Run(ctx, e.op.store); {
 		case errors.Is(err, jobs.ErrMoved):
-			rep.Left[plan.PK()] = "the record changed meanwhile: erase again"
+			rep.Left[plan.PK()] = "the record has changed since the search: erase again"
 		case errors.Is(err, store.ErrSealed):
-			return fmt.Errorf("a record is sealed: %s; %d records were erased before this record: for the rest, run the command again with a --keys-from that has the data key", sealedText(e.op.sealer, err), rep.Erased)
+			return fmt.Errorf("a record is sealed: %s; %d records were erased before this record: to erase the other records, run the command again with a --keys-from that has the data key", sealedText(e.op.sealer, err), rep.Erased)
 		case err != nil:
-			return fmt.Errorf("%w; %d records were erased before this error: for the rest, run the command again", err, rep.Erased)
+			return fmt.Errorf("%w; %d records were erased before this error: to erase the other records, run the command again", err, rep.Erased)
 		default:
 			rep.Erased++
 		}
@@ -152,10 +152,10 @@ func (e *eraser) print(env environment, rep *erased) error {
 		}
 		err = env.section([]string{"LEFT", "WHY"}, rows)
 		if rep.Sealed > 0 {
-			err = errors.Join(err, env.say("%d sealed records were not erased, although they may belong to this caller: %s", rep.Sealed, sealedText(e.op.sealer, e.found.Why)))
+			err = errors.Join(err, env.say("%d sealed records may belong to this caller, but were not erased: %s", rep.Sealed, sealedText(e.op.sealer, e.found.Why)))
 		}
 		if rep.Unreadable > 0 {
-			err = errors.Join(err, env.say("%d records were not erased, although they may belong to this caller: this version can't read them", rep.Unreadable))
+			err = errors.Join(err, env.say("%d records may belong to this caller, but were not erased, because this version can't read them", rep.Unreadable))
 		}
 		err = errors.Join(err, env.say("erased: %d", rep.Erased))
 	}

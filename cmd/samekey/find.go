@@ -14,21 +14,21 @@ import (
 const refHelp = `REF is one of: the record's partition key (v1#NAMESPACE#HASH), the operation's id, a job's
 id (OPERATION.PHASE.INDEX), a derived key (the UUID that the provider got), or the
 record's short name in a log line. Give a customer's key with --key KEY. With --key -, the
-command reads the key from standard input, which keeps it out of the shell's history. The
-key is never printed.
+command reads the key from standard input, so that the shell's history doesn't get the key.
+The key is never printed.
 
 --scope is the caller:
   jwt:ISSUER|SUBJECT, lambda:APIID|SUBJECT, iam:SUBJECT   an authorizer's subject
   program:NAME   the result of Options.Scope
   source:NAME    a queue, or another source of events
-  one            callers whom nobody verifies (OneScope)
-  SUBJECT        a subject alone, which matches in each of these forms
+  one            all unverified callers, under idem.OneScope
+  SUBJECT        a bare subject, which matches in any form above
 A scope may begin with operation:NAME| (from Request.Operation), tenant:NAME|, or both.
 
-A search by partition key, or by --key with the whole --scope and --namespace, costs one
-read. Otherwise the command searches the index of waiting operations, then the whole table.
-With --key, it asks before it scans the table. The search covers all namespaces; the flag
---namespace limits it to one.`
+If you give the partition key, or --key with the whole --scope and --namespace, the search
+costs one read. Otherwise the command searches the index of waiting operations, then the
+whole table. The search covers all namespaces. With --key, the command asks before it scans
+the table, and --namespace limits the search to one namespace.`
 
 // finder finds the record that a person means.
 type finder struct {
@@ -49,7 +49,7 @@ func newFinder(op *operator, fs *pflag.FlagSet) *finder {
 	fs.StringVar(&f.key, "key", "", "the customer's `KEY`, or - to read the key from standard input")
 	fs.StringVar(&f.scope, "scope", "", "`SCOPE` of the key, such as 'jwt:ISSUER|SUBJECT' or program:NAME; or a bare subject")
 	fs.StringVar(&f.route, "key-route", "", "`ROUTE` of the key's request, as METHOD PATH; only for handlers that use idem.ACP or idem.UCP")
-	fs.StringArrayVar(&f.services, "service", nil, "if REF is a derived key: a `SERVICE` (or SERVICE/STEP, as in tx.Key) that an abandoned attempt may have called; REF is then compared with the keys of these calls, too; may be repeated")
+	fs.StringArrayVar(&f.services, "service", nil, "if REF is a derived key: also compare REF with the keys of abandoned attempts' calls to this `SERVICE` (or SERVICE/STEP, as in tx.Key); may be repeated")
 	fs.DurationVar(&f.since, "since", 0, "search only records with an attempt in the last `TIME`, such as 2h")
 	fs.Float64Var(&f.pages, "pages", 8, "scan: number of 1-MB pages to read per second; each page costs 128 read units")
 	fs.IntVar(&f.segments, "segments", 8, "scan: number of parts of the table to read at the same time")
@@ -121,7 +121,7 @@ func (f *finder) scanning(of records.Customer) (items int64, _ error) {
 	}
 	items = f.op.tellScan(f.pages)
 	if of.Key != "" && !agreed(f.op.env) {
-		return 0, errors.New("the table was not scanned, so records of other callers were not compared. To find the record by one read, give the whole --scope, such as 'jwt:ISSUER|SUBJECT'")
+		return 0, errors.New("the table was not scanned, so the key may have a record that was not found. To find the record by one read, give the whole --scope, such as 'jwt:ISSUER|SUBJECT'")
 	}
 	f.progress.start("items seen")
 	return items, nil

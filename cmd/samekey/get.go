@@ -29,7 +29,7 @@ func newGet(env environment) *cobra.Command {
 	fs := cmd.Flags()
 	op := newOperator(env, fs)
 	find := newFinder(op, fs)
-	fs.BoolVar(&opt.Data, "data", false, "also print results of phases, args of jobs, the request and the answer; they may be personal data")
+	fs.BoolVar(&opt.Data, "data", false, "also print results of phases, args of jobs, the request and the answer; all these may contain personal data")
 	fs.DurationVar(&opt.Grace, "grace", state.DefaultGrace, "the completer's grace: how long the completer leaves an operation to the client")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := find.check(args); err != nil {
@@ -107,7 +107,7 @@ func (e environment) printStory(s *records.Story) (err error) {
 		if p.Unknown {
 			result = "OUTCOME UNKNOWN: the call may have been made"
 			if p.Reads != "" {
-				result += "; the result would look like " + p.Reads
+				result += "; the program expects a result like " + p.Reads
 			}
 		}
 		rows = append(rows, []string{p.Name, at(p.Committed), took, result})

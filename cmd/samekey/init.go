@@ -62,7 +62,7 @@ func tellInit(env environment, result scaffold.Result, command string) {
 		fmt.Fprintln(env.stdout, "Files that were left alone may lack parts that this version creates. To see these parts, run samekey init in an empty folder.")
 	}
 	if len(result.Old) > 0 {
-		fmt.Fprintf(env.stdout, "These modules are too old for today's aws-sdk-go-v2: they compile, but every call fails. Upgrade them: go get %s\n", strings.Join(result.Old, "@latest ")+"@latest")
+		fmt.Fprintf(env.stdout, "These modules are too old for today's aws-sdk-go-v2: they compile, but every call to AWS fails. Upgrade them: go get %s\n", strings.Join(result.Old, "@latest ")+"@latest")
 	}
 	others := func(name string) bool {
 		return name == "template.yaml" || name == "Makefile" || strings.HasPrefix(name, "cmd/")
@@ -89,7 +89,7 @@ func checkInit(ctx context.Context, env environment) error {
 	case err != nil:
 		return exitWith(exitWrong, err)
 	case changes:
-		return errors.New("copy the changes you want, then run samekey init: it overwrites nothing and records this version")
+		return errors.New("copy the changes that you want, then run samekey init, which overwrites nothing and records this version")
 	}
 	return nil
 }

@@ -261,7 +261,7 @@ func TestEraseOnATerminal(t *testing.T) {
 			if _, err := s.engine.Forget(s.Context(), state.TicketFor(s.record(s.T)), "omar", idem.Loss{Work: true}); err != nil {
 				s.Error(err)
 			}
-		}, strings.NewReader("y\n")}, "erase --caller jwt:jane", 3, "Records to erase: 3. Their keys stay in use until the records expire; retries get", "the record changed meanwhile: erase again", "1 records were not erased, although they may belong to this caller: this version can't read them")
+		}, strings.NewReader("y\n")}, "erase --caller jwt:jane", 3, "Records to erase: 3. Their keys stay in use until the records expire; retries get", "the record has changed since the search: erase again", "1 records may belong to this caller, but were not erased, because this version can't read them")
 		s.answered("jane", "one-more-key")
 		s.run("erase --caller jwt:jane --yes --json", 3,
 			"Records to erase: 2. Their keys stay in use until the records expire; retries get",
@@ -382,7 +382,7 @@ func TestPrintStory(t *testing.T) {
 		"everything": {full, []string{
 			"record  v1#rides#h\nclaimed  2000-01-01 00:00:00.000 UTC\nstate  stuck\nsealed  no permission\n\nWaits for people.\n",
 			"1  client  2000-01-01 00:00:00.000  rides  died  gone\n", "2  retry  unknown  stuck  a guess\n",
-			`ride  2000-01-01 00:00:00.000  1ms  {"id":1}`, "tax  unknown  unknown", "mail  unknown  unknown  OUTCOME UNKNOWN: the call may have been made\n", `made; the result would look like "TEXT"`,
+			`ride  2000-01-01 00:00:00.000  1ms  {"id":1}`, "tax  unknown  unknown", "mail  unknown  unknown  OUTCOME UNKNOWN: the call may have been made\n", `made; the program expects a result like "TEXT"`,
 			"maps, route  k1  recorded  2000-01-01 00:00:00.000", "bank #2  k2  in doubt  unknown", "\nCalls: one is missing.\n",
 			`O.0.0  mail  ride  later, 2000-01-01 00:00:00.000  3  550  "x"`, "O.0.1  parked  0",
 			"Answer: 201, 7 bytes in the record.\n  Accept: a, b\n  a ride\n", "completer: POST /rides?a=b\n  a body\n", "2000-01-01 00:00:00.000  omar  retry  stuck  open",
@@ -430,7 +430,7 @@ func TestFindOnATerminal(t *testing.T) {
 			{"AAAAAAAAAAAAAAAAAAAAAAAAAA --no-scan", 1, "not found in the index of waiting operations, and --no-scan prevents"},
 			{"AAAAAAAAAAAAAAAAAAAAAAAAAA --pages 1000", 3, "no record matches: all records were compared"},
 			{"AAAAAAAA --segments 1000 --pages 1000 --since 1h", 3, "no record matches: all records"},
-			{"--key KEY --scope jwt:omar", 1, "the table was not scanned, so records of other callers were not compared"},
+			{"--key KEY --scope jwt:omar", 1, "the table was not scanned, so the key may have a record that was not found"},
 			{"--key done-key --scope jane --no-scan", 1, "the operation is done, not stuck, so its answer can't be changed; to deliver its parked jobs again, use samekey redrive"},
 		} {
 			s.run("retry "+c.args, c.code, c.want)
@@ -438,7 +438,7 @@ func TestFindOnATerminal(t *testing.T) {
 		delete(s.env, "IDEM_NAMESPACE")
 		s.run("retry --key done-key --no-scan", 1,
 			"not found in the index of waiting operations, and --no-scan prevents")
-		s.asked(strings.NewReader("n\n"), "retry --key done-key", 1, "the table was not scanned, so records of other callers were not compared")
+		s.asked(strings.NewReader("n\n"), "retry --key done-key", 1, "the table was not scanned, so the key may have a record that was not found")
 		s.asked(strings.NewReader("y\n"), "retry --key done-key", 1, "the operation is done, not stuck, so its answer can't be changed; to deliver its parked jobs again, use samekey redrive")
 		s.asked(strings.NewReader("done-key\r\nmore"), "retry --key - --scope jwt:jane --namespace rides", 1, "the operation is done, not stuck, so its answer can't be changed; to deliver its parked jobs again, use samekey redrive")
 		s.as.set(refusingOps("AccessDeniedException", "Query"))
@@ -504,7 +504,7 @@ func TestScansOnATerminal(t *testing.T) {
 		s.env["IDEM_NAMESPACE"] = ""
 		s.asked(strings.NewReader("y\n"), "release --key omar-key --since 1h", 1, "no attempt holds the record")
 		s.run("release --key omar-key --scope jwt:omar --namespace nowhere", 1,
-			"the table was not scanned, so records of other callers were not compared")
+			"the table was not scanned, so the key may have a record that was not found")
 	})
 }
 
@@ -717,10 +717,10 @@ func TestSealedOnATerminal(t *testing.T) {
 		s.run("erase --caller jwt:jane --yes", 3,
 			"Records to erase: 1. Their keys stay in use until the records expire; retries get",
 			"1 of jwt:jane",
-			"1 sealed records were not erased, although they may belong to this caller: no data key:")
+			"1 sealed records may belong to this caller, but were not erased: no data key:")
 		s.answered("jane", customersKey+"-2")
 		s.run("erase --caller jwt:jane --yes", 3,
-			"2 sealed records were not erased, although they may belong to this caller: no data key:")
+			"2 sealed records may belong to this caller, but were not erased: no data key:")
 		s.run("erase --caller jwt:jane --yes --json", 3, `"left": {},`, `"sealed": 2,`, `"callers": {}`)
 		s.as.set(refusingOps("AccessDeniedException", "GetItem"))
 		s.run("erase --caller jwt:jane --yes", 1,

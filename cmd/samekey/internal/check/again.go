@@ -25,7 +25,7 @@ func (e *examination) replay(ctx context.Context) (err error) {
 	e.firm = e.exact || again.replays(first)
 	switch {
 	case !e.exact:
-		e.breaks("replay-differs", fmt.Sprintf("the first answer was %s, the second was %s and differs", was(first), was(again)))
+		e.breaks("replay-differs", fmt.Sprintf("the first answer was %s; the second differs: %s", was(first), was(again)))
 		if !e.firm { // the answer is from a second run, so its headers and its missing mark are not reported as well
 			return nil
 		}

@@ -115,8 +115,8 @@ func CommerceRules() []Rule {
 		{"cancel-reran", "cancel", "A repeated cancellation gets the first answer.", in("6.3", keys)},
 		{"cancel-unmarked", "cancel", "A replay of a cancellation has the header `Idempotent-Replayed: true`; the first answer doesn't have it.", in("6.3", "")},
 		{"cancel-mismatch", "cancel", "A request with the key of a cancellation, but with another body, is refused.", in("6.4", matching)},
-		{"path-replayed", "path", "If a request has a known key but is for another session or operation, it doesn't get the first answer.", in("6.1", keys)},
-		{"path-refused", "path", "If a request has a known key but is for another session or operation, the API accepts it as new.", in("6.1", "")},
+		{"path-replayed", "path", "A request with a known key but for another session or operation doesn't get the first answer.", in("6.1", keys)},
+		{"path-refused", "path", "A request with a known key but for another session or operation is accepted as new.", in("6.1", "")},
 		{"caller-replayed", "caller", "Another caller with the same key doesn't get the first caller's answer.", in("6.1", keys)},
 		{"concurrent-twice", "concurrent", "At most one of several simultaneous equal requests runs.", in("6.3", keys)},
 		{"concurrent-failed", "concurrent", "Each of several simultaneous equal requests gets the same answer, or 409 while one of them runs.", in("6.4", keys)},
@@ -146,7 +146,7 @@ func commerceChecks(t Template, opt Options) []examined {
 	}
 	all = append(all, examined{"mismatch", "the same key with another body", "", 1, 0, 1, (*examination).mismatch})
 	for _, o := range t.Checkout.operations() {
-		all = append(all, examined{o.name, "a request that creates a session, two equal requests to " + o.name + " it, and one with another body", "", 4, 2, 4, func(e *examination, ctx context.Context) error {
+		all = append(all, examined{o.name, "a request that creates a session, two equal requests to " + o.name + " it, and a third with another body", "", 4, 2, 4, func(e *examination, ctx context.Context) error {
 			return e.operation(ctx, o)
 		}})
 	}
@@ -166,7 +166,7 @@ func commerceChecks(t Template, opt Options) []examined {
 	}
 	return append(all,
 		examined{"kept", "the first request again, after all other checks", "", 1, 0, 1, (*examination).kept},
-		examined{"errors", "nothing more: examines the errors above (form, codes, Retry-After)", "", 0, 0, 0, (*examination).flatErrors},
+		examined{"errors", "nothing: examines the errors above (form, codes, Retry-After)", "", 0, 0, 0, (*examination).flatErrors},
 	)
 }
 
@@ -177,11 +177,11 @@ func (e *examination) session(ctx context.Context, purpose string) (string, erro
 		return "", err
 	}
 	if !a.ok() {
-		return "", unseen(fmt.Sprintf("the API answers %d to the creation of another session", a.status))
+		return "", unseen(fmt.Sprintf("the API answers %d to a request that creates another session", a.status))
 	}
 	var v any
 	if err := json.Unmarshal(a.body, &v); err != nil {
-		return "", unseen("the answer to a creation is not JSON")
+		return "", unseen("the answer to a request that creates a session is not JSON")
 	}
 	for name := range strings.SplitSeq(strings.TrimPrefix(e.template.Checkout.ID, "/"), "/") {
 		object, _ := v.(map[string]any)
@@ -189,7 +189,7 @@ func (e *examination) session(ctx context.Context, purpose string) (string, erro
 	}
 	id, _ := v.(string)
 	if id == "" {
-		return "", unseen(fmt.Sprintf("the answer to a creation has no text at %s: give --id-pointer", e.template.Checkout.ID))
+		return "", unseen(fmt.Sprintf("the answer to a request that creates a session has no text at %s: give --id-pointer", e.template.Checkout.ID))
 	}
 	return id, nil
 }
@@ -260,7 +260,7 @@ func (e *examination) equality(ctx context.Context) error {
 		return err
 	}
 	if !first.ok() {
-		e.note(fmt.Sprintf("The API answers %d to a body with an unknown member, so only the numbers, nulls and arrays of your body were examined.", first.status))
+		e.note(fmt.Sprintf("The API answers %d to a body with an unknown member. Therefore only the numbers, nulls and arrays in your own body were examined.", first.status))
 		key, body, first = "first", e.template.Body, e.first
 	}
 	if !bytes.Contains(respelled(body), []byte(".0")) {
@@ -294,7 +294,7 @@ func (e *examination) equality(ctx context.Context) error {
 		case a.replays(almost.first):
 			e.breaks(almost.rule, "the changed body got the first answer, "+was(a))
 		case a.ok():
-			e.breaks("mismatch-ran", "the body that was changed for the rule "+almost.rule+" got a new answer under the known key, "+was(a))
+			e.breaks("mismatch-ran", "the body that tests the rule "+almost.rule+" got a new answer under the known key, "+was(a))
 		}
 	}
 	return nil
