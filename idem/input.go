@@ -20,13 +20,13 @@ var secretHeaders = []string{
 	"Dpop", "X-Payment", "Payment-Signature", KeyHeader,
 }
 
-// inputOf returns the part of r that a repeated run needs, without the key. From r.Header
-// it takes the Content-Type and the headers named in headers.
+// inputOf returns the data of r that a completer needs to run r again. The key is left
+// out. Of r.Header, the Content-Type and the headers named in headers are kept.
 func inputOf(r *Request, headers []string) *store.Input {
 	in := &store.Input{
 		Method: r.Method, Path: r.Path, Query: inText(withoutTokens(r.Query)), Identity: r.Identity, Snapshot: r.Snapshot, Body: r.Body,
 	}
-	if host := patternHost(r); host != "" { // keep the host of the route's pattern: a router needs it to find the route again
+	if host := patternHost(r); host != "" { // keep the host of the route's pattern: a router needs this host to find the route again
 		in.Header = http.Header{"Host": {host}}
 	}
 	for _, name := range slices.Concat([]string{"Content-Type"}, headers) {
@@ -50,8 +50,8 @@ func withoutTokens(query string) string {
 	return strings.Join(left, "&")
 }
 
-// inText returns an equal query in valid UTF-8: if needed, it escapes all bytes beyond
-// ASCII.
+// inText returns query unchanged if it is valid UTF-8. Otherwise inText escapes all
+// bytes beyond ASCII.
 func inText(query string) string {
 	if utf8.ValidString(query) {
 		return query
@@ -67,9 +67,9 @@ func inText(query string) string {
 	return b.String()
 }
 
-// maxStoredHead limits the size, in bytes, of a stored request ([Options.Resumable])
-// without its body. [Options.MaxRequest] limits the body. A request over one of the limits
-// is refused before the claim.
+// maxStoredHead is the largest size, in bytes, of a stored request
+// ([Options.Resumable]) without the body. [Options.MaxRequest] limits the body. A new
+// request over one of these limits is refused.
 const maxStoredHead = 64 << 10
 
 // storable returns an error if a request (the parameter in) is too large to be stored. The

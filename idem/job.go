@@ -13,28 +13,28 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// Job is a staged job: work that is delivered after the commit that staged the
-// job. [NewJob] makes a Job.
+// Job is work that a handler stages. A job is delivered only after the commit that
+// stages it. [NewJob] makes a Job.
 type Job = store.Job
 
-// maxJobs limits the number of jobs that wait in one record, since the cost of each
-// acknowledgement grows with the record's size.
+// maxJobs limits the number of jobs that wait in one record. Each acknowledgement of a
+// delivery writes the record, and costs more if the record is larger.
 const maxJobs = 50
 
 // maxKind limits the length of a kind: it is EventBridge's limit for detail types.
 const maxKind = 128
 
-// maxArgs is the largest size of Args, in bytes, that every sink accepts. SNS and Step
-// Functions accept 256 KiB, which include the job's id, kind and trace. If a sink refused a
-// job for its size, the job would stay parked for ever.
+// maxArgs is the largest size of Args, in bytes. SNS and Step Functions accept 256 KiB
+// for Args and the job's id, kind and trace together. If a sink refused a job for its
+// size, the job would stay parked for ever.
 const maxArgs = 250 << 10
 
-// argsSize returns the size of args as sinks send them. Sinks send args in two forms, and
-// argsSize returns the larger size. One form is args as they are, except that two
-// characters that SQS refuses are escaped. The other form is compact JSON in an event,
-// where the characters with a meaning in HTML are escaped.
+// argsSize returns the size of args in the larger of the two forms that sinks send. One
+// form is args as they are, except that two characters that SQS refuses are escaped.
+// The other form is compact JSON in an event, where the characters with a meaning in
+// HTML are escaped.
 func argsSize(args []byte) int {
-	if len(args) <= maxArgs/6 { // escapes make args at most six times as long, so these args are small enough
+	if len(args) <= maxArgs/6 { // even if every byte is escaped, these args have at most maxArgs bytes
 		return len(args)
 	}
 	event, _ := json.Marshal(json.RawMessage(args)) // no error: checkJob has refused args that aren't JSON
@@ -42,8 +42,10 @@ func argsSize(args []byte) int {
 	return max(len(event), len(args)+escape*(bytes.Count(args, []byte("\ufffe"))+bytes.Count(args, []byte("\uffff"))))
 }
 
-// roundAt returns j with its time rounded up to whole milliseconds, as in records. A time
-// in the past is dropped: the job is then delivered without a delay.
+// roundAt returns j with its time rounded up to whole milliseconds, since records store
+// no smaller units. If the time is in the past, roundAt removes it, so that the job is
+// delivered at once. If the record isn't kept until that time, roundAt returns an
+// error.
 func (c *core) roundAt(j Job) (Job, error) {
 	now, retention := c.opt.Now(), c.opt.Retention
 	switch {
@@ -89,7 +91,7 @@ func checkJob(j Job) error {
 	return nil
 }
 
-// stage holds jobs until the next commit.
+// stage adds jobs to the next commit.
 func (r *run) stage(ctx context.Context, jobs []Job) error {
 	return r.gate.between(func() error {
 		traced, err := prepareJobs(ctx, r.watch, jobs)
@@ -97,7 +99,7 @@ func (r *run) stage(ctx context.Context, jobs []Job) error {
 			return err
 		}
 		if !r.progress.keep(traced) {
-			return nil // an earlier attempt has recorded the next phase, together with the jobs
+			return nil // an earlier attempt has committed the next phase with these jobs
 		}
 		return r.checkJobs(ctx, nil)
 	})
@@ -119,14 +121,14 @@ func (r *run) checkJobs(ctx context.Context, jobs []Job) error {
 	return sizer.Fits(rec, state.Advanced(rec, r.ask.core.opt.Now(), nil, all, nil))
 }
 
-// jobsOfCommit returns all jobs of the next commit, by their names in the record: the given
-// jobs and those that already wait for the commit ([progress.jobsOfCommit]).
+// jobsOfCommit returns the given jobs and those that already wait for the next commit.
+// The map's keys are the jobs' names in the record ([progress.jobsOfCommit]).
 func jobsOfCommit(ctx context.Context, r *run, jobs []Job) (map[string]Job, error) {
 	return r.progress.jobsOfCommit(ctx, jobs, r.ask.core.roundAt, r.writer.countJobs)
 }
 
-// prepareJobs returns the given jobs with the trace context of ctx. It returns an error if
-// one of the jobs can never be staged.
+// prepareJobs returns the given jobs with the trace context of ctx. It returns an error
+// if checkJob refuses one of the jobs.
 func prepareJobs(ctx context.Context, w *watch, jobs []Job) ([]Job, error) {
 	for _, j := range jobs {
 		if err := checkJob(j); err != nil {
@@ -138,8 +140,8 @@ func prepareJobs(ctx context.Context, w *watch, jobs []Job) ([]Job, error) {
 	return traced, nil
 }
 
-// refuseDeliveryKey returns an error if the key names only a delivery: such a key permits
-// no calls and no jobs.
+// refuseDeliveryKey returns an error if the operation may not make calls or stage jobs,
+// because its key names only a delivery ([state.MayReach]).
 func refuseDeliveryKey(deliveryKey bool, rec *store.Record, what string) error {
 	if state.MayReach(deliveryKey, rec) {
 		return nil

@@ -25,10 +25,15 @@ const KeyHeader = "Idempotency-Key"
 // echo is the key in the client's form, without the parameters that may follow an RFC
 // 9651 string.
 //
-// If values is empty, the error is ErrKeyMissing. ErrKeyInvalid means two values, an
-// unquoted comma (HTTP APIs join two headers with a comma), an empty key, a space in the
-// bare form, a control character, a character beyond ASCII, or more than 255 bytes. No
-// record has such a key.
+// If values is empty, the error is ErrKeyMissing. The error is ErrKeyInvalid in these
+// cases:
+//
+//   - There is more than one value, or a bare key contains a comma: HTTP APIs join two
+//     headers with a comma.
+//   - The key is empty or longer than 255 bytes.
+//   - The key contains a control character or a character beyond ASCII.
+//   - A bare key contains a space.
+//   - The key begins with a quote, but isn't an RFC 9651 string.
 func parseKey(values []string) (key, echo string, err error) {
 	switch {
 	case len(values) == 0:
@@ -46,7 +51,7 @@ func parseKey(values []string) (key, echo string, err error) {
 		}
 		key, _ = item.Value.(string) // always a string, since it begins with a quote
 		echo = quoted(key)
-	case key == "": // checkKey below checks the length
+	case key == "": // checkKey below refuses this key
 	case strings.Contains(key, ","):
 		return "", "", fmt.Errorf("%w: more than one value; quote a key that contains a comma", ErrKeyInvalid)
 	case strings.Contains(key, " "):
@@ -55,10 +60,10 @@ func parseKey(values []string) (key, echo string, err error) {
 	return key, echo, checkKey(key, true)
 }
 
-// checkKey returns an error if the key breaks one of the rules that hold in every contract
-// and for every source of keys. The flag spaces allows spaces in the key: set it for a key
-// from a header, where the client can quote the key. [Options.allowsKey] has the rules for
-// new keys.
+// checkKey returns an error if the key breaks one of the rules that hold in every
+// contract and for every source of keys. If spaces is set, the key may contain spaces:
+// in a header, a client can quote such a key. [Options.allowsKey] has the rules for new
+// keys.
 func checkKey(key string, spaces bool) error {
 	switch {
 	case key == "":
@@ -92,9 +97,9 @@ func headerValues(h http.Header, name string) []string {
 }
 
 // key finds the request's key and the form in which the answer echoes it. acts is false
-// if the request passes without a key. If KeyFrom returns a key, the key in the header
-// doesn't count: the web page or the event's producer chose KeyFrom's key for this work,
-// but a browser may send a different key header with each submission.
+// if the request passes without a key. A key from KeyFrom takes precedence over the key
+// header. The web page or the event's producer chose KeyFrom's key for this work,
+// whereas a browser may send a new key header with each submission.
 func (c contract) key(ctx context.Context, q *ask) (echo string, acts bool, err error) {
 	e, r := c.core, q.req
 	if e.opt.Mode == ModeOff || !e.methods[r.Method] {
@@ -138,10 +143,10 @@ func keyError(err error) error {
 	return &Error{Op: "key", Err: err}
 }
 
-// keyless handles a request without a key; acts is false if the request passes. If the
-// source repeats its requests, keyless makes no key, since each repetition would get
-// another key. With KeyGenerate, a keyless request that is made inside an operation is part
-// of that operation, and passes.
+// keyless handles a request without a key: the request passes (acts is false), gets a
+// generated key, or is refused. With KeyGenerate, a request that is made inside an
+// operation passes, since it is part of that operation. With KeyGenerate, a request is
+// refused if its source repeats it, since each repetition would get another key.
 func (e *core) keyless(ctx context.Context, r *Request) (acts bool, err error) {
 	switch generates := e.opt.Key == KeyGenerate && e.opt.Mode != ModeObserve; {
 	case e.opt.keyOptional(r.Method), generates && nested(ctx):
@@ -157,7 +162,7 @@ func (e *core) keyless(ctx context.Context, r *Request) (acts bool, err error) {
 }
 
 // keyOptional reports whether a request with this method passes without a key. In
-// ModeObserve it returns false, so that the request is reported.
+// ModeObserve it returns false, so that requests without a key are reported.
 func (o *Options) keyOptional(method string) bool {
 	return o.Mode != ModeObserve && (o.Key == KeyOptional || slices.Contains(o.rules.optional, method))
 }
@@ -165,9 +170,9 @@ func (o *Options) keyOptional(method string) bool {
 // hasKey reports whether a request has a key header, valid or not.
 func (o *Options) hasKey(h http.Header) bool { return len(headerValues(h, o.KeyHeader)) > 0 }
 
-// allowsKey checks the key of a new operation against the options. A key with a record is
-// exempt: an earlier release may have had other rules. bare says that the key's header had
-// no quotes.
+// allowsKey returns an error if the options don't permit this key for a new operation.
+// A key that has a record isn't checked, since the options may have changed after its
+// claim. bare says that the key was not quoted in the header.
 func (o *Options) allowsKey(key string, bare bool, caller store.Identity) error {
 	least := o.MinKey
 	if caller.Kind == scope.One {

@@ -25,15 +25,15 @@ type lease struct {
 	quit, done chan struct{} // nil before the first renewal
 }
 
-// [lease.loses] ends the handler's context, since another attempt has taken over.
+// [lease.loses] ends the handler's context after another attempt has taken over.
 func (l *lease) loses() {
 	if l.lost != nil {
 		l.lost(ErrLeaseLost)
 	}
 }
 
-// unkeep stops the renewals, and waits for a renewal in progress. unkeep may be called
-// again.
+// unkeep stops the renewals, and waits for a renewal in progress. It may be called more
+// than once.
 func (l *lease) unkeep() {
 	if l.timer == nil || l.timer.Stop() {
 		return
@@ -94,10 +94,10 @@ func (l *lease) renews(renew func() (due time.Duration, more bool)) {
 	}
 }
 
-// keepLease sets the timer that renews the lease if the handler works past its deadline.
-// The timer fires some time after the deadline, so that a process that is killed at the
-// deadline doesn't renew its lease. lease.unkeep ends the renewals. The function lost ends
-// the handler's context.
+// keepLease sets the timer that starts the renewals if the handler still works after
+// its deadline. The timer fires a little after the deadline, since Lambda may kill a
+// process late, and such a process must not renew the lease. lease.unkeep ends the
+// renewals. The function lost ends the handler's context.
 func (r *run) keepLease(ctx context.Context, lost context.CancelCauseFunc) {
 	r.lease.lost = lost
 	if asleep.In(ctx) {
@@ -109,8 +109,8 @@ func (r *run) keepLease(ctx context.Context, lost context.CancelCauseFunc) {
 	})
 }
 
-// If the lease ends soon, renew extends it. due is the pause before the next call of renew.
-// more is false if there is nothing left to renew.
+// renew extends the lease if the lease ends soon. due is the pause before the next call
+// of renew. more is false if renew need not be called again.
 func (r *run) renew(ctx context.Context) (due time.Duration, more bool) {
 	rec, opt, spare := r.record(), &r.ask.core.opt, r.ask.core.spare
 	left := time.Until(r.times.deadline) + defaults.RenewFor
@@ -130,13 +130,13 @@ func (r *run) renew(ctx context.Context) (due time.Duration, more bool) {
 	switch {
 	case err != nil:
 		r.ask.core.log.ErrorContext(ctx, "lease not renewed", "record", redact.Record(rec.PK), "error", err)
-		return spare, true // try again: we hold the lease until another attempt takes over
+		return spare, true // try again: this attempt holds the lease until another one takes over
 	case l == state.Overtaken:
 		r.ask.core.log.ErrorContext(ctx, "lease lost: the handler outlived it", "record", redact.Record(rec.PK))
 		_ = r.gate.fail(fmt.Errorf("%w: another attempt has taken over", ErrLeaseLost))
 		return 0, false
 	case held.State != store.Open:
-		return 0, false // an earlier write of the answer has landed after all: release will see it
+		return 0, false // answered: an earlier write, reported as failed, has landed after all
 	}
 	r.ask.core.log.WarnContext(ctx, "handler works on after its time: lease renewed", "record", redact.Record(rec.PK), "until", held.Lease)
 	r.progress.set(held) // held has the renewal, or an earlier write of this attempt that landed after all

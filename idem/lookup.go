@@ -27,7 +27,7 @@ const (
 
 // Call tells a look-up ([LookUp]) about a call that may have been made.
 type Call struct {
-	// Service and Step name the call, like the parameters of [Sends] and [Tx.Key].
+	// Service and Step name the call, as in the phase's [Sends].
 	Service string
 	Step    []string
 	// Key is the call's derived key: the idempotency key, or the reference that was sent to
@@ -40,26 +40,28 @@ type Call struct {
 	First, Last time.Time
 }
 
-// LookUp lets a phase ask its provider for the outcome of a call that may have been made.
-// The function ask runs instead of the phase's function if an attempt must not repeat the
-// call: after a [NotIdempotent] call, or once the provider may have forgotten the key
-// ([Remembers]). Without LookUp the operation would be stuck. The function ask returns
-// one of these:
+// LookUp lets a phase ask its provider for the outcome of a call that may have been
+// made. If an attempt must not repeat the call, the function ask runs instead of the
+// phase's function. That is so after a [NotIdempotent] call, or once the provider may
+// have forgotten the key ([Remembers]). Without LookUp the operation would then be
+// stuck. The function ask returns one of these:
 //
 //   - Made and the phase's result. The result is committed, and the handler goes on.
-//   - NotMade, if the provider doesn't know the call. The engine accepts NotMade only if
-//     the run of ask began late enough: the lease of the attempt that may have sent the
-//     call must have been over for longer than the duration within. Then the engine makes
-//     the call once. If the phase has Remembers(0), the operation is stuck instead.
+//   - NotMade, if the provider doesn't know the call. If ask began late, the engine
+//     then makes the call once. With Remembers(0), the operation is stuck instead. Late
+//     means: the lease of the attempt that may have sent the call had been
+//     over for longer than the duration within. If ask began earlier, the outcome isn't
+//     known yet.
 //   - An error, if the outcome isn't known yet.
-//   - An error that matches [ErrContradiction], if the provider recorded something other
-//     than what was sent, or recorded the call twice. The operation is then stuck.
+//   - An error that matches [ErrContradiction], if the provider recorded something
+//     other than what was sent, or recorded the call twice. The operation is then
+//     stuck.
 //
 // Until the outcome is known, the client gets 503 with a growing Retry-After, and a
 // completer asks again with its back-off. A run of ask counts as a try
-// ([Options.MaxTries]) only if it begins late enough for NotMade. In a completer, every
-// run that begins late enough counts. If the request isn't stored, ask runs only in the
-// client's retries. Then at most one run counts in each pause of the back-off, however
+// ([Options.MaxTries]) only if it began late. If the request is stored, only the
+// completer's runs count. If the request isn't stored, ask runs only in the client's
+// retries. At most one of these runs counts in each pause of the back-off, however
 // often the client retries.
 //
 // The duration within is the sum of three times: how long a copy of the call may be on
@@ -68,9 +70,9 @@ type Call struct {
 // too short, the call may be made twice.
 //
 // A phase with a look-up makes only one call, and declares it by one [Sends]. If the
-// phase asks [Tx.Key] for another call's key, the phase fails ([ErrKeyReused]). T must be
-// the phase's result type, or the phase fails ([ErrLookUp]). The function ask must have
-// no effect, since it may run many times.
+// phase asks [Tx.Key] for another call's key, the phase fails ([ErrKeyReused]). T must
+// be the phase's result type, or the phase fails ([ErrLookUp]). The function ask must
+// have no effect, since it may run many times.
 func LookUp[T any](ask func(ctx context.Context, c Call) (T, Found, error), within time.Duration) PhaseOption {
 	l := &lookUp{result: reflect.TypeFor[T](), within: cmp.Or(max(within, 0), defaults.Within)}
 	if ask != nil {
@@ -93,8 +95,7 @@ type lookUp struct {
 	result reflect.Type
 }
 
-// The method fits returns an error if the look-up doesn't fit its phase, even if no call
-// is in doubt.
+// The method fits returns an error if the look-up is declared wrongly.
 func (p *phaseRun) fits() error {
 	l := p.spec.lookUp
 	switch {
@@ -232,14 +233,15 @@ func (p *phaseRun) found(ctx context.Context, d state.Doubtful, note *store.Aske
 	return p.run.progress.lastResult(), nil
 }
 
-// markLookUpStuck marks the operation as stuck in the phase, with the note of its last look-up.
+// markLookUpStuck marks the operation as stuck in this phase. note describes the
+// look-up; it is nil if no look-up was made.
 func (p *phaseRun) markLookUpStuck(ctx context.Context, d state.Doubtful, note *store.Asked, why string) error {
 	return p.run.stick(ctx, why, func(base *store.Record) *store.Record { return p.leaves(base, d, note) })
 }
 
-// [phaseRun.leaves] returns the record base with what people need to settle the operation:
-// an intent, which shows that the phase's call has begun, and the note of the most recent
-// look-up, if there is one.
+// [phaseRun.leaves] returns base with the data that people need to settle the
+// operation: the note of the look-up, unless note is nil, and an intent. The intent
+// shows that the phase's call has begun.
 func (p *phaseRun) leaves(base *store.Record, d state.Doubtful, note *store.Asked) *store.Record {
 	if note != nil {
 		base = state.Noted(base, note)

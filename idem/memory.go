@@ -13,16 +13,16 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// MemoryStore is a [store.Store] in this process's memory, for tests and experiments. The
-// records are lost when the process ends. The zero value is ready to use. A MemoryStore
-// never deletes expired records. Like a table, a MemoryStore refuses a record over 400
-// KB. It also refuses a commit with writes that can't be committed together
-// ([store.CommitChecker]).
+// MemoryStore is a [store.Store] in this process's memory, for tests and experiments.
+// The records are lost when the process ends. The zero value is ready to use. A
+// MemoryStore never deletes expired records. Like a table, a MemoryStore refuses a
+// record that is larger than 400 KB without its bodies. It also refuses a commit with
+// writes that can't be committed together ([store.CommitChecker]).
 type MemoryStore struct {
 	// Apply lets a test decide whether a commit with the user's writes succeeds. To
-	// refuse the commit, Apply returns an error that matches ErrConflict or ErrCondition;
-	// to accept it, nil. The store is locked while Apply runs, so Apply must not call the
-	// store. Set Apply before first use.
+	// accept the commit, Apply returns nil. To refuse the commit, Apply returns an
+	// error that matches ErrConflict or ErrCondition. The store is locked while Apply
+	// runs, so Apply must not call the store. Set Apply before first use.
 	Apply func([]Write) error
 
 	mu      sync.Mutex
@@ -178,15 +178,16 @@ const maxRecord = 400 << 10
 // Fits implements [store.Sizer].
 func (m *MemoryStore) Fits(prev, next *store.Record) error { return fits(prev, next) }
 
-// unchanged(r, seen) reports whether the record r has the same owner and version as its
-// earlier copy seen.
+// unchanged reports whether the record r still has the owner and version of seen, an
+// earlier copy of r.
 func unchanged(r, seen *store.Record) bool {
 	return seen != nil && r.Owner == seen.Owner && r.Ver == seen.Ver
 }
 
-// The function named fits returns an error if r, which replaces old, is too large by an
-// estimate of the item's size. A write that adds phases, jobs or an answer must leave
-// room for later writes: a take-over, and the reason why a job is parked.
+// The function named fits returns an error if the record r, which replaces old, is too
+// large for an item. It estimates the item's size. A record that is open or has jobs
+// may be written again, by a take-over or with the reason why a job is parked. So a
+// write that adds phases, jobs or an answer must leave room in such a record.
 func fits(old, r *store.Record) error {
 	limit := maxRecord
 	more := len(r.Phases)+len(r.Jobs) > len(old.Phases)+len(old.Jobs) || r.Response != nil && old.Response == nil

@@ -25,8 +25,8 @@ import (
 // http.ErrNotSupported. If next panics, the panic is logged, and the client gets 500, as
 // after an error. In two cases the panic continues to the server instead: if its value is
 // http.ErrAbortHandler, or if the engine doesn't protect the request (because of its
-// [Mode]). Like an error, a panic frees the key, unless something was done under the key
-// or the request is stored ([Options.Resumable]).
+// [Mode]). Like an error, a panic frees the key, unless a phase or a job is committed, a
+// call is in doubt, or the request is stored ([Options.Resumable]).
 //
 // next must not keep working after it returns, because the engine stores the answer as soon
 // as next returns. So put an http.TimeoutHandler outside of Middleware, never inside.
@@ -70,8 +70,9 @@ type middleware struct {
 	next   http.Handler
 }
 
-// pass serves a request without a record. If a phase of the handler is refused, the
-// request is refused too, unless the handler has already begun its answer.
+// pass serves a request and makes no record. If the handler begins a phase, the phase
+// is refused. The request is then refused too, unless the handler has already begun its
+// answer.
 func (m middleware) pass(w http.ResponseWriter, r *http.Request) {
 	req := httpRequest(r, nil)
 	if m.engine.core.opt.hasKey(r.Header) {
@@ -187,9 +188,9 @@ func removeFiles(r *http.Request) {
 	}
 }
 
-// mostRead is the size of the largest body that Middleware reads. If Resumable is set,
-// this may be more than can be stored, since a request whose key has a record isn't
-// stored again.
+// mostRead is the size of the largest body that Middleware reads. With Resumable,
+// Middleware reads bodies over Options.MaxRequest too. Such a body can't be stored, but
+// need not be stored if the request's key has a record.
 func (o *Options) mostRead() int64 {
 	if o.Resumable {
 		return int64(max(o.MaxRequest, defaults.MaxRequest))
@@ -228,5 +229,5 @@ func write(w http.ResponseWriter, r Response) {
 		w.Header()[varyHeader] = varies(own, outer...)
 	}
 	w.WriteHeader(r.Status)
-	_, _ = w.Write(r.Body) // after an error the client is gone: its retry gets the same answer
+	_, _ = w.Write(r.Body) // if this fails, the client is gone: its retry gets the same answer
 }

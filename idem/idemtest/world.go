@@ -15,13 +15,13 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// World has the provider, clock, store and clients of a program under [CrashEverywhere].
-// The provider, the clock and the records outlive a crash. The store and the clients belong
-// to one process. After that process has crashed, calls to the store and through the
-// clients have no effect.
+// World has the provider, clock, store and clients of a program under
+// [CrashEverywhere]. The provider, the clock and the records outlive a crash. The store
+// and the clients belong to one process. After this process has crashed, a call through
+// its store or its clients has no effect.
 type World struct {
 	// Provider receives the calls that the program makes with [World.Client] and
-	// [World.Call]. In addition to the crashes, a test may make the Provider fail.
+	// [World.Call]. A test may make the Provider fail.
 	Provider *Provider
 	// Clock is the clock of the engine and the provider.
 	Clock *Clock
@@ -32,14 +32,14 @@ type World struct {
 }
 
 // point says where a process crashes: before or after its nth call to the store or to
-// another system. Call 0 means no crash.
+// another system. If call is 0, the process doesn't crash.
 type point struct {
 	call  int
 	after bool
 }
 
-// process is a process of the program. It counts its calls to the store and to other
-// systems, and may crash at one of them.
+// process counts the calls that one process of the program makes to the store and to
+// other systems. The process may crash at one of these calls.
 type process struct {
 	store *FaultyStore
 	at    point
@@ -111,9 +111,10 @@ func (p *process) call(name string, fn func() error) error {
 func (w *World) Store() *FaultyStore { return w.process.store }
 
 // Options sets the engine's options for this World: the clock, a namespace, a function
-// name, a logger that discards everything, and Resumable, so that a completer can continue
-// operations. Because of Resumable, handlers need names, and a program with Options.Scope
-// needs Options.CallerFromOp. Apply Options before the program's own options.
+// name, a logger that discards everything, and Resumable, so that a completer can
+// continue operations. Because of Resumable, handlers need names, and a program with
+// Options.Scope needs Options.CallerFromOp. A program that doesn't use [World.Engine]
+// applies Options first, and then its own options.
 func (w *World) Options(o *idem.Options) {
 	o.Now, o.Namespace, o.Resumable, o.Function = w.Clock.Now, w.namespace, true, "program"
 	o.Logger = slog.New(slog.DiscardHandler)
@@ -149,8 +150,9 @@ type transport func(*http.Request) (*http.Response, error)
 
 func (t transport) RoundTrip(req *http.Request) (*http.Response, error) { return t(req) }
 
-// Call makes a call to the Provider, like [Provider.Call]. The process can crash at this
-// call. Use Call in fakes of Go interfaces.
+// Call makes a call to the Provider, like [Provider.Call]. The process can crash at
+// this call. Use Call in a fake of a Go interface through which the program reaches its
+// provider.
 func (w *World) Call(ctx context.Context, name, key string, args any) (e Effect, err error) {
 	err = w.process.call(name, func() error {
 		e, err = w.Provider.Call(ctx, name, key, args)
@@ -168,8 +170,8 @@ func (w *World) LookUp(ctx context.Context, key string) (found []Effect, err err
 	return found, err
 }
 
-// untilNextLook moves the clock past the time of the next look-up of every operation that
-// waits for one. It returns false if no operation waits for a look-up.
+// untilNextLook moves the clock to a time at which all look-ups that operations wait
+// for are due. It returns false if no operation waits for a look-up.
 func (w *World) untilNextLook(ctx context.Context) bool {
 	all, err := w.records(ctx)
 	if err != nil {
@@ -210,7 +212,7 @@ func (w *World) records(ctx context.Context) (all []*store.Record, err error) {
 	return all, nil
 }
 
-// leasesEnd moves the clock to a time at which no dead process holds a record any more.
+// leasesEnd moves the clock past the end of all leases.
 func (w *World) leasesEnd(ctx context.Context) error {
 	all, err := w.records(ctx)
 	end := w.Clock.Now()

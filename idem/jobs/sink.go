@@ -28,11 +28,10 @@ type Delivery struct {
 	// Jobs of one group are delivered in the order of their commits, if the sink keeps an
 	// order.
 	Group string
-	// Tries is the number of failed deliveries that the record showed when the job was
-	// read.
+	// Tries is the number of the job's failed deliveries when the record was read.
 	Tries int
-	// Tenant is the tenant of the operation's invocation, if the function isolates
-	// tenants.
+	// Tenant is the tenant for whom the operation was invoked. It is empty if the
+	// function doesn't isolate tenants.
 	Tenant string
 	// Trace is the trace context of the phase that staged the job. It is the same in every
 	// delivery of the job, and zero if the phase was not traced. A sink passes Trace on, so
@@ -45,14 +44,15 @@ type Delivery struct {
 // A Sink gets each job at least once: if a delivery may have failed, the job is delivered
 // again under the same JobID. A Sink must be safe for concurrent use.
 type Sink interface {
-	// Deliver delivers the jobs of a batch. A sink that keeps an order delivers them in the
-	// batch's order. If all deliveries succeeded, Deliver returns nil. Otherwise Deliver
-	// returns one element for each delivery: the delivery's error, or nil for a success. If
-	// the list is shorter than the batch, the deliveries without an element have failed
-	// too. A job stays staged until a delivery succeeds.
+	// Deliver delivers the jobs of a batch. A sink that keeps an order delivers the
+	// jobs in the batch's order. If all deliveries succeeded, Deliver returns nil.
+	// Otherwise Deliver returns a list with one element for each delivery: the
+	// delivery's error, or nil for a success. If the list is shorter than the batch,
+	// the deliveries without an element have failed. A job stays staged until a
+	// delivery succeeds.
 	//
-	// A job is parked after too many errors. Errors that match ErrSinkDown or ErrHeldBack
-	// don't count toward this number. Deliver must return when ctx ends.
+	// A job is parked after too many errors. Errors that match ErrSinkDown or
+	// ErrHeldBack are not counted. Deliver must return when ctx ends.
 	Deliver(ctx context.Context, batch []Delivery) []error
 }
 
@@ -62,7 +62,8 @@ var (
 	ErrSinkDown = errors.New("sink is unavailable")
 	// ErrHeldBack matches errors from deliveries that were not tried. Either an earlier
 	// delivery of the same group failed, or the sink was unavailable to an earlier
-	// delivery, or time was up. Such an error isn't counted as a failure of the job.
+	// delivery, or the context ended. Such an error isn't counted as a failure of the
+	// job.
 	ErrHeldBack = errors.New("not tried")
 )
 
@@ -151,7 +152,7 @@ func (r Route) Together(a, b string) bool { return r.end(a) == r.end(b) }
 // An end identifies the sink to which the jobs of a kind go.
 type end struct {
 	sink Sink
-	kind string // the kind; set only for a sink that can't be compared
+	kind string // set instead of sink if the sink can't be compared or is nil
 }
 
 func (r Route) end(kind string) end {

@@ -7,22 +7,23 @@ import (
 	"github.com/samekey/samekey/internal/base/redact"
 )
 
-// Ticket names the operation of a record. The receiver of a Ticket reads the record, and
-// acts on the record's present contents. So a Ticket in a queue has only PK, Operation,
-// Jobs and Due. A Ticket contains nothing of the request, so whoever sends a Ticket can't
-// make an operation run under an invented identity.
+// Ticket names an operation and its record. The receiver of a Ticket reads the record,
+// and acts on what the record then contains. So a Ticket in a queue has only PK,
+// Operation, Jobs and Due. A Ticket contains nothing of the request. So nobody can send
+// a Ticket that makes an operation run under an invented identity.
 //
-// Owner and Ver are the record's owner and version when the record was read. If the record
-// has been written since, a take-over or an operator's decision by this Ticket is refused.
-// The JSON of a Ticket is sent to the function that takes the operation over. That function
-// reads everything else from the record.
+// Owner and Ver are the record's owner and version when the Ticket was made. If the
+// record has been written since then, the Ticket permits no take-over and no operator's
+// decision. The JSON of a Ticket is sent to the function that takes the operation over.
+// That function reads everything else from the record.
 type Ticket struct {
 	PK    string `json:"pk"`
 	Owner string `json:"owner"`
 	Ver   int64  `json:"ver"`
 
-	// Released reports whether the last attempt released the record. A wrong value costs
-	// one more call, but has no other effect, since the record itself is checked.
+	// Released reports whether the last attempt released the record. A wrong value
+	// costs one more call to the store, but has no other effect, since the record
+	// itself is checked.
 	Released bool `json:"released,omitempty"`
 
 	Operation string `json:"-"` // the operation's id
@@ -45,8 +46,8 @@ func (t Ticket) From(due time.Time) Ticket {
 func (t Ticket) Record() string { return redact.Record(t.PK) }
 
 var (
-	// ErrMoved matches errors from an outdated [Ticket]: the record has been written since
-	// the Ticket was made.
+	// ErrMoved matches errors from a [Ticket] or an operator's decision that doesn't
+	// fit the record. Usually the record has been written since it was read.
 	ErrMoved = errors.New("the record has moved on")
 	// ErrNotMine matches errors from a [Ticket] for an operation of another handler or
 	// another tenant. Nothing was changed.
