@@ -21,11 +21,11 @@ import (
 // earlier attempt has committed this phase, Atomic returns the stored result and fn doesn't
 // run.
 //
-// fn must have no effect except through tx. After a conflict ([ErrConflict]) Atomic
-// repeats fn, with fresh reads, until a few seconds have passed. So fn may run many
-// times: fn must return its result, and must not assign to variables outside of fn. If a
-// condition of one of fn's writes is false, Atomic returns [ErrCondition] and doesn't try
-// again.
+// fn must have no effect except through its Tx. After a conflict ([ErrConflict]) Atomic
+// repeats fn, with fresh reads, until a few seconds have passed. Since fn may run many
+// times or not at all, fn must return its result, and must not assign to variables
+// outside of fn. If a condition of one of fn's writes is false, Atomic returns
+// [ErrCondition] and doesn't try again.
 //
 // The result is stored as JSON. If the JSON would lack a field with data, at any depth,
 // Atomic refuses the result before anything commits ([ErrResult]). Atomic always returns
@@ -47,30 +47,31 @@ func Atomic[T any](ctx context.Context, name string, fn func(context.Context, *T
 	return phase(ctx, phaseSpec{kind: atomically, name: name}, fn)
 }
 
-// Foreign is a phase whose fn may call other systems, with derived keys ([Tx.Key]). Before
-// fn runs, all earlier results are committed, and one write records that a call follows
-// (see [Options.CallsOut]). After that write the record is kept until the operation ends.
-// If the context has ended after the write, fn doesn't run ([ErrNoTime]). fn runs once in
-// each attempt: after a temporary conflict, the engine repeats only the commit. fn's
-// context ends when fn returns, or as soon as the [Tx] refuses something.
+// Foreign is a phase whose fn may call other systems, with derived keys ([Tx.Key]).
+// Before fn runs, all earlier phases are committed, and one write records that a call
+// follows (see [Options.CallsOut]). From then on the record is kept until the operation
+// ends. If the context ends before fn begins, fn doesn't run ([ErrNoTime]). fn runs
+// once in each attempt: after a temporary conflict, the engine repeats only the commit.
+// fn's context ends when fn returns, or as soon as the [Tx] refuses a key, a write or a
+// job.
 //
-// If the process dies before the commit, the next attempt calls again with the same key,
-// as long as the provider remembers the key ([Remembers]). Until the phase commits, the
-// handler's answer doesn't end the operation, whatever its status: otherwise nobody would
-// learn what became of the call. The engine withholds the answer, and after
-// [Options.MaxTries] the operation is stuck.
+// If the process dies before the commit, the next attempt makes the call again, with
+// the same key, as long as the provider remembers the key ([Remembers]). Until the
+// phase commits, the handler's answer doesn't end the operation, whatever the answer's
+// status, because the call's outcome would stay unknown. The engine withholds the
+// answer. After [Options.MaxTries] tries the operation is stuck.
 //
 // Foreign refuses a key that names only a delivery, such as the id of a message
-// ([ErrDeliveryKey]): if the work came in a second delivery, the call would have another
-// derived key.
+// ([ErrDeliveryKey]), because the same work in a second delivery would call with
+// another derived key.
 //
-// Foreign accepts no writes and no jobs ([ErrWrite]). If the provider ([LookUp]) or people
-// say how the call ended, fn doesn't run, and fn's writes and jobs would be lost. Give
-// writes and jobs to a following [Atomic] or to [Finish].
+// Foreign accepts no writes and no jobs ([ErrWrite]), because fn doesn't always run:
+// the provider ([LookUp]) or a person may say how the call ended. Give writes and jobs
+// to a following [Atomic] or to [Finish].
 //
-// If fn returns an error, the phase fails and the record is kept (after [SafeToRetry],
-// the key may become free instead). The client is told to retry with the same key. See
-// [NotIdempotent] for systems without keys.
+// If fn returns an error, the phase fails, and the record is kept. If the error is
+// marked by [SafeToRetry], the key may become free instead. Either way the client is
+// told to retry with the same key. See [NotIdempotent] for systems without keys.
 func Foreign[T any](ctx context.Context, name string, fn func(context.Context, *Tx) (T, error), opts ...PhaseOption) (T, error) {
 	s := phaseSpec{kind: foreign, name: name, memory: trusted(defaults.Memory)}
 	for _, opt := range opts {
@@ -79,9 +80,10 @@ func Foreign[T any](ctx context.Context, name string, fn func(context.Context, *
 	return phase(ctx, s, fn)
 }
 
-// Finish is the last phase: fn returns the handler's own response, which is stored whatever
-// its status, in one commit with fn's writes and jobs. A handler that only writes to
-// DynamoDB can consist of Finish alone. fn may run many times, as in [Atomic].
+// Finish is the last phase. fn returns the handler's response. The response is stored,
+// whatever its status, in one commit with fn's writes and jobs. A handler that only
+// writes to DynamoDB can consist of Finish alone. fn may run many times, as in
+// [Atomic].
 //
 //	return idem.Finish(ctx, func(ctx context.Context, tx *idem.Tx) (response, error) {
 //		tx.Write(dynamo.Put(rides, ride))
@@ -112,17 +114,19 @@ func Finish[Re any](ctx context.Context, fn func(context.Context, *Tx) (Re, erro
 }
 
 // Stage adds jobs to the next commit of the operation in ctx: the commit of the next
-// phase or, if no phase follows, of the answer. If that answer isn't stored, the jobs are
-// not staged. Outside of an operation Stage returns [ErrNoOperation]. Stage returns
-// [ErrWrite] for an invalid job, and [store.ErrTooLarge] for jobs that don't fit into the
-// record (see [Tx.Stage]). After either error no answer is stored, as after any failed
-// phase. So no job is lost even if the caller ignores the error.
+// phase or, if no phase follows, of the answer. If that answer isn't stored, the jobs
+// are not staged. If an earlier attempt has committed the next phase, it has committed
+// the jobs too, and Stage doesn't stage them again. If the next phase is a [Foreign],
+// that phase fails ([ErrWrite]).
 //
-// The jobs belong to the phase that follows. If an earlier attempt has committed that
-// phase, the jobs were committed with it, and Stage doesn't stage them again. If that
-// phase is a [Foreign], the phase fails ([ErrWrite]). Inside a phase, Stage returns
-// [ErrPhaseOrder], since a phase may run more than once: use [Tx.Stage]. After the answer
-// Stage returns [ErrAnswered].
+// Stage returns [ErrWrite] for an invalid job, and [store.ErrTooLarge] for jobs that
+// don't fit into the record (see [Tx.Stage]). Either error counts as a failed phase:
+// the handler's answer is not stored unless [Respond] made it. So a handler that
+// ignores the error loses no job, unless it answers with Respond.
+//
+// Inside a phase, Stage returns [ErrPhaseOrder], since a phase may run more than once:
+// use [Tx.Stage]. After the answer Stage returns [ErrAnswered]. Outside of an operation
+// Stage returns [ErrNoOperation].
 func Stage(ctx context.Context, jobs ...Job) error {
 	r, err := runOf(ctx)
 	if err != nil {
@@ -132,9 +136,9 @@ func Stage(ctx context.Context, jobs ...Job) error {
 }
 
 // Respond makes a definitive answer of v. Return the answer as the error of a phase's
-// function or of the handler. The answer then ends the operation, and is stored whatever
-// its status. v is a [Response] or the response type of the handler's adapter; any other
-// type fails before the commit ([ErrResult]).
+// function or of the handler. The answer then ends the operation, and is stored
+// whatever its status. v must be a [Response], or have the response type of the
+// handler's adapter. Any other v fails with [ErrResult], before the commit.
 func Respond(v any) error { return &answered{v} }
 
 // SafeToRetry marks err, the error of a [Foreign] phase, to say that the phase's calls
@@ -153,40 +157,40 @@ func SafeToRetry(err error) error {
 type PhaseOption func(*phaseSpec)
 
 // NotIdempotent is for a system without idempotency keys. Before the call, the engine
-// records that the call begins. After that the operation continues only with a result, or
-// with an error wrapped by [SafeToRetry]. Any other error, or the death of the process,
-// leaves the outcome unknown. If the phase has no [LookUp], the operation is then stuck,
-// and a human settles it. Only a SafeToRetry error, the look-up or a human's decision
-// allows another call. Like every [Foreign], the phase accepts neither writes nor jobs
+// records that the call begins. If fn then returns a result, the phase commits. If fn
+// returns an error marked by [SafeToRetry], the call may be made again. After any other
+// error, or if the process dies, the call's outcome is unknown. A [LookUp] of the phase
+// then asks for the outcome. Without a LookUp the operation is stuck, and a person
+// settles it. Only a SafeToRetry error, the look-up or a person's decision allows
+// another call. Like every [Foreign], the phase accepts neither writes nor jobs
 // ([ErrWrite]).
 func NotIdempotent() PhaseOption { return func(s *phaseSpec) { s.intent = true } }
 
-// Remembers sets the duration d for which the called system remembers a key. Default: 24
-// hours. As a margin, Samekey subtracts an hour from d, or a quarter of d if a quarter is
-// less than an hour. The remaining time begins with the first attempt that may have made
-// the call. Within this time, Samekey repeats a call that may have been made. Later the
-// provider could treat the call as new, so the outcome is unknown, as for a
-// [NotIdempotent] call. If the phase has no [LookUp], the operation is then stuck and
-// waits for people. If d is zero or less, a call that may have been made is never
+// Remembers says that the called system remembers a key for the duration d. Default: 24
+// hours. As a margin, Samekey subtracts from d an hour, or a quarter of d if that is
+// less. The time that remains is counted from the first attempt that may have made the
+// call. Within this time, Samekey repeats a call that may have been made. Later the
+// provider could carry out the call a second time, so Samekey asks the phase's
+// [LookUp], as after a [NotIdempotent] call. Without a LookUp, the operation is stuck
+// and waits for people. If d is zero or less, a call that may have been made is never
 // repeated.
 func Remembers(d time.Duration) PhaseOption {
 	return func(s *phaseSpec) { s.memory = trusted(d) }
 }
 
-// trusted returns for how long Samekey relies on a provider to know a key, if the
-// provider remembers keys for the duration memory.
+// trusted returns the time for which Samekey relies on a provider that remembers keys
+// for the duration memory.
 func trusted(memory time.Duration) time.Duration { return memory - min(time.Hour, memory/4) }
 
-// Sends declares the data v that a call sends to another system: any value that JSON can
-// hold. The parameters service and steps name the call, as in [Tx.Key]. Only a hash of v
-// is recorded. If a call may have been made, and an attempt would send different data
-// under the call's key, the attempt sends nothing: the operation is stuck and waits for
-// people.
+// Sends declares the data v that a call sends to another system. v may be any value
+// that JSON can hold. The parameters service and steps name the call, as in [Tx.Key].
+// Only a hash of v is recorded. If an earlier attempt may have made the call with other
+// data, the call isn't made again, and the operation is stuck and waits for people.
 //
-// The hash is recorded by the write before the call, or when the attempt fails in the
-// call. With [Options.CallsOut] there is no write before the first call. If the process
-// dies in that call, the hash is missing. So commit the data of a call in an earlier
-// phase: Sends doesn't always detect a change.
+// Sends doesn't always detect a change, so commit the data of a call in an earlier
+// phase. The hash is recorded by the write before the call, or when the attempt fails
+// in the call. With [Options.CallsOut], the first call has no write before it. If the
+// process dies in that call, the hash is missing.
 func Sends(service string, v any, steps ...string) PhaseOption {
 	return func(s *phaseSpec) { s.sends = append(s.sends, send{service, steps, v}) }
 }
@@ -238,7 +242,7 @@ const (
 	last
 )
 
-// maxPhaseName is the longest name of a phase, in bytes.
+// maxPhaseName is the length of the longest name of a phase, in bytes.
 const maxPhaseName = 100
 
 // send is the data that one call of a phase sends.
@@ -257,14 +261,14 @@ func (s *phaseSpec) check() error {
 	return nil
 }
 
-// recordsBegin reports whether the beginning of the phase's call is recorded as an intent:
-// the phase is NotIdempotent and has no look-up. If the outcome of its call stays unknown,
-// only people can end the phase. If a phase has a look-up, the record gets a mark instead,
-// as for a call that may be repeated.
+// recordsBegin reports whether an intent is recorded before the phase's call. A
+// NotIdempotent phase without a look-up needs an intent, since only people can end the
+// phase if its call's outcome stays unknown. For any other phase with a call, the
+// record gets a mark instead.
 func (s *phaseSpec) recordsBegin() bool { return s.intent && s.lookUp == nil }
 
 // doubtful describes the phase for questions about a call in doubt. call is the name of
-// the phase's call, or "" where the questions don't need it.
+// the phase's call, or "" if the questions don't need the name.
 func (s *phaseSpec) doubtful(call string) state.Doubtful {
 	return state.Doubtful{Phase: s.name, Call: call, Keyless: s.intent, Memory: s.memory}
 }

@@ -24,13 +24,13 @@ type gate struct {
 }
 
 // attemptOver is the error of a phase that has ended the attempt: the answer is stored,
-// the operation is stuck, or the attempt has lost or released the record. The handler can
-// no longer change the answer. The phase's caller gets toPhase, and [run.end] gets the
-// answer.
+// the operation is stuck, or the attempt has lost or released the record. The handler
+// can no longer change the answer. The phase returns toPhase to the handler, and
+// [run.end] returns res or err.
 type attemptOver struct {
 	res     Result
 	err     error // returned in place of res
-	toPhase error // error for the phase's caller; if it is nil, respond sets it to the phase's answer
+	toPhase error // error that the phase returns; phaseRun.respond replaces nil by the phase's answer
 }
 
 // Error implements error.
@@ -41,7 +41,7 @@ func (e *attemptOver) Error() string {
 	return e.toPhase.Error()
 }
 
-// Unwrap returns the error for the phase's caller.
+// Unwrap returns the error that the phase returns.
 func (e *attemptOver) Unwrap() error { return e.toPhase }
 
 // enter allows a phase to run. If recall finds a recorded result of the phase, enter
@@ -113,8 +113,8 @@ func (g *gate) fail(err error) error {
 	return g.failLocked(err)
 }
 
-// failLocked records that a phase has failed, so that later phases don't run: the
-// handler's work is now incomplete. g must be locked.
+// failLocked records that a phase has failed. Later phases then don't run, because the
+// handler's work is incomplete. g must be locked.
 func (g *gate) failLocked(err error) error {
 	err = phaseError("phase", g.pk, err)
 	if g.err == nil {
@@ -137,10 +137,10 @@ func (g *gate) hasOutlived() bool {
 	return g.outlived
 }
 
-// mayCommit returns why the running phase must not commit; nil if it may. A phase must not
-// commit if its function has begun another phase, or has staged a job without the phase's
-// Tx: a later attempt would use the recorded result, and would skip that other phase or
-// job.
+// mayCommit returns why the running phase must not commit; nil if it may. A phase must
+// not commit if its function has begun another phase, or has staged a job without the
+// phase's Tx. Otherwise a later attempt would use the recorded result, and skip that
+// other phase or job.
 func (g *gate) mayCommit() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -150,9 +150,9 @@ func (g *gate) mayCommit() error {
 	return g.err
 }
 
-// close records that the handler has returned. It returns how a phase has ended the
-// attempt (nil if none has), and the results of hasOutlived and failure. If a phase is still
-// running, the handler didn't wait for the phase's result, and the phase counts as failed.
+// close records that the handler has returned, and returns g.end, g.outlived and g.err.
+// A phase that is still running counts as failed, since the handler didn't wait for its
+// result.
 func (g *gate) close() (end *attemptOver, outlived bool, first error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -59,10 +59,11 @@ func parsed(raw []byte) (v any, err error) {
 	return v, err
 }
 
-// lost(was, is, at) compares two JSON values, and returns the path of a part that only the
-// first value has; "" if there is none. The second value may lack parts that are empty:
-// null, "", false, 0, an empty list or an empty object. The case of a field's name doesn't
-// matter, as in encoding/json. The string at is the path of both values.
+// lost(was, is, at) compares two JSON values, and returns the path of a part of the
+// first value that the second value lacks or holds with other contents; "" if there is
+// none. The second value may lack parts that are empty: null, "", false, 0, an empty
+// list or an empty object. The case of a field's name doesn't matter, as in
+// encoding/json. The string at is the path of both values.
 func lost(was, is any, at string) string {
 	switch was := was.(type) {
 	case map[string]any:
@@ -98,14 +99,15 @@ func lost(was, is any, at string) string {
 	return cmp.Or(strings.TrimPrefix(at, "."), "the value")
 }
 
-// altered compares v with back, which was read from v's JSON. altered returns the path, in
-// Go syntax, of the first part that differs, or "". The part is a field that JSON leaves
-// out, or a string that isn't UTF-8.
+// altered compares v with back, which was read from v's JSON. altered returns the path,
+// in Go syntax, of the first part that differs, or "". Such a part is a field that JSON
+// leaves out, or a string that isn't UTF-8.
 //
-// altered doesn't look into types with their own JSON methods; [encodeResult] checks only
-// that their JSON is UTF-8 and doesn't change. An empty slice or map equals a nil one,
-// since omitempty turns empty into nil. In an interface, encoding/json can't restore every
-// type: where back has another type than v, altered reports only data that JSON leaves out.
+// altered doesn't look into types with their own JSON methods. [encodeResult] checks
+// only that the JSON of these types is UTF-8 and doesn't change. An empty slice or map
+// equals a nil one, since omitempty turns empty into nil. In an interface, back may
+// have another type than v, since encoding/json can't restore every type. altered then
+// reports only data that JSON leaves out.
 func altered(v, back reflect.Value, at string) string {
 	if !v.IsValid() || ownJSON(v) {
 		return ""
@@ -167,9 +169,10 @@ func alteredField(v, back reflect.Value, at string) string {
 	return ""
 }
 
-// altered calls alteredEntry for maps. A key that isn't a plain string may come back from
-// JSON as another key. If back lacks such a key, alteredEntry can't compare the entry's
-// value, and reports only data of the value that JSON leaves out.
+// altered calls alteredEntry for maps. A key that isn't a plain string may come back
+// from JSON as another key. If back lacks the key for this reason, there is no value to
+// compare with, and alteredEntry reports only what JSON leaves out of the entry's
+// value.
 func alteredEntry(v, back reflect.Value, at string) string {
 	if back.IsValid() && v.Len() != back.Len() {
 		return at
@@ -229,8 +232,8 @@ var (
 	textMarshaler = reflect.TypeFor[encoding.TextMarshaler]()
 )
 
-// ownJSON reports whether v has its own JSON methods. This includes methods on a pointer to
-// v if encoding/json can call them.
+// ownJSON reports whether v makes its own JSON, by a method MarshalJSON or MarshalText.
+// A method of a pointer to v counts if encoding/json can call it.
 func ownJSON(v reflect.Value) bool {
 	is := func(t reflect.Type) bool { return t.Implements(jsonMarshaler) || t.Implements(textMarshaler) }
 	return is(v.Type()) && v.Kind() != reflect.Interface || v.CanAddr() && is(reflect.PointerTo(v.Type()))

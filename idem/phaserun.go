@@ -49,8 +49,8 @@ func (r *run) runPhase(ctx context.Context, s phaseSpec, fn func(context.Context
 // rerunFor is the time within which an Atomic is run again after a conflict.
 const rerunFor = 5 * time.Second
 
-// atomic runs fn and commits the result. It repeats both after each conflict, for up to
-// rerunFor.
+// atomic runs fn and commits the result. After a conflict, atomic repeats fn and the
+// commit, for up to rerunFor.
 func (p *phaseRun) atomic(ctx context.Context, fn func(context.Context, *Tx) ([]byte, error)) ([]byte, error) {
 	until := time.Now().Add(rerunFor)
 	for round := 0; ; round++ {
@@ -76,7 +76,8 @@ func (p *phaseRun) tx(ctx context.Context) *Tx {
 	return tx
 }
 
-// commitOutcome commits the result of a run of a phase.
+// commitOutcome commits what fn has given: a result or an answer. If fn or its Tx has
+// failed, commitOutcome commits nothing and returns an error.
 func (p *phaseRun) commitOutcome(ctx context.Context, tx *Tx, raw []byte, err error) ([]byte, error) {
 	got, txErr := tx.close()
 	p.run.watch.giveTrace(ctx, got.jobs)
@@ -88,7 +89,7 @@ func (p *phaseRun) commitOutcome(ctx context.Context, tx *Tx, raw []byte, err er
 		if _, retry := errors.AsType[*safe](err); retry {
 			p.run.calls.recorded(got.calls) // the calls had no effect, so none is in doubt
 		}
-		if p.spec.kind == foreign && txErr != nil { // txErr is of a write, job or key; it has also ended the phase's context, and that may have caused err
+		if p.spec.kind == foreign && txErr != nil { // err may be only a consequence: txErr, from a write, a job or a key, has ended fn's context
 			return nil, p.run.gate.fail(errors.Join(txErr, err))
 		}
 		return nil, err
@@ -114,8 +115,9 @@ func (p *phaseRun) commitOutcome(ctx context.Context, tx *Tx, raw []byte, err er
 	return p.run.progress.lastResult(), nil
 }
 
-// respond ends the operation with the phase's answer, which is stored together with writes
-// and jobs. It returns an *attemptOver, or an error if the operation has not ended.
+// respond ends the operation with the phase's answer, which is stored together with
+// writes and jobs. It returns an *attemptOver if the attempt has ended, else another
+// error.
 func (p *phaseRun) respond(ctx context.Context, resp Response, writes []Write, jobs []Job, answer error) error {
 	p.run.ask.core.cleaned(ctx, p.run.gate.pk, &resp)
 	end, err := p.run.endInPhase(ctx, resp, writes, jobs)

@@ -10,9 +10,9 @@ import (
 	"github.com/samekey/samekey/internal/base/scope"
 )
 
-// A key has one place. While the scope of keys changes ([Former]), a key has two places,
-// and can have two records. If both records are live, they belong to two callers, who share
-// the key in the larger of the two scopes.
+// A key has one place. While the scope of keys changes ([Former]), a key has two
+// places, and can have a record at each of them. If both records are live, they belong
+// to two callers. In the larger of the two scopes, both callers have the same place.
 
 // layout is the first part of every partition key, so that records of another
 // layout version are never mistaken for ours.
@@ -108,9 +108,9 @@ func (q *ask) placeOf(rec *store.Record) *place {
 	return &q.home
 }
 
-// The method meets reports whether q and other are about the same operation, whose record
-// is at pk. It also returns true for the operations of two callers, if pk is a place that
-// both callers share, in the larger of two scopes.
+// The method meets reports whether q asks for the same operation as other, whose record
+// is at pk. If pk is a place that two callers share, in the larger of two scopes, meets
+// returns true for the operations of both callers.
 func (q *ask) meets(other *ask, pk string) bool {
 	return q.home.pk == other.home.pk || pk == q.home.pk || q.away(pk)
 }

@@ -30,9 +30,9 @@ func DefaultStored(r Response) bool {
 	return r.Status < http.StatusInternalServerError && !asksAgain(&r)
 }
 
-// storedBy returns a policy that stores an answer below 500, unless its status is one of
-// the given statuses or the answer asks for the same request in another way ([asksAgain]).
-// serverErrors says whether the policy stores answers from 500 on.
+// storedBy returns a policy for [Options.Stored]. An answer below 500 is stored, unless
+// its status is in the list except, or the answer asks for the same request in another
+// way ([asksAgain]). An answer from 500 on is stored if serverErrors is true.
 func storedBy(serverErrors bool, except ...int) func(Response) bool {
 	not := make(map[int]bool, len(except))
 	for _, status := range except {
@@ -47,8 +47,9 @@ func storedBy(serverErrors bool, except ...int) func(Response) bool {
 }
 
 // asksAgain reports whether an answer asks for the same request in another way: with a
-// credential, a proof of payment or another encoding. If such an answer were stored, the
-// client's next request would get it again, since both requests have the same fingerprint.
+// credential, a proof of payment or another encoding. Such an answer must not be
+// stored, because the client's next request has the same fingerprint and would get the
+// stored answer.
 func asksAgain(r *Response) bool {
 	switch r.Status {
 	case http.StatusUnauthorized, http.StatusNotAcceptable, http.StatusProxyAuthRequired, http.StatusUnsupportedMediaType,

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// Stripe sets the contract of Stripe's API v2: keys on POST and DELETE, kept for 30 days;
-// after a failure, a retry runs the handler again; errors have Stripe's shape. A DELETE
-// without a key goes to the handler as if there were no engine, since Stripe's clients
-// send no key on paths that begin with /v1/.
+// Stripe sets the contract of Stripe's API v2: keys on POST and DELETE, kept for 30
+// days; after a failure, a retry runs the handler again; errors have Stripe's shape. A
+// DELETE without a key goes to the handler as if there were no engine, since some of
+// Stripe's clients send a DELETE without a key on paths that begin with /v1/.
 func Stripe(o *Options) {
 	o.Retention = 30 * 24 * time.Hour
 	o.Methods = []string{http.MethodPost, http.MethodDelete}
@@ -19,8 +19,8 @@ func Stripe(o *Options) {
 }
 
 // StripeV1 sets the contract of Stripe's API v1: optional keys on POST, kept for 24
-// hours. Server errors in the handler's answer are stored and replayed like any other
-// answer. (If the handler returns an error or panics, the key is freed.)
+// hours. If the handler answers with a server error (5xx), the answer is stored and
+// replayed. If the handler returns an error or panics, the key is freed instead.
 func StripeV1(o *Options) {
 	o.Retention = 24 * time.Hour
 	o.Methods = []string{http.MethodPost}
@@ -40,16 +40,17 @@ func IETF(o *Options) {
 	o.Problem = ProblemJSON
 }
 
-// ACP sets the contract of the Agentic Commerce Protocol: required keys on POST, kept for
-// 24 hours or longer; errors in ACP's flat shape; and the request's Request-Id in the
-// answers. The same key on another path is another operation.
+// ACP sets the contract of the Agentic Commerce Protocol: required keys on POST, kept
+// for 24 hours; errors in ACP's flat shape; and the request's Request-Id in the
+// answers. If you set another Retention, it must be at least 24 hours. The same key on
+// another path is another operation.
 //
-// A retry must have the same query, and a body with the same JSON value. Neither the
-// order of members nor the spelling of a number or a text makes a difference. Numbers are
-// compared by their exact values, so 1.0 equals 1. A null differs from an absent member.
-// ACP refuses three kinds of bodies (ErrRequest): a body that isn't JSON; a body of more
-// than 1 MiB; and a body with two members of the same name (ignoring case), which two
-// parsers may read differently.
+// A retry must have the same query, and a body with the same JSON value. White space,
+// the order of members and the escapes in a string make no difference. Numbers are
+// compared by their exact values, so 1.0 equals 1. A null differs from an absent
+// member. ACP refuses three kinds of bodies (ErrRequest): a body that isn't JSON; a
+// body of more than 1 MiB; and a body with two members of the same name (ignoring
+// case), which two parsers may read differently.
 func ACP(o *Options) {
 	commerce(o, func(r *Request) ([]byte, error) { return exactJSON(r.Body) }, "acp")
 	o.Retention = 24 * time.Hour
@@ -70,7 +71,7 @@ func UCP(o *Options) {
 	o.Problem = ucpJSON
 }
 
-// commerce sets the rules that ACP and UCP share. The parameter body is a function: it
+// commerce sets the rules that ACP and UCP share. The parameter body is a function that
 // returns the form in which a request's body is compared. The parameter scheme is the
 // fingerprint's name.
 func commerce(o *Options, body func(*Request) ([]byte, error), scheme string) {
@@ -79,8 +80,8 @@ func commerce(o *Options, body func(*Request) ([]byte, error), scheme string) {
 	o.Stored = storedBy(false, http.StatusUnauthorized, http.StatusConflict, http.StatusTooEarly, http.StatusTooManyRequests)
 	o.Fingerprint.FuncName = scheme
 	o.Fingerprint.Func = func(r *Request) ([]byte, error) {
-		// Method and path are also in the scope, but only under the preset. The fingerprint
-		// needs them for engines without the preset, which may have this fingerprint in
+		// Under the preset, the scope has the method and the path already. The fingerprint
+		// needs them for an engine without the preset that has this fingerprint in
 		// Fingerprint.Known.
 		same := appendTagged(appendTagged(nil, 'm', r.Method), 'p', r.Path)
 		if query := canonicalQuery(r.Query); query != "" {
@@ -89,7 +90,7 @@ func commerce(o *Options, body func(*Request) ([]byte, error), scheme string) {
 		if r.Same != nil {
 			return appendTagged(same, 's', string(r.Same)), nil
 		}
-		if len(r.Body) == 0 { // such as a cancellation's
+		if len(r.Body) == 0 { // such as the body of a cancellation
 			return appendTagged(same, 'e', ""), nil
 		}
 		form, err := body(r)
@@ -103,9 +104,9 @@ type rules struct {
 	path       bool          // method and path, as the client sent them, are part of the scope
 	requestID  bool          // answers echo the request's Request-Id
 	stripe     bool          // stored answers have Stripe's headers, and keep the handler's Request-Id
-	failClosed bool          // ModeOpen and ModeOff are refused: without the store, a keyed request must get 503
+	failClosed bool          // ModeOpen and ModeOff are refused, since a keyed request must get 503 without the store
 	quoted     bool          // the key of a new operation must be quoted; a known key needs no quotes
-	optional   []string      // methods whose requests may lack a key, and then pass
+	optional   []string      // methods for which a request without a key passes to the handler
 	retention  time.Duration // the least Retention
 }
 
@@ -137,11 +138,12 @@ func (r *rules) validate(o *Options) error {
 //
 //	idem.New(store, idem.OneScope)
 //
-// Callers who share the scope see each other's answers if they know the key and the
-// request, so their keys must be random: at least 22 characters, unless [Options.MinKey]
-// is set. These callers have a status resource only if [Options.StatusURL] is set:
-// anybody who knows a key then sees the key's answer there. Each caller with a verified
-// identity keeps a separate scope, and so does each tenant. OneScope has no effect if
-// [Options.Scope] is set. If [Options.Resumable] is set, the handlers must not look for a
-// token in the request, since a completer's request has none: see [Options.CallerFromOp].
+// A caller in this scope sees another caller's answer if it knows the other's key and
+// request. So the keys must be random, with at least 22 characters, unless
+// [Options.MinKey] sets another minimum. These callers have a status resource only if
+// [Options.StatusURL] is set, since anybody who knows a key then sees the key's answer
+// there. Each caller with a verified identity keeps a separate scope, and so does each
+// tenant. OneScope has no effect if [Options.Scope] is set. If [Options.Resumable] is
+// set, the handlers must not look for a token in the request, since a completer's request
+// has none: see [Options.CallerFromOp].
 func OneScope(o *Options) { o.oneScope = true }

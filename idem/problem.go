@@ -22,8 +22,8 @@ type Problem struct {
 // docs is the URL of the page that explains each Code.
 const docs = "https://github.com/samekey/samekey/blob/main/docs/use/http.md#"
 
-// The table problems has the answer for each error of the HTTP contract; there is no other
-// such table. problemOf uses the first row that matches.
+// The table problems has the answer for each error of the HTTP contract. If an error
+// matches several rows, the first row counts.
 var problems = []struct {
 	err     error
 	problem Problem
@@ -112,12 +112,13 @@ var problems = []struct {
 // doesn't say that nothing was done, since an earlier attempt may have done the work.
 const unreadDetail = "The request was refused, and the record of its key was not read: an earlier attempt may have been carried out."
 
-// untilDeployed is how long a client should wait for a program that knows the record's
-// scheme and secret. Only a deployment helps, so earlier retries are of no use.
+// untilDeployed is the Retry-After if the program can't compare a record, because it
+// doesn't know the record's scheme or secret. Only a deployment helps, so earlier
+// retries are of no use.
 const untilDeployed = 5 * time.Minute
 
-// unfinished is a problem that doesn't say what was done, since the work may be done in
-// part, and may go on.
+// unfinished is the answer for a request that was begun. It doesn't say what was done,
+// since the work may be done in part, and may go on.
 var unfinished = Problem{
 	Status: 503, Code: "idempotency_unfinished", Title: "The request is not finished",
 	Detail: "The request was begun, and may still be carried out. Retry with the same key to get its answer.", RetryAfter: time.Second,
@@ -146,11 +147,11 @@ func problemOf(err error) Problem {
 	return p
 }
 
-// problemIn finds the answer for an error that a handler returns. Errors of the handler's
-// phases are answered like the engine's errors. But phases run after the operation has
-// begun, so the answer never says that nothing was done. A phase's error may wrap an error
-// that is not about this request, such as the ErrMismatch of a nested operation. So
-// problemIn looks only for the errors that are listed here.
+// problemIn finds the answer for an error that a handler returns. It looks only for
+// those errors of phases that are listed here, because a phase's error may also wrap an
+// error that is not about this request, such as the ErrMismatch of a nested operation.
+// For ErrNoTime the answer must not say that nothing was done, because a phase runs
+// after the operation has begun.
 func problemIn(err error) Problem {
 	ours, _ := errors.AsType[*Error](err)
 	switch {
@@ -167,8 +168,8 @@ func problemIn(err error) Problem {
 	return failed
 }
 
-// ProblemJSON returns p as an answer in the form of RFC 9457. Its member named code is an
-// extension and holds p.Code.
+// ProblemJSON returns p as an answer in the form of RFC 9457. The member code, an
+// extension of the form, holds p.Code.
 func ProblemJSON(p Problem) Response {
 	return problemResponse(p, "application/problem+json", struct {
 		Type   string `json:"type"`

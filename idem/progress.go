@@ -43,7 +43,7 @@ func (p *progress) recall(s phaseSpec) (raw []byte, recorded bool, err error) {
 		return nil, false, nil
 	}
 	was := p.rec.Phases[p.completed]
-	if was.Name != s.name { // a finish has no name
+	if was.Name != s.name { // s.name of a Finish is "", which no recorded phase has
 		return nil, false, fmt.Errorf("%w: %q is next, but %q is recorded there", ErrPhaseOrder, s.name, was.Name)
 	}
 	if was.Intent && s.kind != foreign {
@@ -52,7 +52,7 @@ func (p *progress) recall(s phaseSpec) (raw []byte, recorded bool, err error) {
 	if was.Intent {
 		return nil, false, nil // an earlier attempt began the call and recorded no outcome: phaseRun.foreign decides what follows
 	}
-	p.advanceLocked() // drops the loose jobs: an earlier attempt committed them with the phase
+	p.advanceLocked() // also drops the loose jobs, which an earlier attempt committed with the phase
 	return slices.Clone(was.Result), true, nil
 }
 
@@ -92,8 +92,8 @@ func (p *progress) lastResult() []byte {
 	return slices.Clone(p.rec.Phases[len(p.rec.Phases)-1].Result)
 }
 
-// keep adds jobs to the next commit. It returns false if an earlier attempt has made that
-// commit: the record then has the next phase, and the jobs are staged already.
+// keep adds jobs to the next commit. If the record has the next phase already, an
+// earlier attempt has made that commit and staged the jobs. keep then returns false.
 func (p *progress) keep(jobs []Job) (news bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -101,11 +101,13 @@ func (p *progress) keep(jobs []Job) (news bool) {
 	return p.completed >= len(p.rec.Phases)
 }
 
-// jobsOfCommit returns all jobs of the next commit. In the record a job is named by its
-// phase's position and by its own index in the phase, so a handler that runs again gives
-// its jobs the same names. The parameter rounded is a function that checks and rounds a
-// job's time. The record in p may still list jobs that are delivered by now. If the listed
-// and the new jobs together are more than maxJobs, jobsOfCommit calls the function count,
+// jobsOfCommit returns all jobs of the next commit. In the record, a job's name is made
+// of the position of its phase and the job's index in the phase, so a handler that runs
+// again gives its jobs the same names. The parameter rounded is a function that checks
+// and rounds a job's time.
+//
+// The record in p may still list jobs that are delivered by now. So if the listed and
+// the new jobs together are more than maxJobs, jobsOfCommit calls the function count,
 // which returns how many jobs the stored record still has.
 func (p *progress) jobsOfCommit(ctx context.Context, jobs []Job, rounded func(Job) (Job, error), count func(context.Context, *store.Record) int) (map[string]Job, error) {
 	p.mu.Lock()
@@ -122,7 +124,7 @@ func (p *progress) jobsOfCommit(ctx context.Context, jobs []Job, rounded func(Jo
 		all[strconv.Itoa(p.completed)+"."+strconv.Itoa(i)] = j
 	}
 	n := len(all)
-	if n+len(p.rec.Jobs) > maxJobs { // otherwise there are few enough jobs, even if none of the listed jobs is delivered
+	if n+len(p.rec.Jobs) > maxJobs { // else the jobs are few enough, even if none of the listed jobs is delivered
 		n += count(ctx, p.rec)
 	}
 	if n > maxJobs {
