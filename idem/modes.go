@@ -10,16 +10,17 @@ const (
 	// ModeEnforce protects each request. While the store can't be reached, requests are
 	// refused with 503.
 	ModeEnforce Mode = iota
-	// ModeObserve runs each request and refuses none, not even a request without a key or
-	// caller. The engine stores records. It reports to [Hooks].Observed and to the log
-	// which outcome the request would have had under ModeEnforce. Use ModeObserve as the
-	// first stage of a retrofit.
+	// ModeObserve runs each request and refuses none, not even a request without a key
+	// or caller. The engine stores records. If ModeEnforce would not run a request, the
+	// engine reports to [Hooks].Observed and to the log which outcome the request would
+	// have had under ModeEnforce. Use ModeObserve as the first stage of a retrofit.
 	ModeObserve
 	// ModeOpen works like ModeEnforce while the store can be reached. While the store
-	// can't be reached, ModeOpen doesn't answer 503: it runs the handler without
-	// protection, so a retry may run the handler again. A store that definitely refuses
-	// the call (access denied, no such table) counts as reached. A store that can't get
-	// its encryption key counts as reached too, since the record may hold an answer.
+	// can't be reached, ModeOpen runs the handler without protection instead of
+	// answering 503, so a retry may run the handler again. ModeOpen still refuses a
+	// request if the store answers with a refusal (access denied, no such table).
+	// ModeOpen also refuses a request if a record may hold an answer: the store has
+	// returned a record, or can't get its encryption key.
 	ModeOpen
 	// ModeOff runs each handler without protection and never calls the store, which may
 	// then be nil.
@@ -41,10 +42,11 @@ const (
 	KeyRequired KeyMode = iota
 	// KeyOptional runs a request without a key every time; nothing is stored.
 	KeyOptional
-	// KeyGenerate makes a key, logs a warning and continues; over HTTP the answer echoes the
-	// key. KeyGenerate refuses a request that its source repeats ([Request.Redelivered]),
-	// since each repetition would get a different key. Inside an operation KeyGenerate makes
-	// no key: a request without a key is part of that operation.
+	// KeyGenerate makes a key for the request and logs a warning. Over HTTP the answer
+	// echoes the key. If the source delivers a request again ([Request.Redelivered]),
+	// KeyGenerate refuses the request, because each delivery would get a different key.
+	// Inside an operation KeyGenerate makes no key, because the request is part of that
+	// operation.
 	KeyGenerate
 )
 
@@ -56,10 +58,9 @@ const (
 	// InFlightRefuse answers 409 at once. Retry-After is the rest of the lease, at
 	// most five seconds.
 	InFlightRefuse InFlightMode = iota
-	// InFlightWait waits for the other attempt's answer and replays it. The wait lasts at
-	// most ten seconds, and at most as long as this request has time. If no answer has
-	// come by then, the client gets 409. If the other attempt fails, this request runs
-	// the handler.
+	// InFlightWait waits for the other attempt's answer and replays it. After ten
+	// seconds, or earlier if this request's own time runs out, the client gets 409. If
+	// the other attempt ends without an answer, this request runs the handler.
 	InFlightWait
 	// InFlightAccept answers 202 with the Location of a status resource
 	// ([Options.StatusURL]). Once the other attempt is done, the status resource returns

@@ -8,19 +8,20 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// observeLimit limits each call to the store in ModeObserve: a table that hangs must not
-// use up the handler's time.
+// observeLimit limits each call to the store in ModeObserve, so that a table that hangs
+// doesn't use up the handler's time.
 const observeLimit = time.Second
 
-// The method observed reports the outcome that r would have had.
+// The method observed reports err, the outcome that r would have had in ModeEnforce.
 func (e *core) observed(ctx context.Context, r *Request, err error) {
 	e.log.InfoContext(ctx, "observed", "route", r.Route, "would", err)
 	e.attemptAt(r).watch.tell(ctx, evObserved, nil, err)
 }
 
-// observe always runs fn and reports to Hooks.Observed the outcome that the request would
-// have had. New operations leave a record, so that later requests can be judged. Errors of
-// reading or writing the record never reach the client.
+// observe runs fn in every case. If ModeEnforce would not have run fn, observe reports
+// the outcome in ModeEnforce to Hooks.Observed. A new operation leaves a record, with
+// which later requests are compared. Errors of reading or writing the record never
+// reach the client.
 func (a *attempt) observe(ctx context.Context, keyErr error, fn func(context.Context) (Response, error)) (Result, error) {
 	e, q := a.core, &a.ask
 	would := func(err error) (Result, error) {
@@ -84,7 +85,7 @@ func (a *attempt) observe(ctx context.Context, keyErr error, fn func(context.Con
 // answered from its record.
 var ErrReplay = errors.New("would have been replayed")
 
-// For each verdict, outcomes has the error that the request would have got in ModeEnforce.
+// outcomes has the error to report for each verdict.
 var outcomes = [...]error{
 	state.Mismatch: ErrMismatch, state.Replay: ErrReplay, state.Stuck: ErrStuck, state.InFlight: ErrInFlight, state.TooSoon: ErrUnfinished,
 	state.Claimable: ErrInFlight,

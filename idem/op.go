@@ -11,19 +11,20 @@ type Op struct {
 	run       *run
 	takenOver bool
 	outer     *Op         // the enclosing operation; nil if there is none
-	over      atomic.Bool // the handler has returned; its context may still be in use
+	over      atomic.Bool // whether the handler has returned; its context may still be in use
 }
 
-// ID is the operation's server-made id, the same for every attempt. After a key is freed,
-// the next operation under the key has a new id. A key becomes free in three cases: its
-// record expires; a person frees the key ([Engine.Forget]); or an attempt ends without a
-// stored answer, and nothing was done under the key. If the request is stored
-// ([Options.Resumable]), an attempt frees the key only by a 4xx, or when the tries are
-// used up ([Options.MaxTries]). The id is safe to log.
+// ID is the operation's server-made id, the same for every attempt. The id is safe to
+// log. Once the key is free, the next operation under the key has a new id. A key
+// becomes free in three cases: its record expires; a person frees the key
+// ([Engine.Forget]); or an attempt ends without a stored answer, and nothing was done
+// under the key. If the request is stored ([Options.Resumable]), the third case also
+// requires that the handler answered with a 4xx, or that the tries are used up
+// ([Options.MaxTries]).
 func (o *Op) ID() string { return o.run.record().ID }
 
-// TakenOver reports whether this attempt (a client's or a completer's) took over an
-// operation that an earlier attempt had abandoned.
+// TakenOver reports whether this attempt took over an operation that an earlier attempt
+// had left unfinished. This attempt may be a client's or a completer's.
 func (o *Op) TakenOver() bool { return o.takenOver }
 
 // Caller returns the operation's caller, the same in every attempt. A completer's attempt
@@ -58,8 +59,8 @@ func (c *opContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// FromContext returns the operation of the handler that got ctx, and false
-// outside of an operation (also if the request had no key).
+// FromContext returns the operation of the handler that got ctx. Outside of an
+// operation it returns false. A request that runs without a key has no operation.
 func FromContext(ctx context.Context) (*Op, bool) {
 	op, ok := ctx.Value(opKey{}).(*Op)
 	return op, ok
@@ -79,8 +80,8 @@ func runOf(ctx context.Context) (*run, error) {
 }
 
 // nested(ctx) reports whether ctx belongs to an operation whose handler still runs. If
-// so, that operation's wrapper makes the answer from the value that was given to
-// [Respond].
+// so, a value that was given to [Respond] becomes an answer only in the operation's own
+// wrapper.
 func nested(ctx context.Context) bool {
 	op, ok := FromContext(ctx)
 	return ok && !op.over.Load()

@@ -14,20 +14,19 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// Settlement is an operator's decision about a stuck operation. The zero Settlement allows
-// another try. Set at most one of Answer, Result, NotMade, RiskTwice and Ask: Settle
-// refuses more than one.
+// Settlement is an operator's decision about a stuck operation. The zero Settlement
+// allows another try. Settle accepts at most one of Answer, Result, NotMade, RiskTwice
+// and Ask.
 type Settlement struct {
 	// Answer ends a stuck operation, or an open operation that no attempt holds. Later
-	// requests get Answer as a replay, for as long as the retention that the record
-	// stores: the [Options.Retention] of the program that last took the operation. Staged
-	// jobs are still delivered.
+	// requests get Answer as a replay, for the [Options.Retention] of the program that
+	// last claimed or took over the record. Staged jobs are still delivered.
 	Answer *Response
 
-	// Result is the result, as JSON, of a call with an unknown outcome: the call of a
-	// [NotIdempotent] phase, or of a phase whose provider may have forgotten the key
-	// ([Remembers]). NotMade means that the call had no effect. An operation with a call in
-	// doubt is tried again only after Result, NotMade, RiskTwice or Ask.
+	// Result is the result, as JSON, of a phase whose call has an unknown outcome. The
+	// call may be [NotIdempotent], or the provider may have forgotten its key
+	// ([Remembers]). NotMade means that the call had no effect. If the operation is
+	// stuck in such a phase, Settle refuses the zero Settlement.
 	Result  json.RawMessage
 	NotMade bool
 
@@ -35,9 +34,9 @@ type Settlement struct {
 	// effect may then happen twice.
 	RiskTwice bool
 
-	// Ask lets a completer take up an operation with a call in doubt, and look up the call
-	// ([LookUp]). If the program's phase has no look-up, the operation becomes stuck again.
-	// Ask needs a stored request.
+	// Ask lets a completer take up an operation with a call in doubt, and look up the
+	// call ([LookUp]). If the program's phase has no look-up, the operation becomes
+	// stuck again. Settle refuses Ask if the request isn't stored.
 	Ask bool
 
 	// Seen is a ticket for the record that the operator saw. If the record has been written
@@ -49,15 +48,18 @@ type Settlement struct {
 	By string
 }
 
-// Settle carries out an operator's decision about an operation. pk is the partition key
-// of the operation's record. If the operation isn't stuck, Settle returns
-// [jobs.ErrMoved], with two exceptions. An Answer may also end an abandoned operation. A
-// Result may also replace the Result that people gave last, if no attempt can have made
-// another call since. Settle returns [ErrResult] if the decision doesn't fit the
-// operation or contradicts itself, and [store.ErrUnknown] if it isn't known whether the
-// decision was stored. Other errors are the store's. The record stores the decision, its
-// author and its time. If the decision isn't an Answer, the client and the completer may
-// then continue, as if an attempt had released the operation.
+// Settle carries out an operator's decision about a stuck operation. pk is the
+// partition key of the operation's record. The record stores the decision, its author
+// and its time. After an Answer the operation is finished. After any other decision,
+// the client or a completer may continue the operation.
+//
+// If the operation isn't stuck, Settle returns [jobs.ErrMoved], with two exceptions. An
+// Answer may also end an abandoned operation. A Result may also replace the last Result
+// that people gave, unless an attempt may have made another call since.
+//
+// Settle returns [ErrResult] if s doesn't fit the operation, or contains more than one
+// decision. Settle returns [store.ErrUnknown] if it isn't known whether the decision
+// was stored. Other errors are the store's.
 func (e *Engine) Settle(ctx context.Context, pk string, s Settlement) error {
 	decision := state.Settlement{Answer: s.Answer, Result: s.Result, NotMade: s.NotMade, RiskTwice: s.RiskTwice, Ask: s.Ask, By: s.By}
 	var seen *jobs.Ticket
@@ -86,15 +88,15 @@ func (e *Engine) Settle(ctx context.Context, pk string, s Settlement) error {
 	})
 }
 
-// EndLease ends the lease of the attempt that holds an operation. seen is a ticket for the
-// operation. EndLease is for an operator who knows that the attempt will not come back: the
-// client's retry can then continue at once. An attempt that still works can no longer
-// write, but its calls to other systems may still be sent.
+// EndLease ends the lease of the attempt that holds an operation. seen is a ticket for
+// the operation. Use EndLease if you know that the attempt will not come back. Then the
+// client's retry needn't wait for the end of the lease. If the attempt still works, it
+// can no longer write, but it may still send calls to other systems.
 //
-// EndLease returns [jobs.ErrMoved] and changes nothing if the record has been written
-// since seen was made, or if no attempt holds the operation. EndLease returns
-// [store.ErrUnknown] if the store gave no answer and the record can't show whether the
-// lease was ended. The parameter by is the operator's name, which the record stores.
+// EndLease returns [jobs.ErrMoved] and changes nothing if the record has no lease, or
+// has been written since seen was made. EndLease returns [store.ErrUnknown] if it isn't
+// known whether the lease was ended. The parameter by is the operator's name, which the
+// record stores.
 func (e *Engine) EndLease(ctx context.Context, seen jobs.Ticket, by string) error {
 	return e.core.decide(ctx, "end lease", seen.PK, &seen, func(rec *store.Record, now time.Time) (*store.Record, error) {
 		return fitting(state.LeaseEnded(rec, now, by))
@@ -105,16 +107,18 @@ func (e *Engine) EndLease(ctx context.Context, seen jobs.Ticket, by string) erro
 type Loss = state.Loss
 
 // Forget frees the key of an operation. seen is a ticket for the operation. The record
-// expires, and the next request with the key begins another operation with other derived
-// keys. Forget refuses an operation that an attempt holds, that has finished, or that has
-// committed phases, calls in doubt or undelivered jobs. To forget it nevertheless, set
-// the fields of the parameter accepted that allow these losses. Forget returns the same
-// errors as EndLease.
+// expires, and the next request with the key begins another operation with other
+// derived keys. Forget refuses an operation that an attempt holds, that has finished,
+// or that has committed phases, calls in doubt or undelivered jobs. To forget it
+// nevertheless, set the fields of the parameter accepted that name what is lost. Forget
+// returns [jobs.ErrMoved] if it refuses, or if the record has been written since seen
+// was made. Forget returns [store.ErrUnknown] if it isn't known whether the key was
+// freed.
 //
-// Forget also returns the ids of the undelivered jobs that it has removed from the record.
-// No ticket, sweep, redrive or later claim finds these jobs in the record. A delivery that
-// has begun continues. A drain that is behind may still deliver such a job from the table's
-// stream, unless the job is parked or has a time.
+// The result lost has the ids of the undelivered jobs that Forget has removed from the
+// record. No ticket, sweep, redrive or later claim finds these jobs any more. But a
+// delivery that has begun continues. A drain that is behind may also deliver such a job
+// from the table's stream, unless the job is parked or is a later job.
 func (e *Engine) Forget(ctx context.Context, seen jobs.Ticket, by string, accepted Loss) (lost []string, _ error) {
 	err := e.core.decide(ctx, "forget", seen.PK, &seen, func(rec *store.Record, now time.Time) (*store.Record, error) {
 		lost = nil
@@ -130,24 +134,24 @@ func (e *Engine) Forget(ctx context.Context, seen jobs.Ticket, by string, accept
 }
 
 // Erase removes the caller, the answer and the texts of errors from the record of a
-// finished operation, when a person demands erasure. seen is a ticket for the operation.
-// The key stays taken until the record expires: a retry gets 410 ([ErrNotKept]), and a
-// different request with the key gets 422. Erase also accepts a record whose key is free
-// but which isn't deleted yet. From such a record Erase also removes the stored request
-// and the results of phases.
+// finished operation, when a person demands erasure. seen is a ticket for the
+// operation. The key stays taken until the record expires: a retry gets 410
+// ([ErrNotKept]), and a different request with the key gets 422. If the key is free,
+// and the record isn't deleted yet, Erase also removes the stored request and the
+// results of phases.
 //
-// Erase returns [jobs.ErrMoved] if the record has been written since seen was made, or if
-// the operation isn't finished and the key isn't free, if there are undelivered jobs, or
-// if the record is erased already. Erase returns [store.ErrSealed] if the record's
-// contents are sealed and can't be opened.
+// Erase returns [jobs.ErrMoved] in four cases: the record has been written since seen
+// was made; the operation isn't finished, and its key isn't free; the record has
+// undelivered jobs; or the record is erased already. Erase returns [store.ErrSealed] if
+// the record's contents are sealed and can't be opened.
 func (e *Engine) Erase(ctx context.Context, seen jobs.Ticket, by string) error {
 	return e.core.decide(ctx, "erase", seen.PK, &seen, func(rec *store.Record, now time.Time) (*store.Record, error) {
 		return fitting(state.Erased(rec, now, by))
 	})
 }
 
-// The function fitting returns the record next. If err isn't nil, the operator's decision
-// doesn't fit the record, and fitting returns err wrapped with [jobs.ErrMoved].
+// fitting adds [jobs.ErrMoved] to err, which says why the operator's decision doesn't
+// fit the record.
 func fitting(next *store.Record, err error) (*store.Record, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", jobs.ErrMoved, err)
@@ -155,9 +159,9 @@ func fitting(next *store.Record, err error) (*store.Record, error) {
 	return next, nil
 }
 
-// decide writes an operator's decision. The function next makes the record with the
-// decision. If seen is a ticket (it may be nil), and the record was written after that
-// ticket was made, decide returns an error.
+// decide writes an operator's decision. The function next returns the record with the
+// decision. If the record was written after the ticket seen was made, decide returns
+// [jobs.ErrMoved]. seen may be nil.
 func (e *core) decide(ctx context.Context, op, pk string, seen *jobs.Ticket, next func(*store.Record, time.Time) (*store.Record, error)) error {
 	a, err := e.unattended(ctx, pk)
 	if err != nil {
@@ -173,15 +177,15 @@ func (e *core) decide(ctx context.Context, op, pk string, seen *jobs.Ticket, nex
 			return recordError(op, pk, nerr)
 		}
 		to.Settled[len(to.Settled)-1].ID = a.ask.owner // HasDecision finds the decision by this id
-		// The write makes this attempt the owner, so that a late write of the attempt that
-		// holds the record is refused.
+		// The write makes this attempt the owner. The store then refuses a late write
+		// of the attempt that held the record.
 		held, _, werr := a.writer().write(ctx, change{prev: rec, next: to, rerun: true}, a.times.lastCall, maxRounds)
 		if werr != nil {
 			if held, err = a.readsClosed(ctx, a.times.lastCall); err != nil {
 				return unavailable(op, pk, fmt.Errorf("%w: %w", store.ErrUnknown, errors.Join(werr, err)))
 			}
 		}
-		moved := held == nil || held.Owner != rec.Owner || held.Ver != rec.Ver // the record was written or is gone, so a late copy of this write can no longer be applied
+		moved := held == nil || held.Owner != rec.Owner || held.Ver != rec.Ver // if true, the store refuses a late copy of this write
 		switch made, known := state.HasDecision(held, rec, a.ask.owner); {
 		case made:
 			return nil
@@ -192,7 +196,7 @@ func (e *core) decide(ctx context.Context, op, pk string, seen *jobs.Ticket, nex
 		case !errors.Is(werr, ErrConflict) || round == maxRounds || !a.times.pause(ctx, round, a.times.lastCall):
 			return unavailable(op, pk, werr)
 		}
-		rec = held // the record's jobs have changed: decide about the jobs that are left
+		rec = held // the record's jobs have changed, so next decides again
 	}
 	return err
 }
@@ -208,10 +212,11 @@ func (a *attempt) readsClosed(ctx context.Context, until time.Time) (*store.Reco
 	return rec, nil
 }
 
-// MarkStuck marks an abandoned operation as stuck if the operation's request isn't stored:
-// no completer can finish such an operation. If nothing was done under the key, MarkStuck
-// frees the key instead, and returns [jobs.ErrMoved]. Other errors are those of
-// [Engine.Resume]. Unlike Resume, MarkStuck accepts the operations of any handler.
+// MarkStuck marks an abandoned operation as stuck. Use MarkStuck for operations whose
+// request isn't stored, since no completer can finish them. If nothing was done under
+// the key, MarkStuck frees the key instead, and returns [jobs.ErrMoved].
+// [Engine.Resume] describes the other errors. Unlike Resume, MarkStuck accepts the
+// operations of any handler.
 func (e *Engine) MarkStuck(ctx context.Context, t jobs.Ticket, why string) error {
 	a, rec, err := e.core.pickUp(ctx, t)
 	if err != nil {
@@ -246,9 +251,9 @@ func (e *core) pickUp(ctx context.Context, t jobs.Ticket) (*attempt, *store.Reco
 	return a, a.took(rec), nil
 }
 
-// takeTicket takes the record over to mark it as stuck, and counts the try. The program
-// that calls takeTicket may have another Options.Retention than the handler's, so the
-// record keeps its own retention.
+// takeTicket takes the record over to mark it as stuck, and counts the try. The record
+// keeps its own retention, because the worker may have another Options.Retention than
+// the handler's program.
 func (a *attempt) takeTicket(ctx context.Context, rec *store.Record) (*store.Record, error) {
 	now := a.core.opt.Now()
 	next := state.TakenUp(rec, now, a.times.leaseEnd(now), rec.Retention)

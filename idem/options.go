@@ -20,7 +20,7 @@ import (
 	"github.com/samekey/samekey/internal/trace"
 )
 
-const maxName = 256 // limit for the name of a function or handler, in bytes
+const maxName = 256 // longest name of a function or handler, in bytes
 
 // Options are an engine's settings. The zero value is the default contract.
 // [Stripe], [StripeV1], [IETF], [ACP] and [UCP] set other contracts:
@@ -29,9 +29,10 @@ const maxName = 256 // limit for the name of a function or handler, in bytes
 //
 // Routes that need other settings use another engine on the same store.
 type Options struct {
-	// Mode decides whether requests are protected, observed or left alone. Use modes other
-	// than ModeEnforce only for handlers without phases: a phase that begins without a
-	// record is refused ([ErrUnprotected]). Default: ModeEnforce.
+	// Mode decides whether requests are protected, observed or left alone. Use modes
+	// other than ModeEnforce only for handlers without phases. In these modes a phase
+	// may begin without a record, and is then refused ([ErrUnprotected]). Default:
+	// ModeEnforce.
 	Mode Mode
 
 	// Namespace separates applications that share a table. Every partition key contains the
@@ -39,12 +40,12 @@ type Options struct {
 	// has at most 64 letters, digits, "-", "_" and ".". Default: none.
 	Namespace string
 
-	// Function names the program that runs this engine's operations, and is stored in
-	// each record. Only a completer that acts for this function completes an operation
-	// without the client ([Engine.Resume]), so Resumable needs a Function. Give different
-	// names to aliases that are separate applications on one table. Function has at most
-	// 256 bytes. Default: the environment variable AWS_LAMBDA_FUNCTION_NAME, which Lambda
-	// sets; outside of Lambda, no name.
+	// Function names the program that runs this engine's operations. Each record stores
+	// the name. Only a completer that acts for this function finishes the operation
+	// without the client ([Engine.Resume]), so Resumable needs a Function. If two
+	// aliases of a function are separate applications on one table, give them different
+	// names. Function has at most 256 bytes. Default: the environment variable
+	// AWS_LAMBDA_FUNCTION_NAME, which Lambda sets; outside of Lambda, no name.
 	Function string
 
 	// Retention is how long the answer of a finished operation is replayed, and how long the
@@ -55,10 +56,10 @@ type Options struct {
 
 	// Lease is how long an attempt holds the key if the attempt's context has no
 	// deadline. If the context has a deadline, the lease ends at the deadline. If a
-	// handler works past its deadline and is not killed (on Lambda Managed Instances, in
-	// a container, under net/http), the engine renews the lease. Each renewal costs one
-	// write, and extends the lease by the duration in this field. The renewals stop 15
-	// minutes after the deadline: then the next attempt can take over, even if the
+	// handler works past its deadline and is not killed (on Lambda Managed Instances,
+	// in a container, under net/http), the engine renews the lease. Each renewal costs
+	// one write, and extends the lease by the duration in this field. The renewals stop
+	// 15 minutes after the deadline. Then the next attempt can take over, even if the
 	// handler is still running. Lease must be more than half a second. Default: 30
 	// seconds.
 	Lease time.Duration
@@ -74,48 +75,49 @@ type Options struct {
 	Methods []string
 
 	// KeyHeader is the name of the header with the key, for contracts that use another
-	// name ("PayPal-Request-Id"). Answers echo the key under this name, and errors mention
-	// the name. Neither the fingerprint nor a record can include the header. Default: the
-	// constant [KeyHeader].
+	// name ("PayPal-Request-Id"). Answers echo the key under this name, and errors
+	// mention the name. New refuses this header in the options that add headers to the
+	// fingerprint or to records. Default: the constant [KeyHeader].
 	KeyHeader string
 
 	// Key decides how to treat a request without a key. Default: KeyRequired.
 	Key KeyMode
-	// MinKey is the least length of a new operation's key, in bytes, from 1 to 255 (the
-	// length of the longest key). If a shorter key already has a record, its requests are
-	// still served. Default: 1; for callers under [OneScope], 22.
+	// MinKey is the least length of a new operation's key, from 1 to 255 bytes. A
+	// shorter key that already has a record is still served. Default: 1; for callers
+	// under [OneScope], 22.
 	MinKey int
 
 	// KeyFrom finds the key in another place than the header, such as in a form or in a
-	// body. A key from KeyFrom replaces the key in the header, since a browser may add a key
-	// header of its own to each submission of a form. If KeyFrom returns [ErrKeyMissing],
-	// the engine uses the header. Any other error refuses the request before its record is
-	// read. KeyFrom may set [Request.Same] and [Request.Unread].
+	// body. If KeyFrom finds a key, the engine ignores a key in the header, because a
+	// browser may add a key header of its own to each submission of a form. If KeyFrom
+	// returns [ErrKeyMissing], the engine uses the header. If KeyFrom returns another
+	// error, the engine refuses the request and doesn't read its record. KeyFrom may
+	// set [Request.Same] and [Request.Unread].
 	KeyFrom func(*Request) (string, error)
 
 	// InFlight decides how to answer a request while another attempt holds its key.
 	// Default: InFlightRefuse.
 	InFlight InFlightMode
-	// StatusURL is the status resource's URL without the key at its end, so StatusURL
-	// ends in "/". A path is enough, unless the API's URLs have a stage or a base path:
-	// then give the full URL. InFlightAccept needs StatusURL. See [Engine.ServeStatus].
+	// StatusURL is the status resource's URL up to the key, and ends in "/". Give the
+	// full URL if the API's URLs have a stage or a base path; otherwise a path is
+	// enough. InFlightAccept needs StatusURL. See [Engine.ServeStatus].
 	StatusURL string
 
-	// Scope finds the caller of a request, from verified facts only: if clients can choose
-	// their scope, they can read other callers' answers. The engine adds the tenant.
-	// Default: the request's verified Identity; without an Identity, a keyed request is
-	// refused (ErrScope) unless [OneScope] is set.
+	// Scope finds the caller of a request. Use only verified facts, because clients
+	// that can choose their scope can read other callers' answers. The engine adds the
+	// tenant. Default: the request's verified Identity; without an Identity, a keyed
+	// request is refused (ErrScope) unless [OneScope] is set.
 	//
 	// If the request has no caller, return an empty scope or an error that matches
-	// ErrScope. If the caller can't be found now, return another error. In both cases the
-	// request is refused before anything is stored, since an unknown caller may be
-	// anybody. The first case has one exception: while [Former.Claims] is set, a request
-	// without a caller can claim its key under the former scope.
+	// ErrScope. If the caller can't be found now, return another error. In both cases
+	// the engine refuses the request before anything is stored. But while
+	// [Former.Claims] is set, a request without a caller can claim its key under the
+	// former scope.
 	Scope func(ctx context.Context, r *Request) (string, error)
-	// CallerFromOp says that the handlers take the caller from [Op.Caller] and never from a
-	// header: a completer's request has no header that names the caller. Resumable needs
-	// CallerFromOp in three cases: Scope is set, [OneScope] is set, or a request has a
-	// [Request.Scope].
+	// CallerFromOp says that the handlers take the caller from [Op.Caller] and never
+	// from a header, because a completer's request has no header that names the caller.
+	// Resumable needs CallerFromOp if Scope or [OneScope] is set, here or in Former.
+	// Resumable also needs CallerFromOp if a request has a [Request.Scope].
 	CallerFromOp bool
 
 	// Former describes how an earlier release found scopes; see [Former]. Default: none.
@@ -131,60 +133,64 @@ type Options struct {
 	// read of the table. Package idem/quota has an implementation. Default: none.
 	Quota Quota
 
-	// Stored decides whether an answer of the handler is stored and replayed. Stored gets
-	// the answer with all its headers, under canonical names. Stored must not change the
-	// answer, and must be safe for concurrent use. If Stored returns false, it matters
-	// whether anything was done under the key. If nothing was done, the client gets the
-	// answer, and the key becomes free. If something was done, the answer is withheld
-	// ([ErrUnfinished]). Answers of [Respond] and [Finish] are always stored. Adapters
-	// whose answers have no status pass the status 200 to Stored. Default: DefaultStored.
+	// Stored decides whether an answer of the handler is stored and replayed. Stored
+	// gets the answer with all its headers, under canonical names. Stored must not
+	// change the answer, and must be safe for concurrent use.
+	//
+	// If Stored returns false and nothing was done under the key, the client gets the
+	// answer, and the key becomes free. If something was done, an answer below 500 is
+	// withheld ([ErrUnfinished]), because the client would take it as the outcome.
+	// Answers of [Respond] and [Finish] are always stored. If an adapter's answers have
+	// no status, Stored gets the status 200. Default: DefaultStored.
 	Stored func(Response) bool
 	// StoreHeaders names the response headers to store in addition to Content-Type,
 	// Location and similar headers, which are always stored. New refuses headers that
 	// carry secrets.
 	StoreHeaders []string
 	// MaxBody is the largest response body to store, in bytes. If an answer's body is
-	// larger, the engine stores only the status; a retry gets ErrNotKept and never runs the
-	// handler again. MaxBody is at most 6 MiB. Default: 256 KiB.
+	// larger, the engine stores only the status. A retry then gets ErrNotKept and never
+	// runs the handler again. MaxBody is at most 6 MiB. Default: 256 KiB.
 	MaxBody int
 	// MaxRequest is the largest request body that Middleware reads, in bytes. A request
-	// with a larger body is refused: with [ErrIncomparable] if its key has a record, else
-	// with [ErrTooLarge]. If Resumable is set, MaxRequest limits only the bodies of new
-	// requests: Middleware reads bodies of up to 10 MiB, so that a request whose key has
-	// a record gets its answer. A Resumable request is stored. That costs a write unit
-	// for each KB, or two for each KB if the request is over 4 KB, even if the handler
-	// then refuses the request. With Resumable, MaxRequest is at most 10 MiB. Default: 10
-	// MiB; with Resumable 256 KiB.
+	// with a larger body is refused with [ErrTooLarge], or with [ErrIncomparable] if
+	// its key has a record.
+	//
+	// With Resumable, Middleware reads bodies of up to 10 MiB, so that a request whose
+	// key has a record gets its answer. MaxRequest then limits only the bodies of new
+	// requests, and is at most 10 MiB. A new request is stored, even if the handler
+	// then refuses it. Each KB costs one write unit, or two if the request is over 4
+	// KB. Default: 10 MiB; with Resumable 256 KiB.
 	MaxRequest int
 
 	// Resumable stores the request with its claim, so that a completer can finish the
-	// operation without the client. Use Resumable only with handlers whose effects are in
-	// phases: other effects may happen twice. Once the claim has stored the request, the
-	// request is accepted: after an error, a panic or an unstored 5xx, the client's retry
-	// or the completer continues the operation. Only a stored answer, or an unstored 4xx
-	// before anything was done, ends the operation.
+	// operation without the client. Use Resumable only with handlers whose effects are
+	// in phases: other effects may happen twice. After an error, a panic or an unstored
+	// 5xx, the key stays taken, and the client's retry or the completer continues the
+	// operation. Only a stored answer, or an unstored 4xx before anything was done,
+	// ends the operation.
 	Resumable bool
-	// CallsOut says that every handler calls another system ([Foreign]) before it answers.
-	// The claim then records that a call follows, which saves the write before the first
-	// Foreign. The price: if an earlier attempt died, at any point, the engine assumes that
-	// the attempt made a call. The engine then withholds an answer given without a call,
-	// and after MaxTries the operation waits for people. So leave CallsOut off for two
-	// kinds of handlers: those that may answer without a call, and those whose first call
-	// is never repeated ([NotIdempotent], or [Remembers] of zero).
+	// CallsOut says that every handler calls another system ([Foreign]) before it
+	// answers. The claim then records that a call follows, which saves the write before
+	// the first Foreign. The price: if an attempt dies, even before its call, the
+	// engine assumes that the call was made. If the next attempt answers without a
+	// call, the engine withholds the answer, and after MaxTries the operation is stuck.
+	// So leave CallsOut off for handlers that may answer without a call. Leave it off,
+	// too, if the first call is never repeated ([NotIdempotent], or [Remembers] of
+	// zero).
 	CallsOut bool
 	// InputHeaders names the headers to store with a Resumable request, in addition to
 	// Content-Type. New refuses headers that carry secrets.
 	InputHeaders []string
-	// MaxTries is how many tries a completer makes before the operation is stuck and waits
-	// for an operator. Default: 10.
+	// MaxTries is how many tries an operation has before it is stuck. Each attempt of a
+	// completer is a try, and each attempt whose answer is withheld. Default: 10.
 	MaxTries int
 
 	// Problem makes the answers that the engine gives in place of the handler.
 	// Default: ProblemJSON.
 	Problem func(Problem) Response
-	// CORS lists the other origins whose pages may read the answers that the engine gives
-	// in place of the handler. Default: none. Leave CORS empty if a middleware or gateway
-	// in front of the engine adds the headers.
+	// CORS lists the origins, besides the API's own, whose pages may read the answers
+	// that the engine gives in place of the handler. Default: none. Leave CORS empty if
+	// a middleware or gateway in front of the engine adds the headers.
 	CORS  CORS
 	rules rules // of a preset
 
@@ -203,8 +209,8 @@ type Options struct {
 	oneScope bool // see OneScope
 	oneKey   int  // the length of the shortest key that callers with OneScope may use
 
-	// Now is the clock with which the engine sets and compares stored times, for tests.
-	// Default: time.Now.
+	// Now is the clock with which the engine sets and compares stored times. Replace it
+	// only in tests. Default: time.Now.
 	Now func() time.Time
 }
 

@@ -6,11 +6,11 @@ import (
 	"sync/atomic"
 )
 
-// Pass runs fn for a request on which the engine doesn't act, as Serve does for methods
-// that aren't in [Options.Methods]. If the request has a key header, the answer says that
-// the key was ignored (Idempotency-Status), unless another engine inside of fn acted on
-// the request. If fn fails, Pass returns fn's error unchanged. Adapters call Pass for
-// requests that they can't decode.
+// Pass runs fn for a request on which the engine doesn't act, such as a request whose
+// method isn't in [Options.Methods]. If the request has a key header, the answer says
+// that the key was ignored (Idempotency-Status), unless another engine inside of fn
+// acted on the request. If fn fails, Pass returns fn's error unchanged. Serve also
+// passes such requests; adapters call Pass for requests that they can't decode.
 func (e *Engine) Pass(ctx context.Context, r Request, fn func(context.Context) (Response, error)) (Result, error) {
 	c, keyed := contract{e.core}, e.core.opt.hasKey(r.Header)
 	var left *leaving
@@ -35,8 +35,7 @@ func (e *Engine) Pass(ctx context.Context, r Request, fn func(context.Context) (
 	return res, err
 }
 
-// The function named passed unwraps err: if err is a handlerError, the function returns the
-// handler's own error instead. res stays as it is.
+// The function named passed returns the handler's own error in place of a handlerError.
 func passed(res Result, err error) (Result, error) {
 	if h, ok := errors.AsType[*handlerError](err); ok {
 		err = h.err
@@ -72,8 +71,8 @@ func (e *core) tellsOff(ctx context.Context, r *Request) {
 	}
 }
 
-// unprotected runs fn without a record. If a phase of fn was refused, the request is
-// refused too, whatever fn answers.
+// unprotected runs fn without a record. If fn begins a phase, the phase is refused. The
+// request is then refused too, whatever fn answers.
 func (e *core) unprotected(ctx context.Context, r *Request, fn func(context.Context) (Response, error)) (Result, error) {
 	ctx, without := withoutRecord(ctx)
 	res, err := e.pass(ctx, r, fn)
@@ -84,8 +83,8 @@ func (e *core) unprotected(ctx context.Context, r *Request, fn func(context.Cont
 }
 
 // recordless is a request that runs without a record because of the engine's mode. Its
-// phases are refused: the derived keys of their calls come from the operation's id, and
-// would be new at each retry.
+// phases are refused, because the derived keys of their calls come from the operation's
+// id, which would be new at each retry.
 type recordless struct{ refused atomic.Bool }
 
 type recordlessKey struct{}
@@ -95,8 +94,8 @@ func withoutRecord(ctx context.Context) (context.Context, *recordless) {
 	return context.WithValue(ctx, recordlessKey{}, without), without
 }
 
-// refusesPhase returns the error for a phase in ctx, if the request of ctx is recordless;
-// else nil.
+// refusesPhase refuses a phase in ctx if the request of ctx is recordless: it notes the
+// refusal and returns the error. Otherwise it returns nil.
 func refusesPhase(ctx context.Context) error {
 	without, ok := ctx.Value(recordlessKey{}).(*recordless)
 	if !ok {
@@ -112,9 +111,9 @@ func (e *core) phaseRefused(ctx context.Context, r *Request) error {
 	return &Error{Op: "phase", Err: ErrUnprotected}
 }
 
-// A leaving value belongs to a request that an engine leaves to its handler. It records
-// whether another engine inside of the handler has acted on the request's key. If so, the
-// key isn't reported as ignored.
+// A leaving value belongs to a request that an engine passes to the handler without
+// protection. The value records whether another engine inside of the handler has acted
+// on the request's key. If so, the answer doesn't say that the key was ignored.
 type leaving struct {
 	acted atomic.Bool
 	outer *leaving
