@@ -16,23 +16,25 @@ import (
 // Quota limits the new operations of callers; see [Options.Quota]. Package idem/quota
 // implements it. A Quota must be safe for concurrent use.
 type Quota interface {
-	// Begin is called before each claim, and reserves a place for a new operation. A wait
-	// above zero means that the caller's quota is used up for that long. An error means
-	// that the quota could not be read. In both cases the engine looks for the record of
-	// the key: a known key is served as always. A new operation is refused: with ErrQuota
-	// if Begin returned a wait, with ErrUnavailable if Begin returned an error.
+	// The engine calls Begin before each claim, to reserve a place in the caller's quota.
+	// A wait above zero means that the quota is used up for that long. An error means that
+	// the quota could not be read. In both cases the engine looks for the record of the
+	// key. If the key has a record, the request is served as always. Otherwise the request
+	// is refused: a wait leads to ErrQuota, an error to ErrUnavailable.
 	//
-	// If Begin returns neither a wait nor an error, the engine calls end exactly once,
-	// unless end is nil. The engine calls end as soon as the key turns out to be known, or
-	// when the attempt has ended, even by a panic. Begin and end run on the request's
-	// goroutine, and must not panic. Begin must return promptly when ctx ends.
+	// If Begin returns neither a wait nor an error, the place is reserved, and end gives
+	// it back. The engine calls end exactly once: when it finds that the key has a record,
+	// or else when the attempt has ended, even by a panic. A nil end is not called.
+	//
+	// Begin and end run on the request's goroutine, and must not panic. Begin must return
+	// promptly when ctx ends.
 	Begin(ctx context.Context, r QuotaRequest) (end func(QuotaUse), wait time.Duration, err error)
 }
 
 // QuotaRequest describes a request to a [Quota]. A QuotaRequest holds no key and no body.
 type QuotaRequest struct {
 	// Caller is the request's scope, without [Request.Operation]. Caller may name a
-	// person: don't log it. The callers of [OneScope] share a Caller.
+	// person: don't log it. Under [OneScope] all callers have the same Caller.
 	Caller string
 	// Route is the request's route. If the request has no route, Route is
 	// [Request.Operation], such as the name of a batch.
@@ -43,14 +45,14 @@ type QuotaRequest struct {
 	Kept time.Duration
 }
 
-// QuotaUse describes the use of a place in a [Quota].
+// QuotaUse says how an attempt used its place in a [Quota].
 type QuotaUse struct {
-	// New reports whether a new operation began. If New is false, the place was not needed:
-	// the key was known, or the claim failed.
+	// New reports whether a new operation began. If New is false, the key had a record or
+	// the claim failed, so the place was not needed.
 	New bool
 	// Bytes estimates the size of the operation's record, including the answer, before
-	// compression; 0 if New is false. If the operation continues after the attempt, the
-	// record may grow further.
+	// compression; 0 if New is false. A later attempt at the operation may enlarge the
+	// record; Bytes doesn't count that.
 	Bytes int64
 }
 
@@ -74,16 +76,16 @@ func (c *claiming) takeSeat(ctx context.Context, until time.Time) *Error {
 	return nil
 }
 
-// seat is an attempt's place in the caller's quota. The seat is nil if the engine has no
-// quota, or if the request is a part of another operation.
+// seat is an attempt's place in the caller's quota. The seat is nil unless
+// [Quota].Begin has reserved a place.
 type seat struct {
-	mu  sync.Mutex // needed since a phase may outlive its handler
+	mu  sync.Mutex // guards end and use
 	end func(QuotaUse)
 	use QuotaUse
 }
 
-// settle notes the outcome of a claim. If the key is known, no new operation begins, so
-// settle gives the seat up.
+// settle notes the outcome of a claim. If the claim found a record, settle gives the
+// seat up, because no new operation begins.
 func (s *seat) settle(v state.Verdict, err error) {
 	switch {
 	case err != nil || v == state.Claimable:
@@ -96,7 +98,7 @@ func (s *seat) settle(v state.Verdict, err error) {
 	}
 }
 
-// [seat.holds] stores the size of rec, the operation's record. rec may be nil.
+// [seat.holds] notes the size of rec, the operation's record. rec may be nil.
 func (s *seat) holds(rec *store.Record) {
 	if rec != nil {
 		s.mu.Lock()
@@ -144,9 +146,9 @@ func stored(r *store.Record) int64 {
 	return int64(n)
 }
 
-// bodySize returns the size of a body that is stored in its record or beside the record. A
-// body beside the record counts once, even if the program that wrote it still has it in
-// memory.
+// bodySize returns the size of a stored body: 0 if the body was not stored. The body is
+// in the record if o is nil, and otherwise in companions. If the body is in companions,
+// the parameter body is ignored, so that no body counts twice.
 func bodySize(body []byte, o *store.Overflow) int {
 	switch {
 	case o == nil:

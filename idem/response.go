@@ -22,19 +22,19 @@ type Response = store.Response
 type Result struct {
 	Response
 
-	// Replayed is true for a stored answer: the handler did not run.
+	// Replayed is true if the answer was stored before: the handler did not run.
 	Replayed bool
 	// Passed is true if the engine did nothing for the request. The answer is then the
 	// handler's answer, unchanged.
 	Passed bool
-	// Unstored is true for a handler's answer that should have been stored but could not
-	// be. The handler's effect has happened; a retry after the end of the lease runs the
+	// Unstored is true if the handler's answer should have been stored but could not be.
+	// The handler's effect has happened. A retry after the end of the lease runs the
 	// handler again.
 	Unstored bool
 	// Expires is the end of the key's lifetime; zero if unknown.
 	Expires time.Time
-	// Panic is the value of the handler's panic if [Engine.Serve] answered despite
-	// the panic; else nil. Adapters end the process after such a panic.
+	// Panic is the value of the handler's panic if [Engine.Serve] answered all the same;
+	// else nil. Adapters end the process after such a panic.
 	Panic any
 }
 
@@ -46,22 +46,24 @@ const (
 	// expiresHeader is the end of the key's lifetime, as an HTTP date. A retry after that
 	// time is a new request.
 	expiresHeader = "Idempotency-Expires"
-	// statusHeader is "ignored" if the request has a key header and the engine did nothing
-	// with the key. There are four reasons: ModeOff, ModeObserve, ModeOpen with an
-	// unreachable store, or a request whose method is not in Options.Methods. statusHeader
-	// is "unstored" on a handler's answer that could not be stored ([Result.Unstored]).
-	// With either value, a retry may have the same effect again.
+	// statusHeader is "ignored" if the request has a key header, but the engine did
+	// nothing with the key. The reason is ModeOff, ModeObserve, an unreachable store in
+	// ModeOpen, or a request on which the engine doesn't act, such as one whose method
+	// isn't in Options.Methods.
+	//
+	// statusHeader is "unstored" if the handler's answer could not be stored
+	// ([Result.Unstored]). With either value, a retry may have the effect a second time.
 	statusHeader = "Idempotency-Status"
 
 	ignored = "ignored"
 
-	// requestID is the header with the id of a request. Each of Stripe's answers has an id
-	// of its own. ACP's answers repeat the id in the request's header.
+	// requestID is the header with the id of a request. Under ACP, an answer repeats the
+	// id that the client sent. Under Stripe, the program gives each answer its own id.
 	requestID = "Request-Id"
 )
 
-// neverStored lists headers that no option can add to a record: they hold secrets of one
-// client or are valid for one answer only.
+// neverStored lists headers that no option can add to a record, because they hold
+// secrets of one client or are valid for one answer only.
 var neverStored = []string{
 	"Authorization", "Content-Length", "Date", "Set-Cookie", "Set-Cookie2", "Www-Authenticate",
 	// Headers of one connection (RFC 9110, section 7.6.1). If they were replayed, a client
@@ -81,8 +83,8 @@ func allowList(extra []string) map[string]bool {
 	return allowed
 }
 
-// replayable removes from a record's answer the headers that must not reach a client. Such
-// headers are possible in a record that another program wrote.
+// replayable removes the headers that must not reach a client from a record's answer.
+// Another program may have written such headers into the record.
 func replayable(r *Response) {
 	clean(r)
 	forget(r.Header)
@@ -97,8 +99,8 @@ func forget(h http.Header) {
 	}
 }
 
-// storedPart returns the part of r that a record keeps. If that part has every header of r,
-// record and answer share the header map, as they share the body.
+// storedPart returns the part of r that a record keeps. The result shares r's body. It
+// also shares r's header map if all headers are kept.
 func storedPart(r Response, allowed map[string]bool) Response {
 	left := func(name string) bool { return !allowed[name] || strings.HasPrefix(name, "X-Amz") }
 	stays := 0
@@ -118,7 +120,7 @@ func storedPart(r Response, allowed map[string]bool) Response {
 	return r
 }
 
-// checkStatus returns an error for a status that no transport can send. Such a status must
+// checkStatus returns an error if no transport can send r's status. Such a status must
 // not reach a record.
 func checkStatus(r *Response) error {
 	if r.Status != 0 && (r.Status < 100 || r.Status > 999) {
@@ -127,9 +129,11 @@ func checkStatus(r *Response) error {
 	return nil
 }
 
-// clean drops header fields that would split the answer, and canonicalises names.
-// clean does not fail: the effect has happened, and an error would only make the
-// client repeat the request. dropped lists the dropped names for the log.
+// clean canonicalises the names of the headers. It drops a header that could split the
+// answer: one with an invalid name, or with a line break or NUL in a value. dropped
+// lists the names of the dropped headers, for the log. clean returns no error, because
+// the handler's effect has happened: an error would only make the client repeat the
+// request.
 func clean(r *Response) (dropped []string) {
 	if r.Status == 0 {
 		r.Status = http.StatusOK
@@ -142,7 +146,7 @@ func clean(r *Response) (dropped []string) {
 		return nil
 	}
 	h := make(http.Header, len(r.Header))
-	for _, name := range slices.Sorted(maps.Keys(r.Header)) { // sorted, so that the values of two spellings of a name are always in the same order
+	for _, name := range slices.Sorted(maps.Keys(r.Header)) { // sorted: if a name has two spellings, its values are always merged in the same order
 		values := r.Header[name]
 		if !validName(name) || slices.ContainsFunc(values, splits) {
 			dropped = append(dropped, strings.Map(printable, name))
@@ -155,8 +159,7 @@ func clean(r *Response) (dropped []string) {
 	return dropped
 }
 
-// cleaned drops headers that would split the answer, and logs a warning with the record's
-// name.
+// cleaned calls [clean], and logs a warning if headers were dropped.
 func (e *core) cleaned(ctx context.Context, pk string, resp *Response) {
 	if dropped := clean(resp); dropped != nil {
 		e.log.WarnContext(ctx, "response header with control characters left out", "record", redact.Record(pk), "headers", dropped)
@@ -171,7 +174,7 @@ func validName(name string) bool {
 	for i := range len(name) {
 		c := name[i]
 		if lower := c | ' '; 'a' <= lower && lower <= 'z' || c == '-' {
-			continue // these characters may occur in a name
+			continue
 		}
 		if c <= ' ' || c >= 0x7f || strings.IndexByte(`"(),/:;<=>?@[\]{}`, c) >= 0 {
 			return false

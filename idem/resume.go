@@ -19,31 +19,37 @@ import (
 
 // ResumeOptions are options of [Engine.Resume].
 type ResumeOptions struct {
-	// Handlers are the present and former names of the handlers that fn can run. If a
-	// HandlerID has no Function, [Options.Function] is used. Default: the handler of
-	// Options.Function that has no name.
+	// Handlers are the present and former names of the handlers that fn can run. A
+	// HandlerID without a Function gets [Options.Function]. Default: the unnamed handler
+	// of Options.Function.
 	Handlers []store.HandlerID
 	// Tenant is the tenant of this process, if its platform isolates tenants.
 	Tenant string
 }
 
-// Resume takes over an abandoned operation and finishes it with the request stored in the
-// record ([Options.Resumable]). Completers call Resume; a client's retry doesn't need
-// Resume. fn gets the stored request. The request's Handler says which of
+// Resume takes over an abandoned operation, and finishes it with the request that is
+// stored in the record ([Options.Resumable]). Completers call Resume; a client's retry
+// doesn't need Resume. fn gets the stored request. The request's Handler says which of
 // [ResumeOptions.Handlers] must run. fn may set [Request.Answer]. Resume treats the
 // results of fn as [Engine.Do] does.
 //
-// A nil error means that the operation now has its answer. Four errors mean that nothing
-// has changed: [jobs.ErrMoved] (nothing is left to do), [ErrInFlight] (the lease has not
-// ended: try again after [Error.RetryAfter]), [jobs.ErrNotMine] (the operation belongs to
-// another handler or tenant) and [ErrNotKept] (the stored request is missing or
-// unreadable). After ErrNotKept, a retry of the client can still finish the operation. If
-// no retry comes within [Options.Retention] of the most recent attempt, the operation
-// becomes stuck.
+// A nil error means that the operation now has its answer. [jobs.ErrMoved] means that
+// nothing is left to do for the ticket: usually because the record has changed since,
+// or because Resume freed the key, under which nothing was done. Three errors mean that
+// nothing has changed:
 //
-// [ErrStuck] means that [Options.MaxTries] tries have failed and the operation waits for an
-// operator. Any other error is a failed try: the record is released, and a later ticket may
-// succeed. The returned error contains the handler's own error as text.
+//   - [ErrInFlight]: the lease has not ended. Try again after [Error.RetryAfter].
+//   - [jobs.ErrNotMine]: the operation belongs to another handler or tenant.
+//   - [ErrNotKept]: the stored request is missing or unreadable.
+//
+// After ErrNotKept, a retry of the client can still finish the operation. If no retry
+// comes within [Options.Retention] of the most recent attempt, the operation becomes
+// stuck.
+//
+// [ErrStuck] means that the operation waits for an operator, for example because
+// [Options.MaxTries] tries have failed. After any other error, a later ticket may
+// succeed. If Resume had taken the operation over before such an error, it has tried to
+// release the record. The returned error contains the handler's own error as text.
 func (e *Engine) Resume(ctx context.Context, t jobs.Ticket, fn func(context.Context, *Request) (Response, error), optFns ...func(*ResumeOptions)) (Result, error) {
 	began := time.Now()
 	a, err := e.core.unattended(ctx, t.PK)
@@ -86,8 +92,9 @@ func (e *core) unattended(ctx context.Context, pk string) (*attempt, error) {
 	return a, a.times.enough(pk)
 }
 
-// takeUp takes over the operation of a ticket, in one write if the store can.
-// missing is set if the stored request is lost for good.
+// takeUp takes over the operation of a ticket, in one write if the store is a
+// [store.Taker] and doesn't refuse. If the stored request is lost for good, missing
+// says why.
 func (a *attempt) takeUp(ctx context.Context, ticket jobs.Ticket, handlers []store.HandlerID, tenant string) (_ *store.Record, missing, _ error) {
 	now := a.core.opt.Now()
 	t := state.WithFrom(store.Take{
@@ -121,16 +128,16 @@ func (a *attempt) takeUp(ctx context.Context, ticket jobs.Ticket, handlers []sto
 		return nil, nil, recordError("resume", a.ask.home.pk, jobs.ErrMoved)
 	}
 	if got != next && got.Input != nil && next.Input != nil {
-		got.Input.Body = next.Input.Body // got comes from the store, without the body: loadInput loaded the body before the take-over
+		got.Input.Body = next.Input.Body // loadInput loaded the body into rec; got comes from the store, without the body
 	}
 	return a.took(got), missing, nil
 }
 
-// takeOnce takes the record over in one write. If the take-over is refused or not
-// possible, takeOnce returns the current record.
+// takeOnce takes the record over in one write, if the store can. If the record isn't
+// taken over, takeOnce returns the current record.
 func (a *attempt) takeOnce(ctx context.Context, t store.Take) (rec *store.Record, taken bool, _ error) {
-	// ours reports whether rec shows that the take-over was applied, even if the store's
-	// acknowledgement was lost.
+	// ours reports whether rec shows that the take-over was applied. The store's
+	// acknowledgement may have been lost.
 	ours := func(rec *store.Record) bool { return rec != nil && rec.Owner == t.NewOwner && rec.Ver == t.Ver+1 }
 	var cause error
 	if taker, ok := a.core.store.(store.Taker); ok {
@@ -140,7 +147,7 @@ func (a *attempt) takeOnce(ctx context.Context, t store.Take) (rec *store.Record
 		rec, taken, cause = taker.Take(ctx, t)
 		switch {
 		case cause == nil:
-			return rec, taken || ours(rec), nil // taken is also false if the store itself sent the write twice, and the first copy was applied but the second refused
+			return rec, taken || ours(rec), nil // if the store sent the write twice, the first copy may have been applied and the second refused: then taken is false, but the record is ours
 		case !store.Passing(cause):
 			return nil, false, unavailable("take-over", a.ask.home.pk, cause)
 		}
@@ -197,8 +204,8 @@ func (a *attempt) loadInput(ctx context.Context, rec *store.Record) error {
 	return loader.LoadBody(ctx, rec)
 }
 
-// goOn continues the operation of rec, which this attempt has taken over, or marks the
-// operation as stuck.
+// goOn continues the operation of rec, which this attempt has taken over. If the
+// operation can't be completed, goOn calls [attempt.endTries].
 func (a *attempt) goOn(ctx context.Context, rec *store.Record, missing error, fn func(context.Context, *Request) (Response, error)) (Result, error) {
 	r, why := a.run(rec, a.writer()), ""
 	switch {
@@ -213,14 +220,14 @@ func (a *attempt) goOn(ctx context.Context, rec *store.Record, missing error, fn
 	a.ask.req = requestOf(rec)
 	a.ask.req.Handler, a.ask.req.Tenant = rec.Handler, rec.Tenant
 	res, err := r.handleAndEnd(ctx, true, func(ctx context.Context) (Response, error) {
-		if err := a.core.opt.checkCaller(a.ask.req, a.ask.home.whose); err != nil { // fails if the program that stored the request set CallerFromOp and this program doesn't
+		if err := a.core.opt.checkCaller(a.ask.req, a.ask.home.whose); err != nil { // fails if CallerFromOp was set when the request was stored, and isn't set now
 			return Response{}, err
 		}
 		return fn(ctx, a.ask.req)
 	})
 	if h, ok := errors.AsType[*handlerError](err); ok {
-		// The handler's error may wrap an error of this package from a nested operation. As
-		// text, that error can't be taken for an error of this operation.
+		// The handler's error may wrap an error of this package, from a nested operation. The
+		// error is made a text, so that no caller takes it for an error of this operation.
 		err = fmt.Errorf("idem: resume: the handler failed: %s", redact.Error(h.err))
 	}
 	if err == nil && res.Expires.IsZero() {
@@ -229,10 +236,10 @@ func (a *attempt) goOn(ctx context.Context, rec *store.Record, missing error, fn
 	return res, err
 }
 
-// endTries marks an operation that can't be completed as stuck. If nothing was done under
-// the key, endTries frees the key instead, and returns [jobs.ErrMoved]. If the operation
-// became stuck, a person would have nothing to decide, and one client could make any number
-// of such operations.
+// endTries marks an operation that can't be completed as stuck. But if nothing was done
+// under the key, endTries frees the key, and returns [jobs.ErrMoved]: a person would
+// have nothing to decide, and one client could make any number of such stuck
+// operations.
 func (a *attempt) endTries(ctx context.Context, r *run, why string) error {
 	b := state.Release{Refused: true, Why: why}
 	if rec := r.record(); !state.Kept(state.Released(rec, a.core.opt.Now(), b)) {

@@ -12,8 +12,8 @@ type caller struct {
 	all               []*account
 }
 
-// accounts returns the caller's accounts that have a limit. The duration kept is how long a
-// record lasts.
+// accounts returns the caller's accounts that have a limit. kept is how long a record
+// lasts.
 func (c *caller) accounts(kept time.Duration) []*account {
 	c.bytes.rate = atRest(c.limit.Bytes, kept)
 	if c.all == nil {
@@ -46,31 +46,32 @@ const (
 	ofOpen
 )
 
-// account is what a caller has left of a limit: free places, a bucket of this process, or
-// tokens of a shared bucket.
+// account is what a caller has left of one limit: free places, or tokens. The tokens
+// are in a bucket of this process, or were leased from a shared bucket.
 type account struct {
 	kind   kind
 	places int // free places; only for ofOpen
 	rate   rate
 	own    bucket
-	bucket string // name of the shared bucket; "" without one
+	bucket string // name of the shared bucket; "" if there is none
 	shared supply
 }
 
-// openWait is how long a caller with too many open operations is told to wait. It is a
-// guess, since nobody knows when an operation ends.
+// openWait is the wait for a caller with too many open operations. It is a guess,
+// because nobody knows when an operation ends.
 const openWait = time.Second
 
 // price returns how many tokens an operation of n bytes takes.
 func (a *account) price(n int64) int64 {
 	if a.kind == ofBytes {
-		return min(n, a.rate.size) // a full bucket is enough for any request
+		return min(n, a.rate.size) // so that a full bucket is enough for any request
 	}
 	return 1
 }
 
-// [account.has] reports whether there are n tokens, and if not, how long to wait. If ok is
-// false and wait is zero, a lease of tokens may help.
+// [account.has] reports whether the account has n tokens, and if not, how long to wait
+// for them. If ok is false and wait is 0, the process must first ask the shared bucket
+// for tokens.
 func (a *account) has(now time.Time, n int64) (ok bool, wait time.Duration) {
 	switch s := &a.shared; {
 	case a.kind == ofOpen:
@@ -95,7 +96,7 @@ func (a *account) take(now time.Time, n int64) {
 	case a.bucket == "" || now.Before(a.shared.alone):
 		a.own.take(a.rate, now, n)
 	default:
-		a.shared.left = max(a.shared.left-n, -4*a.rate.size) // a debt is limited to the tokens of four full buckets
+		a.shared.left = max(a.shared.left-n, -4*a.rate.size) // the debt is at most four full buckets
 	}
 }
 
@@ -110,8 +111,8 @@ func (a *account) putBack(now time.Time, n int64) {
 	}
 }
 
-// settle corrects the account when an operation has ended. n is the estimate of the bytes
-// when the operation began.
+// settle corrects the account when an attempt gives its place back. n is the number of
+// bytes that was estimated when the attempt began.
 func (a *account) settle(now time.Time, n int64, use idem.QuotaUse) {
 	switch {
 	case a.kind == ofBytes && use.New:

@@ -17,43 +17,40 @@ type Limits struct {
 	PerMinute int
 	// Burst is how many new operations may begin at once. Default: PerMinute.
 	Burst int
-	// Open is how many operations may run at once in this process. If an event has several
-	// records, each record is an operation. A Lambda function whose processes serve one
-	// request at a time doesn't need Open; its reserved concurrency limits all callers
+	// Open is how many operations may run at once in this process. Each record of an event
+	// is an operation. A Lambda function doesn't need Open if each process serves one
+	// request at a time. Such a function's reserved concurrency limits all callers
 	// together.
 	Open int
 	// Bytes is how many bytes of records a caller may have in the table. The limit counts
-	// the records that this process has written within the retention. With
-	// [Options.Shared], it counts the records of all processes. The size of a record
-	// includes the answer, and is measured before compression. At most half of Bytes may be
-	// written in one burst.
+	// the records that were written within the retention: by this process, or by all
+	// processes if [Options.Shared] is set. The size of a record includes the answer, and
+	// is measured before compression. At most half of Bytes may be written in one burst.
 	Bytes int64
 }
 
 const (
 	// patience is the time limit of a call to Options.Shared.
 	patience = time.Second
-	// mostCallers is the most callers that are remembered. Each route with limits adds
-	// room for another mostCallers callers. The caller who was away longest is forgotten
-	// first. If such a caller returns, it begins with full buckets. A caller takes about
-	// 1 KB.
+	// mostCallers is how many callers are remembered. Each route with limits adds room for
+	// as many again. The caller who was away longest is forgotten first, and begins with
+	// full buckets in this process when it returns. A caller takes about 1 KB.
 	mostCallers = 10_000
 )
 
 // Options are the settings of [New].
 type Options struct {
 	// Routes maps the name of a route to additional limits for each caller on the route. A
-	// request on the route counts against the caller's limits on the route, and against the
-	// caller's limits over all routes.
+	// request on the route counts twice: against these limits, and against the caller's
+	// limits over all routes.
 	Routes map[string]Limits
 	// Shared stores the buckets of PerMinute and Bytes for all processes, so that a
 	// caller's limits hold for any number of sandboxes. Open remains a limit of each
 	// process. While Shared fails, each process uses its own buckets. Default: nil, so each
 	// process has its own buckets.
 	Shared Shared
-	// Name is part of the names of the shared buckets. Several programs on one table, or
-	// several limits of one program, have separate buckets only if their Names differ.
-	// Default: "".
+	// Name is part of the names of the shared buckets. Programs on one table share their
+	// buckets if their Names are equal. So do several Buckets of one program. Default: "".
 	Name string
 	// Now is the clock, for tests. Default: time.Now.
 	Now func() time.Time
@@ -71,15 +68,16 @@ type Buckets struct {
 
 var _ idem.Quota = (*Buckets)(nil)
 
-// name identifies the buckets of a caller, on a route with limits or on all routes. A
-// caller's own name may be as long as a token, so only the hash of the name is kept.
+// name identifies the buckets of a caller, on one route with limits or over all routes.
+// It holds only a hash of the caller's own name, because that name may be as long as a
+// token.
 type name struct {
 	caller [sha256.Size]byte
 	route  string
 }
 
-// New returns Buckets. The first argument sets the limits of one caller over all routes.
-// New panics if a limit is negative, or if Burst is set without PerMinute.
+// New returns Buckets with the limits each: the limits of every caller, over all
+// routes. New panics if a limit is negative, or if Burst is set without PerMinute.
 func New(each Limits, optFns ...func(*Options)) *Buckets {
 	opt := Options{Now: time.Now}
 	for _, fn := range optFns {
@@ -118,9 +116,9 @@ func (b *Buckets) Begin(ctx context.Context, r idem.QuotaRequest) (end func(idem
 // estimate is the size of a record before its answer is known.
 func estimate(r idem.QuotaRequest) int64 { return 500 + r.Bytes }
 
-// try takes the tokens for a request of about n bytes from all accounts of the request. If
-// an account has too few tokens, try takes none, and returns the wait, or the account that
-// needs a lease.
+// try takes the tokens for a request of about n bytes from all accounts of the request.
+// If an account has too few tokens, try takes none, and returns how long to wait. A
+// wait of 0 means that the account empty must first lease tokens.
 func (b *Buckets) try(r idem.QuotaRequest, n int64) (all []*account, empty *account, wait time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -157,9 +155,9 @@ func (b *Buckets) end(all []*account, n int64, use idem.QuotaUse) {
 	}
 }
 
-// refill leases tokens for an account and a request of about n bytes. If a lease is under
-// way, refill only waits for its end. A wait above zero means that the shared bucket has
-// too few tokens.
+// refill leases tokens for the account a, for a request of about n bytes. If another
+// request is leasing tokens for a, refill only waits until that call has ended. A wait
+// above zero means that the shared bucket has too few tokens.
 func (b *Buckets) refill(ctx context.Context, a *account, n int64) (wait time.Duration, err error) {
 	b.mu.Lock()
 	if busy := a.shared.busy; busy != nil {
@@ -174,7 +172,7 @@ func (b *Buckets) refill(ctx context.Context, a *account, n int64) (wait time.Du
 	l := a.shared.lot(a.bucket, a.rate, b.opt.Now(), a.price(n))
 	if l.Need <= 0 {
 		b.mu.Unlock()
-		return 0, nil // another request has leased the tokens
+		return 0, nil // another request has leased enough tokens meanwhile
 	}
 	done := make(chan struct{})
 	a.shared.busy = done

@@ -11,16 +11,16 @@ import (
 // Shared stores buckets for all processes; see [Options.Shared]. Package dynamo has an
 // implementation. A Shared must be safe for concurrent use.
 type Shared interface {
-	// Lease takes l.Tokens from the bucket. If the bucket has fewer than l.Tokens, Lease
-	// may take fewer, but takes at least l.Need. If the bucket has fewer than l.Need
-	// tokens, Lease takes nothing, and returns the wait until the bucket has l.Need. Lease
-	// must return promptly when ctx ends. If Lease returns an error, the tokens may have
-	// been taken.
+	// Lease takes l.Tokens from the bucket. If the bucket has fewer, Lease may take what
+	// there is, if that is at least l.Need. If the bucket has fewer than l.Need tokens,
+	// Lease takes nothing, and returns the time until the bucket has l.Need. Lease must
+	// return promptly when ctx ends. If Lease returns an error, the tokens may have been
+	// taken.
 	Lease(ctx context.Context, l Lot) (Leased, error)
 }
 
-// Lot is a request for tokens of a shared bucket. A process takes tokens for several
-// operations at once, so that not every operation costs a call.
+// Lot is a request for tokens of a shared bucket. To save calls, a process takes the
+// tokens for several operations at once.
 type Lot struct {
 	Bucket string        // the bucket's name: a hash in base64url, 43 bytes
 	Need   int64         // fewest tokens to take: at least 1, at most Size
@@ -28,44 +28,44 @@ type Lot struct {
 	Size   int64         // size of the bucket
 	Fill   time.Duration // the time in which an empty bucket fills up
 	Now    time.Time     // the current time, by the process's clock
-	Full   time.Time     // Leased.Full of this process's previous lease; may be outdated
+	Full   time.Time     // Leased.Full of this process's previous lease; outdated if others have leased since
 	Ahead  time.Duration // Leased.Ahead of this process's previous lease
 }
 
 // Leased is the outcome of [Shared].Lease.
 type Leased struct {
 	Tokens int64         // tokens taken; 0 if the bucket had fewer than Need
-	Wait   time.Duration // time until the bucket has Need tokens; above 0 if Tokens is 0, otherwise 0
-	Full   time.Time     // when the bucket will be full
-	Ahead  time.Duration // how far the bucket's own time is ahead of Lot.Now
+	Wait   time.Duration // if Tokens is 0: the time until the bucket has Need tokens; otherwise 0
+	Full   time.Time     // when the bucket will be full, by the bucket's own time
+	Ahead  time.Duration // the bucket's own time, which all processes share, minus Lot.Now
 }
 
 // supply holds the tokens that this process has leased from a shared bucket.
 type supply struct {
 	left   int64         // below 0 is a debt
-	ends   time.Time     // until when the tokens may be spent; the rest is then dropped, since other processes may need it
+	ends   time.Time     // when unspent tokens are lost, so that a caller can't save them beyond its limit
 	next   int64         // size of the next lot
-	full   time.Time     // when the shared bucket will be full
-	ahead  time.Duration // by how much the shared bucket's time is ahead of this process's clock
+	full   time.Time     // Leased.Full of the latest lease
+	ahead  time.Duration // Leased.Ahead of the latest lease
 	closed time.Time     // until this time the shared bucket has too few tokens
-	alone  time.Time     // until this time the process uses its own buckets, since the shared buckets can't be reached
-	busy   chan struct{} // closed when the running lease has ended; nil if no lease runs
+	alone  time.Time     // until this time the process uses its own bucket, because a lease has failed
+	busy   chan struct{} // closed when the running call of Lease has ended; nil if none runs
 }
 
 const (
-	// lotLasts is how long a lot may be spent.
+	// lotLasts is how long the tokens of a lot may be spent.
 	lotLasts = time.Minute
 	// lotShare limits a lot to an eighth of a bucket, unless one operation needs more.
 	lotShare = 8
-	// aloneFor is how long a process uses its own buckets after a failed lease.
+	// aloneFor is how long a process uses its own bucket after a failed lease.
 	aloneFor = 10 * time.Second
 )
 
-// The method lot returns the lot to lease if an operation needs n tokens.
+// The method lot returns the lot to lease for an operation that needs n tokens.
 func (s *supply) lot(bucket string, r rate, now time.Time, n int64) Lot {
 	if now.After(s.ends) {
 		s.left = min(s.left, 0)
-		s.next = 0 // no lot can be spent at this time: the process begins few operations, so begin with small lots
+		s.next = 0 // the latest lot has expired, so the caller begins few operations: begin with small lots
 	}
 	need := min(n-s.left, r.size)
 	return Lot{
@@ -73,8 +73,8 @@ func (s *supply) lot(bucket string, r rate, now time.Time, n int64) Lot {
 	}
 }
 
-// The method got updates the supply after a lease. l is the requested lot, and the
-// parameter got is the lease's outcome.
+// The method got updates the supply after the lot l was requested. The parameter got is
+// the lease's outcome.
 func (s *supply) got(now time.Time, l Lot, got Leased) {
 	s.full, s.ahead = got.Full, got.Ahead
 	if got.Wait > 0 {
