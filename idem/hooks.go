@@ -46,7 +46,7 @@ type Hooks struct {
 	Refused     func(context.Context, Event) // a request is refused for another reason, such as a bad key or a stuck operation
 	Failed      func(context.Context, Event) // the store failed, or a record is corrupt
 	Unprotected func(context.Context, Event) // the handler runs without protection: in ModeOpen, the store can't be reached (Err says why); in ModeOff, the request has a key
-	Observed    func(context.Context, Event) // ModeObserve runs a request that ModeEnforce would not run: Err is the outcome in ModeEnforce
+	Observed    func(context.Context, Event) // ModeObserve runs a request without a key, or a request that ModeEnforce would not run: Err is ErrKeyMissing, or the outcome in ModeEnforce
 
 	// Ended is called once for each keyed request that ran, was replayed or was refused,
 	// and once for each try of a completer. Ended is called after the other hooks, even if

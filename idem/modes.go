@@ -13,7 +13,9 @@ const (
 	// ModeObserve runs each request and refuses none, not even a request without a key
 	// or caller. The engine stores records. If ModeEnforce would not run a request, the
 	// engine reports to [Hooks].Observed and to the log which outcome the request would
-	// have had under ModeEnforce. Use ModeObserve as the first stage of a retrofit.
+	// have had under ModeEnforce. The engine also reports each request without a key
+	// ([ErrKeyMissing]), even if [Options].Key would let ModeEnforce run the request. Use
+	// ModeObserve as the first stage of a retrofit.
 	ModeObserve
 	// ModeOpen works like ModeEnforce while the store can be reached. While the store
 	// can't be reached, ModeOpen runs the handler without protection instead of
