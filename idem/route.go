@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// patternHost returns the host in the pattern of r's route, "" if there is none. The same
-// path on two hosts means two routes.
+// patternHost returns the host in the pattern of r's route, "" if there is none.
 func patternHost(r *Request) string {
 	if r.Path == "" { // not HTTP
 		return ""
@@ -20,8 +19,8 @@ func patternHost(r *Request) string {
 	return host
 }
 
-// splitPattern returns the method of a pattern ("" for any method), and the rest: an
-// optional host, and the path.
+// splitPattern splits a pattern into the method ("" for any method) and the path, with
+// the host in front of the path if the pattern has one.
 func splitPattern(pattern string) (method, path string) {
 	path = pattern
 	if before, after, ok := strings.Cut(pattern, " "); ok {
@@ -30,9 +29,10 @@ func splitPattern(pattern string) (method, path string) {
 	return method, path
 }
 
-// sentPath returns the path as the client sent it. Routers shorten r.URL.Path
-// (http.StripPrefix), so two different operations may have the same r.URL.Path. If r has no
-// RequestURI, because a program made it, sentPath returns the path in r.URL.
+// sentPath returns the path as the client sent it. sentPath reads r.RequestURI, since
+// routers shorten r.URL.Path (http.StripPrefix), and the shortened paths of two
+// different operations may be the same. If r has no RequestURI, because a program made
+// r, sentPath returns the path in r.URL.
 func sentPath(r *http.Request) string {
 	if u, err := url.ParseRequestURI(r.RequestURI); err == nil && strings.HasPrefix(u.Path, "/") {
 		return u.EscapedPath()

@@ -20,7 +20,7 @@ type run struct {
 	lease    lease
 	calls    calls
 
-	written *store.Overflow // the companions with an answer's body, if they are written but the answer is not
+	written *store.Overflow // the companions that an earlier try to store the answer has written
 
 	within opContext // the handler's context, allocated together with the run
 }
@@ -28,8 +28,8 @@ type run struct {
 // record returns the record as this attempt last wrote or read it.
 func (r *run) record() *store.Record { return r.progress.record() }
 
-// handleAndEnd runs the handler once, and ends the operation if it can. takenOver says that
-// another attempt began the operation.
+// handleAndEnd runs the handler once, and then ends the operation, or releases the
+// record. takenOver says that another attempt began the operation.
 func (r *run) handleAndEnd(ctx context.Context, takenOver bool, fn func(context.Context) (Response, error)) (Result, error) {
 	begins := evClaimed
 	if takenOver {
@@ -39,8 +39,8 @@ func (r *run) handleAndEnd(ctx context.Context, takenOver bool, fn func(context.
 	return r.end(ctx, r.handle(ctx, takenOver, fn))
 }
 
-// handle calls fn, and releases the lease if fn doesn't return. handle doesn't
-// recover a panic (or runtime.Goexit), so that the caller sees it.
+// handle calls fn, and releases the lease if fn doesn't return. A panic of fn (or
+// runtime.Goexit) goes on after that: handle doesn't recover it.
 func (r *run) handle(ctx context.Context, takenOver bool, fn func(context.Context) (Response, error)) (o outcome) {
 	outer, _ := FromContext(ctx)
 	r.within = opContext{ctx, Op{run: r, takenOver: takenOver, outer: outer}}

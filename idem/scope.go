@@ -11,8 +11,8 @@ import (
 	"github.com/samekey/samekey/internal/base/scope"
 )
 
-// The caller of a key. The engine guesses no caller: a keyed request without a caller is
-// refused.
+// This file finds the caller of a key. The engine guesses no caller: a keyed request
+// without a caller is refused.
 
 type scopeFunc = func(ctx context.Context, r *Request) (string, error)
 
@@ -31,13 +31,14 @@ type callerless struct{ error }
 
 func (c callerless) Unwrap() error { return c.error }
 
-// callerOf returns the caller of r. If the program or the source names the caller, that
-// name counts. Otherwise the caller is the identity that was verified in front of the
-// handler, or one caller that stands for all who share a scope.
+// callerOf returns the caller of r: the name from r.Scope, r.Source or Options.Scope if
+// there is one, and otherwise the verified identity. If callers share a scope, callerOf
+// returns one caller that stands for all of them.
 //
-// callerOf refuses names by which two callers could become one. A name that isn't UTF-8 is
-// refused, since a later attempt would read another name. A name with U+FFFD is refused,
-// since an event's decoder puts U+FFFD in place of half of a surrogate pair.
+// callerOf refuses a name that isn't UTF-8, because a later attempt would read another
+// name from the record. It also refuses a name with U+FFFD, because two callers could
+// have the same such name: an event's decoder replaces each half of a surrogate pair by
+// U+FFFD.
 func (by *scoping) callerOf(ctx context.Context, r *Request) (store.Identity, error) {
 	id, err := by.namedCaller(ctx, r)
 	if err == nil && (!utf8.ValidString(id.Subject) || strings.ContainsRune(id.Subject, utf8.RuneError)) {

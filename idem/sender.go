@@ -7,8 +7,7 @@ import (
 	"github.com/samekey/samekey/internal/base/scope"
 )
 
-// The type verified holds what an adapter has verified about the request that a handler
-// serves.
+// The type verified holds what an adapter has verified about a request.
 type verified struct {
 	identity Identity
 	facts    Facts
@@ -18,10 +17,11 @@ type verified struct {
 type verifiedKey struct{}
 
 // WithSender returns a context that carries r's verified sender: Identity, Facts and
-// Tenant. An [Engine.Middleware] or [Engine.StatusHandler] inside of a handler uses this
-// sender, since an http.Request contains no verified sender. An empty Identity means that
-// nobody has verified the sender. Adapters call WithSender for handlers without an engine.
-// Engines pass on the sender themselves, also for requests on which they don't act.
+// Tenant. An [Engine.Middleware] or [Engine.StatusHandler] that runs under this context
+// uses the sender, since an http.Request contains no verified sender. An empty Identity
+// means that nobody has verified the sender. Adapters call WithSender for handlers
+// without an engine. An engine gives its handler's context the sender by itself, also
+// for a request on which the engine doesn't act.
 func WithSender(ctx context.Context, r *Request) context.Context {
 	return context.WithValue(ctx, verifiedKey{}, r.sender())
 }
@@ -40,7 +40,8 @@ func verifiedIn(ctx context.Context) verified {
 	return v
 }
 
-// httpRequest returns r as a Request, independent of the transport.
+// httpRequest returns r as a Request, with the given body and the sender in r's
+// context.
 func httpRequest(r *http.Request, body []byte) Request {
 	from := verifiedIn(r.Context())
 	return Request{

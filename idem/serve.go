@@ -15,14 +15,14 @@ import (
 // requests with methods outside of [Options.Methods] to fn, and turns every refusal into
 // an answer. Adapters and [Engine.Middleware] use Serve.
 //
-// Serve returns an error only if the request passed, that is, the engine did nothing for
-// it ([Result.Passed]). The error is then fn's own. Serve answers a panic of fn like an
-// error, and returns the panic's value in Result.Panic. A panic of fn continues in two
-// cases: the panic is http.ErrAbortHandler, or the request passed.
+// Serve returns an error only if fn fails and the request has passed: the engine did
+// nothing for the request ([Result.Passed]). The error is then fn's own. If fn panics,
+// Serve answers as after an error, and returns the panic's value in Result.Panic. But
+// if the panic is http.ErrAbortHandler, or the request has passed, the panic continues.
 func (e *Engine) Serve(ctx context.Context, r Request, fn func(context.Context) (Response, error)) (Result, error) {
 	c, a := contract{e.core}, e.core.attempt()
 	a.ask.reqValue, a.ask.served = r, true     // a.ask.req points to reqValue
-	inner := e.core.completing(ctx, a.ask.req) // true if a completer runs the handler: the outer wrapper protects this run, and r has no key, since the key isn't stored with the request
+	inner := e.core.completing(ctx, a.ask.req) // true if a completer runs the handler: then the outer wrapper protects this run
 	echo, acts, err := c.key(ctx, &a.ask)
 	var res Result
 	var left *leaving
@@ -65,7 +65,7 @@ func (e *Engine) Serve(ctx context.Context, r Request, fn func(context.Context) 
 		if r := e.core.opt.rules; err == nil && (r.requestID || r.stripe) {
 			c.dress(a.ask.req, &res)
 		}
-	case !nested(ctx): // inside of an operation, the key isn't ignored: the outer wrapper uses it
+	case !nested(ctx): // inside of an operation, the key isn't ignored, because the outer wrapper uses the key
 		c.ignores(&r, &res, left)
 	}
 	return res, nil
@@ -76,18 +76,20 @@ func (e *Engine) Serve(ctx context.Context, r Request, fn func(context.Context) 
 type contract struct{ core *core }
 
 // core.completing reports whether r has no key, and ctx belongs to an operation of this
-// engine that a completer is finishing. An operation of another engine doesn't count: in
-// it, this engine runs a separate operation, which must not run without protection.
+// engine that a completer is finishing. (The completer's r has no key, because a stored
+// request doesn't contain the key.) If ctx belongs to an operation of another engine,
+// completing returns false: this engine then runs a separate operation, which needs its
+// own protection.
 func (e *core) completing(ctx context.Context, r *Request) bool {
 	op, ok := FromContext(ctx)
 	return ok && !op.over.Load() && op.run.ask.unattended && op.run.ask.core == e &&
 		r.Key == "" && !e.opt.hasKey(r.Header)
 }
 
-// catching returns a function that calls fn, returns a panic as an error, and stores the
-// panic in caught. The attempt is then released and the client is told to retry, as after
-// any error. http.ErrAbortHandler, which makes net/http cut the connection, and
-// runtime.Goexit are not caught.
+// catching returns a function that calls fn. If fn panics, the function stores the
+// panic in caught and returns it as an error. As after any error, the record is then
+// released, and the client is told to retry. http.ErrAbortHandler, which makes net/http
+// cut the connection, and runtime.Goexit are not caught.
 func (e *core) catching(route string, fn func(context.Context) (Response, error), caught **panicked) func(context.Context) (Response, error) {
 	return func(ctx context.Context) (resp Response, err error) {
 		defer func() {
@@ -145,9 +147,10 @@ func (c contract) render(r *Request, p Problem) Response {
 	return resp
 }
 
-// addHeaders adds the headers of a keyed answer. The parameter echo is the key, in the form
-// for the header named keyHeader. The added headers are not stored. Apart from them, the
-// first answer and its replays have the same bytes.
+// addHeaders adds the headers of a keyed answer. The parameter echo is the value for
+// the header keyHeader: the key in the form in which it was sent. The record doesn't
+// contain the added headers. Without them, the first answer and its replays have the
+// same bytes.
 func (r *Result) addHeaders(keyHeader, echo string) {
 	h := r.Header.Clone()
 	if h == nil {
@@ -171,8 +174,7 @@ func (r *Result) addHeaders(keyHeader, echo string) {
 	r.Header = h
 }
 
-// dress adds the preset's headers to an answer that the engine didn't make. Stripe's
-// headers are added only to a stored answer.
+// dress adds the preset's headers to r. Stripe's headers belong to stored answers only.
 func (c contract) dress(q *Request, r *Result) {
 	if c.core.opt.rules.requestID {
 		echoRequestID(&r.Response, q)
@@ -198,7 +200,7 @@ func (c contract) ignores(r *Request, res *Result, left *leaving) {
 	if !c.core.opt.hasKey(r.Header) || left != nil && left.acted.Load() {
 		return
 	}
-	res.Passed = false // the answer gets a header, so it is no longer the handler's answer unchanged
+	res.Passed = false // this answer gets a header, so the engine has changed it
 	res.Header = res.Header.Clone()
 	if res.Header == nil {
 		res.Header = make(http.Header, 1)

@@ -12,18 +12,19 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// Status returns the state of the operation of r's key, without running anything. If the
-// operation is done, Status returns the stored answer as a replay. While an attempt holds
-// the operation, or if a completer will finish it, Status returns 202 with the recovery
-// point. Otherwise Status returns an error: [ErrStuck], [ErrNotKept], [ErrKeyUnknown], or
-// [ErrUnfinished] if the operation waits until its client sends the request again.
+// Status returns the state of the operation of r's key, without running the handler. If
+// the operation is done, Status returns the stored answer as a replay. While an attempt
+// holds the operation, or if a completer will finish it, Status returns 202 with the
+// recovery point. Otherwise Status returns an error: [ErrStuck], [ErrNotKept],
+// [ErrKeyUnknown], or [ErrUnfinished] if only the client's retry continues the operation.
 //
-// r needs a Key and the data that determine the scope: only the sender of the operation's
-// request sees the operation. Status compares no fingerprint, since r isn't the
-// operation's request. So among the callers of [OneScope], the key alone would be enough
-// to see the answer. Status therefore reports every key of these callers as unknown,
-// unless [Options.StatusURL] is set: then anybody who knows a key may see the key's
-// answer.
+// r needs a Key and the data that determine the scope, because only the sender of the
+// operation's request may see the operation. Status compares no fingerprint, since r
+// isn't the operation's request.
+//
+// The callers of [OneScope] share a scope, so whoever knows a key could see the key's
+// answer. Status allows this only if [Options.StatusURL] is set. Otherwise Status
+// reports every key of these callers as unknown.
 func (e *Engine) Status(ctx context.Context, r Request) (Result, error) {
 	if err := checkKey(r.Key, true); err != nil {
 		return Result{}, &Error{Op: "key", Err: err}
@@ -60,7 +61,7 @@ func (e *Engine) Status(ctx context.Context, r Request) (Result, error) {
 	}
 }
 
-// status reads and judges the record at a place of the key.
+// attempt.status reads and judges the record at one of the key's places.
 func (a *attempt) status(ctx context.Context, at *place) (*store.Record, state.Verdict, error) {
 	if at.whose.Kind == scope.One && a.core.opt.StatusURL == "" {
 		return nil, state.Claimable, nil
@@ -88,7 +89,7 @@ func (e *Engine) ServeStatus(ctx context.Context, r Request) Response {
 	if r.Key == "" {
 		r.Key = e.core.opt.statusKey(r.Path)
 	}
-	r.Route = r.Method + " " + e.core.opt.StatusURL + "{key}" // some adapters set Route to the path, which contains the key
+	r.Route = r.Method + " " + e.core.opt.StatusURL + "{key}" // must not contain the key, but some adapters set Route to the path
 	res, err := e.Status(ctx, r)
 	if err == nil && res.Replayed {
 		err = checkEncoding(&r, &res)
@@ -108,8 +109,8 @@ func (e *Engine) StatusHandler() http.Handler {
 	})
 }
 
-// statusKey finds the key in the path of the status resource. It returns "" if there is
-// none; "" is never a key. A gateway may have put a stage in front of the path.
+// statusKey returns the key in the path of the status resource, or "", which is never a
+// key. A gateway may have put a stage in front of the path of StatusURL.
 func (o *Options) statusKey(path string) string {
 	u, err := url.Parse(o.StatusURL)
 	if err != nil || u.Path == "" {
@@ -123,9 +124,10 @@ func (o *Options) statusKey(path string) string {
 	return key
 }
 
-// statusSegment returns a key as a segment of the status resource's path. The keys "." and
-// ".." are quoted as in the header, since clients would resolve them as relative paths.
-// Keys that look quoted are also quoted.
+// statusSegment returns a key as a segment of the status resource's path. The keys "."
+// and ".." are quoted as in the header, since clients would resolve them as relative
+// paths. A key that begins with a double quote is quoted too, because statusKey removes
+// the quotes of such a segment.
 func statusSegment(key string) string {
 	if key == "." || key == ".." || strings.HasPrefix(key, `"`) {
 		key = quoted(key)

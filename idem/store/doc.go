@@ -1,5 +1,5 @@
-// Package store defines the contract between an engine of package idem and the [Store] of
-// the engine's records. Package dynamo implements Store on DynamoDB. An application that
+// Package store defines the contract between package idem and a [Store], which keeps an
+// engine's records. Package dynamo implements Store on DynamoDB. An application that
 // uses an existing Store doesn't need this package.
 //
 // A [Store] has three methods: Claim writes the first version of a [Record], Commit turns a

@@ -12,20 +12,20 @@ import (
 //     written, and the same write is refused again.
 //   - refused for now: [ErrConflict], unless the error matches ErrChanged. Nothing was
 //     written; the same write may succeed soon.
-//   - not reached, throttled, or no answer: [ErrUnknown]. The write may have been applied,
-//     also by an earlier try of the medium's client. The record shows whether the write was
-//     applied. The same write may be sent again.
+//   - not reached, throttled, or no answer: [ErrUnknown]. The write may have been applied.
+//     Even a throttled write may have been, by an earlier try of the medium's client. The
+//     record shows whether the write was applied. The same write may be sent again.
 //
-// If the medium refuses a read for good, the read's error matches [ErrRefused].
-// [ErrCorrupt] and [ErrSealed] are described below. After any other error, the same read
-// may succeed soon.
+// A read's error matches [ErrRefused] if the medium refuses the read for good.
+// [ErrCorrupt], [ErrSealed] and [ErrNotKept] say what is wrong with the stored record.
+// After any other error, the same read may succeed soon.
 var (
 	// ErrUnknown means that the write may or may not have been applied.
 	ErrUnknown = errors.New("outcome is unknown")
-	// ErrRefused means that the medium answered, and refused the call: the program's
-	// rights, its credentials, the table or its encryption key are missing or wrong.
-	// Nothing was written or read, and another try helps only after people have corrected
-	// the cause.
+	// ErrRefused means that the medium answered, and refused the call. At least one of
+	// these is wrong or missing: the program's rights or credentials, the table, the
+	// table's encryption key. Nothing was written or read. Another try helps only after
+	// people have corrected the cause.
 	ErrRefused = errors.New("the store refuses the call")
 	// ErrConflict means that the write was not applied, because another write was in
 	// progress, or because an item has changed since it was read ([ErrChanged]).
@@ -60,8 +60,8 @@ func Passing(err error) bool {
 	return errors.Is(err, ErrUnknown) || errors.Is(err, ErrConflict) && !errors.Is(err, ErrChanged)
 }
 
-// changed is the type of ErrChanged. Building ErrChanged with fmt.Errorf would cost time
-// at each cold start.
+// changed is the type of ErrChanged. It exists because making ErrChanged with
+// fmt.Errorf would cost time at each cold start.
 type changed struct{}
 
 func (changed) Error() string { return "conflict with another write: what was read has changed" }

@@ -30,18 +30,19 @@ func (in *Input) clone() *Input {
 	return &c
 }
 
-// Identity is the sender of a request. An authorizer or IAM has verified the Identity
-// before the handler ran. An Identity never comes from an unverified claim of the client.
-// The zero Identity means that the sender is unknown.
+// Identity is the sender of a request, as an authorizer or IAM has verified it before
+// the handler ran. What the client merely says about itself is never an Identity. The
+// zero Identity means that the sender is unknown.
 type Identity struct {
 	// Kind is the kind of verifier: "jwt", "iam", "lambda", or a name of the adapter's own.
 	// The engine refuses the Kinds "program", "source", "one", "tenant" and "operation",
 	// and any Kind that contains ":" or "|".
 	Kind string
-	// Subject is the sender's name, unique within Kind. If two issuers can give the same
-	// name, Subject must contain the issuer's name, too. If Kind is set and Subject is
-	// empty, an authorizer answered without naming a subject. The request is then refused
-	// (idem.ErrScope), unless idem.Options.Scope finds a scope.
+	// Subject is the sender's name, unique within Kind. If two issuers can give the
+	// same name, Subject must contain the issuer's name, too. If Kind is set and
+	// Subject is empty, an authorizer has let the request pass without naming a
+	// subject. Such a request is refused (idem.ErrScope), unless idem.Options.Scope
+	// finds a scope.
 	Subject string
 }
 
@@ -56,8 +57,9 @@ type Overflow struct {
 	SHA256 [sha256.Size]byte // hash of the body
 	Sealed bool              // the companions are encrypted
 
-	// Missing is the number of companions that are not yet written. Companions are written
-	// in order, so the missing ones are those with the highest numbers. A store sets
-	// Missing only in a record that its caller has passed in, and never stores Missing.
+	// Missing is the number of companions that are not yet written. Companions are
+	// written in order, so the missing ones are those with the highest numbers. Missing
+	// is never stored: a store sets it only in a record that it has been given to
+	// write.
 	Missing int
 }

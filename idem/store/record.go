@@ -10,23 +10,22 @@ import (
 	"github.com/samekey/samekey/internal/trace"
 )
 
-// State is the state of an operation.
+// State is the state of a record.
 type State string
 
 // The states of a record. The zero State means that there is no record.
 const (
 	None  State = ""
 	Open  State = "open"  // claimed, not finished; an attempt may hold the lease
-	Done  State = "done"  // finished: the response is stored and never changes
+	Done  State = "done"  // finished: the response is stored; later writes can only erase it
 	Stuck State = "stuck" // only an operator may continue the operation
 )
 
-// Keep is the reason why a record must not expire. Stream filters, the sweep and people
-// read Keep. Two writes have a condition on Keep: a claim, and the write that lets a
-// finished record go.
+// Keep says why a record must not expire, or that its key was freed. Claims, stream
+// filters, the sweep and people read Keep.
 type Keep string
 
-// Reasons to keep a record. Keep is KeepOpen or KeepJobs exactly while Expires is zero.
+// The values of Keep. Keep is KeepOpen or KeepJobs if Expires is zero, and only then.
 const (
 	KeepNothing Keep = ""
 	KeepOpen    Keep = "open" // work began and must be finished
@@ -34,7 +33,7 @@ const (
 
 	// KeepFreed means that the key is free, and that the record will expire. Until TTL
 	// removes the record, a claim wins only if its claimer has read the record (see
-	// Claim.Seen). Any other claim may be a late copy of an earlier claim.
+	// Claim.Seen), because any other claim may be a late copy of an earlier claim.
 	KeepFreed Keep = "freed"
 )
 
@@ -47,10 +46,11 @@ type Record struct {
 	PK    string
 	State State
 
-	// Owner is the nonce of the attempt that holds or last held the lease. Ver counts every
-	// write by a holder. Each of these writes raises Ver by one, on the condition that
-	// Owner and Ver are still as the writer last saw them. So a holder that lost its lease
-	// can change nothing. If Ver is unchanged, the lease is unchanged, too.
+	// Owner is the nonce of the attempt that holds the lease, or that held it last. Ver
+	// is 1 after the claim. Each later [Commit] or [Take] raises Ver by one, and is
+	// refused unless Owner and Ver are as the writer last saw them. So a holder that
+	// lost its lease can change nothing. While Owner and Ver are unchanged, the lease
+	// is unchanged, too.
 	Owner string
 	Ver   int64
 
@@ -70,32 +70,35 @@ type Record struct {
 	ID          string // server-made id of the operation
 
 	Phases []Phase        // committed phases in order; the last is the recovery point
-	Jobs   map[string]Job // staged, undelivered jobs; a job's key in the map is "phase.index", a part of its jobs.Delivery.JobID
+	Jobs   map[string]Job // staged, undelivered jobs by their names, "phase.index"; a job's name is a part of jobs.Delivery.JobID
 	Input  *Input         // the request, stored if a completer may finish the operation without the client
 
-	// Calls has the numbers of calls in committed phases. Calls without a step are counted
-	// by service, other calls by service and step (idem.Tx.Key). Derived keys are made from
-	// Calls. A finished record keeps Calls, so that people can find the operation by a key
-	// that a provider received.
+	// Calls counts the calls in committed phases: those without a step by service, the
+	// others by service and step (idem.Tx.Key). The derived key of a call without a
+	// step depends on the service's count. A finished record keeps Calls, so that
+	// people can find the operation by a key that a provider received.
 	Calls map[string]int
-	// Mark says which call is in doubt if the holder vanishes. "" means that no call can
-	// have begun. "?" is written before a call, or already by the claim if
-	// idem.Options.CallsOut is set. The mark stays until the call's phase commits. If the
-	// call must never be repeated, the mark is "?phase", with the phase's name.
+	// Mark is set while the holder may be making a call: if the holder then vanishes,
+	// the call is in doubt. Mark is "?phase", with the phase's name, if the call must
+	// never be repeated, and "?" for other calls. Mark is written before the call, or
+	// already by the claim if idem.Options.CallsOut is set. It stays until the call's
+	// phase commits or the holder releases the record. "" means that no call can have
+	// begun.
 	Mark string
-	// Doubts holds the names of calls that may have been made but are recorded in no phase.
-	// The entry "?" stands for any call of the next phase that makes calls. The entry
-	// "?phase" stands for any call of the phase with this name. DoubtSince is the earliest
-	// time at which one of these calls may have been made. DoubtUntil is the last moment at
-	// which a copy of one of these calls may have been sent. An attempt may send copies
-	// until its lease ends, so DoubtUntil is the latest end of a lease under which these
-	// calls may have been made. DoubtUntil is zero if unknown. Without a call in doubt, all
-	// three fields are zero.
+	// Doubts holds the names of calls that may have been made but are recorded in no
+	// phase. The entry "?" stands for any call of the next phase that makes calls. The
+	// entry "?phase" stands for any call of the phase with this name.
+	//
+	// These calls may have been made since DoubtSince, and copies of them may have been
+	// sent until DoubtUntil. DoubtUntil is the end of the last lease under which a call
+	// may have been made, since an attempt may send copies until its lease ends.
+	// DoubtUntil is zero if unknown. Without a call in doubt, all three fields are
+	// zero.
 	Doubts     []string
 	DoubtSince time.Time
 	DoubtUntil time.Time
-	// Sent maps the name of a call in Doubts to a hash of the data that the call sends.
-	// Only calls whose data is declared with idem.Sends have an entry.
+	// Sent maps the name of a call that may be in doubt to a hash of the data that the
+	// call sends. Only calls whose data is declared with idem.Sends have an entry.
 	Sent map[string]string
 
 	// Asked is the last look-up of a call in doubt (idem.LookUp); nil if there was none.
@@ -104,11 +107,11 @@ type Record struct {
 	Response *Response // nil until Done
 	Overflow *Overflow // set if Response.Body is stored outside of the record
 
-	Tries       int        // unfinished attempts: those of a completer, and those whose answer was withheld
-	LastErr     string     // last error of the handler or a phase, for people: at most 256 bytes, without the query of a URL
+	Tries       int        // what idem.Options.MaxTries limits: take-overs by completers, withheld answers, and look-ups that began late enough but decided nothing
+	LastErr     string     // the last error, for people: at most 256 bytes, without the queries of URLs
 	Created     time.Time  // time of the claim
-	Run         time.Time  // start of the most recent attempt; if it released the record, or finished with jobs, the time of the release or finish
-	Blocked     bool       // the record is open, but waits for people, since the program refuses to continue it; LastErr has the reason
+	Run         time.Time  // start of the most recent attempt, or the time of a later release (by an attempt or an operator) or finish with jobs
+	Blocked     bool       // the operation is open, but the program refuses to continue it, so it waits for people; LastErr has the reason
 	WaitSince   time.Time  // when the record began to wait for people, for any reason; zero if it doesn't wait
 	DeliveryKey bool       // the claim used a key that names only a delivery (idem.Request.DeliveryKey); therefore Foreign phases are refused
 	Settled     []Decision // the latest decisions of operators
@@ -122,9 +125,10 @@ type Record struct {
 	Handler HandlerID
 	// Tenant is the tenant of the invocation, if the function isolates tenants.
 	Tenant string
-	// Trace is the trace context of the attempt that claimed the operation, so that later
-	// attempts link to that attempt's span. Trace.State is empty. Trace is zero if there is
-	// no tracer (idem.Options.Tracer), or if the trace is not recorded.
+	// Trace is the trace context of the attempt that claimed the operation, so that
+	// later attempts link to that attempt's span. Trace.State is empty. Trace is zero
+	// if there is no tracer (idem.Options.Tracer), or if the tracer doesn't sample the
+	// trace.
 	Trace trace.Context
 
 	// Seal says how the store encrypts the record's contents; nil without encryption. Only
@@ -146,8 +150,8 @@ func (h HandlerID) String() string {
 	return fmt.Sprintf("handler %q of function %q", h.Name, h.Function)
 }
 
-// Decision is an operator's decision about a stuck operation, for people to read
-// later. A Decision contains nothing of the request or its result.
+// Decision is an operator's decision about an operation, for people to read later. A
+// Decision contains nothing of the request or its result.
 type Decision struct {
 	By   string // the operator's name, as given by the operator
 	At   time.Time
@@ -155,7 +159,7 @@ type Decision struct {
 	From string // the record's state before; "" if unknown
 	To   string // the record's state after
 
-	// ID names this decision. By its ID, an operator who got no answer can see whether the
+	// ID names this decision. If an operator got no answer, the ID shows whether the
 	// decision is in the record. ID is empty if unknown.
 	ID string
 }
@@ -170,9 +174,9 @@ func (d Decision) Equal(other Decision) bool {
 // never reported its end.
 type Handover struct {
 	At       time.Time
-	Kind     string // "release", "withheld" (a release whose answer was withheld), "retry" (a client's retry took over) or "completer" (a completer took over)
-	Function string // the function that took the record over; "" if it is the function that had the record before
-	Err      string // for a release: why the attempt ended; at most 256 bytes
+	Kind     string // "release", "withheld" (a release whose answer was withheld), "retry" (a client's retry took over) or "completer" (a completer took over, or the sweep, to mark the operation as stuck)
+	Function string // the function of a client's retry that took over; "" if the record was that function's before
+	Err      string // why the attempt released the record, in at most 256 bytes
 }
 
 // Equal reports whether h and other are the same handover.
@@ -186,9 +190,9 @@ type Phase struct {
 	Result []byte // JSON; nil once the operation has finished
 	Intent bool   // the phase has begun a call that must not be repeated, and the call's outcome is unknown
 
-	// Shape contains the names and kinds of the result's fields, taken from its Go type.
-	// Shape is for people who enter the result of a phase with Intent; it stays after they
-	// have entered the result. "" means unknown.
+	// Shape contains the names and kinds of the result's fields, taken from its Go
+	// type. People need Shape to enter the result of a phase with Intent, and later to
+	// correct that result. "" means unknown.
 	Shape string
 
 	// At is the time from the claim to the phase's commit, in whole milliseconds. A known
@@ -200,12 +204,12 @@ type Phase struct {
 // look-up found. Asked contains nothing that the call sent or returned.
 type Asked struct {
 	Phase string    // the phase that makes the call
-	At    time.Time // begin of the last look-up
+	At    time.Time // when the last look-up began
 	Times int       // number of look-ups of this call in doubt
 	Said  string    // what the last look-up found: "made", "not made", "not made yet", "unknown" or "contradiction"
 
-	// Sent is the last moment at which a copy of the call in doubt may have been sent. Sent
-	// is set to zero before another copy may be sent, and when the doubt has ended.
+	// Sent is the last moment at which a copy of the call in doubt may have been sent.
+	// Sent is zero once the doubt has ended, or once another copy may be sent.
 	Sent time.Time
 }
 
@@ -231,9 +235,9 @@ type Job struct {
 	// The job stays in its record until At. If At is further in the future than
 	// idem.Options.Retention, the phase fails (idem.ErrWrite).
 	At time.Time
-	// Begun is the time at which a drain first began to deliver the job. It is zero before,
-	// and for a job without At. Once Begun is set, nobody can cancel the job: the job may
-	// have arrived.
+	// Begun is the time at which a drain first began to deliver the job. Begun is zero
+	// before that, and for a job without At. Once Begun is set, nobody can cancel the
+	// job, because it may have arrived.
 	Begun time.Time
 
 	// Trace is the trace context that the job's consumer continues. Default: the trace
