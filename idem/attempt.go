@@ -121,11 +121,8 @@ func (a *attempt) execute(ctx context.Context, c *claiming, held *store.Record, 
 		a.watch.tell(ctx, evRefused, nil, err)
 		return Result{}, err
 	}
-	res, err := r.handleAndEnd(ctx, v == state.TakeOver, fn)
-	if c.seat != nil {
-		c.seat.holds(r.record())
-	}
-	return res, err
+	defer func() { c.seat.holds(r.record()) }() // also if fn panics
+	return r.handleAndEnd(ctx, v == state.TakeOver, fn)
 }
 
 func (a *attempt) writer() writer { return writer{&a.times, a.ask.owner} }

@@ -23,7 +23,7 @@ type claiming struct {
 
 	id        string        // id of the operation if this attempt begins it
 	barred    *Error        // why the request must not begin an operation; nil if it may
-	seat      *seat         // seat in the caller's quota; nil without a quota
+	seat      *seat         // seat in the caller's quota; nil unless one is taken
 	hasRecord bool          // the store has returned a record of the key, from a read or a refused claim
 	foundFree bool          // a read before the claim has found the key free, at both places
 	replaces  *store.Record // the freed record that the read before the claim has found: the claim replaces it
@@ -53,9 +53,7 @@ func (c *claiming) begin(ctx context.Context) (*store.Record, state.Verdict, err
 		return rec, v, err
 	}
 	rec, v, err := c.claim(ctx)
-	if c.seat != nil {
-		c.seat.settle(v, err)
-	}
+	c.seat.settle(v, err)
 	return rec, v, err
 }
 

@@ -52,6 +52,7 @@ func (a *attempt) observe(ctx context.Context, keyErr error, fn func(context.Con
 		return would(err)
 	}
 	r := a.run(held, c.writer)
+	defer func() { c.seat.holds(r.record()) }()
 	ctx, without := withoutRecord(ctx)
 	o := r.handle(ctx, v == state.TakeOver, fn)
 	resp, err := o.resp, o.err
@@ -68,9 +69,6 @@ func (a *attempt) observe(ctx context.Context, keyErr error, fn func(context.Con
 	}
 	if o.end == nil {
 		_, _, _ = r.release(ctx, r.releasing(), err)
-	}
-	if c.seat != nil {
-		c.seat.holds(r.record())
 	}
 	if without.refused.Load() {
 		return Result{}, err

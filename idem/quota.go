@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/samekey/samekey/idem/store"
@@ -79,7 +78,6 @@ func (c *claiming) takeSeat(ctx context.Context, until time.Time) *Error {
 // seat is an attempt's place in the caller's quota. The seat is nil unless
 // [Quota].Begin has reserved a place.
 type seat struct {
-	mu  sync.Mutex // guards end and use
 	end func(QuotaUse)
 	use QuotaUse
 }
@@ -88,10 +86,8 @@ type seat struct {
 // seat up, because no new operation begins.
 func (s *seat) settle(v state.Verdict, err error) {
 	switch {
-	case err != nil || v == state.Claimable:
+	case s == nil || err != nil || v == state.Claimable:
 	case v == state.Own:
-		s.mu.Lock()
-		defer s.mu.Unlock()
 		s.use.New = true
 	default:
 		s.leave()
@@ -100,28 +96,22 @@ func (s *seat) settle(v state.Verdict, err error) {
 
 // [seat.holds] notes the size of rec, the operation's record. rec may be nil.
 func (s *seat) holds(rec *store.Record) {
-	if rec != nil {
-		s.mu.Lock()
-		defer s.mu.Unlock()
+	if s != nil && rec != nil {
 		s.use.Bytes = stored(rec)
 	}
 }
 
 // leave gives the seat up. Later calls have no effect.
 func (s *seat) leave() {
-	if s == nil {
+	if s == nil || s.end == nil {
 		return
 	}
-	s.mu.Lock()
 	end, use := s.end, s.use
 	s.end = nil
-	s.mu.Unlock()
 	if !use.New {
 		use.Bytes = 0
 	}
-	if end != nil {
-		end(use)
-	}
+	end(use)
 }
 
 // The function stored estimates the size of a record's item, in bytes.

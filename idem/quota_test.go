@@ -77,7 +77,11 @@ func TestQuotaPlaceIsGivenUpOnce(t *testing.T) {
 		"in many parts":   {fn: parts, new: true, least: 20_300, most: 20_700},
 		"failed, in part": {fn: half, new: true, least: 10_300, most: 10_900},
 		"failed":          {fn: down, new: true, least: 300, most: 800},
-		"panicked":        {fn: panics, new: true},
+		"panicked":        {fn: panics, new: true, least: 300, most: 800},
+		"panicked, in part": {fn: func(ctx context.Context) (idem.Response, error) {
+			_, _ = half(ctx)
+			panic("at the disco")
+		}, new: true, least: 10_300, most: 10_900},
 		"its request kept": {fn: down, opt: func(o *idem.Options) {
 			resumable(o)
 			o.Fingerprint.FuncName = "key"
