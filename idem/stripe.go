@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// Headers of Stripe's answers. If an answer has the header stripeShouldRetry, Stripe's
-// clients follow it, and not their own rules for retries.
+// Headers of Stripe's answers. Stripe's clients obey stripeShouldRetry instead of their
+// own rules for retries.
 const (
 	stripeShouldRetry     = "Stripe-Should-Retry"
 	stripeOriginalRequest = "Original-Request"
@@ -47,7 +47,7 @@ func stripeJSON(p Problem) Response {
 		e.Type = "invalid_request_error"
 	}
 	if p.Status == http.StatusUnprocessableEntity {
-		p.Status = http.StatusBadRequest // as in Stripe's v1 API: on its paths, Stripe's clients report an idempotency error only for a 400
+		p.Status = http.StatusBadRequest // on the paths of Stripe's v1 API, Stripe's clients report an idempotency error only if the status is 400
 	}
 	resp := problemResponse(p, "application/json", struct {
 		Error stripeError `json:"error"`

@@ -13,8 +13,9 @@ import (
 )
 
 const (
-	// maxClaim limits how long a claim is repeated. It is much shorter than any retention,
-	// so that no copy of the claim can outlive its record.
+	// maxClaim limits how long a claim is repeated. It is much shorter than any
+	// retention, so that no late copy of the claim arrives after the claim's record has
+	// expired.
 	maxClaim = 60 * time.Second
 	// answerShare says which part of defaults.Reserve is for sending the answer: a fifth.
 	answerShare = 5
@@ -69,18 +70,19 @@ func (t *times) enough(pk string) error {
 	return nil
 }
 
-// leaseEnd returns the end of a lease that begins at now, a time of the engine's clock. The
-// time left until the deadline is measured by the real clock.
+// leaseEnd returns the end of a lease that begins at now by the engine's clock. The
+// real clock measures the time that is left until the deadline.
 func (t *times) leaseEnd(now time.Time) time.Time {
 	return now.Add(time.Until(t.deadline) + t.core.opt.LeaseMargin)
 }
 
 // writeDeadline returns the deadline for calls to the store that begin now, after the
-// handler's effect: usually t.lastCall. If waiting for the store used up the time, the
-// deadline is t.lastCall even if that has passed. If the handler used up the time, and the
-// process was not killed, writeDeadline allows the rest of rec's lease, and at least a
-// second. If the process was paused, rec's lease may be over; the check of the record's
-// version then refuses the write of an attempt that was overtaken.
+// handler's effect. Usually the deadline is t.lastCall. If waiting for the store used
+// up the time, the deadline is t.lastCall even if t.lastCall has passed. If the handler
+// used up the time, the deadline is shortly before the end of rec's lease, but at least
+// a second from now. If the process was paused, this second may come after the lease,
+// and another attempt may have taken the record over. The check of the record's version
+// then refuses the write.
 func (t *times) writeDeadline(rec *store.Record) time.Time {
 	now := time.Now()
 	if now.Before(t.lastCall) || t.spent.Load() {
@@ -100,8 +102,8 @@ func (t *times) within(ctx context.Context, until time.Time) (context.Context, c
 	return context.WithDeadline(context.WithoutCancel(ctx), t.capped(until))
 }
 
-// capped returns until. If the engine only observes, capped returns an earlier time:
-// callLimit from now, at the latest.
+// capped returns until. If the engine only observes, and callLimit from now is earlier,
+// capped returns that earlier time.
 func (t *times) capped(until time.Time) time.Time {
 	if t.observing() {
 		return earlier(until, time.Now().Add(t.callLimit))
@@ -116,8 +118,8 @@ func (t *times) ranOut(ctx context.Context) {
 	}
 }
 
-// half(until) returns how long one of several tries may take: a packet that hangs must
-// not use up the time of the next try.
+// half returns the time limit of one of several tries: about half of the time left. So
+// the next try has time even if a packet of this try hangs.
 func half(until time.Time) time.Duration {
 	return min(maxClaim, max(time.Until(until)/2, 100*time.Millisecond))
 }
@@ -137,8 +139,8 @@ func (t *times) pause(ctx context.Context, round int, until time.Time) bool {
 	return pause(ctx, round)
 }
 
-// pause sleeps before the given round, for a random part of state.ResendWithin: at most
-// 0.64 s. It returns false if ctx ends first.
+// pause sleeps before the given round, for a random time of at most 0.64 s
+// (state.ResendWithin). If ctx ends first, pause returns false.
 func pause(ctx context.Context, round int) bool {
 	return sleep(ctx, chance.N(ctx, state.ResendWithin(min(round, maxRounds))))
 }

@@ -38,9 +38,9 @@ func spanOutcome(err error) trace.Outcome {
 	return trace.Outcome{Err: err, Code: codeOf(err), Panicked: errors.Is(err, errPanic)}
 }
 
-// codeOf returns the Problem.Code for err. For an error of the handler's own it returns
-// failed.Code: such an error may wrap errors of a nested operation, which say nothing about
-// this operation.
+// codeOf returns the Problem.Code for err. If the error comes from the handler and not
+// from a phase, codeOf returns failed.Code, because such an error may wrap an error of
+// a nested operation.
 func codeOf(err error) string {
 	if h, ok := errors.AsType[*handlerError](err); ok {
 		if ours, _ := errors.AsType[*Error](h.err); ours == nil || !ours.phase {
@@ -74,9 +74,9 @@ func (w *watch) met(rec *store.Record) {
 	}
 }
 
-// operate runs fn as the outermost step of a request. The record of a new operation stores
-// the trace context of this step, for links. The context of a trace that is not recorded is
-// not stored, since a link to it would lead nowhere.
+// operate runs fn as the outermost step of a request. A new operation's record stores
+// the trace context of this step, so that later traces can link to it. If the trace is
+// not recorded, the context is not stored, since a link would lead nowhere.
 func (w *watch) operate(ctx context.Context, fn func(context.Context) (Result, error)) (Result, error) {
 	s := trace.Step{Kind: trace.Operation, From: w.ask.req.Trace}
 	if w.ask.req.Redelivered || w.ask.req.Trace != (trace.Context{}) {
@@ -161,8 +161,8 @@ func contextOf(ctx context.Context, t trace.Tracer) trace.Context {
 	return t.Context(ctx).Sound()
 }
 
-// If a job has no trace context, giveTrace gives the job the context of the span in ctx. It
-// changes jobs, so jobs must be the caller's own copy.
+// giveTrace gives each job without a trace context the context of the span in ctx. It
+// changes jobs, so the caller must pass its own copy.
 func (w *watch) giveTrace(ctx context.Context, jobs []Job) {
 	own := contextOf(ctx, w.core.opt.Tracer)
 	for i := range jobs {

@@ -28,7 +28,7 @@ type Tx struct {
 	repeats   bool                    // an earlier attempt may have made this phase's calls
 	called    func(string)            // is told the name of each call; nil if the phase is not a Foreign
 	checkJobs func([]Job) error       // returns an error if the jobs of this run can't be committed together
-	refuse    context.CancelCauseFunc // ends the context of a Foreign; nil in other phases
+	refuse    context.CancelCauseFunc // ends the context of a Foreign at the first error; nil in other phases
 	others    func(call string) error // returns an error if another phase may have made the call; nil if the phase is not a Foreign
 	only      string                  // the one call of a phase with a look-up; "" in other phases
 
@@ -90,21 +90,21 @@ func (tx *Tx) Stage(jobs ...Job) {
 // The key is the same for every attempt at this operation. Any other operation has
 // another key, even if a client reuses its own key for a later operation.
 //
-// The key is made from the operation, the service and the step. For a call without a
-// step, a number replaces the step: the number of calls without a step that earlier
-// phases have made to service. The phase's name and position don't matter, so phases can
-// be renamed, inserted and removed while operations are under way. Services and steps
-// must not be renamed: under the new name the call would have another key, and so could
-// be made twice.
+// The key is made from the operation, the service and the step. A call without a step
+// has a number instead. The number counts the earlier phases that have called service
+// without a step. The phase's name and position don't matter, so phases can be renamed,
+// inserted and removed while operations are under way. Services and steps must not be
+// renamed: under the new name the call would have another key, and so could be made
+// twice.
 //
-// If a phase calls a service more than once, give each call a step. In two cases Key
-// returns the same key again, and the phase fails ([ErrKeyReused]): a second call without
-// a step in one run of a phase, and a step that this or an earlier phase has used. So if
-// a loop repeats a call, the other system gets the same key again and doesn't carry out
-// the call twice.
+// If a phase calls a service more than once, give each call a step. Key returns the
+// same key again if one run of a phase calls a service twice without a step, or if this
+// or an earlier phase has used the step. The phase then fails ([ErrKeyReused]). So if a
+// loop repeats a call, the other system gets the same key, and doesn't carry out the
+// call twice.
 //
-// Key panics if the phase's function has already returned, as in a goroutine that
-// outlives the function: the call could no longer be recorded.
+// Key panics if the phase's function has already returned, because the call could no
+// longer be recorded. This happens in a goroutine that outlives the function.
 func (tx *Tx) Key(service string, step ...string) string {
 	tx.mu.Lock()
 	defer tx.mu.Unlock()
@@ -130,10 +130,10 @@ func (tx *Tx) Key(service string, step ...string) string {
 	return state.DerivedKey(tx.id, call)
 }
 
-// Repeats reports whether an earlier attempt may have made this phase's calls: the attempt
-// died, or failed in a call. If so, only an answer that is the call's own outcome can be
-// trusted. Another answer (401, 404, a refusal of parameters) does not prove that the call
-// had no effect.
+// Repeats reports whether an earlier attempt may have made this phase's calls, because
+// the attempt died, or failed in a call. If Repeats returns true, trust only an answer
+// that gives the outcome of the earlier call. Another answer (401, 404, a refusal of
+// parameters) does not prove that the earlier call had no effect.
 func (tx *Tx) Repeats() bool { return tx.repeats }
 
 // callName names a call: "service#2", or "service/step".

@@ -17,26 +17,26 @@ const (
 	longestRead = 800 * time.Millisecond // the longest wait between two reads, if a client waits for the answer
 	seldomRead  = 10 * time.Second       // the longest wait between two reads, if nobody waits for the answer
 
-	// An asynchronous request that has waited for another attempt needs enough time for its
-	// own work: a tenth of the time that it had before the wait, but at most mostEnough.
-	// With less time, the request leaves the work to the source's next retry.
+	// After its wait, an asynchronous request begins its own work only if enough time
+	// is left: a tenth of the time that it had before the wait, or mostEnough if that
+	// is less. Otherwise the request leaves the work to the source's next retry.
 	mostEnough = 30 * time.Second
 )
 
-// nextRead returns the least and the most time that an attempt waits before it reads the
-// record again. waited is the time since the attempt began to wait, age is the time since
-// the holder began, and lease is the rest of the holder's lease. The parameter longest is
-// the limit of this wait.
+// nextRead returns the least and the most time that an attempt pauses before it reads
+// the record again. The parameter waited is the time since the attempt began to wait,
+// age is the time since the holder began, lease is the rest of the holder's lease, and
+// longest limits the pause.
 //
-// The wait is as long as the attempt has waited so far, so k reads take about
-// 2^k·firstRead. It is at least a tenth of the holder's age: an operation that has run for
-// ten seconds seldom ends in the next 0.1 s. If the lease ends within the wait, the wait
-// ends soon after the lease. The least and the most differ, so that many waiting attempts
-// don't read at once.
+// Each pause is about as long as all earlier pauses together, so k reads take about
+// 2^k·firstRead. A pause is at least about a tenth of the holder's age, because an
+// operation that has run for ten seconds seldom ends in the next 0.1 s. If the lease
+// ends within the pause, the pause ends at most firstRead after the lease. The least
+// and the most differ, so that many waiting attempts don't read at once.
 //
-// The clocks of the holder and of this process may differ. If age is wrong, the limit
-// longest still holds. If lease is wrong, one read may come too early; afterwards, nextRead
-// treats the lease as over.
+// The clocks of the holder and of this process may differ, so age and lease may be
+// wrong. A wrong age can't make a pause longer than longest. If lease is too short,
+// only one read comes too early, since nextRead then treats the lease as over.
 func nextRead(waited, age, lease, longest time.Duration) (least, most time.Duration) {
 	most = min(firstRead+max(waited, age/10), longest)
 	if lease > 0 && lease < most {
@@ -45,10 +45,10 @@ func nextRead(waited, age, lease, longest time.Duration) (least, most time.Durat
 	return most - most/8, most
 }
 
-// The method wait reads the record until its holder has finished or the holder's lease is
-// over. The parameter longest limits the pauses between reads. The parameter end limits the
-// whole wait: if the next read would come later, the verdict is InFlight. A record that is
-// corrupt or can't be judged ends the wait: the request is answered as if it hadn't waited.
+// The method wait reads the record until its holder has finished or the holder's lease
+// is over. The parameter longest limits the pauses between reads. The parameter end
+// limits the whole wait: if the next read would come later, the verdict is InFlight. If
+// the record is corrupt or can't be judged, wait returns the error at once.
 func (c *claiming) wait(ctx context.Context, held *store.Record, end time.Time, longest time.Duration) (*store.Record, state.Verdict, error) {
 	ctx, sp := c.watch.step(ctx, trace.Wait, "")
 	defer sp.done(nil)
@@ -74,12 +74,12 @@ func (c *claiming) wait(ctx context.Context, held *store.Record, end time.Time, 
 }
 
 // claiming.patiently waits for the attempt that holds the key, if Options.InFlight is
-// InFlightWait or the request is asynchronous. An asynchronous request waits as long as it
-// can, even if it then has too little time for its own work: the wait delays the source's
-// next retry, which must come after the end of the lease.
+// InFlightWait or the request is asynchronous. An asynchronous request waits as long as
+// it can, even if too little time for its own work is left afterwards. The wait delays
+// the source's next retry, and a retry before the end of the lease would be useless.
 func (c *claiming) patiently(ctx context.Context, held *store.Record) (*store.Record, state.Verdict, error) {
 	deadline, opt := c.times.deadline, &c.core.opt
-	end, longest, enough := deadline.Add(-defaults.Reserve), seldomRead, min(mostEnough, time.Until(deadline)/10) // end is one limit for the whole wait, even if the holder changes
+	end, longest, enough := deadline.Add(-defaults.Reserve), seldomRead, min(mostEnough, time.Until(deadline)/10) // if the holder changes, end stays the same
 	v := state.InFlight
 	switch {
 	case c.ask.req.Asynchronous:

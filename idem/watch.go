@@ -117,8 +117,8 @@ func (w *watch) recordName() string {
 	return redact.Record(w.ask.home.pk)
 }
 
-// [watch.finds] notes the record that a claim has found, for the record's name in logs. rec
-// is nil if the claim has found no record.
+// [watch.finds] sets the record's name in logs. The parameter rec is the record that a
+// claim has found, or nil if there was none.
 func (w *watch) finds(rec *store.Record) {
 	switch {
 	case rec == nil:

@@ -8,28 +8,30 @@ import (
 // Store keeps one [Record] for each key, on a medium with compare-and-set.
 //
 // A Store must be safe for concurrent use, also by many processes on a shared medium.
-// Methods must return promptly when ctx ends. If a write has no acknowledgement by then,
-// the method returns ErrUnknown, since the write may have been applied. After a call,
-// neither the caller nor the store may change a record that was passed in or returned,
-// except for the fields about bodies (see Claim and Commit).
+// Methods must return promptly when ctx ends. If a write has no acknowledgement by
+// then, the method returns ErrUnknown, since the write may have been applied. After a
+// call, neither the caller nor the store may change a record that was passed in or
+// returned. The only exceptions are bodies and the Overflow fields (see Claim, Commit
+// and [BodyLoader]).
 //
 // If the store refuses a write because of the stored record, the method returns the stored
 // record and no error. The refusal and the reading of the record must be one step. If there
 // is no record any more, the method returns a zero Record (State [None]).
 //
 // A commit may carry the user's writes. The record and the user's writes are applied
-// together or not at all. If a write is refused because of the record and also for another
-// reason, the method returns the record. Such a write may be the second copy of a write
-// whose acknowledgement was lost: the first copy has changed the record, and may have made
-// the user's conditions false as well.
+// together or not at all. If a write is refused because of the record and also for
+// another reason, the method returns the record, because the refused write may be a
+// second copy. If the first copy was applied and its acknowledgement was lost, the
+// first copy itself has changed the record, and may have made the user's conditions
+// false.
 //
 // The methods return these errors:
 //
 //   - [ErrUnknown] if the write may have been applied;
-//   - [ErrRefused] if the medium refused the call for good;
-//   - [ErrConflict] if the medium refused the write because of another write in progress,
-//     or because an item that was read has changed (then the error also matches
-//     [ErrChanged]). In both cases, the write was certainly not applied;
+//   - [ErrRefused] if the medium refuses the call until people have corrected the cause;
+//   - [ErrConflict] if the write was not applied because another write was in progress,
+//     or because an item has changed since it was read. After such a change, the error
+//     also matches [ErrChanged];
 //   - [ErrCondition] if a user-supplied condition was false;
 //   - [ErrWrite] if the user's writes can't be sent at all;
 //   - [ErrTooLarge] if the record would be larger than the medium's limit;
@@ -37,29 +39,30 @@ import (
 //
 // Any other error means that nothing was written.
 type Store interface {
-	// Claim writes c.Next if there is no record under c.Next.PK. If c.Seen is set, Claim
-	// also replaces a record that has the owner and version of c.Seen. If c.Seen is nil,
-	// Claim also replaces an expired record, but not a freed one (KeepFreed): otherwise a
-	// late copy of a claim could revive its own operation after an attempt has freed the
-	// key. A record is expired if Expires is before c.Now, both in whole seconds. A record
-	// under c.Beside may refuse the claim, too. A store that keeps the body of a stored
-	// request outside of the record sets Next.Input.Overflow, and writes the body once the
-	// claim is won.
+	// Claim writes c.Next if there is no record under c.Next.PK. If c.Seen is set,
+	// Claim also replaces a record that has the owner and version of c.Seen. If c.Seen
+	// is nil, Claim also replaces an expired record, unless the record is freed
+	// (KeepFreed). If Claim replaced a freed record, a late copy of a claim could write
+	// its own record again after an attempt has freed the key. A record is expired if
+	// Expires is before c.Now, both in whole seconds. Claim also checks c.Beside (see
+	// [Claim]). A store that keeps the body of a stored request outside of the record
+	// sets Next.Input.Overflow, and writes the body after the claim is won.
 	Claim(ctx context.Context, c Claim) (held *Record, err error)
 
-	// Commit replaces c.Prev by c.Next if the stored record has the Owner and Ver of Prev;
-	// Commit compares no other fields. Next has the same PK as Prev. Commit changes only
-	// the fields that differ between Prev and Next. Of the jobs in Next, Commit writes only
-	// those that Prev doesn't have, so that a job that was delivered since Prev was read
-	// doesn't reappear. Commit removes jobs in one case only: if Next is freed (KeepFreed)
-	// and has no jobs, Commit removes all jobs. In this case, Commit compares the jobs,
-	// too: it returns ErrConflict if the stored record has other jobs, or other parked
-	// jobs, than Prev.
+	// Commit replaces c.Prev by c.Next if the stored record has the Owner and Ver of
+	// Prev. Commit compares no other fields, except for jobs that it removes. Next has
+	// the same PK as Prev. Commit changes only the fields that differ between Prev and
+	// Next. Commit writes the jobs that are in Next but not in Prev. If it wrote the
+	// others too, a job that was delivered since Prev was read would reappear. Commit
+	// removes jobs only if Next is freed (KeepFreed) and has no jobs: it then removes
+	// all jobs. But if the stored record has other jobs, or other parked jobs, than
+	// Prev, Commit removes nothing and returns ErrConflict.
 	//
-	// A store that keeps bodies outside of the record sets Next.Overflow before it writes a
-	// body, so that a repeated commit doesn't write the body twice. If Next.Input has a
-	// body but Prev.Input has none, a client's retry has brought the body, and the store
-	// writes it again.
+	// A store that keeps bodies outside of the record sets Next.Overflow before it
+	// writes a body, so that a repeated commit doesn't write the body twice. If
+	// Next.Input has a body but Prev.Input has none, the body comes from a client's
+	// retry. The store then writes the body, since the attempt that claimed the key may
+	// not have written it.
 	Commit(ctx context.Context, c Commit) (held *Record, err error)
 
 	// Load reads the current record, never an outdated version. If there is no record, Load
@@ -72,18 +75,17 @@ type Claim struct {
 	Next *Record   // its Ver is 1
 	Now  time.Time // the claimer's clock
 
-	// Seen is the freed record that the claimer has read; nil if there was none. If Seen is
-	// set, the claim can win in two cases: there is no record, or the record has Seen's
-	// owner and version. If Seen is nil, the claim can win if there is no record, or if the
-	// record has expired and isn't freed.
+	// Seen is the freed record that the claimer has read, or nil if there was none.
+	// [Store] says which records a claim can replace with and without Seen.
 	Seen *Record
 
-	// Beside is another PK of the same key, while the key's scope changes
-	// (idem.Options.Former); "" otherwise. The claim is refused if there is a record under
-	// Beside, except a record with Fenced's owner and version. The store checks Beside and
-	// writes Next in one step, so that two claims with Beside and Next.PK exchanged can't
-	// both win. A refused Claim returns the record under Next.PK if that record refuses
-	// the claim, and otherwise the record under Beside.
+	// Beside is the PK of the key's other place (idem.Options.Former), or "" if the key
+	// has one place. A record under Beside refuses the claim, unless the record has the
+	// owner and version of Fenced, the record that the claimer has fenced. The store
+	// checks Beside and writes Next in one step. Otherwise two claims could both win if
+	// the Beside of each is the Next.PK of the other. A refused Claim returns the
+	// record under Next.PK if that record refuses the claim, and otherwise the record
+	// under Beside.
 	Beside string
 	Fenced *Record
 }
@@ -98,12 +100,12 @@ type Commit struct {
 // Taker is implemented by a [Store] that can take a record over without reading the record
 // first. With any other Store, an engine reads the record and then commits.
 type Taker interface {
-	// Take replaces the record of t.PK by the result of t.From, and returns the new record
-	// and true. If From returns nil, Take changes nothing and returns the current record
-	// and false. Take may refuse even if From returns a record. Take must refuse if the
-	// body of the stored request is outside of the record. After a refusal, the engine
-	// decides by the returned record whether to commit the take-over itself. Errors are
-	// those of [Store].
+	// Take replaces the record of t.PK by the result of t.From, and returns the new
+	// record and true. If From returns nil, Take changes nothing and returns the
+	// current record and false. Take may refuse even if From returns a record. Take
+	// must refuse if the body of the stored request is outside of the record. After a
+	// refusal, the engine checks the returned record, and may take the record over by
+	// Commit. Errors are those of [Store].
 	Take(ctx context.Context, t Take) (held *Record, taken bool, err error)
 }
 
@@ -113,13 +115,13 @@ type Take struct {
 	PK       string
 	Owner    string // the record's owner, as last seen
 	Ver      int64  // the record's version, as last seen
-	Released bool   // whether the last attempt released the record, as far as the taker knows; may be wrong
+	Released bool   // whether the taker believes that the last attempt released the record
 
-	Now      time.Time // the taker's clock, in whole milliseconds; the lease in the record must have ended by then
-	Handlers []HandlerID
-	Tenant   string    // the record must have this tenant and one of Handlers
-	NewOwner string    // the taker's nonce
-	Lease    time.Time // end of the taker's lease
+	Now      time.Time   // the taker's clock, in whole milliseconds; the lease in the record must have ended by then
+	Handlers []HandlerID // the record's handler must be one of these
+	Tenant   string      // the record must have this tenant
+	NewOwner string      // the taker's nonce
+	Lease    time.Time   // end of the taker's lease
 
 	Retention time.Duration // the record's Retention after the take-over
 
@@ -143,8 +145,9 @@ type BodyLoader interface {
 // too large. An engine calls Fits when jobs are staged, so that no job is refused after the
 // work is done.
 type Sizer interface {
-	// Fits returns an error that matches ErrTooLarge if the record next, with room for an
-	// answer's headers, is too large to commit. The record next is the successor of prev.
-	// Fits makes no calls, and changes nothing.
+	// Fits returns an error that matches ErrTooLarge if the record next is too large to
+	// commit. The size includes the room that the store keeps free for later writes,
+	// such as the answer. The record next is the successor of prev. Fits makes no
+	// calls, and changes nothing.
 	Fits(prev, next *Record) error
 }

@@ -23,9 +23,10 @@
 //
 //   - Nothing is parsed, stored or handled before a valid and recent signature
 //     over the body's bytes is found.
-//   - An event is identified by the provider's id. Deliveries of the event run the handler
-//     until a run has succeeded. After that, no delivery runs the handler while the record
-//     is kept (31 days by default). Only one of several simultaneous deliveries is handled.
+//   - An event is identified by the provider's id. Each delivery of the event runs the
+//     handler until one run has succeeded. After that, no delivery runs the handler while
+//     the record is kept (31 days by default). Of several simultaneous deliveries, only one
+//     runs the handler.
 //   - An answer of 2xx means that the event is recorded as handled. After any
 //     other answer, providers deliver the event again, for days.
 //   - The effects of the handler's phases ([idem.Atomic], [idem.Finish]) commit together

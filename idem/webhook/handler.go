@@ -36,23 +36,25 @@ type Handler struct {
 // earlier events count as new. Use a different name for each account at a provider and for
 // each URL.
 //
-// If fn returns nil, the event is recorded as handled, and later deliveries are answered
-// 200 without calling fn. fn should also return nil for an irrelevant event. If fn returns
-// an error, the answer is 500, and the provider tries again. The next try runs fn anew, and
-// skips phases that have committed. An error of a phase has the same effect as any other
-// error. A panic has the same effect as an error and is logged with its stack; in a Lambda
-// function the process then ends. If fn returns an error that [idem.Respond] made of any
-// value, the event is recorded as handled, even after a failed phase.
+// If fn returns nil, the event is recorded as handled, and later deliveries are
+// answered 200 without calling fn. fn should also return nil for an irrelevant event.
+// If fn returns an error, such as the error of a phase, the answer is 500, and the
+// provider tries again. The next try runs fn anew, and skips phases that have
+// committed. A panic has the same effect as an error and is logged with its stack; in a
+// Lambda function the process then ends. If fn returns an error that [idem.Respond]
+// made, the event is recorded as handled, even if a phase has failed. The value in the
+// error doesn't matter.
 //
 // optFns set the engine's options; two defaults differ from those of package idem. The
-// default of Retention is 31 days, since a user of Stripe can resend an event for up to 30
-// days. New logs a warning if Retention is below 80 hours, since providers repeat a
-// delivery by themselves for that long. The default of MaxRequest is 1 MiB, for every
-// source. Options about the Idempotency-Key, scope, fingerprint and answers have no effect:
-// the key is the event's id, and docs/use/webhooks.md lists the answers. Resumable has no
-// effect either, since the provider's retries finish unfinished events. Refused deliveries
-// are logged with Logger, and reported to Hooks.Refused with the endpoint's name as the
-// Route of the idem.Event.
+// default of Retention is 31 days, since a user of Stripe can resend an event for up to
+// 30 days. New logs a warning if Retention is below 80 hours, since providers repeat a
+// delivery for up to 80 hours. MaxRequest limits the body of each delivery, whatever
+// the transport; its default is 1 MiB. Options about the Idempotency-Key, scope,
+// fingerprint and answers have no effect: the key is the event's id, and
+// docs/use/webhooks.md lists the answers. Resumable has no effect either, since the
+// provider's retries finish unfinished events. Refused deliveries are logged with
+// Logger, and reported to Hooks.Refused. The Route of the reported idem.Event is the
+// endpoint's name.
 //
 // New panics if store, v or fn is nil, if endpoint is empty, or if an option is invalid.
 func New(store store.Store, endpoint string, v Verifier, fn func(context.Context, Event) error, optFns ...func(*idem.Options)) *Handler {
@@ -193,14 +195,14 @@ func (h *Handler) handle(ctx context.Context, r *idem.Request, ev Event) (replay
 	return res.Replayed, nil
 }
 
-// done reports whether err says that an operation has finished without a stored answer.
-// If the event's handler didn't run, err is about the event's own operation.
+// done reports whether err says that an operation has finished, but has no stored
+// answer. If the event's handler didn't run, this operation is the event's own.
 func done(err error) bool {
 	return errors.Is(err, idem.ErrNotKept)
 }
 
-// handlerError marks an error that the handler returned, since the handler may also
-// return errors of package idem. Errors without this mark come from the engine.
+// handlerError marks an error that the handler returned. Without the mark, an error of
+// package idem that the handler returns would look like an error of the engine.
 type handlerError struct{ err error }
 
 func (e *handlerError) Error() string { return e.err.Error() }
