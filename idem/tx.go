@@ -42,7 +42,8 @@ type Tx struct {
 
 // Write adds writes to the commit. The phase fails with [ErrWrite] after a nil write, a
 // write that could not be built (Write.Err), or a write in a [Foreign]. The store refuses
-// a commit with two writes of the same item.
+// a commit with two writes of the same item. A checked read and a write of the same item
+// count as one write.
 func (tx *Tx) Write(writes ...Write) {
 	tx.mu.Lock()
 	defer tx.mu.Unlock()

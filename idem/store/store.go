@@ -12,7 +12,7 @@ import (
 // then, the method returns ErrUnknown, since the write may have been applied. After a
 // call, neither the caller nor the store may change a record that was passed in or
 // returned. The only exceptions are bodies and the Overflow fields (see Claim, Commit
-// and [BodyLoader]).
+// and [BodyLoader]), and Region: Claim may set an empty Region of the new record.
 //
 // If the store refuses a write because of the stored record, the method returns the stored
 // record and no error. The refusal and the reading of the record must be one step. If there
@@ -35,7 +35,8 @@ import (
 //   - [ErrCondition] if a user-supplied condition was false;
 //   - [ErrWrite] if the user's writes can't be sent at all;
 //   - [ErrTooLarge] if the record would be larger than the medium's limit;
-//   - [ErrCorrupt] if a stored record is unreadable.
+//   - [ErrCorrupt] if a stored record is unreadable;
+//   - [ErrSealed] if the store can't encrypt or decrypt a record's contents.
 //
 // Any other error means that nothing was written.
 type Store interface {
