@@ -17,21 +17,23 @@ import (
 	"github.com/samekey/samekey/internal/base/awsname"
 )
 
-// scheduling is how many schedules are made concurrently, since a batch of the stream may need many
-// within seconds.
+// scheduling is how many schedules are made concurrently. One batch of the stream may
+// need many schedules within seconds.
 const scheduling = 8
 
-// schedulerTime is how long one call of Put may wait for Scheduler.
+// schedulerTime is how long one call of Queue.Put may wait for EventBridge Scheduler.
 const schedulerTime = 10 * time.Second
 
-// Queue.schedule makes schedules for tickets of jobs that the queue can't delay for long enough,
-// and reports which tickets have a schedule.
+// Queue.schedule makes schedules for those tickets of jobs that are due after more than
+// maxDelay, because SQS can't delay a message for longer. It reports which tickets have
+// a schedule.
 func (q *Queue) schedule(ctx context.Context, tickets []jobs.Ticket) []bool {
 	made := make([]bool, len(tickets))
 	if q.opt.Schedule == nil {
 		return made
 	}
-	// Even if Scheduler hangs, half of the time remains for the queue.
+	// Scheduler gets at most half of the time until the deadline, so that Put can still
+	// send tickets to SQS.
 	limit := schedulerTime
 	if deadline, ok := ctx.Deadline(); ok {
 		limit = min(limit, time.Until(deadline)/2)
@@ -57,9 +59,8 @@ func (q *Queue) schedule(ctx context.Context, tickets []jobs.Ticket) []bool {
 	return made
 }
 
-// Queue.create makes the schedule of a ticket. If a schedule with its name exists, create
-// succeeds: the existing schedule is for the same ticket, since the name is made of the ticket's
-// contents.
+// Queue.create makes the schedule of a ticket. It succeeds if a schedule with this name
+// exists already, because the name contains the operation and the time of the ticket.
 func (q *Queue) create(ctx context.Context, t jobs.Ticket) error {
 	arn, err := q.target(ctx)
 	if err != nil {
@@ -67,7 +68,7 @@ func (q *Queue) create(ctx context.Context, t jobs.Ticket) error {
 	}
 	at := t.Due.UTC()
 	if whole := at.Truncate(time.Second); whole.Before(at) {
-		at = whole.Add(time.Second) // rounded up, since a ticket that arrives too early must wait again
+		at = whole.Add(time.Second) // rounded up, because a ticket that arrives before it is due must wait again
 	}
 	_, err = q.opt.Schedule(ctx, &scheduler.CreateScheduleInput{
 		Name:                  aws.String(scheduleName(t)),
@@ -82,7 +83,7 @@ func (q *Queue) create(ctx context.Context, t jobs.Ticket) error {
 	return err
 }
 
-// target returns the queue's ARN. It asks the queue once.
+// target returns the queue's ARN. Once SQS has told the ARN, target doesn't ask again.
 func (q *Queue) target(ctx context.Context) (string, error) {
 	if arn := q.arn.Load(); arn != nil {
 		return *arn, nil
@@ -100,7 +101,8 @@ func (q *Queue) target(ctx context.Context) (string, error) {
 	return arn, nil
 }
 
-// maxOperation leaves room for a prefix and a time in the 64 characters of a schedule's name.
+// maxOperation is the maximum length of the operation in a schedule's name. The whole
+// name may have 64 characters, including a prefix and a time.
 const maxOperation = 32
 
 // scheduleName returns the name of a ticket's schedule. The name is made of the operation and the

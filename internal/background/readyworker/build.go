@@ -24,12 +24,14 @@ import (
 	"github.com/samekey/samekey/seal"
 )
 
-// Keys makes the key provider for sealed records. sdk returns the client settings for a service
-// (KMS). getenv returns the value of an environment variable. Keys reads only variables whose names
-// begin with SAMEKEY_KMS_. The error names the variable that is wrong.
+// Keys makes the key provider for sealed records. sdk returns the settings of the SDK
+// client for a service, such as KMS. getenv returns the value of an environment
+// variable. Keys reads only variables whose names begin with SAMEKEY_KMS_. The error
+// names the variable that is wrong.
 type Keys func(sdk func(service string) aws.Config, getenv func(string) string) (seal.Provider, error)
 
-// Settings are the settings of a program with its own main: the fields of lambda/worker.Options.
+// Settings are the fields of lambda/worker.Options, which a program with its own main
+// can set.
 type Settings struct {
 	Sinks         jobs.Route
 	FairBy        func(jobs.Delivery) string
@@ -47,9 +49,9 @@ type Telemetry interface {
 	StoreHooks() dynamo.Hooks
 }
 
-// Main runs the worker that the environment variables describe. If SAMEKEY_KMS_KEYS is not set,
-// jobs with sealed args wait. If keys is nil, SAMEKEY_KMS_KEYS must not be set. optFns are for test
-// programs that set another clock.
+// Main runs the worker that the environment variables describe. If SAMEKEY_KMS_KEYS is
+// not set, jobs with sealed args wait. If keys is nil and SAMEKEY_KMS_KEYS is set, the
+// program ends with an error. Test programs set another clock by optFns.
 func Main(keys Keys, optFns ...func(*worker.Options)) {
 	w, err := New(os.Environ(), keys, Settings{}, optFns...)
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/samekey/samekey/internal/base/sdkenv"
 )
 
-// clients makes the SDK's clients from Lambda's environment variables, as
-// dynamo.NewClient does, without the SDK's config package.
+// clients makes SDK clients from Lambda's environment variables. Like dynamo.NewClient,
+// it doesn't use the SDK's config package.
 type clients struct {
 	env *environment
 	own Settings
@@ -27,10 +27,11 @@ type clients struct {
 
 const (
 	dialTimeout    = time.Second
-	attemptTimeout = 3 * time.Second // the SDK's default client sets no limit
+	attemptTimeout = 3 * time.Second // the SDK's default HTTP client has no time limit
 )
 
-// quick returns a client for calls that take milliseconds.
+// quick returns an HTTP client with short time limits, for calls that take
+// milliseconds.
 func quick() *awshttp.BuildableClient {
 	return awshttp.NewBuildableClient().WithTimeout(attemptTimeout).WithDialerOptions(func(d *net.Dialer) { d.Timeout = dialTimeout })
 }
@@ -64,6 +65,6 @@ func (c clients) sdk(service string) aws.Config {
 
 // patient returns the settings of a client without time limits.
 func (c clients) patient(service string) aws.Config {
-	cfg, _ := sdkenv.Config(c.env.text, service) // the error is the same for each service, and the function build reports it
+	cfg, _ := sdkenv.Config(c.env.text, service) // the function build reports this error, which is the same for each service
 	return cfg
 }

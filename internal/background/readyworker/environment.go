@@ -9,14 +9,15 @@ import (
 	"time"
 )
 
-// variables are the environment variables of the worker. The comments of the programs named
-// samekey-worker list them.
+// variables are the environment variables of the worker. The package comments of the
+// programs named samekey-worker describe these variables.
 var variables = []string{
 	"SAMEKEY_APP", "SAMEKEY_EVENT_SOURCE", "SAMEKEY_FUNCTIONS", "SAMEKEY_GRACE", "SAMEKEY_KMS_CONTEXT", "SAMEKEY_KMS_KEYS",
 	"SAMEKEY_NAMESPACES", "SAMEKEY_SCHEDULE_ROLE", "SAMEKEY_SINKS", "SAMEKEY_SWEEP_LATE", "SAMEKEY_SWEEP_PAGES", "SAMEKEY_TICKETS_URL",
 }
 
-// These settings begin with SAMEKEY_, but belong to other programs in the same stack.
+// others are variables that begin with SAMEKEY_ and belong to other programs in the
+// same stack. The worker ignores these variables.
 var others = []string{"SAMEKEY_LEASE_MARGIN"}
 
 // environment reads settings, and remembers what is wrong with them.

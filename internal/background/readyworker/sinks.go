@@ -12,18 +12,18 @@ import (
 	"github.com/samekey/samekey/internal/base/functionname"
 )
 
-// target is a type of sink. An entry KIND=NAME:ADDRESS in SAMEKEY_SINKS sends the jobs of a kind to
-// an address. NAME is the target's name.
+// target is a type of sink. An entry KIND=NAME:ADDRESS in SAMEKEY_SINKS sends jobs of
+// the kind KIND to the sink at ADDRESS. NAME is the name of the target.
 type target struct {
 	name    string
-	address string // a word for the address
+	address string // the word for an address in errors, such as ARN
 	actions string // the IAM actions that the sink needs; SinksPolicy in samekey.yaml must allow them
 	valid   func(address string) bool
-	write   string // what to write if the address is not valid
+	write   string // for errors: what to write in place of an address that is not valid
 	sink    func(c clients, address string, o choice) jobs.Sink
 }
 
-// choice holds settings of a sink for which there is no environment variable: only a program with
+// choice holds a sink's settings that have no environment variable. Only a program with
 // its own main can set them.
 type choice struct {
 	fairBy        func(jobs.Delivery) string
@@ -104,9 +104,9 @@ var sinksExample = func() string {
 	return strings.Join(forms[:last], ", ") + " or " + forms[last] + ", with commas between them"
 }()
 
-// sinks returns the sinks of all kinds of jobs. Kinds with the same NAME:ADDRESS share one sink,
-// which keeps the order of a group. Among them, the kinds in Settings.WithoutTenant share a
-// separate sink.
+// sinks returns the sink of each kind of job. Kinds with the same NAME:ADDRESS share
+// one sink, so that jobs of a group keep their order. If some of these kinds are in
+// Settings.WithoutTenant, those kinds share a second sink.
 func (e *environment) sinks(c clients) jobs.Route {
 	const name = "SAMEKEY_SINKS"
 	route := make(jobs.Route)

@@ -13,12 +13,13 @@ import (
 // batcher splits deliveries into calls.
 type batcher struct {
 	service service
-	// ordered keeps the order of each group: no call has two deliveries of the same
-	// group, since the service may refuse the first and accept the second.
+	// ordered keeps the order of each group: a call has at most one delivery of a
+	// group, because the service may refuse the first of two deliveries and accept the
+	// second.
 	ordered bool
 	size    func(jobs.Delivery) int
-	// call sends a batch. It returns an error if the whole call failed, otherwise a result for each
-	// entry: nil if the entry was accepted.
+	// call sends a batch. If the whole call failed, call returns an error. Otherwise it
+	// returns the result of each delivery.
 	call func(ctx context.Context, batch []jobs.Delivery) (results, error)
 	past evidence
 }
@@ -35,14 +36,14 @@ func (b *batcher) deliver(ctx context.Context, all []jobs.Delivery) []error {
 		now, left = b.next(all, left)
 		b.send(ctx, all, b.free(all, now, failed, r.errs), r)
 		for _, i := range now {
-			failed[all[i].Group] = r.errs[i] != nil // a job that is held back has an error too
+			failed[all[i].Group] = r.errs[i] != nil // true also for a job that is held back
 		}
 	}
 	return r.verdicts()
 }
 
-// batcher.next takes the deliveries of the next call from the list of remaining deliveries, left.
-// It returns two lists: now for the next call, later for the calls after it.
+// batcher.next chooses the deliveries of the next call from left, the remaining
+// deliveries. now is for the next call, later for the calls after it.
 func (b *batcher) next(all []jobs.Delivery, left []int) (now, later []int) {
 	bytes := 0
 	groups := make(map[string]bool)
@@ -61,8 +62,8 @@ func (b *batcher) next(all []jobs.Delivery, left []int) (now, later []int) {
 	return now, later
 }
 
-// batcher.free holds back each delivery of the list now whose group has failed, and returns the
-// others. If ordered is false, it returns the whole list.
+// batcher.free returns the deliveries in now that can be sent. If ordered is true, it
+// holds back the deliveries of groups that have failed.
 func (b *batcher) free(all []jobs.Delivery, now []int, failed map[string]bool, errs []error) []int {
 	if !b.ordered {
 		return now
@@ -78,8 +79,8 @@ func (b *batcher) free(all []jobs.Delivery, now []int, failed map[string]bool, e
 	return left
 }
 
-// send makes a call. If a single delivery may have caused the call's error, send sends each
-// delivery alone to find out which.
+// send makes a call. If the call fails and one of several deliveries may be the cause,
+// send sends each delivery alone, to find out which.
 func (b *batcher) send(ctx context.Context, all []jobs.Delivery, now []int, r *round) {
 	if len(now) == 0 || r.stops(ctx, now...) {
 		return
@@ -109,7 +110,8 @@ func (b *batcher) send(ctx context.Context, all []jobs.Delivery, now []int, r *r
 	}
 }
 
-// results has a fault for each entry of a call, or nil if the service accepted the entry.
+// results has the result of each entry of a call: a fault, or nil if the service
+// accepted the entry.
 type results []*fault
 
 // set records the result of an entry. id is the entry's number.
@@ -121,8 +123,8 @@ func (r results) set(id *string, f *fault) {
 
 var errUntold = errors.New("the answer doesn't tell")
 
-// unanswered returns the results of n entries before the service's answer is read: the sink is at
-// fault for each. An entry that the answer doesn't mention keeps this result.
+// unanswered returns n results that blame the sink. The result of an entry is replaced
+// later, if the service's answer mentions the entry.
 func unanswered(n int) results {
 	all := make(results, n)
 	for i := range all {

@@ -26,25 +26,27 @@ type BusAPI interface {
 
 var _ BusAPI = (*eventbridge.Client)(nil)
 
-// Bus puts jobs on an EventBridge bus. An event's detail-type is the job's kind. The event's detail
-// is a lambda.JobEvent whose key is the job's id. The event's own id can't be the key, because it
-// differs for each delivery.
+// Bus puts jobs on an EventBridge bus. An event's detail-type is the job's kind. The
+// event's detail is a lambda.JobEvent whose key is the job's id. The key isn't the
+// event's own id, because each delivery of the job makes an event with a new id.
 //
-// If the bus doesn't exist, PutEvents still reports success. So a process checks before its first
-// delivery that the bus exists (events:DescribeEventBus). Until a check has succeeded, the sink is
-// unavailable. If the process has no permission to check, the sink sends jobs anyway.
+// If a bus doesn't exist, PutEvents still reports success. So a process checks before
+// its first delivery that the bus exists (events:DescribeEventBus). Until a check has
+// succeeded, the sink is unavailable. If the process has no permission to check, the
+// sink sends jobs anyway. The sink doesn't check the bus named "default", which every
+// account has.
 type Bus struct {
 	batcher
 	api  BusAPI
 	name string
 
 	mu    sync.Mutex
-	known bool // the bus exists, or the process has no permission to ask
+	known bool // the bus exists, or the process has no permission to check
 }
 
-// NewBus returns a sink to an EventBridge bus. The parameter bus is the bus's name or ARN; every
-// account has a bus named "default". The parameter source is the Source of the sink's events.
-// NewBus panics if api is nil, or bus or source is empty.
+// NewBus returns a sink to an EventBridge bus. The parameter bus is the bus's name or
+// ARN. The parameter source is the Source of the sink's events. NewBus panics if api is
+// nil, or if bus or source is empty.
 func NewBus(api BusAPI, bus, source string) *Bus {
 	if api == nil || bus == "" || source == "" {
 		panic("sink: NewBus: api is nil, or bus or source is empty") //nolint:forbidigo // a mistake in the program
@@ -81,7 +83,7 @@ func (b *Bus) Deliver(ctx context.Context, batch []jobs.Delivery) []error {
 	return b.deliver(ctx, batch)
 }
 
-// exists returns nil if the bus exists, or if the process has no permission to ask.
+// exists returns nil if the bus exists, or if the process has no permission to check.
 func (b *Bus) exists(ctx context.Context) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -102,7 +104,7 @@ func payload(d jobs.Delivery) []byte {
 		Key: d.JobID, Operation: d.Operation, Kind: d.Kind, Args: d.Args, Traceparent: d.Trace.Parent, Tracestate: d.Trace.State,
 	})
 	if err != nil {
-		return nil // EventBridge refuses an event without a detail
+		return nil // a Bus then sends an event without a detail, and EventBridge refuses the event
 	}
 	return b
 }

@@ -19,8 +19,8 @@ const (
 	ofSink blame = iota
 	// ofJob: the content of the job is the cause.
 	ofJob
-	// inDoubt: the cause is either the job's content or the sink's setup. A [round] decides between
-	// them by the results of the other jobs.
+	// inDoubt: the cause is either the job's content or the sink's setup. A [round]
+	// decides which, by the results of the other jobs.
 	inDoubt
 )
 
@@ -30,9 +30,9 @@ type fault struct {
 	err   error
 }
 
-// judged has the cause for each error code that the services document for these calls. It leaves
-// out codes that say no more than their HTTP status. SQS codes are without their prefix
-// AWS.SimpleQueueService.
+// judged has the cause for each error code that a service documents for its calls in
+// this package, unless the HTTP status says the same. Codes of SQS are written without
+// their prefix AWS.SimpleQueueService.
 var judged = func() codes {
 	all := make(codes)
 	for _, s := range slices.Concat(services, []service{anyService}) {
@@ -57,9 +57,9 @@ func (c codes) of(code string) (blame, bool) {
 	return ofSink, throttled
 }
 
-// callFault returns the fault of a call that failed as a whole. The error's code shows the cause,
-// or else the HTTP status. If neither shows the cause of a refusal, the fault is inDoubt. If there
-// was no answer, the sink is at fault.
+// callFault returns the fault of a call that failed as a whole. The cause follows from
+// the error's code if judged.of knows the code, otherwise from the HTTP status. If
+// there was no answer, the sink is at fault.
 func callFault(err error) *fault {
 	if api, ok := errors.AsType[smithy.APIError](err); ok {
 		if b, known := judged.of(api.ErrorCode()); known {

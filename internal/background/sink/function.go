@@ -19,12 +19,13 @@ type FunctionAPI interface {
 
 var _ FunctionAPI = (*awslambda.Client)(nil)
 
-// Function invokes a function asynchronously for each job. A job counts as delivered once Lambda
-// has queued its event. The payload is a lambda.JobEvent, whose key is the job's id. Jobs of a
-// group are queued in order, but Lambda doesn't keep the order.
+// Function invokes a function asynchronously for each job. A job counts as delivered
+// once Lambda has queued its event. The payload is a lambda.JobEvent, whose key is the
+// job's id. Jobs of a group are queued in order, but Lambda doesn't keep the order.
 //
-// If an operation was invoked for a tenant, its jobs are sent for that tenant. Lambda accepts a
-// tenant only for a function with tenant isolation; for other functions set WithoutTenant.
+// If an operation was invoked for a tenant, its jobs are sent for the same tenant.
+// Lambda accepts a tenant only for a function with tenant isolation. For any other
+// function, set WithoutTenant.
 type Function struct {
 	oneByOne
 	api  FunctionAPI

@@ -41,17 +41,17 @@ func traceAttributes(c trace.Context) iter.Seq2[string, string] {
 	}
 }
 
-// message is a job in the form of SQS and SNS.
+// message is a job as a message of SQS or SNS.
 type message struct {
 	entry, body, jobID, kind *string
 	dedup, group             *string // nil: none
 	trace                    trace.Context
 }
 
-// newMessageBatcher returns the batcher of a [Queue] or [Topic]. The batcher turns the jobs of a
-// call into messages, and passes them to the function send. A FIFO queue or topic keeps the order
-// of messages with the same group. For a standard queue or topic, the function fairBy returns a
-// job's unit. The unit becomes the message's group, for fair queues.
+// newMessageBatcher returns the batcher of a [Queue] or [Topic]. The batcher turns the
+// jobs of a call into messages, and passes them to the function send. For a FIFO queue
+// or topic, the batcher keeps the order of each group. For a standard queue or topic,
+// the unit that fairBy returns for a job becomes the message's group (fair queues).
 func newMessageBatcher(of service, fifo bool, fairBy func(jobs.Delivery) string, send func(context.Context, []message) (results, error)) batcher {
 	return batcher{service: of, ordered: fifo, size: messageSize, call: func(ctx context.Context, batch []jobs.Delivery) (results, error) {
 		all := make([]message, len(batch))

@@ -15,8 +15,8 @@ type oneByOne struct {
 	past evidence
 }
 
-// errNotJSON is the fault of a job whose Args are not JSON. Such a job isn't sent, since the
-// service would accept its event without a payload.
+// errNotJSON is the fault of a job whose Args are not JSON. Such a job has no payload,
+// and the service would accept a call without a payload. So the job isn't sent.
 var errNotJSON = &fault{ofJob, errors.New("its Args are not JSON")}
 
 func (o *oneByOne) deliver(ctx context.Context, batch []jobs.Delivery) []error {

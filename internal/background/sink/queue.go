@@ -11,8 +11,9 @@ import (
 	"github.com/samekey/samekey/idem/jobs"
 )
 
-// Queue.Deliver calls batcher.deliver, which calls batcher.send (batch.go). batcher.send calls
-// messageOf for each job (message.go), and then Queue.sendMessages.
+// Queue.Deliver calls batcher.deliver, and batcher.deliver calls batcher.send
+// (batch.go). batcher.send calls messageOf for each job (message.go), and then
+// Queue.sendMessages.
 
 // QueueAPI is the part of *sqs.Client that a [Queue] uses.
 type QueueAPI interface {
@@ -35,10 +36,10 @@ type Queue struct {
 
 // QueueOptions are the options of [NewQueue].
 type QueueOptions struct {
-	// FairBy returns the unit to which a job belongs, such as a tenant, or "" for no unit. While a
-	// unit is busy, a standard queue delivers the messages of other units first (fair queues). If
-	// FairBy is nil, no job has a unit. For a FIFO queue FairBy must be nil, because the queue uses
-	// the job's group.
+	// FairBy returns the unit to which a job belongs, such as a tenant, or "" for no
+	// unit. While a unit is busy, a standard queue delivers the messages of other units
+	// first (fair queues). If FairBy is nil, no job has a unit. For a FIFO queue FairBy
+	// must be nil, because the message group of a FIFO queue is the job's group.
 	FairBy func(jobs.Delivery) string
 }
 

@@ -18,7 +18,7 @@ type round struct {
 	batch   []jobs.Delivery
 	errs    []error
 	taken   bool  // the sink accepted a job, so the sink exists and is set up
-	down    bool  // the sink is at fault: the other deliveries aren't tried
+	down    bool  // the sink is at fault, so the remaining deliveries aren't tried
 	doubts  []int // indexes of the deliveries that were refused for an unknown cause
 }
 
@@ -47,9 +47,9 @@ var (
 	errNoSink   = fmt.Errorf("%w: the sink is unavailable to an earlier one", jobs.ErrHeldBack)
 )
 
-// round.stops reports whether the round must end. If it must, stops records the deliveries with the
-// indexes in the list these as not tried. So a sink that is down costs one call, not a call for
-// each job.
+// round.stops reports whether the round must end before the deliveries with the given
+// indexes are tried. If so, stops records these deliveries as not tried. So a sink that
+// is down costs one call, not a call for each job.
 func (r *round) stops(ctx context.Context, these ...int) bool {
 	var err error
 	switch {
@@ -66,10 +66,10 @@ func (r *round) stops(ctx context.Context, these ...int) bool {
 	return true
 }
 
-// verdicts returns the errors for the drain. Refusals of unknown cause count against their jobs if
-// the sink accepted other jobs. If the sink accepted nothing, the sink may be the cause. Then only
-// the first refusal can count, and evidence.suspects decides whether it counts. The package comment
-// gives the reasons.
+// verdicts returns the errors for the drain. If the sink accepted a job, each refusal
+// of unknown cause counts against its job. If the sink accepted nothing, the sink may
+// be the cause. So only the first refusal can count, and only if evidence.suspects
+// returns true. The package comment gives the reasons.
 func (r *round) verdicts() []error {
 	if r.taken {
 		r.past.accepts()

@@ -9,17 +9,18 @@ type service struct {
 // limits are a service's limits for a call.
 type limits struct {
 	entries int
-	// bytes is the limit for all entries together, counted as the service counts them. An entry
-	// over the limit is sent alone, and the service decides whether to accept it. The service's
-	// limit may differ from bytes: a queue or topic has its own MaximumMessageSize, and AWS raises
-	// limits.
+	// bytes is the maximum size of all entries of a call together. An entry's size is
+	// what the service counts. An entry over the limit is sent alone, and the service
+	// decides whether to accept it. The service's own limit may differ from bytes,
+	// because each queue or topic has its own MaximumMessageSize, and because AWS may
+	// raise a limit.
 	bytes int
 }
 
 var services = []service{queues, topics, buses, functions, machines}
 
-// The limits are from the API reference that comes with this module's version of the
-// service's SDK client.
+// The limits are from the API reference in the SDK client of each service, in the
+// version that this module requires.
 var (
 	// SendMessageBatch: 1 MiB for each message, and also for all messages of a call together (256
 	// KiB until August 2025). The size counts a message's body and the names, types and values of
@@ -41,15 +42,16 @@ var (
 			"KMSAccessDenied", "KMSDisabled", "KMSInvalidState", "KMSNotFound", "KMSOptInRequired", "KMSThrottling",
 		},
 	}}
-	// PutEvents: all entries together must be less than "1MB" (256 KB until January 2026), read
-	// here as 1,000,000 bytes. The size counts an entry's source, detail-type and detail.
+	// PutEvents: all entries together must be less than "1MB" (256 KB until January
+	// 2026). Here "1MB" is read as 1,000,000 bytes. The size counts an entry's source,
+	// detail-type and detail.
 	buses = service{"eventbridge", limits{entries: 10, bytes: 1_000_000 - 1}, codes{
 		ofJob:  {"MalformedDetail"},
 		ofSink: {"InvalidAccountIdException", "NotAuthorizedForDetailTypeException", "NotAuthorizedForSourceException", "OperationDisabledException"},
 	}}
-	// Invoke, if asynchronous, takes one event of at most 1 MB (256 KB until October 2025). No
-	// limit is set here, since a call has only one event anyway. Lambda decides whether the event
-	// is too large.
+	// An asynchronous Invoke takes one event of at most 1 MB (256 KB until October
+	// 2025). No limit is set here, because Lambda decides whether the event is too
+	// large.
 	functions = service{"lambda", limits{}, codes{
 		ofJob: {
 			// an execution with the same name has another payload
@@ -61,8 +63,8 @@ var (
 			"KMSAccessDeniedException", "KMSDisabledException", "KMSInvalidStateException", "KMSNotFoundException",
 		},
 	}}
-	// StartExecution takes one input a call, of at most 262,144 bytes. ExecutionLimitExceeded means
-	// that the account has too many open executions.
+	// A call of StartExecution takes one input of at most 262,144 bytes.
+	// ExecutionLimitExceeded means that the account has too many open executions.
 	machines = service{"states", limits{bytes: 256 << 10}, codes{
 		ofJob: {"InvalidExecutionInput", "InvalidName"},
 		ofSink: {

@@ -73,8 +73,9 @@ func (m *StateMachine) Deliver(ctx context.Context, batch []jobs.Delivery) []err
 	return m.deliver(ctx, batch)
 }
 
-// keepsNames returns an error unless the state machine is a standard workflow. An express workflow
-// accepts the same name again, so a job that is delivered again would be done again.
+// keepsNames returns nil if the state machine is a standard workflow, otherwise an
+// error. An express workflow accepts the same name again, so it would do a job twice if
+// the job is delivered twice.
 func (m *StateMachine) keepsNames(ctx context.Context) error {
 	if m.standard.Load() {
 		return nil
@@ -90,11 +91,12 @@ func (m *StateMachine) keepsNames(ctx context.Context) error {
 	return nil
 }
 
-// maxExecution is the smaller of two limits for the length of a name: 64 for a durable execution,
-// 80 for an execution of Step Functions.
+// maxExecution is the maximum length of a name: a durable execution allows 64
+// characters, an execution of Step Functions 80.
 const maxExecution = 64
 
-// executionName returns the name of the execution that does a job: the same on every delivery.
+// executionName returns the name of a job's execution, which is the same on every
+// delivery.
 func executionName(jobID string) string { return awsname.Of(jobID, "", maxExecution) }
 
 func (m *StateMachine) start(ctx context.Context, d jobs.Delivery) *fault {
@@ -119,10 +121,11 @@ func (m *StateMachine) start(ctx context.Context, d jobs.Delivery) *fault {
 	return f
 }
 
-// compare finds out whether the existing execution is the job's own. Step Functions returns the
-// same error in two cases: an execution with the same input has ended, or there is an execution
-// with another input. The parameter input is the encoded job, not the job itself, since the
-// encoding changes the text of the Args.
+// compare finds out whether the existing execution is the job's own. Step Functions
+// returns the same error in two cases: an execution with the same input has ended, or
+// there is an execution with another input. The parameter input is the job, encoded in
+// the same way as the execution's input, because the encoding may change the text of
+// the Args.
 func (m *StateMachine) compare(ctx context.Context, input []byte, name string) *fault {
 	out, err := m.api.DescribeExecution(ctx, &sfn.DescribeExecutionInput{ExecutionArn: aws.String(m.arn.execution(name))})
 	if err != nil {

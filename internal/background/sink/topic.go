@@ -18,8 +18,9 @@ type TopicAPI interface {
 
 var _ TopicAPI = (*sns.Client)(nil)
 
-// Topic publishes jobs to an SNS topic in the form of [Queue]'s messages. In a FIFO topic (its ARN
-// ends in ".fifo") the messages have the form of a FIFO queue's messages.
+// Topic publishes jobs to an SNS topic. Its messages have the form of a [Queue]'s
+// messages. If the topic is a FIFO topic (its ARN ends in ".fifo"), they have the form
+// of a FIFO queue's messages.
 type Topic struct {
 	batcher
 	api TopicAPI
@@ -28,8 +29,8 @@ type Topic struct {
 
 // TopicOptions are the options of [NewTopic].
 type TopicOptions struct {
-	// FairBy returns the unit of a job, as in [QueueOptions]. A standard topic passes the unit only
-	// to subscribed standard queues.
+	// FairBy returns the unit of a job, as in [QueueOptions]. A standard topic passes
+	// the unit only to subscribed standard queues. For a FIFO topic FairBy must be nil.
 	FairBy func(jobs.Delivery) string
 }
 

@@ -21,13 +21,13 @@ func batchOf(ev events.DynamoDBEvent) batch {
 	}
 }
 
-// mostAtOnce is the maximum number of bytes of a batch that are decoded together. A larger record
-// is decoded alone. If an event of 6 MB were decoded as a whole, its images would take 100 MB of
-// memory.
+// mostAtOnce is the maximum number of bytes that are decoded together, because the
+// images of a whole event of 6 MB would take 100 MB of memory. A larger record is
+// decoded alone.
 const mostAtOnce = 1 << 20
 
-// batch.part takes the index of a part's first record, and returns the index after the part's last
-// record. A part is decoded as a whole.
+// batch.part returns the index after the last record of the part that begins at from.
+// The records of a part are decoded together.
 func (b batch) part(from int) (to int) {
 	size := b.size(from)
 	for to = from + 1; to < b.n; to++ {
@@ -55,8 +55,8 @@ func invokeStream(ctx context.Context, payload []byte, handle func(context.Conte
 		if err := json.Unmarshal(ev.Records[i], &rec); err != nil {
 			return nil, fmt.Errorf("dynamo: not the event of a DynamoDB stream: %w", err)
 		}
-		// Without this check, a record of another source would be skipped and lost, since it has no
-		// images.
+		// Without this check, a record of another source would be skipped and lost,
+		// because such a record has no images.
 		if rec.EventSource != "aws:dynamodb" {
 			return nil, fmt.Errorf("dynamo: not the event of a DynamoDB stream: a record is of %.40q", rec.EventSource)
 		}
