@@ -28,8 +28,8 @@
 // remembers the refused job as the suspect. If the sink accepts no job of a later
 // batch, a refusal of unknown cause can count against another job in two cases only:
 // the sink accepted a job within the last minute, or no refusal has counted against the
-// suspect for three minutes. So jobs are parked only one after another, even if a sink
-// refuses everything and each job arrives alone.
+// suspect for three minutes. So if a sink refuses everything, jobs are parked only one
+// after another, even if each job arrives alone.
 //
 // # Sizes
 //
