@@ -66,8 +66,8 @@ func TestBadServers(t *testing.T) {
 		{"HTML", answering(200, "text/html; charset=utf-8", "<html>"), nil, "the answer (200) is HTML: is this the URL of an API?"},
 		{"a redirect", answering(307, "", ""), nil, "the API redirects to https://elsewhere.example/orders (307)"},
 		{"no credentials", answering(401, "", ""), nil, "the API answers 401: does the request lack credentials?"},
-		{"nothing there", answering(404, "application/json", "{}"), nil, "the API answers 404 to your request, which must succeed: correct --body, --header or the URL"},
-		{"refused in both forms", answering(400, "application/json", "{}"), nil, "the API answers 400 to your request, which must succeed: correct --body, --header or the URL"},
+		{"nothing there", answering(404, "application/json", "{}"), nil, "the API answers 404 to your request, but an examination needs a success: correct --body, --header or the URL"},
+		{"refused in both forms", answering(400, "application/json", "{}"), nil, "the API answers 400 to your request, but an examination needs a success: correct --body, --header or the URL"},
 		{
 			"a huge body", answering(200, "application/json", strings.Repeat("x", 1000)), func(o *check.Options) { o.MaxBody = 999 },
 			"the answer (status 200) has more than 999 bytes",
@@ -87,7 +87,7 @@ func TestBadServers(t *testing.T) {
 		}, func(o *check.Options) { o.Timeout = 50 * time.Millisecond }, "no answer within 50ms"},
 		{
 			"too long in all", func(_ http.ResponseWriter, r *http.Request) { hang(r) },
-			func(o *check.Options) { o.Total = 50 * time.Millisecond }, "the check reached its limit of 50ms: raise",
+			func(o *check.Options) { o.Total = 50 * time.Millisecond }, "the examination reached the limit of 50ms: raise",
 		},
 		{"an end without an answer", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, nil, "closed the connection before the answer was complete"},
 	} {
@@ -192,13 +192,13 @@ func TestBadTemplates(t *testing.T) {
 	for says, edit := range map[string]func(*check.Template, *check.Options){
 		"invalid URL":                           func(t *check.Template, _ *check.Options) { t.URL = "http://host/%zz" + token },
 		"the URL contains credentials":          func(t *check.Template, _ *check.Options) { t.URL = "http://jane:" + token + "@host" },
-		"no body: give a body":                  func(t *check.Template, _ *check.Options) { t.Body = nil },
+		"no body: give --body":                  func(t *check.Template, _ *check.Options) { t.Body = nil },
 		"--other-body is the same":              func(t *check.Template, _ *check.Options) { t.OtherBody = t.Body },
 		"--other-path must begin with /":        func(t *check.Template, _ *check.Options) { t.OtherPath = "refunds" },
 		"don't give the header Idempotency-Key": func(t *check.Template, _ *check.Options) { t.Header = http.Header{"Idempotency-Key": {"k"}} },
 		`unknown contract "adyen"`:              func(_ *check.Template, o *check.Options) { o.Contract = "adyen" },
 		"--at-once is 21":                       func(_ *check.Template, o *check.Options) { o.Racers = 21 },
-		"--prefix and --name together may have": func(_ *check.Template, o *check.Options) { o.Prefix = `a"b` },
+		"--prefix and --name may have":          func(_ *check.Template, o *check.Options) { o.Prefix = `a"b` },
 	} {
 		template, options := good, check.Options{}
 		edit(&template, &options)

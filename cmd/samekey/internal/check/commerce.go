@@ -118,18 +118,18 @@ func CommerceRules() []Rule {
 		{"path-replayed", "path", "A request with a known key but for another session or operation doesn't get the first answer.", in("6.1", keys)},
 		{"path-refused", "path", "A request with a known key but for another session or operation is accepted as new.", in("6.1", "")},
 		{"caller-replayed", "caller", "Another caller with the same key doesn't get the first caller's answer.", in("6.1", keys)},
-		{"concurrent-twice", "concurrent", "At most one of several simultaneous equal requests runs.", in("6.3", keys)},
-		{"concurrent-failed", "concurrent", "Each of several simultaneous equal requests gets the same answer, or 409 while one of them runs.", in("6.4", keys)},
-		{"concurrent-complete-twice", "concurrent-complete", "At most one of several simultaneous equal completions runs: the customer pays once.", in("6.3", keys)},
-		{"concurrent-complete-failed", "concurrent-complete", "Each of several simultaneous equal completions gets the same answer, or 409 while one of them runs.", in("6.4", keys)},
+		{"concurrent-twice", "concurrent", "Of equal requests sent at once, at most one runs.", in("6.3", keys)},
+		{"concurrent-failed", "concurrent", "Equal requests sent at once get the same answer. While one of them runs, the others may get 409.", in("6.4", keys)},
+		{"concurrent-complete-twice", "concurrent-complete", "Of equal completions sent at once, at most one runs, so the customer pays once.", in("6.3", keys)},
+		{"concurrent-complete-failed", "concurrent-complete", "Equal completions sent at once get the same answer. While one of them runs, the others may get 409.", in("6.4", keys)},
 		{"missing-ran", "missing", "No operation runs without a key.", in("6.1", rest)},
 		{"missing-status", "missing", "A request without a key gets 400.", in("6.1", "")},
 		{"key-short", "malformed", "A key of 255 characters is accepted.", in("6.1", "")},
 		{"key-long", "malformed", "A key of more than 255 characters is refused.", in("6.1", "")},
-		{"kept-lost", "kept", "The first request still gets the first answer after other requests with its key were refused.", in("6.6", keys)},
+		{"kept-lost", "kept", "The first request gets the first answer again after the API refused other requests with the same key.", in("6.6", keys)},
 		{"error-body", "errors", "Errors about keys have `type`, `code` and `message` (UCP: `code` and `content`).", in("3.1", "REST Error Response")},
 		{"error-code", "errors", "The codes of errors about keys are `idempotency_key_required`, `idempotency_conflict` and `idempotency_in_flight`.", in("6.4", "")},
-		{"retry-after", "errors", "A 409 for a request in flight, a 429 and a 503 have `Retry-After`.", in("6.4", "")},
+		{"retry-after", "errors", "Each 429, each 503, and each 409 for a request in flight has `Retry-After`.", in("6.4", "")},
 	}
 }
 
@@ -157,7 +157,7 @@ func commerceChecks(t Template, opt Options) []examined {
 	all = append(all,
 		examined{"path", "one key for a creation, two updates, two completions and two cancellations", "", 11, 11, 11, (*examination).paths},
 		examined{"caller", "the same key from another caller", other, 1, 1, 1, (*examination).caller},
-		examined{"concurrent", "several simultaneous requests with a new key, then the same request until its answer is final", "", opt.Racers + settles, 1, opt.Racers + 1, (*examination).concurrent},
+		examined{"concurrent", "a request with a new key, several times at once, then again until its answer is final", "", opt.Racers + settles, 1, opt.Racers + 1, (*examination).concurrent},
 		examined{"concurrent-complete", "several simultaneous completions of a session, then the same completion until its answer is final", "", 1 + opt.Racers + settles, 2, opt.Racers + 2, (*examination).completions},
 		examined{"missing", "each operation without a key", "", 5, 1, 5, (*examination).missingAnywhere},
 	)

@@ -73,7 +73,7 @@ func (e *examination) race(ctx context.Context, c call, rule string, counts func
 		e.breaks(rule+"-twice", fmt.Sprintf("%d different answers to %d equal requests", len(bodies), len(answers)))
 	}
 	if !overlapped {
-		e.note("None of the simultaneous requests was told that another one was in flight (409 or 202): the API is fast, or lets requests wait.")
+		e.note("No simultaneous request got 409 or 202, which say that another request is in flight. Perhaps the API is fast, or lets requests wait.")
 	}
 	return final, nil
 }

@@ -72,7 +72,7 @@ func Rules() []Rule {
 		{"lifetime-untold", "lifetime", "Answers say in `Idempotency-Expires` when the key expires.", in("headers", "", "")},
 		{"lifetime-wrong", "lifetime", "`Idempotency-Expires` is an HTTP date in the future, and a replay has the same date.", in("headers", "", "")},
 
-		{"quoted-another", "quoted", "A key in double quotes is the same key as without the quotes.", in("the-key", "", "")},
+		{"quoted-another", "quoted", "Double quotes around a key don't change the key.", in("the-key", "", "")},
 		{"quoted-refused", "quoted", "A key in double quotes, the IETF draft's form, is accepted.", in("the-key", "", "2.1")},
 		{"bare-refused", "quoted", "A key without quotes, the common form, is accepted.", in("the-key", stripeRequests, "")},
 
@@ -85,10 +85,10 @@ func Rules() []Rule {
 		{"path-ran", "path", "A request with a known key but another path doesn't run.", in("the-request", stripeRequests, "")},
 		{"method-replayed", "method", "A request with a known key but another method doesn't get the first method's answer.", in("the-request", stripeRequests, "")},
 		{"caller-replayed", "caller", "Another caller with the same key doesn't get the first caller's answer.", in("what-a-client-sends", stripeRequests, "5")},
-		{"kept-lost", "kept", "The first request still gets the first answer after other requests with its key were refused.", in("what-comes-back", stripeRequests, "2.6")},
+		{"kept-lost", "kept", "The first request gets the first answer again after the API refused other requests with the same key.", in("what-comes-back", stripeRequests, "2.6")},
 
-		{"concurrent-twice", "concurrent", "At most one of several simultaneous equal requests runs.", in("in-flight", stripeRequests, "2.6")},
-		{"concurrent-failed", "concurrent", "Each of several simultaneous equal requests gets the same answer, or 409 (or 202) while one of them runs.", in("in-flight", stripeRequests, "2.7")},
+		{"concurrent-twice", "concurrent", "Of equal requests sent at once, at most one runs.", in("in-flight", stripeRequests, "2.6")},
+		{"concurrent-failed", "concurrent", "Equal requests sent at once get the same answer. While one of them runs, the others may get 409 or 202.", in("in-flight", stripeRequests, "2.7")},
 
 		{"missing-ran", "missing", "A request without a key doesn't run where a key is required.", in("without-a-key", "", "2.7")},
 		{"missing-status", "missing", "A request without a required key gets 400.", in("without-a-key", "", "2.7")},
@@ -101,9 +101,9 @@ func Rules() []Rule {
 
 		{"refusal-burns", "refusal", "After the API refuses invalid input, the corrected request may use the same key.", in("what-is-kept", stripeRequests, "")},
 
-		{"error-body", "errors", "Errors about keys have the contract's form. Default: problem+json with a `code`. Stripe: an `error` object. IETF draft: problem+json or a `Link`.", in("problems", stripeTypes, "2.7")},
+		{"error-body", "errors", "Errors about keys have the contract's form. Default: problem+json with a `code`. Stripe: an `error` object. IETF draft: problem+json or the header `Link`.", in("problems", stripeTypes, "2.7")},
 		{"error-cacheable", "errors", "Errors about keys are not cached: `Cache-Control: no-store`.", in("headers", "", "")},
-		{"retry-after", "errors", "A 409 for a request in flight, a 429 and a 503 have `Retry-After`.", in("headers", "", "")},
+		{"retry-after", "errors", "Each 429, each 503, and each 409 for a request in flight has `Retry-After`.", in("headers", "", "")},
 
 		{"cors-preflight", "cors", "The answer to a preflight allows the origin, the method and the header `Idempotency-Key`.", in("browsers", "", "")},
 		{"cors-hidden", "cors", "Every answer allows the origin, even an error about a key.", in("browsers", "", "")},

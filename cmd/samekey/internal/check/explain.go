@@ -27,7 +27,7 @@ func (e *examination) explain(ctx context.Context, err error) error {
 	case errors.Is(cause, errSlow):
 		return fmt.Errorf("no answer within %v; the API may have carried out the request", e.opt.Timeout)
 	case errors.Is(cause, errTotal):
-		return fmt.Errorf("the check reached its limit of %v: raise --total", e.opt.Total)
+		return fmt.Errorf("the examination reached the limit of %v: raise --total", e.opt.Total)
 	case cause != nil:
 		return errors.New("interrupted; the API may have carried out the last request")
 	}
@@ -65,13 +65,13 @@ func (e *examination) unusable(a *answer) error {
 		if u, err := e.url.Parse(a.header.Get("Location")); err == nil && a.header.Get("Location") != "" {
 			to = "to " + e.shown(place(u))
 		}
-		return fmt.Errorf("the API redirects %s (%d), and redirects are not followed: give the final URL", to, a.status)
+		return fmt.Errorf("the API redirects %s (%d), but samekey check follows no redirects: give the final URL", to, a.status)
 	case strings.EqualFold(strings.TrimSpace(mediaType), "text/html"):
 		return fmt.Errorf("the answer (%d) is HTML: is this the URL of an API?", a.status)
 	case a.status == http.StatusUnauthorized || a.status == http.StatusForbidden:
 		return fmt.Errorf("the API answers %d: does the request lack credentials?", a.status)
 	case !a.ok():
-		return fmt.Errorf("the API answers %d to your request, which must succeed: correct --body, --header or the URL", a.status)
+		return fmt.Errorf("the API answers %d to your request, but an examination needs a success: correct --body, --header or the URL", a.status)
 	}
 	return nil
 }

@@ -60,9 +60,9 @@ func (o Options) prepared() (Options, error) {
 	case o.Racers < 2 || o.Racers > 20:
 		return o, fmt.Errorf("--at-once is %d: give 2 to 20", o.Racers)
 	case o.Timeout < 0 || o.Total < 0 || o.Requests < 0 || o.MaxBody < 0:
-		return o, errors.New("a limit is negative")
+		return o, errors.New("--requests, --timeout and --total must not be negative")
 	case len(o.Prefix)+len(o.Name) > 100 || strings.ContainsFunc(o.Prefix+o.Name, func(c rune) bool { return c <= ' ' || c > '~' || strings.ContainsRune(`",\`, c) }):
-		return o, errors.New("--prefix and --name together may have at most 100 characters: visible ASCII, but no double quotes, commas or backslashes")
+		return o, errors.New("--prefix and --name may have at most 100 characters together, all of them visible ASCII except double quotes, commas and backslashes")
 	}
 	return o, nil
 }

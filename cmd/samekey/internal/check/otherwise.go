@@ -17,9 +17,9 @@ func (e *examination) mismatch(ctx context.Context) error {
 	case err != nil:
 		return err
 	case a.replays(e.first):
-		e.breaks("mismatch-replayed", "the other body got the first answer, "+was(a))
+		e.breaks("mismatch-replayed", "the request with the other body got the first answer, "+was(a))
 	case a.ok():
-		e.breaks("mismatch-ran", "the other body got a new answer, "+was(a))
+		e.breaks("mismatch-ran", "the request with the other body got a new answer, "+was(a))
 	case a.refused():
 		e.blame(a, "idempotency_conflict")
 		for _, contract := range Contracts() {
@@ -59,7 +59,7 @@ func (e *examination) path(ctx context.Context) error {
 	case a.status == http.StatusNotFound || a.status == http.StatusMethodNotAllowed:
 		return unseen(fmt.Sprintf("%s answers %d: give an --other-path that accepts this request", e.template.OtherPath, a.status))
 	case a.replays(e.first):
-		e.breaks("path-replayed", "the request got the first path's answer, "+was(a))
+		e.breaks("path-replayed", "the request to the other path got the first path's answer, "+was(a))
 	case a.ok():
 		e.breaks("path-ran", was(a))
 	}
@@ -86,7 +86,7 @@ func (e *examination) caller(ctx context.Context) error {
 	case err != nil:
 		return err
 	case a.status == http.StatusUnauthorized || a.status == http.StatusForbidden:
-		return unseen(fmt.Sprintf("the API answers %d to the other caller: give credentials with which it accepts this request", a.status))
+		return unseen(fmt.Sprintf("the API answers %d to the other caller: give credentials that the API accepts for this request", a.status))
 	case a.replays(e.first):
 		e.breaks("caller-replayed", "the other caller got the first caller's answer, "+was(a))
 	}
@@ -107,7 +107,7 @@ func (e *examination) refusal(ctx context.Context) error {
 	}
 	contracts := freed(refused.status)
 	if len(contracts) == 0 {
-		return unseen(fmt.Sprintf("the API refuses --refused-body with %d: under every contract this answer is stored, and the key is not freed", refused.status))
+		return unseen(fmt.Sprintf("the API refuses --refused-body with %d, but no contract frees the key after this status", refused.status))
 	}
 	corrected, err := e.send(ctx, e.keyed(e.key("refusal")))
 	if err == nil && !corrected.ok() {

@@ -89,19 +89,19 @@ func checks(t Template, opt Options) []examined {
 	}
 	all := []examined{
 		{"replay", "the same request again", "", 1, 0, 1, (*examination).replay},
-		{"lifetime", "nothing: compares the key's lifetime in an answer and its replay", "", 0, 0, 0, (*examination).lifetime},
-		{"quoted", "the same key, with quotes if it had none, else without", "", 1, 0, 1, (*examination).quoted},
+		{"lifetime", "nothing; the check compares the key's expiry in the first answer and the replay", "", 0, 0, 0, (*examination).lifetime},
+		{"quoted", "the same key with quotes added or removed", "", 1, 0, 1, (*examination).quoted},
 		{"mismatch", "the same key with another body", need(len(t.OtherBody) > 0, "--other-body"), 1, 0, 1, (*examination).mismatch},
 		{"path", "the same key on another path", need(t.OtherPath != "", "--other-path"), 1, 0, 1, (*examination).path},
 		{"method", "the same key with another method", need(t.OtherMethod != "", "--other-method"), 1, 0, 1, (*examination).method},
 		{"caller", "the same key from another caller", need(len(t.OtherCaller) > 0, "--other-caller-env"), 1, 1, 1, (*examination).caller},
-		{"kept", "the first request again, after all other checks", "", 1, 0, 1, (*examination).kept},
-		{"concurrent", "several simultaneous requests with a new key, then the same request until its answer is final", "", opt.Racers + settles, 1, opt.Racers + 1, (*examination).concurrent},
+		{"kept", "the first request again, after the checks above", "", 1, 0, 1, (*examination).kept},
+		{"concurrent", "a request with a new key, several times at once, then again until its answer is final", "", opt.Racers + settles, 1, opt.Racers + 1, (*examination).concurrent},
 		{"missing", "no key", "", 1, optional, 1, (*examination).missing},
 		{"malformed", "keys that are empty, too long, sent twice or not ASCII", "", 4, 0, 4, (*examination).malformed},
 		{"refusal", "invalid input with a new key, then the corrected request with the same key", need(len(t.RefusedBody) > 0, "--refused-body"), 2, 1, 2, (*examination).refusal},
-		{"errors", "nothing: examines the errors above (form, no-store, Retry-After)", "", 0, 0, 0, (*examination).errors},
-		{"cors", "a web page's preflight; also examines the other answers' CORS headers", need(t.Origin != "", "--origin"), 1, 0, 0, (*examination).cors},
+		{"errors", "nothing; the check examines earlier errors (form, no-store, Retry-After)", "", 0, 0, 0, (*examination).errors},
+		{"cors", "a web page's preflight; the check also examines earlier answers' CORS headers", need(t.Origin != "", "--origin"), 1, 0, 0, (*examination).cors},
 	}
 	return all
 }

@@ -94,7 +94,7 @@ func TestRuns(t *testing.T) {
 	}{
 		"begins quoted":      {quoted, 80, all + " errors", 13, 9, ""},
 		"takes everything":   {fine, 80, all, 12, 8, ""},
-		"refuses both forms": {func(*http.Request) *answer { return re(400, "no") }, 80, "", 2, 0, "the API answers 400 to your request, which must succeed: correct --body, --header or the URL"},
+		"refuses both forms": {func(*http.Request) *answer { return re(400, "no") }, 80, "", 2, 0, "the API answers 400 to your request, but an examination needs a success: correct --body, --header or the URL"},
 		"ends at the limit":  {fine, 3, "replay lifetime quoted", 3, 3, "check kept: " + limit},
 	} {
 		synctest.Test(t, func(t *testing.T) {
@@ -149,8 +149,8 @@ func TestUnseen(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]string{
-		"path": "/refunds answers 404: give an --other-path that accepts this request", "caller": "the API answers 401 to the other caller: give credentials with which it accepts this request",
-		"refusal": "the API refuses --refused-body with 404: under every contract this answer is stored, and the key is not freed",
+		"path": "/refunds answers 404: give an --other-path that accepts this request", "caller": "the API answers 401 to the other caller: give credentials that the API accepts for this request",
+		"refusal": "the API refuses --refused-body with 404, but no contract frees the key after this status",
 	}
 	for _, o := range r.Checks {
 		if w, ok := want[o.Check]; ok && o.Why != w {

@@ -40,7 +40,7 @@ func (t Template) prepared(contract string) (Template, *url.URL, error) {
 	case u.User != nil:
 		return t, nil, errors.New("the URL contains credentials: send them with --header-env")
 	case len(t.Body) == 0 && !t.NoBody:
-		return t, nil, errors.New("no body: give a body, or say that the request has no body")
+		return t, nil, errors.New("no body: give --body, --body-file or --no-body")
 	case len(t.OtherBody) > 0 && bytes.Equal(t.OtherBody, t.Body):
 		return t, nil, errors.New("--other-body is the same as --body")
 	case t.OtherPath != "" && !strings.HasPrefix(t.OtherPath, "/"):

@@ -42,7 +42,7 @@ func found(all ...wrong) ([]wrong, string) { return all, "" }
 func Page() string {
 	var b strings.Builder
 	for _, s := range []Severity{Error, Warning, Note} {
-		fmt.Fprintf(&b, "The %ss. A check fails if its sentence is false:\n\n", s)
+		fmt.Fprintf(&b, "Checks that report %ss, and what each demands:\n\n", s)
 		for _, c := range All() {
 			if c.Severity == s {
 				fmt.Fprintf(&b, "- `%s`: %s\n", c.ID, c.Looks)

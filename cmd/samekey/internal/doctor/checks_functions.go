@@ -17,18 +17,18 @@ func functionChecks() []Check {
 		{
 			ID: "env-table", Severity: Error, Needs: []Source{Functions, DescribeTable}, find: envTable,
 			Looks:  "IDEM_TABLE names the same table in all functions",
-			Causes: "the function uses another table than the worker: its jobs aren't delivered, and a retry that reaches another function runs the request again",
+			Causes: "the worker doesn't deliver the jobs in the function's table, and a retry that reaches another function runs the request again",
 			Mend:   "IDEM_TABLE: !GetAtt Samekey.Outputs.TableName in each function's Environment",
 		},
 		{
 			ID: "env-app", Severity: Warning, Needs: functions, find: envApp,
 			Looks:  "SAMEKEY_APP has the same value in all functions that set it",
-			Causes: "the function's metrics have another value of App than the alarms, so no alarm rings for this function",
+			Causes: "no alarm rings for this function, because its metrics and the alarms have different values of App",
 			Mend:   "in all functions, set SAMEKEY_APP to the value of the parameter App",
 		},
 		{
 			ID: "log-level", Severity: Error, Needs: functions, find: logLevel,
-			Looks:  "no function drops log lines of the level WARN, such as metrics",
+			Looks:  "each function's ApplicationLogLevel passes WARN, the level of metrics",
 			Causes: "Lambda drops the function's metrics, so no alarm rings for this function",
 			Mend:   "ApplicationLogLevel: WARN, INFO, DEBUG or TRACE",
 		},
@@ -40,26 +40,26 @@ func functionChecks() []Check {
 		},
 		{
 			ID: "completes-all", Severity: Error, Needs: []Source{Functions, ScanTable}, find: completesAll,
-			Looks:  "SAMEKEY_FUNCTIONS names each function that has resumable requests in the sample",
-			Causes: "the worker can't complete abandoned requests of the function, so the operations wait for the client",
+			Looks:  "SAMEKEY_FUNCTIONS names each function that has an open operation with a stored request in the sample",
+			Causes: "the worker can't complete abandoned requests of the function, so their operations stay open until the client retries",
 			Mend:   "add the function's ARN to the parameter Functions",
 		},
 		{
 			ID: "worker-timeout", Severity: Error, Needs: functions, find: workerTimeout,
 			Looks:  "the worker's Timeout is above the Timeout of each function in SAMEKEY_FUNCTIONS",
-			Causes: "if the function runs longer than the worker's Timeout, Lambda ends the worker in each try, until the ticket has no tries left",
+			Causes: "if the function runs longer than the worker's Timeout, Lambda ends the worker first. The worker tries again until the ticket has no tries left",
 			Mend:   "set the worker's Timeout (120 in samekey.yaml) above the functions' Timeouts",
 		},
 		{
 			ID: "gateway-timeout", Severity: Warning, Needs: []Source{Functions, Policies, Gateways}, find: gatewayTimeout,
-			Looks:  "a function behind an API ends before the gateway gives up",
+			Looks:  "a function behind an API ends before the API gives up",
 			Causes: "the client gets 503 or 504 while the request runs on, and retries get 409 until the function ends",
-			Mend:   "set the function's Timeout below the timeout of the API's integration (at most 30 s for an HTTP API, and 29 s for a REST API with the default quota)",
+			Mend:   "set the function's Timeout below the API's integration timeout. The integration timeout is at most 30 s for an HTTP API, and 29 s for a REST API with the default quota",
 		},
 		{
 			ID: "gateway-bytes", Severity: Note, Needs: []Source{Functions, Policies, Gateways}, find: gatewayBytes,
 			Looks:  "a REST API in front of a function has binary media types",
-			Causes: "the API replaces bytes that are not UTF-8 in a body before the function sees it. JSON is not affected",
+			Causes: "the function gets bodies in which the API has replaced all bytes that are not UTF-8. JSON is not affected",
 			Mend:   "set the API's BinaryMediaTypes (docs/use/http.md), unless clients send only text",
 		},
 		{
@@ -71,19 +71,19 @@ func functionChecks() []Check {
 		{
 			ID: "asynchronous", Severity: Warning, Needs: []Source{Functions, Policies, EventInvokes}, find: asynchronous,
 			Looks:  "asynchronous events have enough retries and a long enough maximum age for the function's Timeout",
-			Causes: "if a process dies, its event is lost: Lambda makes no retry after the dead attempt's lease is over",
+			Causes: "if a process dies, its event is lost, because Lambda makes no retry after the dead attempt's lease is over",
 			Mend:   "set MaximumRetryAttempts to 2 and MaximumEventAgeInSeconds to twice the Timeout plus three minutes, or shorten the Timeout (docs/use/sources.md)",
 		},
 		{
 			ID: "concurrency", Severity: Error, Needs: []Source{Functions, Concurrency}, find: concurrency,
 			Looks:  "a function's reserved concurrency, if set, is above 0; the worker's is at least 3",
-			Causes: "at 0, a function never runs; below 3, the worker's runs for stream, tickets and sweep wait for each other",
+			Causes: "with 0, the function never runs. With less than 3, the worker's runs for stream, tickets and sweep wait for each other",
 			Mend:   "remove ReservedConcurrentExecutions, or raise it",
 		},
 		{
 			ID: "recursion", Severity: Note, Needs: []Source{Functions, Recursion}, find: recursion,
 			Looks:  "Lambda ends recursive loops of the worker",
-			Causes: "an accidental recursive loop runs on at your cost; the worker needs no loop",
+			Causes: "an accidental loop runs on at your cost. Samekey needs no loop, so Lambda may end loops",
 			Mend:   "RecursiveLoop: Terminate",
 		},
 	}
@@ -170,7 +170,7 @@ func completesAll(f *Facts) ([]wrong, string) {
 		fn := r.Handler.Function
 		if r.State == store.Open && r.Input != nil && fn != "" && !slices.Contains(names, fn) && !slices.Contains(told, fn) {
 			told = append(told, fn)
-			all = append(all, w.wrong("SAMEKEY_FUNCTIONS lacks %s, which has resumable requests", fn))
+			all = append(all, w.wrong("SAMEKEY_FUNCTIONS lacks %s, which has open operations with a stored request", fn))
 		}
 	}
 	return all, ""
@@ -239,7 +239,7 @@ func asynchronous(f *Facts) ([]wrong, string) {
 		case fn.Events.Retries < needs:
 			all = append(all, fn.wrong("its MaximumRetryAttempts is %d, but a Timeout of %v needs %d", fn.Events.Retries, fn.Timeout, needs))
 		case fn.Events.Age < last:
-			all = append(all, fn.wrong("its MaximumEventAgeInSeconds is %v, but with a Timeout of %v a retry that is needed may start %v after the event", fn.Events.Age, fn.Timeout, last))
+			all = append(all, fn.wrong("its MaximumEventAgeInSeconds is %v, but with a Timeout of %v the last necessary retry may start %v after the event", fn.Events.Age, fn.Timeout, last))
 		}
 	}
 	return all, ""

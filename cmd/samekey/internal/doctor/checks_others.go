@@ -16,7 +16,7 @@ func otherChecks() []Check {
 	return []Check{
 		{
 			ID: "alarms", Severity: Warning, Needs: []Source{Functions, Alarms}, find: alarms,
-			Looks:  "each of Samekey's metrics that needs an alarm has one for the worker's App",
+			Looks:  "each metric of Samekey that needs an alarm has an alarm for the worker's App",
 			Causes: "operations wait for people, and nobody is told",
 			Mend:   "deploy the alarms of samekey.yaml, with the same App in all functions",
 		},
@@ -30,25 +30,25 @@ func otherChecks() []Check {
 			ID: "hooks", Severity: Warning, Needs: []Source{Functions, ScanTable, Metrics}, find: hooks,
 			Looks:  "if the sample has requests, the metric Requests exists for the worker's App",
 			Causes: "the alarms " + who(ofHooks()) + " never ring",
-			Mend:   "metrics.New(os.Stdout, os.Getenv(\"SAMEKEY_APP\")).Hooks() in each engine's Options.Hooks (docs/operate/signals.md)",
+			Mend:   "set each engine's Options.Hooks to metrics.New(os.Stdout, os.Getenv(\"SAMEKEY_APP\")).Hooks() (docs/operate/signals.md)",
 		},
 		{
 			ID: "schedules", Severity: Error, Needs: []Source{Functions, Policies, Schedules}, find: schedules,
-			Looks:  "enabled schedules start the worker's tasks sweep and count",
-			Causes: "lost work isn't found, or waiting operations aren't counted",
+			Looks:  "the schedules for the worker's tasks sweep and count are enabled",
+			Causes: "without the sweep, lost work isn't found. Without the count, waiting operations aren't counted",
 			Mend:   "deploy WorkerSweep and WorkerCount of samekey.yaml, or enable them",
 		},
 		{
 			ID: "schedule-role", Severity: Error, Needs: []Source{Functions, ScheduleRole, Simulation}, find: scheduleRole,
 			Looks:  "EventBridge Scheduler may assume SAMEKEY_SCHEDULE_ROLE, and the role may send tickets",
-			Causes: "later jobs wait in the queue of tickets, or for the sweep",
+			Causes: "if Scheduler can't assume the role, tickets of later jobs wait in their queue. If the role can't send tickets, later jobs wait for the sweep",
 			Mend:   "deploy LaterRole of samekey.yaml",
 		},
 		{
 			ID: "rights", Severity: Error, find: rights,
-			Looks:  "your credentials have the permissions that the role named by --as needs on the table",
+			Looks:  "--as names a role, and your credentials may make this role's calls to the table",
 			Causes: "DynamoDB refuses calls that the role needs",
-			Mend:   "for a function or worker, attach FunctionPolicy or WorkerPolicy of samekey.yaml; for operators, see docs/operate/doctor.md",
+			Mend:   "for a function or worker, attach FunctionPolicy or WorkerPolicy of samekey.yaml; for operators, see docs/operate/background.md",
 		},
 		{
 			ID: "versions", Severity: Warning, Needs: []Source{Functions, Code}, find: versions,

@@ -25,7 +25,7 @@ func queueChecks() []Check {
 		{
 			ID: "bus-missing", Severity: Error, Needs: []Source{Functions, Buses}, find: busMissing,
 			Looks:  "the EventBridge buses of SAMEKEY_SINKS exist in the account and Region to which the worker sends",
-			Causes: "PutEvents reports success even if the bus doesn't exist, and the events are lost. samekey-worker checks the bus first, so jobs for a missing bus wait",
+			Causes: "jobs for the missing bus wait. samekey-worker checks the bus before it sends, because PutEvents reports success for a missing bus and loses the events",
 			Mend:   "correct SAMEKEY_SINKS, or deploy the bus",
 		},
 		{
@@ -48,8 +48,8 @@ func queueChecks() []Check {
 		},
 		{
 			ID: "tickets-wait", Severity: Error, Needs: queues, find: ticketsWait,
-			Looks:  "the queue of tickets keeps a message for 11 days and allows 1000 receives, since a ticket may wait ten days",
-			Causes: "tickets are lost in a long outage of a provider or sink",
+			Looks:  "the queue of tickets keeps a message for at least 11 days and allows at least 1000 receives",
+			Causes: "a ticket may wait ten days in an outage of a provider or sink. The queue loses the ticket earlier",
 			Mend:   "set maxReceiveCount: 1000 and MessageRetentionPeriod: 1209600, as in Tickets of samekey.yaml",
 		},
 		{
@@ -61,7 +61,7 @@ func queueChecks() []Check {
 		{
 			ID: "queue-visibility", Severity: Warning, Needs: queues, find: queueVisibility,
 			Looks:  "a queue's VisibilityTimeout is at least six times its function's Timeout, as AWS recommends",
-			Causes: "messages are delivered again while their batch still runs or waits, and good messages become dead letters",
+			Causes: "messages are delivered again while their batch still runs or waits, so even good messages may become dead letters",
 			Mend:   "VisibilityTimeout: six times the function's Timeout",
 		},
 		{
@@ -209,7 +209,7 @@ func (f *Facts) consumed(look func(*Queue, reader) []wrong) (all []wrong, why st
 func queueVisibility(f *Facts) ([]wrong, string) {
 	return f.consumed(func(q *Queue, r reader) []wrong {
 		if hidden := q.seconds("VisibilityTimeout"); hidden < 6*r.fn.Timeout {
-			return []wrong{q.wrong("VisibilityTimeout is %v, but %s may take %v: set at least %d",
+			return []wrong{q.wrong("VisibilityTimeout is %v, but %s may take %v: set at least %d seconds",
 				hidden, r.fn.Name, r.fn.Timeout, int(6*r.fn.Timeout/time.Second))}
 		}
 		return nil

@@ -19,25 +19,25 @@ func windowChecks() []Check {
 		{
 			ID: "retention-clients", Severity: Error, Needs: []Source{ScanTable}, find: retentionClients,
 			Looks:  "the answers in the sample are kept longer than clients retry (--client-retries)",
-			Causes: "a retry after this time runs the handler again: a customer may be charged twice",
+			Causes: "a retry after the answer has expired runs the handler again, so a customer may be charged twice",
 			Mend:   "set o.Retention above the time for which clients retry, for example to 72 * time.Hour",
 		},
 		{
 			ID: "retention-queue", Severity: Error, Needs: []Source{ScanTable, Functions, Mappings, Queues}, find: retentionQueue,
-			Looks:  "a function that reads a queue remembers a message for as long as the queue or its dead-letter queue may redeliver it",
+			Looks:  "a function remembers a message until neither its queue nor the dead-letter queue can deliver the message again",
 			Causes: "a message that is delivered late, or redriven from the dead-letter queue, is processed twice",
-			Mend:   "in this function, set o.Retention to at least the sum of both queues' MessageRetentionPeriods, for example to 30 * 24 * time.Hour",
+			Mend:   "in this function, set o.Retention to at least the MessageRetentionPeriod of the queue plus that of the dead-letter queue, for example to 30 * 24 * time.Hour",
 		},
 		{
 			ID: "provider-keys", Severity: Warning, Needs: []Source{Functions}, find: providerKeys,
-			Looks:  "the completer takes up abandoned requests well before the provider forgets a key (--provider-remembers)",
+			Looks:  "the completer takes up abandoned requests more than an hour before the provider forgets a key (--provider-remembers)",
 			Causes: "each operation with a call in doubt waits for people, since the call can't be repeated safely",
-			Mend:   "shorten the parameter Grace. If the provider remembers keys longer, use idem.Remembers in the phase and --provider-remembers here",
+			Mend:   "shorten the parameter Grace. If the provider remembers keys for longer than 24 hours, tell this time to the phase (idem.Remembers) and to samekey doctor (--provider-remembers)",
 		},
 		{
 			ID: "stream-age", Severity: Warning, Needs: []Source{DescribeTable, Mappings}, find: streamAge,
 			Looks:  "the stream's mappings don't give up a record before it is a day old",
-			Causes: "in an outage that lasts longer than the mapping's limit, Lambda gives up batches: the work in them waits for the sweep, and the removals by TTL in them are not reported",
+			Causes: "if an outage lasts longer than this age, Lambda gives up batches. The work in these batches waits for the sweep, and nobody is told which records TTL removed",
 			Mend:   "MaximumRecordAgeInSeconds: 86400",
 		},
 	}

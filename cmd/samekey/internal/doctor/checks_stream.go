@@ -19,7 +19,7 @@ func streamChecks() []Check {
 		{
 			ID: "stream-view", Severity: Error, Needs: []Source{DescribeTable}, find: streamView,
 			Looks:  "the table's stream is on, with new and old images",
-			Causes: "the worker can't tell which jobs are new and which records TTL removed: jobs wait for the hourly sweep, or are lost",
+			Causes: "the worker can't tell which jobs are new and which records TTL removed, so jobs wait for the hourly sweep, or are lost",
 			Mend:   "StreamSpecification: {StreamViewType: NEW_AND_OLD_IMAGES}",
 		},
 		{
@@ -37,7 +37,7 @@ func streamChecks() []Check {
 		{
 			ID: "stream-filters", Severity: Error, Needs: mappings, find: streamFilters,
 			Looks:  "the filters of the stream's mappings pass every record that the worker needs",
-			Causes: "the worker doesn't see the records that the filters leave out: their jobs and abandoned requests wait for the sweep, and nobody is told when TTL removes an unfinished record",
+			Causes: "the worker doesn't see some records. The jobs and abandoned requests of these records wait for the sweep, and nobody is told when TTL removes an unfinished record",
 			Mend:   "take WorkerStream's FilterCriteria from samekey.yaml",
 		},
 		{
@@ -49,7 +49,7 @@ func streamChecks() []Check {
 		{
 			ID: "stream-retries", Severity: Error, Needs: mappings, find: streamRetries,
 			Looks:  "the stream's mappings retry at least 5 times, and not for ever",
-			Causes: "without a limit, a bad batch blocks its shard for a day; with too few tries, batches are given up before a job is parked",
+			Causes: "without a limit, a bad batch blocks its shard for a day. With too few tries, Lambda gives up a batch before the worker parks the bad job",
 			Mend:   "MaximumRetryAttempts: 10, MaximumRecordAgeInSeconds: 86400",
 		},
 		{
@@ -73,7 +73,7 @@ func streamChecks() []Check {
 		{
 			ID: "report-failures", Severity: Error, Needs: []Source{Mappings}, find: reportFailures,
 			Looks:  "the mappings of the stream and of queues have ReportBatchItemFailures",
-			Causes: "Lambda counts a batch with failures as done: messages whose handler failed are deleted, and jobs of a failed stream record wait for the sweep",
+			Causes: "Lambda counts a batch with failures as done. Messages whose handler failed are then deleted, and the jobs of a failed stream record wait for the sweep",
 			Mend:   "FunctionResponseTypes: [ReportBatchItemFailures]",
 		},
 	}
@@ -235,7 +235,7 @@ func streamRetries(f *Facts) ([]wrong, string) {
 		}
 		switch {
 		case n < 0:
-			return []wrong{r.wrong("it retries a batch until its records are a day old")}
+			return []wrong{r.wrong("it has no limit of retries")}
 		case n < 5:
 			return []wrong{r.wrong("it gives up a batch after %d retries", n)}
 		}

@@ -355,7 +355,7 @@ func mistaken() []deployment {
 			filters(`{"dynamodb":{"NewImage":{"pk":{"S":[{"prefix":"v1##"}]}}}}`, `{"userIdentity":{"principalId":["dynamodb.amazonaws.com"]}}`))),
 		finds("error: mapping-result: mapping of stream to worker: PROBLEM: Function call failed",
 			stream("LastProcessingResult", "PROBLEM: Function call failed")),
-		finds("error: stream-retries: mapping of stream to worker: it retries a batch until its records are a day old",
+		finds("error: stream-retries: mapping of stream to worker: it has no limit of retries",
 			stream("MaximumRetryAttempts", nil)),
 		finds("error: stream-retries: mapping of stream to worker: it gives up a batch after 0 retries", stream("MaximumRetryAttempts", 0)),
 		finds("warning: stream-bisect: mapping of stream to worker: BisectBatchOnFunctionError is off", stream("BisectBatchOnFunctionError", false)),
@@ -408,7 +408,7 @@ func mistaken() []deployment {
 			w.Mapping("tickets")["EventSourceArn"] = fifo["QueueArn"]
 			w.Roles["later"].Allowed = []string{fifo["QueueArn"]}
 		}),
-		finds("warning: queue-visibility: queue tickets: VisibilityTimeout is 2m0s, but worker may take 2m0s: set at least 720",
+		finds("warning: queue-visibility: queue tickets: VisibilityTimeout is 2m0s, but worker may take 2m0s: set at least 720 seconds",
 			queue("tickets", "VisibilityTimeout", "120")),
 		finds("error: queue-redrive: queue receipts: it has no redrive policy", there(func(w *doctortest.World) { delete(w.Queues["receipts"], "RedrivePolicy") })),
 		finds("warning: queue-receives: queue receipts: maxReceiveCount is 1", queue("receipts", "RedrivePolicy", redrive("receipts-dead", "1"))),
@@ -443,7 +443,7 @@ func mistaken() []deployment {
 		finds("warning: env-app: function orders: SAMEKEY_APP is order, but another function has orders", env("orders", "SAMEKEY_APP", "order")),
 		finds("error: completes: function worker: SAMEKEY_FUNCTIONS names refunds:live, which doesn't exist",
 			env("worker", "SAMEKEY_FUNCTIONS", "orders,refunds:live")),
-		finds("error: completes-all: function worker: SAMEKEY_FUNCTIONS lacks orders, which has resumable requests",
+		finds("error: completes-all: function worker: SAMEKEY_FUNCTIONS lacks orders, which has open operations with a stored request",
 			env("worker", "SAMEKEY_FUNCTIONS", "")),
 		finds("error: worker-timeout: function worker: its Timeout is 3s, but the Timeout of orders is 3s",
 			function("orders", "Timeout", nil), function("worker", "Timeout", 3)),
@@ -459,7 +459,7 @@ func mistaken() []deployment {
 			"warning: gateway-timeout: function orders: its Timeout is 10m0s, but API restapi001 waits only for 29s\n"+
 			"warning: lease: function orders: its Timeout is 10m0s",
 			function("orders", "Timeout", 600), function("worker", "Timeout", 700), queue("tickets", "VisibilityTimeout", "4200")),
-		finds("warning: asynchronous: function receipts: its MaximumEventAgeInSeconds is 6m0s, but with a Timeout of 2m0s a retry that is needed may start 7m0s after the event",
+		finds("warning: asynchronous: function receipts: its MaximumEventAgeInSeconds is 6m0s, but with a Timeout of 2m0s the last necessary retry may start 7m0s after the event",
 			function("receipts", "Timeout", 120), queue("receipts", "VisibilityTimeout", "800"), there(func(w *doctortest.World) {
 				w.EventInvokes = map[string]object{"receipts": {"MaximumEventAgeInSeconds": 360}}
 				w.Policies["receipts"] = `{"Statement":[{"Effect":"Allow","Principal":{"Service":"sns.amazonaws.com"},"Action":"lambda:InvokeFunction"}]}`
