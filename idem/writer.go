@@ -10,15 +10,15 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// A write is sent at most this many times while its outcome is unknown.
+// How many times a write is sent, at most, while its outcome is unknown.
 const (
 	maxRounds     = 5           // for a write that the attempt can do without
-	untilDeadline = math.MaxInt // no limit but the write's deadline: for a write that must succeed, such as one after the handler's effect
+	untilDeadline = math.MaxInt // for a write that must succeed, such as a write after the handler's effect: only the write's deadline ends the tries
 )
 
-// writer makes the conditional writes of one owner. It repeats a write until the record
-// shows whether the write was applied. Every write after the claim uses a writer, except a
-// completer's first try to take a record over ([store.Taker]).
+// writer makes the conditional writes of one owner. If the outcome of a write is
+// unknown, writer sends the write again. In this package every write after the claim
+// uses a writer, except a completer's first try to take a record over ([store.Taker]).
 type writer struct {
 	times *times
 	owner string // the nonce that each write stores as the record's owner
@@ -28,12 +28,12 @@ type writer struct {
 type change struct {
 	prev, next *store.Record
 	writes     []Write
-	rerun      bool // if true, send returns ErrConflict at once, since the caller then makes other writes
+	rerun      bool // if true, send returns ErrConflict at once, because the caller then builds a new change
 }
 
-// The method write sends the conditional write c until its outcome is known. The parameter
-// until is the time, and rounds the number of tries, after which write gives up. It returns
-// the record as it is after the write, and what became of c.
+// The method write sends c until its outcome is known. It gives up at the time until,
+// or after the given number of rounds. It returns the record as it is after the write,
+// and what became of c.
 func (w writer) write(ctx context.Context, c change, until time.Time, rounds int) (*store.Record, state.Landing, error) {
 	until = w.times.capped(until)
 	held, l, err := w.send(ctx, c, until, rounds)
@@ -43,8 +43,8 @@ func (w writer) write(ctx context.Context, c change, until time.Time, rounds int
 	return held, l, err
 }
 
-// send stamps c.next with w's owner, and sends it until its outcome is known. The parameter
-// until is the deadline for all tries, so ctx needs no deadline of its own.
+// send stamps c.next with w's owner, and sends c with the same limits as write. ctx
+// needs no deadline, because until limits each try.
 func (w writer) send(ctx context.Context, c change, until time.Time, rounds int) (*store.Record, state.Landing, error) {
 	state.Stamp(c.next, c.prev, w.owner)
 	var err error
@@ -61,9 +61,9 @@ func (w writer) send(ctx context.Context, c change, until time.Time, rounds int)
 		if err != nil && (blind || c.rerun && errors.Is(err, ErrConflict) || !store.Passing(err)) {
 			break
 		}
-		// The write seems not to have been applied: send the same bytes again. If the first
-		// copy is applied in between, the condition refuses the second copy, and Land
-		// recognises that the first copy was applied.
+		// The write may not have been applied, so send the same bytes again. If the first
+		// copy is applied before the second copy arrives, the condition refuses the second
+		// copy. Land then finds that the first copy was applied.
 	}
 	if err == nil {
 		err = store.ErrUnknown
@@ -71,8 +71,8 @@ func (w writer) send(ctx context.Context, c change, until time.Time, rounds int)
 	return nil, 0, err
 }
 
-// The method once sends the write c a single time. It waits for at most half of the time
-// that is left until the deadline.
+// The method once sends c a single time. If the store doesn't know the outcome, once
+// reads the record. The time limit leaves time for another try ([half]).
 func (w writer) once(ctx context.Context, c change, until time.Time) (*store.Record, state.Landing, error) {
 	ctx, cancel := w.times.within(ctx, earlier(until, time.Now().Add(half(until))))
 	defer cancel()
@@ -100,9 +100,9 @@ func (w writer) read(ctx context.Context, pk string, until time.Time) (*store.Re
 	return w.times.core.store.Load(ctx, pk)
 }
 
-// countJobs reads rec's record again and returns how many jobs it has now, so jobs that
-// were delivered since rec was read are not included. If the record can't be read,
-// countJobs returns the number of rec's jobs.
+// countJobs reads rec's record again and returns how many jobs it has now. Jobs that
+// were delivered since rec was read no longer count. If the record can't be read,
+// countJobs returns the number of jobs in rec.
 func (w writer) countJobs(ctx context.Context, rec *store.Record) int {
 	if now, err := w.read(ctx, rec.PK, w.times.writeDeadline(rec)); err == nil && now != nil {
 		return len(now.Jobs)

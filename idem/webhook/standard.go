@@ -27,15 +27,17 @@ var _ Verifier = (*standard)(nil)
 //	webhook-timestamp: 1674087231
 //	webhook-signature: v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4= v1a,…
 //
-// A signature after "v1," is made with HMAC-SHA256, and one after "v1a," with Ed25519. Both
-// sign "id.timestamp.body", and are in base64. The event's id is the webhook-id. An id with
-// a full stop is refused: the signature doesn't show where such an id ends, so an attacker
-// could send a recorded delivery again under another id.
+// A signature after "v1," is made with HMAC-SHA256, and a signature after "v1a," with
+// Ed25519. Each signature signs "id.timestamp.body", and is in base64. The event's ID
+// is the webhook-id. The verifier refuses an id that contains a full stop, because the
+// signed text doesn't show where such an id ends: an attacker could send a recorded
+// delivery again with another id.
 //
-// The parameter secret is an endpoint's secret or a provider's public key. An endpoint's
-// secret is base64 (of at least 24 bytes, by the specification), with or without the prefix
+// The parameter secret is an endpoint's secret or a provider's public key. An
+// endpoint's secret is the base64 of at least 24 bytes, with or without the prefix
 // whsec_. A provider's public key is whpk_, followed by base64. NewStandard returns an
-// error for any other secret. VerifierOptions.MoreSecrets may have both kinds.
+// error for any other secret. VerifierOptions.MoreSecrets may contain secrets and
+// public keys.
 func NewStandard(secret string, optFns ...func(*VerifierOptions)) (Verifier, error) {
 	v, err := newVerifier("NewStandard", secret, standardKey, optFns)
 	if err != nil {
@@ -113,8 +115,8 @@ func (s *standard) Verify(h http.Header, body []byte) (Event, error) {
 	return Event{ID: id, Sent: sent, Body: body}, nil
 }
 
-// parseStandard splits a list of signatures. Signatures that are not base64 can't
-// be valid and are skipped.
+// parseStandard splits the value of a Webhook-Signature. It skips signatures that are
+// not base64, because they can't be valid.
 func parseStandard(value string) (signatures []signature, err error) {
 	for part := range strings.FieldsSeq(value) {
 		scheme, val, _ := strings.Cut(part, ",")

@@ -19,18 +19,17 @@ type stripe struct{ verifier }
 
 var _ Verifier = (*stripe)(nil)
 
-// NewStripe returns a verifier for Stripe, and for providers with the same form of
-// signatures:
+// NewStripe returns a verifier for Stripe, and for other providers whose signatures
+// have this form:
 //
 //	Stripe-Signature: t=1492774577,v1=5257a869e7ec…,v1=…,v0=…
 //
-// Each v1 is the HMAC-SHA256 of "t.body", in hex. The event's id is the value of "id" in
-// the body.
+// Each v1 is the HMAC-SHA256 of "t.body", in hex. The event's ID is the value of "id"
+// in the body.
 //
 // The parameter secret is an endpoint's signing secret, including the prefix whsec_.
-// NewStripe returns an error if a secret is empty, is shorter than 8 characters, or has
-// white space, such as the line break at the end of a file. A secret of fewer than 8
-// characters was cut off, and can be guessed.
+// NewStripe returns an error if a secret is empty, has fewer than 8 characters, or has
+// white space, such as the line break at the end of a file.
 func NewStripe(secret string, optFns ...func(*VerifierOptions)) (Verifier, error) {
 	v, err := newVerifier("NewStripe", secret, func(s string) (key, error) {
 		switch {
@@ -89,13 +88,13 @@ func (s *stripe) Verify(h http.Header, body []byte) (Event, error) {
 	return Event{ID: id, Sent: sent, Body: body}, nil
 }
 
-// parseStripe splits a header. Signatures that are no SHA-256 in hex can't be
-// valid and are skipped.
+// parseStripe splits the value of a Stripe-Signature. It skips signatures that are no
+// SHA-256 in hex, because they can't be valid.
 func parseStripe(value string) (t string, signatures []signature, err error) {
 	for part := range strings.SplitSeq(value, ",") {
 		name, val, ok := strings.Cut(part, "=")
 		switch {
-		case !ok, (name == "t" || name == v1) && strings.Contains(val, "="): // neither a time nor hex contains "="
+		case !ok, (name == "t" || name == v1) && strings.Contains(val, "="): // a time or a signature in hex has no "="
 			return "", nil, fmt.Errorf("%w: a part of %s is no pair", ErrMalformed, StripeHeader)
 		case name == "t" && t != "":
 			return "", nil, fmt.Errorf("%w: %s has two timestamps", ErrMalformed, StripeHeader)
@@ -117,8 +116,8 @@ func parseStripe(value string) (t string, signatures []signature, err error) {
 	return t, signatures, nil
 }
 
-// stripeID finds the id of a verified event. stripeID decodes the event into a map, since
-// the names of members must match exactly: for a struct, encoding/json would ignore case.
+// stripeID returns the id of a verified event. It decodes the body into a map, because
+// encoding/json would ignore the case of member names for a struct.
 func stripeID(body []byte) (string, error) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(body, &members); err != nil {

@@ -27,10 +27,11 @@ type Event struct {
 //
 // Verify gets the headers and the body as they arrived. Header names may be in upper or
 // lower case. Verify returns the event, with an ID that the signature covers. Verify
-// neither keeps nor changes headers or body. Verify's error matches an error of this
-// package, or idem.ErrUnavailable if the check is impossible at the moment. Any other error
-// counts as ErrMalformed. The error's text must not contain any part of a secret or the
-// body.
+// must neither change the headers and the body, nor use them after it has returned. If
+// the check is impossible at the moment, Verify returns an error that matches
+// idem.ErrUnavailable. If the delivery is refused, the error matches an error of this
+// package. Any other error counts as ErrMalformed. The error's text must not contain
+// any part of a secret or the body.
 type Verifier interface {
 	Verify(h http.Header, body []byte) (Event, error)
 }
@@ -38,44 +39,49 @@ type Verifier interface {
 // Errors of a refused delivery. A refusal loses no event: nothing was stored, and the
 // provider will deliver the event again.
 var (
-	// ErrNotSigned matches errors from a request without a signature. If the request comes
-	// from somebody who has found the URL, no action is needed. Otherwise a proxy in front
-	// removes the header, or the provider is not configured to sign.
+	// ErrNotSigned matches errors from a request without a signature. If the request
+	// comes from somebody who has found the URL, no action is needed. If the provider
+	// sent the request, either the provider is not configured to sign, or a proxy
+	// removes the header.
 	ErrNotSigned = errors.New("webhook is not signed")
 
-	// ErrNoValidSignature matches errors from a request without a valid signature. If the
-	// provider sent the request, there are two possible causes: your secret is old, or for
-	// another endpoint or mode (test or live); or a proxy in front changes the body. If
-	// somebody else sent it, the check has stopped a forgery.
+	// ErrNoValidSignature matches errors from a request without a valid signature. If
+	// the provider sent the request, there are two possible causes. Either your secret
+	// is wrong: it is old, or it belongs to another endpoint or mode (test or live). Or
+	// a proxy changes the body. If somebody else sent the request, the check has
+	// stopped a forgery.
 	ErrNoValidSignature = errors.New("webhook has no valid signature")
 
 	// ErrTooOld matches errors from a delivery whose valid signature is older than 5
-	// minutes: a recorded delivery was sent again, or this machine's clock is ahead. A
-	// provider's own retry isn't too old, since the provider signs it anew.
+	// minutes. Either a recorded delivery was sent again, or this machine's clock is
+	// ahead. A provider's own retry isn't too old, since the provider signs each retry
+	// anew.
 	ErrTooOld = errors.New("webhook was signed too long ago")
 
 	// ErrTooNew matches errors from a delivery whose valid signature is more than 5
 	// minutes in the future. Check this machine's clock.
 	ErrTooNew = errors.New("webhook was signed in the future")
 
-	// ErrMalformed matches errors from headers or a body that violate the scheme,
-	// such as two timestamps or an event without an id. Check the scheme: the
-	// provider may use another scheme, or a proxy may add headers.
+	// ErrMalformed matches errors from headers or a body that violate the scheme, such
+	// as two timestamps or an event without an id. Check which scheme the provider
+	// uses, and whether a proxy adds headers.
 	ErrMalformed = errors.New("webhook is malformed")
 )
 
 // VerifierOptions are options of [NewStripe] and [NewStandard].
 type VerifierOptions struct {
-	// MoreSecrets are accepted in addition to the first secret. During a rotation, add the
-	// next or the previous secret: providers sign with both secrets for about a day.
+	// MoreSecrets are accepted in addition to the first secret. During a rotation, add
+	// the next or the previous secret, because providers sign with both secrets for
+	// about a day.
 	MoreSecrets []string
 	// Now is the clock, for tests. Default: time.Now.
 	Now func() time.Time
 }
 
 // tolerance is the largest difference between a signature's time and now, in either
-// direction. It limits how long an attacker can repeat a captured delivery. While the
-// event is on record, the repeated delivery is harmless: it is answered as a duplicate.
+// direction. tolerance limits how long an attacker can repeat a recorded delivery.
+// While the event's record is kept, a repetition is answered as a duplicate, and does
+// no harm.
 const tolerance = 5 * time.Minute
 
 // verifier holds the common parts of the schemes.
@@ -84,9 +90,9 @@ type verifier struct {
 	now  func() time.Time
 }
 
-// key checks signatures with a secret. The secret is inside of a func, so that a printed
-// verifier doesn't show the secret. [key.of] hashes message once for any number of
-// signatures.
+// key checks signatures with a secret. The secret is inside of a func, so that a
+// printed verifier doesn't show the secret. An HMAC key hashes message once for any
+// number of signatures.
 type key struct {
 	scheme string
 	of     func(message []byte) (matches func(sum []byte) bool)
@@ -97,8 +103,8 @@ type signature struct {
 	sum    []byte
 }
 
-// maxSignatures is how many signatures of known schemes a request may have. A
-// rotation needs two; the limit bounds the work for a forged request.
+// maxSignatures is how many signatures of known schemes a request may have. A rotation
+// needs two signatures. The limit bounds the work that a forged request causes.
 const maxSignatures = 16
 
 // newVerifier reads options and secrets. Errors don't show secrets.
@@ -121,8 +127,8 @@ func newVerifier(name, secret string, parse func(string) (key, error), optFns []
 	return v, nil
 }
 
-// check verifies the signatures first, and the time only if a signature is valid: a
-// request without a valid signature isn't a delivery, whatever its time.
+// check verifies the signatures before the time, so that a request without a valid
+// signature gets ErrNoValidSignature whatever its time is.
 func (v *verifier) check(message []byte, signatures []signature, sent time.Time) error {
 	if !v.signed(message, signatures) {
 		return ErrNoValidSignature
@@ -148,10 +154,10 @@ func (v *verifier) signed(message []byte, signatures []signature) bool {
 	return false
 }
 
-// The function header returns the value of the header called name, or "" if the header is
-// missing or empty. Two headers with this name are an error. The case of names is
-// ignored, since maps that were not filled through http.Header keep the sender's
-// spelling.
+// The function header returns the value of the header called name, or "" if the header
+// is missing or empty. If the header occurs twice, header returns an error. The case of
+// name is ignored, because a map that was not filled through http.Header has the
+// sender's spelling.
 func header(h http.Header, name string) (value string, err error) {
 	found := false
 	for n, values := range h {
@@ -172,14 +178,14 @@ func header(h http.Header, name string) (value string, err error) {
 // zeros. Other forms are refused, since programs read them differently.
 func parseTime(s string) (time.Time, error) {
 	const digits = 12                    // enough for 30,000 years, and far from an overflow
-	n, _ := strconv.ParseUint(s, 10, 64) // the next line finds an error too, since n then differs from s
+	n, _ := strconv.ParseUint(s, 10, 64) // the error needs no check: after an error n differs from s, so the next line refuses s
 	if len(s) > digits || strconv.FormatUint(n, 10) != s {
 		return time.Time{}, fmt.Errorf("%w: the timestamp is no decimal number of seconds", ErrMalformed)
 	}
 	return time.Unix(int64(n), 0), nil
 }
 
-// checkID checks an id by package idem's rules for keys.
+// checkID applies package idem's rules for keys to an event's id.
 func checkID(id string) error {
 	if id == "" || len(id) > 255 || strings.ContainsFunc(id, func(c rune) bool { return c <= ' ' || c > '~' }) {
 		return fmt.Errorf("%w: the event's id is not 1 to 255 visible ASCII characters", ErrMalformed)
