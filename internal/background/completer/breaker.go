@@ -10,12 +10,12 @@ import (
 )
 
 const (
-	// failures is how many different operations must fail before a breaker opens: a single failure
-	// may be the operation's fault.
+	// failures is how many different operations must fail before a breaker opens. A
+	// single failure isn't enough, because the operation itself may be the cause.
 	failures = 3
 	// probePause is the time between two probes of a function whose breaker is open. If
-	// Options.Grace is shorter, it is used instead. The pause is short, because many bad operations
-	// may fail as probes before a good operation succeeds.
+	// Options.Grace is shorter, the pause is Options.Grace. The pause must be short,
+	// because many bad operations may fail as probes before a good operation succeeds.
 	probePause = time.Minute
 	// mostBreakers is how many functions are remembered at most, since records may name any number
 	// of functions.
@@ -24,9 +24,10 @@ const (
 	mostFailed = 1000
 )
 
-// breakers remembers the functions that gave this process no answer: they were throttled or out of
-// reach, timed out or crashed. Any answer proves that the function works. If the answer says that
-// an operation has failed, only that operation backs off, longer with each try.
+// breakers remembers the functions that gave this process no answer: they were
+// throttled or out of reach, timed out or crashed. Any answer proves that the function
+// works, even the answer that an operation has failed. After a failed operation only
+// that operation waits, longer after each try.
 type breakers struct {
 	pause time.Duration // between two probes
 
@@ -38,8 +39,9 @@ func newBreakers(pause time.Duration) breakers {
 	return breakers{pause: pause, all: lru.New[string, *breaker](mostBreakers)}
 }
 
-// breaker is a function that currently gives no answer. Once several different operations have
-// failed, the breaker is open: one operation at a time probes the function, and the others wait.
+// breaker is a function that currently gives no answer. The breaker is open once
+// several different operations have failed. While the breaker is open, one operation at
+// a time probes the function, and the others wait.
 type breaker struct {
 	failed  *lru.Map[string, bool] // operations without an answer
 	callers *lru.Map[string, bool] // the callers of these operations
@@ -52,7 +54,7 @@ type breaker struct {
 type candidate struct {
 	operation string
 	rank      int       // see breaker.rank
-	due       time.Time // with the same rank, the earliest goes first
+	due       time.Time // among operations of the same rank, the one with the earliest due time probes first
 	comes     time.Time // when the operation's ticket is visible again
 }
 
@@ -60,9 +62,10 @@ func (c *candidate) before(other *candidate) bool {
 	return cmp.Or(cmp.Compare(c.rank, other.rank), c.due.Compare(other.due)) < 0
 }
 
-// rank returns 2 for an operation that has failed, 1 if another operation of the same caller has
-// failed, and 0 otherwise. Operations of a lower rank probe first, because their failures say more
-// about the function. So other callers don't wait behind one caller's many bad operations.
+// rank returns 2 for an operation that has been tried before, 1 if another operation of
+// the same caller has failed, and 0 otherwise. Operations of a lower rank probe first,
+// because their failures say more about the function. In this order, other callers
+// don't wait behind one caller's many bad operations.
 func (one *breaker) rank(r *store.Record) int {
 	if _, failed := one.failed.Get(r.ID); failed || r.Tries > 0 {
 		return 2
@@ -84,7 +87,7 @@ func (b *breakers) enter(r *store.Record, due, now time.Time) (until time.Time, 
 	}
 	c := candidate{operation: r.ID, rank: one.rank(r), due: due}
 	next := &one.next
-	waits := next.operation != "" && !now.After(next.comes.Add(b.pause)) // if the candidate is late, its ticket is in another process or has ended, so the others stop waiting for it
+	waits := next.operation != "" && !now.After(next.comes.Add(b.pause)) // others don't wait for a late candidate, because its ticket is in another process, or has ended
 	other := waits && next.operation != r.ID
 	c.comes = one.until
 	if early := now.Before(c.comes); !early && one.probing == "" && (!other || !next.before(&c)) {
@@ -99,8 +102,8 @@ func (b *breakers) enter(r *store.Record, due, now time.Time) (until time.Time, 
 	return c.comes, false
 }
 
-// breakers.leave records how the try of an operation has ended. If a try got no answer, it counts
-// against the function only if it was the operation's first try.
+// breakers.leave records how the try of an operation has ended. A try without an answer
+// counts against the function only if no earlier try of the operation is on record.
 func (b *breakers) leave(r *store.Record, now time.Time, o TicketOutcome) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

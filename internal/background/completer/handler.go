@@ -18,24 +18,31 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// Handler takes tickets from their queue. A ticket is one message, which waits in the queue until
-// its operation has ended. If the message must wait longer, the Handler hides it again and reports
-// it to Lambda as failed. The Handler never sends the ticket as a new message, since Lambda would
-// take repeated sends for a loop and stop them. When a ticket is due, the Handler reads its record
-// once, and gives the ticket to the [Resumer]. If another attempt holds or has continued the
-// operation, or if the try failed, the ticket keeps waiting. After any other outcome the message is
-// deleted. In three cases a message is deleted and the sweep makes another ticket:
+// Handler takes tickets from their queue. A ticket is one message, which waits in the
+// queue until its operation has ended. If the message must wait longer, the Handler
+// hides the message again and reports it to Lambda as failed. The Handler never sends
+// the ticket as a new message, since Lambda would take repeated sends for a loop and
+// stop them.
+//
+// When a ticket is due, the Handler reads its record once, and gives the ticket to the
+// [Resumer]. The ticket keeps waiting if the try failed, or if another attempt holds or
+// has continued the operation. After any other outcome the message is deleted.
+//
+// In these cases a message is deleted although the operation has not ended, and the
+// sweep makes another ticket:
 //   - The operation's handler isn't found ([TicketNotMine]).
-//   - The operation has been due for 3 hours, its function gives no answer, and an older ticket
-//     waits.
-//   - 60,000 messages wait. (SQS stops delivery at 120,000.)
+//   - The ticket is older than 10 days.
+//   - The operation has been due for 3 hours, its function gives no answer, and an
+//     older ticket of the operation waits.
+//   - 60,000 messages wait. (With 120,000 waiting messages, SQS would stop delivery.)
 //
-// While a function gives no answer, one ticket in each process tries the function. The function's
-// other tickets wait, and the wait doesn't count as a try of their operations. A Handler is safe
-// for concurrent use.
+// While a function gives no answer, one ticket in each process tries the function. The
+// function's other tickets wait, and the wait doesn't count as a try of their
+// operations. A Handler is safe for concurrent use.
 //
-// The event source mapping of the completer's function must have ReportBatchItemFailures. The queue
-// must have a redrive policy with a maxReceiveCount of 1000, because each wait counts as a receive.
+// The event source mapping of the completer's function must have
+// ReportBatchItemFailures. The queue must have a redrive policy with a maxReceiveCount
+// of 1000, because each wait counts as a receive.
 type Handler struct {
 	records  store.Store
 	queue    *Queue
@@ -55,19 +62,22 @@ type Options struct {
 	Concurrency int
 	// Logger gets warnings and errors. Default: slog.Default().
 	Logger *slog.Logger
-	// Resumed is called with the outcome of each ticket that was due. It may be nil. Calls may be
-	// concurrent. Set an alarm on the outcome [TicketNotMine], since the operation then waits for
-	// an operator.
+	// Resumed is called with each outcome of a ticket. Resumed may be nil. Calls may be
+	// concurrent. Set an alarm on the outcome [TicketNotMine], since the operation then
+	// waits for an operator.
 	Resumed func(context.Context, jobs.Ticket, TicketOutcome)
-	// Listed adds an operation to the list of what waits for people ([stream.Refer]). It is called
-	// before a ticket ends without success. If it returns an error, the ticket keeps waiting. If
-	// the message was unreadable, t.PK is a key that no record has. nil: nothing is listed.
+	// Listed adds an operation to the list of what waits for people ([stream.Refer]).
+	// The Handler calls Listed before it deletes a message for one of these reasons:
+	// the message or its record is unreadable, the ticket has no handler, or the ticket
+	// is too old. If Listed returns an error, the message stays in the queue. If the
+	// message was unreadable, t.PK is a key that no record has. If Listed is nil,
+	// nothing is listed.
 	//
 	// [stream.Refer]: https://pkg.go.dev/github.com/samekey/samekey/internal/background/stream#Refer
 	Listed func(ctx context.Context, t jobs.Ticket, why error) error
-	// Jobs delivers the jobs that a drain has delayed by a ticket ([jobs.Ticket.Jobs]). If it
-	// returns an error, the ticket keeps waiting. If Jobs is nil, tickets for delayed jobs end with
-	// [TicketNotMine].
+	// Jobs delivers the jobs of a record, for a ticket that asks for jobs
+	// ([jobs.Ticket.Jobs]). If Jobs returns an error, the ticket keeps waiting. If Jobs
+	// is nil, such tickets end with [TicketNotMine].
 	Jobs func(context.Context, jobs.Ticket) error
 	// Now is the clock, for tests. Default: time.Now.
 	Now func() time.Time
@@ -75,8 +85,9 @@ type Options struct {
 
 const minTime = time.Second // if less time is left, no ticket is tried
 
-// New returns a handler for the tickets in queue. records is the store with their operations. New
-// panics if records, queue or resumer is nil, or if an option is out of range.
+// New returns a handler for the tickets in queue. The parameter records is the store
+// with the tickets' operations. New panics if records, queue or resumer is nil, or if
+// an option is out of range.
 func New(records store.Store, queue *Queue, resumer Resumer, optFns ...func(*Options)) *Handler {
 	var opt Options
 	for _, fn := range optFns {
@@ -187,13 +198,14 @@ func (h *Handler) message(ctx context.Context, m *received) (waits bool) {
 	return h.operation(ctx, m, t)
 }
 
-// Handler.operation reads a ticket's record, and tries the operation if it is due.
+// Handler.operation reads a ticket's record, and tries the operation if the operation
+// is due.
 func (h *Handler) operation(ctx context.Context, m *received, t jobs.Ticket) (waits bool) {
 	rec, err := h.records.Load(ctx, t.PK)
 	switch {
 	case errors.Is(err, store.ErrCorrupt):
 		return h.after(ctx, m, t, h.told(ctx, t, TicketOutcome{Kind: TicketUnreadable, Error: redact.Error(err)}), 0)
-	case err != nil && (rec == nil || !errors.Is(err, store.ErrSealed)): // the worker needn't be able to open sealed contents
+	case err != nil && (rec == nil || !errors.Is(err, store.ErrSealed)): // ErrSealed is no failure: the completer doesn't need the sealed contents
 		return h.after(ctx, m, t, h.told(ctx, t, failed("read: "+redact.Error(err))), h.opt.Grace)
 	}
 	now := h.opt.Now()
@@ -224,11 +236,11 @@ func (h *Handler) operation(ctx context.Context, m *received, t jobs.Ticket) (wa
 	case left && h.overdue.spare(m, t.Operation, made, now):
 		return h.leave(ctx, t, o.Error)
 	}
-	return h.after(ctx, m, t, o, state.BackOff(h.opt.Grace, tries)) // tries is a guess: the next read of the record shows whether this try was counted
+	return h.after(ctx, m, t, o, state.BackOff(h.opt.Grace, tries)) // tries is a guess: only the record says whether the function has counted this try
 }
 
-// Handler.leave ends a sweep's ticket that isn't needed: an earlier ticket of the operation still
-// waits.
+// Handler.leave ends a ticket that a sweep has made. The ticket isn't needed, because
+// an older ticket of the operation still waits.
 func (h *Handler) leave(ctx context.Context, t jobs.Ticket, why string) (waits bool) {
 	h.opt.Logger.WarnContext(ctx, "ticket ended: another one of its operation waits", "record", t.Record(), "function", t.Function, "error", why)
 	return false
@@ -241,7 +253,8 @@ func (h *Handler) told(ctx context.Context, t jobs.Ticket, o TicketOutcome) Tick
 	return o
 }
 
-// Handler.after acts on a ticket's outcome. pause is the back-off after a failed try.
+// Handler.after acts on a ticket's outcome. The parameter pause is the back-off after a
+// failed try.
 func (h *Handler) after(ctx context.Context, m *received, t jobs.Ticket, o TicketOutcome, pause time.Duration) (waits bool) {
 	log := h.opt.Logger.With("record", t.Record(), "outcome", o.Kind)
 	switch o.Kind {
@@ -263,8 +276,8 @@ func (h *Handler) after(ctx context.Context, m *received, t jobs.Ticket, o Ticke
 	return false
 }
 
-// Handler.ended lists the operation of a ticket that ends without success. If the listing fails,
-// the message stays in the queue.
+// Handler.ended lists a ticket's operation as waiting for people, and ends the ticket.
+// If the listing fails, the message stays in the queue.
 func (h *Handler) ended(ctx context.Context, m *received, t jobs.Ticket, why error) (waits bool) {
 	h.opt.Logger.ErrorContext(ctx, "ticket ended: people are asked", "record", t.Record(), "message", m.MessageId, "error", why)
 	if h.opt.Listed == nil {
@@ -277,8 +290,9 @@ func (h *Handler) ended(ctx context.Context, m *received, t jobs.Ticket, why err
 	return false
 }
 
-// hide makes a message invisible until due. If the call fails, the queue's own visibility timeout
-// applies. If too many messages wait, the message is deleted.
+// hide makes a message invisible until due. If the call fails, the queue's own
+// visibility timeout applies. If too many messages wait, the message is deleted
+// instead.
 func (h *Handler) hide(ctx context.Context, m *received, due time.Time) (waits bool) {
 	now := h.opt.Now()
 	if h.queue.crowded(ctx) {

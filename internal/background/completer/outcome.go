@@ -12,10 +12,10 @@ type TicketOutcome struct {
 	RetryAfter time.Duration // with TicketInFlight: the rest of the lease, 0 if unknown
 	Error      string        // with TicketFailed, TicketNotMine, TicketStuck and TicketUnreadable: a text for logs
 
-	// Unanswered is set with TicketFailed if the function gave no answer: the function is throttled
-	// or out of reach, or it timed out or crashed. If this happens to several operations at their
-	// first try, the function's other operations wait. A TicketFailed without Unanswered doesn't
-	// count against the function.
+	// Unanswered is set with TicketFailed if the function gave no answer: the function
+	// is throttled or out of reach, or it timed out or crashed. If several operations
+	// get no answer at their first try, the function's other operations wait. A
+	// TicketFailed without Unanswered doesn't count against the function.
 	Unanswered bool
 }
 
@@ -29,7 +29,7 @@ const (
 	TicketInFlight TicketOutcomeKind = "in_flight" // an attempt still holds the operation: try again later
 	TicketStuck    TicketOutcomeKind = "stuck"     // the operation waits for an operator
 	TicketFailed   TicketOutcomeKind = "failed"    // this try failed: try again later
-	TicketNotMine  TicketOutcomeKind = "not_mine"  // the operation belongs to another handler: nothing was changed, and an operator must find out why the ticket was sent here
+	TicketNotMine  TicketOutcomeKind = "not_mine"  // the operation's handler was not found: nothing was changed, and an operator must find out why
 
 	TicketUnreadable TicketOutcomeKind = "unreadable" // the record, or its sealed request, was altered by hand: a person must look at it
 )

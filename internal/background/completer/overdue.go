@@ -12,8 +12,9 @@ import (
 // mostOverdue is how many operations are remembered.
 const mostOverdue = 10_000
 
-// An overdue remembers operations that have long been due and can't be tried. For each of them it
-// remembers the oldest ticket that this process saw, since each sweep makes another ticket.
+// An overdue remembers operations that have long been due and can't be tried. Each
+// sweep makes another ticket for such an operation. To find the tickets that aren't
+// needed, an overdue remembers each operation's oldest ticket that this process saw.
 type overdue struct {
 	mu  sync.Mutex
 	all *lru.Map[string, seen] // by operation
@@ -27,9 +28,9 @@ type seen struct {
 
 func newOverdue() *overdue { return &overdue{all: lru.New[string, seen](mostOverdue)} }
 
-// overdue.spare reports whether a sweep has made the ticket m although an older ticket of the
-// operation waits. due is the due time of m. If m was sent after due, a sweep has made m, since
-// only a sweep sends tickets that are due already.
+// overdue.spare reports whether the ticket m isn't needed: a sweep has made m, and an
+// older ticket of the operation waits. The parameter due is the due time of m. m counts
+// as a sweep's ticket if it was already due when it was sent.
 func (w *overdue) spare(m *received, operation string, due, now time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

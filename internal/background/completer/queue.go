@@ -30,15 +30,16 @@ type QueueAPI interface {
 
 var _ QueueAPI = (*sqs.Client)(nil)
 
-// Queue keeps tickets in an SQS queue. A ticket is hidden until it is due, but at most for the 15
-// minutes that SQS allows. If a ticket arrives too early, [Handler] hides it again. The queue must
-// be a standard queue, since FIFO queues don't delay single messages.
+// Queue keeps tickets in an SQS queue. A new ticket is hidden until it is due, but for
+// at most 15 minutes, which is the limit of SQS. If a ticket arrives too early,
+// [Handler] hides the ticket again. The queue must be a standard queue, since FIFO
+// queues don't delay single messages.
 //
-// If [QueueOptions.Schedule] is set and a job is due in more than 15 minutes, the job's ticket
-// becomes a schedule of EventBridge Scheduler. When the job is due, the schedule sends the ticket
-// once and deletes itself. The schedule's name is made of the operation and the due time. So if a
-// ticket is put again, no second schedule is made. If the schedule can't be made, the ticket goes
-// to the queue.
+// If [QueueOptions.Schedule] is set and a job is due in more than 15 minutes, the job's
+// ticket becomes a schedule of EventBridge Scheduler. When the job is due, the schedule
+// sends the ticket once and deletes itself. The schedule's name is made of the
+// operation and the due time. So a ticket that is put again doesn't make a second
+// schedule. If the schedule can't be made, the ticket goes to the queue.
 type Queue struct {
 	api QueueAPI
 	url string
@@ -54,12 +55,13 @@ type Queue struct {
 
 // QueueOptions are the options of [NewQueue].
 type QueueOptions struct {
-	// Schedule is the method CreateSchedule of a *scheduler.Client. nil: tickets of jobs that are
-	// due in more than 15 minutes wait in the queue as messages in flight, at most for the queue's
-	// retention. A sweep does the work of tickets that have expired.
+	// Schedule is the method CreateSchedule of a *scheduler.Client. If Schedule is nil,
+	// tickets of jobs that are due in more than 15 minutes wait in the queue as
+	// messages in flight. If the job is due after the queue's retention, SQS deletes
+	// the ticket, and a sweep does the ticket's work.
 	Schedule func(context.Context, *scheduler.CreateScheduleInput, ...func(*scheduler.Options)) (*scheduler.CreateScheduleOutput, error)
-	// Role is the ARN of the role by which a schedule sends to the queue. Required if Schedule is
-	// set.
+	// Role is the ARN of the role by which a schedule sends to the queue. If Schedule
+	// is set, Role is required.
 	Role string
 	// Logger gets a warning for each schedule that isn't made. Default: slog.Default().
 	Logger *slog.Logger
@@ -85,8 +87,9 @@ const (
 	maxDelay   = 15 * time.Minute
 	maxEntries = 10
 
-	// maxHidden is the longest time for which a message is hidden. SQS allows 12 hours from the
-	// receive, and Lambda may use a part of them before it calls the handler.
+	// maxHidden is the longest time for which a message is hidden. SQS allows 12 hours
+	// from the receive. maxHidden is shorter, because Lambda may wait after the receive
+	// before it calls the handler.
 	maxHidden = 11*time.Hour + 30*time.Minute
 	// maxWaiting is half of the messages in flight that SQS allows in a standard queue.
 	maxWaiting = 60_000
@@ -108,9 +111,9 @@ func body(t jobs.Ticket) string {
 	return string(b)
 }
 
-// Put implements stream.TicketQueue. It sends up to ten tickets in each call to SQS. If a call
-// fails as a whole, the remaining tickets aren't tried ([jobs.ErrHeldBack]): tickets are small and
-// alike, so the queue must be at fault.
+// Put implements stream.TicketQueue. It sends up to ten tickets in each call to SQS. If
+// a call fails as a whole, Put doesn't try the remaining tickets ([jobs.ErrHeldBack]),
+// because the queue must be at fault: tickets are small and alike.
 func (q *Queue) Put(ctx context.Context, tickets []jobs.Ticket) []error {
 	scheduled := q.schedule(ctx, tickets)
 	left := make([]jobs.Ticket, 0, len(tickets))
@@ -149,7 +152,8 @@ func (q *Queue) sendAll(ctx context.Context, tickets []jobs.Ticket) []error {
 	return errs
 }
 
-// send returns the error of each ticket, and the error of the call.
+// send returns an error or nil for each ticket. The second result is the error of the
+// call.
 func (q *Queue) send(ctx context.Context, tickets []jobs.Ticket) ([]error, error) {
 	in := &sqs.SendMessageBatchInput{QueueUrl: &q.url, Entries: make([]types.SendMessageBatchRequestEntry, len(tickets))}
 	errs := make([]error, len(tickets))
@@ -183,7 +187,8 @@ func (q *Queue) send(ctx context.Context, tickets []jobs.Ticket) ([]error, error
 // delay returns for how many seconds to hide a new message.
 func (q *Queue) delay(due time.Time) int32 { return seconds(min(due.Sub(q.now()), maxDelay)) }
 
-// seconds(d) rounds up, since a ticket that arrives too early must wait again.
+// seconds rounds d up to whole seconds, since a ticket that arrives too early must wait
+// again.
 func seconds(d time.Duration) int32 { return int32((max(d, 0) + time.Second - 1) / time.Second) }
 
 func (q *Queue) hide(ctx context.Context, receipt string, d time.Duration) error {

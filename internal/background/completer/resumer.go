@@ -13,15 +13,15 @@ import (
 	"github.com/samekey/samekey/internal/envelope"
 )
 
-// Resumer takes up a due ticket, and returns the outcome. It is safe for concurrent
-// use.
+// Resumer resumes the operation of a due ticket, and returns the outcome. A Resumer
+// must be safe for concurrent use.
 type Resumer interface {
 	Resume(ctx context.Context, t jobs.Ticket) TicketOutcome
 }
 
-// InProcess is a Resumer that runs the operation in this process: it calls [idem.Engine.Resume]
-// with the handler's code. The function named in the engine's options, or in [idem.ResumeOptions],
-// must be the function that the records name.
+// InProcess is a Resumer that runs the operation in this process. An InProcess must
+// call [idem.Engine.Resume] with the handler's code. The engine's options, or
+// [idem.ResumeOptions], must name the function that the records name.
 type InProcess func(ctx context.Context, t jobs.Ticket) error
 
 // Resume implements [Resumer].
@@ -29,15 +29,16 @@ func (resume InProcess) Resume(ctx context.Context, t jobs.Ticket) TicketOutcome
 	return outcome(envelope.OutcomeOf(resume(ctx, t)))
 }
 
-// Functions is a Resumer that gives a ticket to the function that its record names. A completer
-// calls only the functions in the map. The name "" is for records that were made outside of Lambda
-// without idem.Options.Function.
+// Functions is a Resumer that gives a ticket to the function that its record names. A
+// completer calls only the functions in the map. The name "" is for records that were
+// made outside of Lambda without idem.Options.Function.
 //
-// A renamed function itself decides which former names it accepts ([lambda.HandlerOptions]). Add
-// the function under both names:
+// If a function was renamed, add it under both names:
 //
 //	functions := completer.Invoke(client, "payments:live", "refunds")
-//	functions["charges"] = functions["payments"]
+//	functions["charges"] = functions["payments"] // charges is the former name
+//
+// The function's handlers must accept the former name ([lambda.HandlerOptions]).
 type Functions map[string]Resumer
 
 // Resume implements [Resumer]. If the ticket's function isn't in the map, the outcome is
@@ -56,18 +57,19 @@ type FunctionAPI interface {
 
 var _ FunctionAPI = (*awslambda.Client)(nil)
 
-// Invoke returns a map of functions. Each argument is a name or an ARN, and may have a qualifier:
-// the alias or version that completes the operations. The map's keys are names without a qualifier,
-// as in records.
+// Invoke returns a map of functions. Each argument is a function's name or ARN. A
+// qualifier in the argument is the alias or version that completes the operations. The
+// map's keys are names without a qualifier, as in records.
 //
-// Each Resumer in the map invokes its function and waits for the answer. If the record has a
-// tenant, the call is for that tenant. The function gets only the ticket. It reads the request and
-// the caller from its own table, and runs the same code as for a client. Its handler must be made
-// by [lambda.Wrap] or [lambda.NewRouter].
+// Each Resumer in the map invokes its function and waits for the answer. If the record
+// has a tenant, the call is for that tenant. The function gets only the ticket. The
+// function reads the request and the caller from its table, and runs the same code as
+// for a client. The function's handler must be made by [lambda.Wrap] or
+// [lambda.NewRouter].
 //
-// The HTTP timeout of api must be longer than the timeouts of the functions. Invoke panics if api
-// is nil, if there is no function or a function without a name, or if two functions have the same
-// name.
+// The HTTP timeout of api must be longer than the timeouts of the functions. Invoke
+// panics if api is nil, if there is no function, if a function has no name, or if two
+// functions have the same name.
 func Invoke(api FunctionAPI, functions ...string) Functions {
 	if api == nil || len(functions) == 0 {
 		panic("completer: Invoke: api is nil, or there is no function") //nolint:forbidigo // a mistake in the program
@@ -103,8 +105,8 @@ func (f *function) Resume(ctx context.Context, t jobs.Ticket) TicketOutcome {
 		return unanswered(fmt.Sprintf("invoke %s: %v", f.name, err))
 	}
 	if out.FunctionError != nil {
-		// The function crashed or timed out. If it had taken over the operation, the record keeps
-		// the lease.
+		// The function crashed or timed out. If it had taken over the operation, it still
+		// holds the lease.
 		return unanswered(fmt.Sprintf("invoke %s: %s: %.200s", f.name, *out.FunctionError, out.Payload))
 	}
 	o, err := envelope.ParseOutcome(out.Payload)
