@@ -7,10 +7,11 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// Drain.begin notes in the record that t's later jobs are being delivered. From then on nobody can
-// cancel these jobs. If a job was cancelled, or another drain has delivered it, begin removes the
-// job from t. If the write fails, t's later jobs are not delivered now. They are retried unless the
-// record is unreadable.
+// Drain.begin notes in the record that the delivery of t's later jobs begins. From then
+// on nobody can cancel these jobs. begin removes from t the jobs that were cancelled or
+// that another drain has delivered. If the write fails, begin removes the later jobs
+// from t, so they are not delivered now. They are retried, unless the record is
+// unreadable.
 func (d *Drain) begin(ctx context.Context, t *todo) {
 	var names []string
 	for _, j := range t.jobs {

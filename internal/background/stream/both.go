@@ -6,13 +6,14 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// Both is a drain and a completer in one function. A stream allows two readers; a Both is one of
-// them. The completer needs a batching window, which then delays jobs too. The fields Drain and
-// Completer are required.
+// Both is a drain and a completer in one function. A stream allows two readers, and a
+// Both counts as one reader. A batching window saves tickets ([Completer]), but also
+// delays jobs. The fields Drain and Completer are required.
 //
-// Drain and Completer work on each batch concurrently. If Drain or Completer fails to handle a
-// record, both get the batch again from that record on. If [DrainOptions.Delayed] and
-// [CompleterOptions.LeaveToSweep] are set, a failure of Drain or Completer doesn't delay the other.
+// Drain and Completer work on each batch concurrently. If Drain or Completer fails to
+// handle a record, both get the batch again from that record on. If
+// [DrainOptions.Delayed] and [CompleterOptions.LeaveToSweep] are set, the batch comes
+// again only if a job of a deleted record can't be delivered.
 type Both struct {
 	Drain     *Drain
 	Completer *Completer
@@ -33,8 +34,8 @@ func (s Both) handle(ctx context.Context, b batch) (events.DynamoDBEventResponse
 	})
 }
 
-// Invoke is Handle for the runtime: payload and result are JSON. An event from another source than
-// DynamoDB is an error.
+// Invoke is Handle for the Lambda runtime, with payload and result as JSON. It returns
+// an error if the event is not from DynamoDB.
 func (s Both) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	return invokeStream(ctx, payload, s.handle)
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// Glimpse is an item of the table as [Sweep.Browse] shows it: without bodies,
-// headers, results of phases and arguments of jobs, which may be personal.
+// Glimpse is an item of the table as [Sweep.Browse] shows it. A Glimpse has no bodies,
+// headers, results of phases or arguments of jobs, since these may be personal.
 type Glimpse struct {
 	PK     string
 	Name   string        // the record's short name in logs

@@ -14,9 +14,12 @@ import (
 
 // change is a stream record that shows a change to an operation's record.
 type change struct {
-	at       int // the index of the stream record in the batch
-	time     time.Time
-	old, new *store.Record // the record before and after the change; old is nil if no record was there before or if it is unreadable, new is nil if the record was deleted
+	at   int // the index of the stream record in the batch
+	time time.Time
+	// old is the record before the change. It is nil if the change created the record,
+	// or if the old image is unreadable. new is the record after the change. It is nil
+	// if the record was deleted.
+	old, new *store.Record
 }
 
 // replaced reports whether the old record is gone: deleted, or replaced by a new claim.
@@ -31,8 +34,9 @@ func (c *change) before() *store.Record {
 	return c.old
 }
 
-// leaseEnded reports whether a person has ended the lease of an attempt. An attempt that releases
-// its record also ends the lease, but only a person's write adds a decision to the record.
+// leaseEnded reports whether a person has ended the lease of an attempt. An attempt
+// that releases its record also ends the lease. But only a person's write adds a
+// decision to the record, so leaseEnded demands a new decision.
 func (c *change) leaseEnded() bool {
 	before := c.before()
 	if before == nil || before.Lease.IsZero() || !c.new.Lease.IsZero() || len(c.new.Settled) == 0 {
@@ -49,8 +53,8 @@ func readChange(rec *events.DynamoDBStreamRecord, event string) (c change, why S
 		if c.new, why, err = readImage(rec.NewImage); why != "" {
 			return c, why, err
 		}
-		// If the old image is unreadable, all jobs in the new image are treated as new: a second
-		// delivery is better than none.
+		// If the old image is unreadable, c.old stays nil, so that all jobs in the new
+		// image count as new. Some jobs may be delivered twice, but none is missed.
 		c.old, _, _ = readImage(rec.OldImage)
 		return c, "", nil
 	}
@@ -58,9 +62,9 @@ func readChange(rec *events.DynamoDBStreamRecord, event string) (c change, why S
 	return c, why, err
 }
 
-// readImage reads an item by the same rules as the store, but leaves out bodies. For an operation's
-// record, the result why is empty. For another item, or an unreadable record, why is the reason to
-// skip it.
+// readImage reads an item by the same rules as the store, but leaves out bodies. If the
+// item is a readable record, the result why is empty. Otherwise why is the reason to
+// skip the item.
 func readImage(image map[string]events.DynamoDBAttributeValue) (rec *store.Record, why Skip, err error) {
 	if len(image) == 0 {
 		return nil, SkipNoImage, nil

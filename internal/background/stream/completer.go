@@ -19,30 +19,32 @@ import (
 // TicketQueue keeps tickets until they are due. A TicketQueue is safe for
 // concurrent use.
 //
-// A queue may return a ticket more than once, late, or a little early. This does no harm, since a
-// ticket can be used twice and the receiver checks Due.
+// A queue may deliver a ticket more than once, late, or a little early. A second use of
+// a ticket does no harm, and the receiver puts off an early ticket until Due.
 type TicketQueue interface {
-	// Put adds tickets. Put returns nil if all were added. Otherwise it returns a list with one
-	// error for each ticket: nil for a ticket that was added.
+	// Put adds tickets. If all were added, Put returns nil. Otherwise it returns a list
+	// with one element for each ticket: the ticket's error, or nil if the ticket was
+	// added.
 	Put(ctx context.Context, tickets []jobs.Ticket) []error
 }
 
-// Completer watches the table's stream for unfinished operations, and puts a ticket for each into a
-// queue. The queue delivers the ticket when the operation's lease and then a waiting time
-// ([CompleterOptions.Grace]) are over. An operation whose start and end are in the same batch needs
-// no ticket. So a batching window of up to a minute saves tickets; set it in the event source
-// mapping. A Completer is safe for concurrent use. It may handle a batch twice or late, since the
-// receiver of a ticket checks the record. It may also miss a batch, since a client's retry works
-// without a ticket.
+// Completer watches the table's stream for unfinished operations, and puts a ticket for
+// each into a queue. The queue delivers the ticket after the end of the operation's
+// lease and a waiting time ([CompleterOptions.Grace]). If an operation starts and ends
+// within one batch, it needs no ticket. So a batching window of up to a minute saves
+// tickets. The window is set in the event source mapping. A Completer is safe for
+// concurrent use. It may handle a batch twice or late, since the receiver of a ticket
+// checks the record. It may also miss a batch, since a client's retry needs no ticket,
+// and the sweep finds operations without a ticket.
 //
-// A Completer makes one ticket for each operation whose request is stored
-// ([idem.Options.Resumable]): an operation without its request can't be completed. The ticket stays
-// in the queue until the operation has ended, so later attempts need no other ticket. A Completer
-// makes another ticket only if a person ends an attempt's lease, or orders another try of a stuck
-// operation. The sweep finds the operations that a Completer has missed.
+// Only an operation whose request is stored ([idem.Options.Resumable]) gets a ticket,
+// since no other operation can be completed. The ticket stays in the queue until the
+// operation is done or stuck, so later attempts need no other ticket. A Completer makes
+// another ticket only if a person ends an attempt's lease, or orders another try of a
+// stuck operation.
 //
-// Completer also reports unfinished operations whose records were deleted or replaced
-// ([Hooks.ExpiredOpen]), each at least once.
+// If the record of an unfinished operation was deleted or replaced, a Completer reports
+// the operation at least once ([Hooks.ExpiredOpen]).
 type Completer struct {
 	reader
 	queue TicketQueue
@@ -55,9 +57,9 @@ type CompleterOptions struct {
 	// or was released. Grace doubles with every try of the completer, up to an hour. Default:
 	// [state.DefaultGrace].
 	Grace time.Duration
-	// LeaveToSweep lets the completer continue the batch if a ticket can't be queued. The sweep
-	// then makes another ticket. Default: the batch is retried, beginning with the stream record of
-	// that operation.
+	// LeaveToSweep lets the completer continue the batch if a ticket can't be queued.
+	// The sweep then makes another ticket. Default: the batch is retried, beginning
+	// with the stream record from which the ticket was made.
 	LeaveToSweep bool
 	// Logger gets warnings and errors. Default: slog.Default().
 	Logger *slog.Logger
@@ -96,17 +98,19 @@ func (c *Completer) handle(ctx context.Context, b batch) (events.DynamoDBEventRe
 	return c.inParts(ctx, b, func(changes []change) int { return c.run(ctx, changes) })
 }
 
-// Invoke is Handle for the runtime: payload and result are JSON. An event from another source than
-// DynamoDB is an error.
+// Invoke is Handle for the Lambda runtime, with payload and result as JSON. It returns
+// an error if the event is not from DynamoDB.
 func (c *Completer) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	return invokeStream(ctx, payload, c.handle)
 }
 
-// run handles the list changes. It returns the index of the first stream record that must be
-// retried.
+// run queues tickets for changes, and returns the index of the first stream record that
+// must be retried.
 func (c *Completer) run(ctx context.Context, changes []change) (first int) {
 	newest := make(map[string]*change)
-	ticketed := make(map[string]bool) // by the record's partition key: whether a ticket from before this batch will come in time
+	// ticketed tells for each partition key whether a ticket that was made before this
+	// batch will come in time.
+	ticketed := make(map[string]bool)
 	for i := range changes {
 		ch := &changes[i]
 		if ch.replaced() && state.Unfinished(ch.old) {
@@ -121,7 +125,9 @@ func (c *Completer) run(ctx context.Context, changes []change) (first int) {
 			ticketed[ch.new.PK] = before != nil && state.Completable(before)
 		}
 		if ch.leaseEnded() || ch.new.State == store.Stuck {
-			ticketed[ch.new.PK] = false // a stuck operation's ticket has ended; after a person ended the lease, the ticket would come only at the lease's old end
+			// A stuck operation has no ticket left. If a person has ended the lease, the
+			// ticket would come too late: after the lease's old end.
+			ticketed[ch.new.PK] = false
 		}
 		newest[ch.new.PK] = ch
 	}
@@ -138,8 +144,9 @@ func (c *Completer) run(ctx context.Context, changes []change) (first int) {
 	return c.put(ctx, tickets, at)
 }
 
-// put puts tickets into the queue. For each ticket, the list at has the index of the stream record
-// that the ticket was made from.
+// put puts tickets into the queue. The ticket tickets[i] was made from the stream
+// record with the index at[i]. put returns the index of the first stream record that
+// must be retried.
 func (c *Completer) put(ctx context.Context, tickets []jobs.Ticket, at []int) (first int) {
 	first = none
 	if len(tickets) == 0 {

@@ -10,8 +10,8 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// conclude writes the outcomes of t's deliveries into the record. It returns the first stream
-// record that must be retried, and how many jobs were delivered.
+// conclude writes the outcomes of t's deliveries into the record. It returns the index
+// of the first stream record that must be retried, and how many jobs were delivered.
 func (d *Drain) conclude(ctx context.Context, t *todo, outcomes map[string]error) (first, delivered int) {
 	first = t.heldBackFrom()
 	again := func(at int) { first = min(first, at) }
@@ -22,7 +22,9 @@ func (d *Drain) conclude(ctx context.Context, t *todo, outcomes map[string]error
 		case known && err == nil:
 			names = append(names, j.name)
 		case !known, t.gone, errors.Is(err, jobs.ErrSinkDown), errors.Is(err, jobs.ErrHeldBack):
-			again(j.at) // don't count a failure: a deleted record can't store the count, and in the other cases the job isn't at fault
+			// No failure is counted: a deleted record can't store the count, and in the other
+			// cases the job isn't at fault.
+			again(j.at)
 			if isDown(err) {
 				if t.down == nil {
 					t.down = make(map[string]error)
@@ -67,14 +69,15 @@ func (d *Drain) conclude(ctx context.Context, t *todo, outcomes map[string]error
 	return first, len(names)
 }
 
-// isDown reports whether err shows that a sink was called and accepts no job. If ctx ended or the
-// sink was not called, isDown returns false.
+// isDown reports whether err is a sink's answer that it accepts no job. If the delivery
+// was not tried, or ctx ended, isDown returns false.
 func isDown(err error) bool {
 	return errors.Is(err, jobs.ErrSinkDown) && !errors.Is(err, jobs.ErrHeldBack) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled)
 }
 
-// mustRetry reports whether a write that returned err must be retried. A write to an unreadable
-// record isn't retried; the sweep lists the record.
+// mustRetry reports whether a write that returned err must be retried. A write to an
+// unreadable record isn't retried, since no retry can succeed. The sweep lists the
+// record for people.
 func (d *Drain) mustRetry(ctx context.Context, t *todo, what string, err error) bool {
 	if err == nil {
 		return false

@@ -15,29 +15,29 @@ import (
 	"github.com/samekey/samekey/internal/item"
 )
 
-// A cursor is the progress of a sweep's pass over the whole table. If a run is out of time, the
-// next run continues from the cursor. The cursor is stored as an item without the attribute st, so
-// no reader takes it for a record.
+// A cursor is the progress of a sweep's pass over the whole table. If a run is out of
+// time, the next run continues from the cursor. The cursor's item has no attribute st,
+// so nobody who reads the item takes it for a record.
 type cursor struct {
 	ver    int64     // counts the cursor's writes
 	began  time.Time // start of the pass under way; zero between two passes
 	passed time.Time // end of the most recent complete pass; zero if there is none
-	busy   time.Time // the latest end of the run at work; zero if no run is at work, or if its end is unknown
+	busy   time.Time // when the run at work must end; zero if no run is at work, or if it has no deadline
 	last   tally     // what the last complete pass found
-	at     []place   // the place in each segment, in the pass under way
-	again  []failure // records for the next run to try
+	at     []place   // for each segment, how far the pass under way has come
+	again  []failure // failed records, which the next run tries first
 }
 
 // place is the progress in a segment.
 type place struct {
 	after string // partition key of the last item that was seen; "" at the start
-	seen  int64  // number of items up to that key
-	found tally  // what was found in these items
+	seen  int64  // number of items that were seen
+	found tally  // what was found in the items that were seen
 	done  bool
 }
 
-// If no pass is under way, begin starts one. If the number of segments has changed, begin starts
-// the pass again.
+// begin starts a pass if none is under way. If the number of segments has changed,
+// begin starts the pass under way again.
 func (c *cursor) begin(segments int, now time.Time) {
 	if c.began.IsZero() {
 		c.began = now.Truncate(time.Millisecond)
@@ -69,8 +69,8 @@ func (c *cursor) coverage() float64 {
 	return float64(done) / float64(max(len(c.at), 1))
 }
 
-// cursor.found returns what the pass has found so far. As long as the pass isn't complete, found
-// raises each count to at least the count of the previous complete pass.
+// cursor.found returns what the pass has found so far. If the pass isn't complete and
+// the previous complete pass counted more, found returns the previous count.
 func (c *cursor) found() tally {
 	var sum tally
 	for _, p := range c.at {
@@ -82,8 +82,8 @@ func (c *cursor) found() tally {
 	return sum.atLeast(c.last)
 }
 
-// next returns the cursor that is stored after c. If the pass is complete, the next cursor has no
-// pass under way.
+// next returns c's next version, which is to be stored. If the pass is complete, the
+// next version has no pass under way.
 func (c *cursor) next(now time.Time) cursor {
 	n := *c
 	n.ver++
@@ -94,8 +94,9 @@ func (c *cursor) next(now time.Time) cursor {
 	return n
 }
 
-// join merges the cursor theirs, which another sweep has stored, into c. If the other sweep has
-// ended c's pass, or has begun it again, join sets c to the other cursor and returns false.
+// join merges theirs, a cursor that another sweep has stored, into c. If the other
+// sweep has ended c's pass or started it again, join sets c to theirs and returns
+// false.
 func (c *cursor) join(theirs cursor) bool {
 	if !theirs.began.Equal(c.began) || len(theirs.at) != len(c.at) {
 		*c = theirs
@@ -116,9 +117,9 @@ func further(a, b place) place {
 	return b
 }
 
-// overdue reports whether the most recent complete pass ended too long ago. The parameter within is
-// the longest time allowed since then. Before the first complete pass, the time counts from the
-// start of the pass under way.
+// overdue reports whether the most recent complete pass ended longer ago than the
+// duration within. If no pass is complete yet, overdue counts from the start of the
+// pass under way.
 func (c *cursor) overdue(now time.Time, within time.Duration) bool {
 	since := c.passed
 	if since.IsZero() {
@@ -127,19 +128,22 @@ func (c *cursor) overdue(now time.Time, within time.Duration) bool {
 	return !since.IsZero() && now.Sub(since) > within
 }
 
-// pass is the share of one run in a pass over the table, which can take several runs.
+// pass is one run's part of a pass over the table. The whole pass may take several
+// runs.
 type pass struct {
 	cursor
-	table *item.Table // nil: the pass isn't stored
+	table *item.Table // nil: the progress isn't stored
 	name  string
 	now   func() time.Time
-	acts  bool // false: the pass only lists work, and does none
+	acts  bool // false: the run only lists work, and does none
 	fresh bool // this run began the pass
 
-	mu      sync.Mutex       // guards the fields below and the cursor
-	tried   map[string]int64 // the records that this run has tried; key: partition key; value: number of earlier runs in which the record failed
-	unsaved int              // pages since the last save
-	lost    bool             // another sweep has ended the pass
+	mu sync.Mutex // guards the fields below and the cursor
+	// tried has the partition keys of failed records that this run has tried again. The
+	// value is the number of earlier runs in which the record failed.
+	tried   map[string]int64
+	unsaved int  // pages since the last save
+	lost    bool // another sweep has ended the pass, or started it again
 	err     error
 }
 
@@ -147,7 +151,8 @@ type pass struct {
 // next run reads the pages after the stored places again.
 const savePages = 50
 
-// place returns the place in a segment, or the segment's end if another sweep has ended the pass.
+// place returns the place in a segment. If p.lost is set, place returns the segment's
+// end.
 func (p *pass) place(segment int) place {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -157,7 +162,7 @@ func (p *pass) place(segment int) place {
 	return p.at[segment]
 }
 
-// pass.moved updates the place in a segment. It returns false if another sweep has ended the pass.
+// pass.moved updates the place in a segment. It returns false if p.lost is set.
 func (p *pass) moved(ctx context.Context, segment int, to place) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -171,8 +176,8 @@ func (p *pass) moved(ctx context.Context, segment int, to place) bool {
 	return !p.lost
 }
 
-// save stores the places. If another sweep has stored places meanwhile, save merges them with its
-// own.
+// save stores p's cursor. If another sweep has stored a cursor meanwhile, save merges
+// the two cursors and stores the result.
 func (p *pass) save(ctx context.Context) {
 	p.unsaved = 0
 	if p.table == nil || p.lost {
@@ -218,8 +223,8 @@ const (
 	failureRuns  = "n"          // N
 )
 
-// cursorPK returns the partition key of a sweep's cursor. No record has this key, since keys of
-// records begin with v1#.
+// cursorPK returns the partition key of a sweep's cursor. No record has this key, since
+// records' keys begin with v1#.
 func cursorPK(name string) string { return "samekey#sweep#" + name }
 
 func getCursor(ctx context.Context, table item.Table, name string) (cursor, error) {
@@ -242,7 +247,7 @@ func putCursor(ctx context.Context, table item.Table, name string, c cursor) (he
 	for i, f := range c.again {
 		again[i] = &types.AttributeValueMemberM{Value: item.Map{failurePK: v.Str(f.pk), failureRuns: v.Num(f.runs)}}
 	}
-	// Because of this condition, two sweeps that run at once can't reset each other's finished
+	// The condition keeps two concurrent sweeps from resetting each other's finished
 	// segments.
 	condition := "ver = :prev"
 	if c.ver == 1 {

@@ -10,13 +10,15 @@ import (
 )
 
 const (
-	// delayTime is the time for queuing tickets, even if the batch's time is up.
+	// delayTime is how long delay may take to queue tickets, even if the batch's time
+	// is up.
 	delayTime = 5 * time.Second
 )
 
-// delay queues tickets: one for each operation that must be retried. For jobs with a time, it
-// queues one for each operation and due time. A ticket can't help if a record is deleted, since its
-// jobs are then only in the stream. For such jobs, delay returns the first stream record that must
+// delay queues a ticket for each operation that must be retried. If an operation has
+// later jobs, delay also queues a ticket for each of their times. If a record was
+// deleted, a ticket can't help, since the record's jobs are only in the stream. For
+// jobs of deleted records, delay returns the index of the first stream record that must
 // be retried.
 func (d *Drain) delay(ctx context.Context, todos []*todo) (first int) {
 	first = none

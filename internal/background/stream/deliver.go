@@ -100,8 +100,9 @@ func (d *Drain) undelivered(ctx context.Context, j delivery, err error) {
 	}
 }
 
-// withReserve returns a context that ends before ctx, so that a tenth of the remaining time, but at
-// least a second, is left for acknowledgements. A job that isn't acknowledged is delivered again.
+// withReserve returns a context that ends before ctx, to leave time for
+// acknowledgements. It leaves a tenth of ctx's remaining time, but at least a second. A
+// delivered job that isn't acknowledged would be delivered again.
 func withReserve(ctx context.Context) (context.Context, context.CancelFunc) {
 	deadline, ok := ctx.Deadline()
 	if !ok {

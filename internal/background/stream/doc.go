@@ -1,7 +1,7 @@
 // Package stream does the background work on the table of package dynamo:
 //
 //   - [Drain] reads the table's stream and delivers staged jobs;
-//   - [Completer] reads the same stream and hands abandoned operations to a queue;
+//   - [Completer] reads the same stream and queues tickets for unfinished operations;
 //   - [Both] is a drain and a completer in one function;
 //   - [Sweep] runs on a schedule and finds what the readers of the stream missed.
 //

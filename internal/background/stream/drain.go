@@ -18,16 +18,18 @@ import (
 // Drain.work calls netted, putOff, recheck, holdBack, run and delay, in this order. run calls begin,
 // deliver (which calls open) and conclude.
 
-// Drain delivers staged jobs as their commits appear in the table's stream. It acknowledges all
-// delivered jobs of an operation with one update. A Drain is safe for concurrent use. It may run
-// twice, late or never, since a job stays in its record until the job is acknowledged.
+// Drain delivers staged jobs as their commits appear in the table's stream. It
+// acknowledges all delivered jobs of an operation with one update. A Drain is safe for
+// concurrent use. It may handle a batch twice or late. It may also miss a batch, since
+// an unacknowledged job stays in its record, where a sweep finds it.
 //
-// Jobs are delivered in the order of the stream. Each is delivered at least once, under the same id
-// each time. A job whose delivery fails holds up its batch: the report names the first failed
-// record ([Drain.Handle]), and Lambda delivers the batch again from that record on. A job is parked
-// after [DrainOptions.MaxTries] failures that count against the job; the jobs after it are then
-// delivered. Failures of the whole sink ([jobs.ErrSinkDown]) don't park jobs. If
-// [DrainOptions.Delayed] is set, a failed job holds up only the following jobs of its operation.
+// Jobs are delivered in the order of the stream. Each job is delivered at least once,
+// under the same id each time. A job whose delivery fails holds up its batch: the
+// report names the first failed record ([Drain.Handle]), and Lambda delivers the batch
+// again from that record on. After [DrainOptions.MaxTries] failures, the job is parked,
+// so that the jobs after it are delivered. Failures of the whole sink
+// ([jobs.ErrSinkDown]) don't count. If [DrainOptions.Delayed] is set, a failed job
+// doesn't hold up its batch.
 //
 // The stream must have old and new images. The function's event source mapping must start at
 // TRIM_HORIZON and have ReportBatchItemFailures and at least MaxTries retries.
@@ -43,18 +45,20 @@ type Drain struct {
 type DrainOptions struct {
 	// MaxTries is how many failed deliveries park a job. Default: 5.
 	MaxTries int
-	// Concurrency is how many records are acknowledged at once. Default: 8.
+	// Concurrency is how many records the drain reads or writes at once. Default: 8.
 	Concurrency int
-	// Delayed gets a ticket for each operation with a job that could not be delivered. The drain
-	// then goes on with the rest of the batch. When the ticket is due, [Drain.Retry] delivers the
-	// jobs in the record. If the ticket can't be queued, the sweep handles the operation. If Delayed
-	// is nil, the batch is retried from the failed record on.
+	// Delayed gets a ticket for each operation with a job that could not be delivered.
+	// The drain then goes on with the rest of the batch. When the ticket is due,
+	// [Drain.Retry] delivers the jobs in the record. If the ticket can't be queued, the
+	// sweep delivers these jobs. If Delayed is nil or the record was deleted, the batch
+	// is retried from the failed stream record on.
 	//
-	// For a job with a time ([store.Job].At), Delayed gets a ticket that is due at that time. If
-	// Delayed is nil, a sweep delivers the job.
+	// Delayed also gets a ticket for each job with a time ([store.Job].At), due at that
+	// time. If Delayed is nil, a sweep delivers jobs with a time.
 	//
-	// If Delayed is set, a failed job holds up only those later jobs of its operation that have the
-	// same Group. It doesn't hold up jobs of other operations, even with the same Group.
+	// If Delayed is set, a failed job holds up the following jobs of its operation that
+	// have the same Group and the same sink. Jobs of other operations with the same
+	// Group are delivered, unless the sink holds them back in the same batch.
 	Delayed TicketQueue
 	// Logger gets warnings and errors, never a job's Args. Default: slog.Default().
 	Logger *slog.Logger
@@ -99,7 +103,8 @@ func (d *Drain) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	return invokeStream(ctx, payload, d.handle)
 }
 
-// work processes the changes of a batch. It returns the first stream record that must be retried.
+// work processes the changes of a batch. It returns the index of the first stream
+// record that must be retried.
 func (d *Drain) work(ctx context.Context, changes []change) (first int) {
 	todos := netted(changes)
 	for _, t := range todos {
@@ -134,8 +139,8 @@ func (d *Drain) inParallel(todos []*todo, fn func(*todo)) {
 // The index none means that no record must be retried. It is greater than every index in a batch.
 const none = int(^uint(0) >> 1)
 
-// run delivers the jobs of todos and acknowledges them. It returns the first stream record that
-// must be retried, and how many jobs were delivered.
+// run delivers the jobs of todos and acknowledges them. It returns the index of the
+// first stream record that must be retried, and how many jobs were delivered.
 func (d *Drain) run(ctx context.Context, todos []*todo) (first, delivered int) {
 	for _, t := range todos {
 		t.ready(time.Now())

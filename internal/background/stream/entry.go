@@ -21,7 +21,7 @@ type Entry struct {
 
 	Route   string    `json:"route,omitempty"`
 	Phase   string    `json:"phase,omitempty"` // the recovery point
-	Tries   int       `json:"tries,omitempty"` // how often the completer has tried; in an entry about a job, how often its delivery has failed
+	Tries   int       `json:"tries,omitempty"` // the completer's tries; in an entry about a job, the job's failed deliveries
 	LastErr string    `json:"last_err,omitempty"`
 	Created time.Time `json:"created,omitzero"`
 	Run     time.Time `json:"run,omitzero"`   // when the most recent attempt began

@@ -23,23 +23,25 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// finding is an entry in the index of what waits for people, about an item that has no entry of its
-// own. The item is unreadable, or nobody continues its operation, or nobody delivers its jobs. A
-// finding is a separate item without the attribute st, so no reader takes it for a record.
+// finding is an entry in the index of what waits for people. It is about another item,
+// which has no entry of its own. Either that item is unreadable, or nobody continues
+// its operation, or nobody delivers its jobs. The finding has no attribute st, so
+// nobody who reads it takes it for a record.
 type finding struct {
-	pk     string // the item's key; if the finding is about several items, the key of one of them
-	key    string // the finding's key; "" means findingPK(pk)
-	kind   string // the kind, if the finding is about jobs that wait for a sink; otherwise ""
+	pk     string // partition key of the other item; if the finding is about several items, of one of them
+	key    string // the finding's own partition key; "" means findingPK(pk)
+	kind   string // kind of the jobs that wait for a sink; "" if the finding isn't about such jobs
 	why    error
 	reason state.Reason // state.ReasonUnreadable or state.ReasonBlocked; "" if not listed yet
-	since  time.Time    // the start of the wait, as it was read
-	ends   time.Time    // the finding's expiry, as it was read
+	since  time.Time    // the start of the wait, as stored
+	ends   time.Time    // the finding's expiry, as stored
 }
 
-// findingLife is how long a finding lasts after a sweep or drain has last seen its item. ticketLife
-// is for the finding about a message in the ticket queue that was no ticket. No sweep renews that
-// finding, since the message is gone from the queue. Such a finding lasts for ticketLife, or until
-// somebody dismisses it.
+// findingLife is how long a finding lasts after it was last written. The sweep renews a
+// finding that still holds. ticketLife is for a finding about a message in the ticket
+// queue that was no ticket. The sweep doesn't renew such a finding, since the message
+// is gone from the queue. The finding lasts for ticketLife, or until somebody dismisses
+// it.
 const (
 	findingLife = 7 * 24 * time.Hour
 	ticketLife  = 24 * time.Hour
@@ -76,8 +78,9 @@ func findingOf(it item.Map) (f finding, ok bool) {
 	return f, d.Err == nil && f.pk != ""
 }
 
-// Refer lists an operation as waiting for people, because nobody continues it. Once somebody
-// continues the operation, the sweep takes it off the list.
+// Refer lists t's operation as waiting for people, because nobody continues the
+// operation. Once somebody continues it, the sweep takes it off the list. If t names no
+// operation, Refer lists t.PK as unreadable.
 func Refer(ctx context.Context, table *dynamo.Store, t jobs.Ticket, why error) error {
 	reason := state.ReasonBlocked
 	if t.Operation == "" {
@@ -86,9 +89,9 @@ func Refer(ctx context.Context, table *dynamo.Store, t jobs.Ticket, why error) e
 	return jobWriter{table.Table()}.list(ctx, finding{pk: t.PK, why: why, reason: reason}, time.Now())
 }
 
-// Listed returns the listed findings about r, its namespace and the kinds of its jobs, as entries.
-// It leaves out the entry that r itself has. Listed uses only r.PK and r.Jobs. It makes two reads,
-// and one more read for each kind.
+// Listed returns the entries about r, about r's namespace, and about the kinds of r's
+// waiting jobs. It leaves out the entry in r itself. Listed uses only r.PK and r.Jobs.
+// It makes two reads, and one more read for each kind of waiting jobs.
 func Listed(ctx context.Context, table *dynamo.Store, r *store.Record) (all []Entry, _ error) {
 	keys := []string{findingPK(r.PK), namespacePK(state.Namespace(r.PK))}
 	for _, name := range slices.SortedFunc(maps.Keys(r.Jobs), byPosition) {
@@ -163,9 +166,10 @@ func (w jobWriter) list(ctx context.Context, f finding, now time.Time) error {
 	return nil
 }
 
-// suspect notes that the sink of a kind has failed. It stores the time of the first failure. If
-// another failure comes at least the duration patience after the first, suspect lists the kind. If
-// no failure follows within the duration memory, the next failure counts as the first.
+// suspect is called when the sink of f's kind has failed. It stores the time of the
+// first failure. If the sink fails again after the duration patience, suspect lists the
+// kind. If the sink doesn't fail for the duration memory, the next failure counts as
+// the first.
 func (w jobWriter) suspect(ctx context.Context, f finding, now time.Time, memory time.Duration) error {
 	it, err := w.found(ctx, f.key)
 	if err != nil {
@@ -186,7 +190,8 @@ func (w jobWriter) suspect(ctx context.Context, f finding, now time.Time, memory
 	_, err = w.table.Access.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: &w.table.Name,
 		Key:       item.Key(f.key),
-		// If another sweep has listed the kind meanwhile, that entry stays.
+		// If another sweep has listed the kind meanwhile, the condition fails, and the
+		// kind stays listed.
 		ConditionExpression: aws.String("attribute_not_exists(" + item.AttrWait + ") OR " + item.AttrExpires + " < :now"),
 		UpdateExpression: aws.String("SET v = :v, " + item.AttrAbout + " = :about, " + item.AttrSince + " = :since, " +
 			item.AttrExpires + " = :end REMOVE " + item.AttrWait),
@@ -200,15 +205,18 @@ func (w jobWriter) suspect(ctx context.Context, f finding, now time.Time, memory
 	return nil
 }
 
-// review reads the item that a finding is about. If the finding still holds, review renews it.
-// Otherwise review takes it off the list, and TTL deletes it.
+// review reads the item that a finding is about. If the finding still holds, review
+// renews the finding. Otherwise review takes the finding off the list, and TTL deletes
+// it.
 func (w jobWriter) review(ctx context.Context, f finding, now time.Time, grace time.Duration) error {
 	it, err := w.found(ctx, f.pk)
 	if err != nil {
 		return err
 	}
 	switch rec, why, err := readItem(it); {
-	case why == SkipUnreadable && f.key != findingPK(f.pk): // if another item is affected, the next sweep lists the kind or namespace again
+	case why == SkipUnreadable && f.key != findingPK(f.pk):
+		// The finding is about a kind or namespace. If it holds for another item, the next
+		// sweep lists the kind or namespace again.
 	case why == SkipUnreadable:
 		return w.list(ctx, finding{pk: f.pk, why: err, reason: state.ReasonUnreadable}, now)
 	case f.reason == state.ReasonBlocked && why == "" && f.lasts(rec, now, grace):
@@ -222,7 +230,8 @@ func (w jobWriter) strikeOff(ctx context.Context, f finding, now time.Time) erro
 	_, err := w.table.Access.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: &w.table.Name,
 		Key:       item.Key(f.itsPK()),
-		// If a drain has renewed the finding since it was read, the finding stays.
+		// If the finding was renewed since it was read, the condition fails, and the
+		// finding stays.
 		ConditionExpression:       aws.String(item.AttrExpires + " = :seen"),
 		UpdateExpression:          aws.String("SET " + item.AttrExpires + " = :past REMOVE " + item.AttrWait + ", " + item.AttrSince),
 		ExpressionAttributeValues: item.Map{":seen": v.Secs(f.ends), ":past": v.Secs(now.Add(-time.Minute))},
@@ -233,10 +242,11 @@ func (w jobWriter) strikeOff(ctx context.Context, f finding, now time.Time) erro
 	return nil
 }
 
-// lasts reports whether the finding about r still holds, because nobody has continued r's operation
-// or delivered its jobs. A finding about a kind of jobs holds while r has waiting jobs of that
-// kind. If only other records still have such jobs, the next sweep lists the kind again. If r has
-// no stored request, the finding holds until the client or a message begins another attempt.
+// lasts reports whether the finding f, which is about r, still holds: nobody has
+// continued r's operation, or nobody has delivered r's jobs. A finding about a kind of
+// jobs holds while r has waiting jobs of that kind. If only other records have such
+// jobs, f doesn't hold, but the next sweep lists the kind again. If r has no stored
+// request, f holds until the client or a message begins another attempt.
 func (f finding) lasts(r *store.Record, now time.Time, grace time.Duration) bool {
 	for name, j := range r.Jobs {
 		if (f.kind == "" || f.kind == j.Kind) && state.Pending(r, name) && !state.Later(j, now) {

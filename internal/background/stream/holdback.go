@@ -12,11 +12,11 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// holdBack removes from t the jobs that would overtake a delayed earlier job of their group. The
-// ticket of the earlier job delivers the removed jobs too.
+// holdBack moves a job from t.jobs to t.heldBack if an earlier job of the same group is
+// delayed, so that the order is kept. The ticket of the earlier job delivers both jobs.
 func (d *Drain) holdBack(ctx context.Context, t *todo) {
 	load := sync.OnceValues(func() (*store.Record, error) {
-		// The image may have jobs that have been acknowledged since, so read the current record.
+		// Jobs in the image may be acknowledged by now, so read the current record.
 		now, err := d.writer.table.Glance(ctx, t.image.PK)
 		if err != nil && !errors.Is(err, store.ErrCorrupt) {
 			d.log.WarnContext(ctx, "can't look for earlier jobs", "record", redact.Record(t.image.PK), "error", err)
@@ -26,8 +26,8 @@ func (d *Drain) holdBack(ctx context.Context, t *todo) {
 	pending := func(name string) bool {
 		now, err := load()
 		if err != nil {
-			// Nobody can deliver the jobs of a corrupt record, so such jobs hold back no job of the
-			// image.
+			// If the record is unreadable, nobody can deliver the earlier jobs, so they
+			// hold back no job. After another error, they may still wait.
 			return !errors.Is(err, store.ErrCorrupt)
 		}
 		return now != nil && now.ID == t.image.ID && state.Pending(now, name)
@@ -43,9 +43,10 @@ func (d *Drain) holdBack(ctx context.Context, t *todo) {
 	t.jobs = left
 }
 
-// ahead returns the jobs of t.image that precede the named job in its group, have the same sink,
-// and are not in t.jobs. It leaves out parked jobs, jobs that this process has delivered, and jobs
-// with a time, which their own tickets deliver.
+// ahead returns the names of the jobs of t.image that are before the named job, have
+// the same group and sink, and are not in t.jobs. It leaves out parked jobs and jobs
+// that this process has delivered. It also leaves out jobs with a time, since they have
+// their own tickets.
 func (d *Drain) ahead(t *todo, name string) (earlier []string) {
 	later := t.delivery(name)
 	for _, other := range slices.SortedFunc(maps.Keys(t.image.Jobs), byPosition) {
