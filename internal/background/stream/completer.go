@@ -125,8 +125,8 @@ func (c *Completer) run(ctx context.Context, changes []change) (first int) {
 			ticketed[ch.new.PK] = before != nil && state.Completable(before)
 		}
 		if ch.leaseEnded() || ch.new.State == store.Stuck {
-			// A stuck operation has no ticket left. If a person has ended the lease, the
-			// ticket would come too late: after the lease's old end.
+			// A stuck operation has no ticket left. If a person has ended the lease,
+			// the ticket would come too late: after the lease's old end.
 			ticketed[ch.new.PK] = false
 		}
 		newest[ch.new.PK] = ch

@@ -22,8 +22,8 @@ func (d *Drain) conclude(ctx context.Context, t *todo, outcomes map[string]error
 		case known && err == nil:
 			names = append(names, j.name)
 		case !known, t.gone, errors.Is(err, jobs.ErrSinkDown), errors.Is(err, jobs.ErrHeldBack):
-			// No failure is counted: a deleted record can't store the count, and in the other
-			// cases the job isn't at fault.
+			// No failure is counted: a deleted record can't store the count, and in the
+			// other cases the job isn't at fault.
 			again(j.at)
 			if isDown(err) {
 				if t.down == nil {

@@ -215,8 +215,8 @@ func (w jobWriter) review(ctx context.Context, f finding, now time.Time, grace t
 	}
 	switch rec, why, err := readItem(it); {
 	case why == SkipUnreadable && f.key != findingPK(f.pk):
-		// The finding is about a kind or namespace. If it holds for another item, the next
-		// sweep lists the kind or namespace again.
+		// The finding is about a kind or namespace. If it holds for another item, the
+		// next sweep lists the kind or namespace again.
 	case why == SkipUnreadable:
 		return w.list(ctx, finding{pk: f.pk, why: err, reason: state.ReasonUnreadable}, now)
 	case f.reason == state.ReasonBlocked && why == "" && f.lasts(rec, now, grace):
