@@ -160,7 +160,7 @@ func ticketsFIFO(f *Facts) ([]wrong, string) {
 func ticketsWait(f *Facts) ([]wrong, string) {
 	q := f.tickets()
 	if q == nil || q.Gone {
-		return nil, "the queue of tickets was not found"
+		return nil, noTickets
 	}
 	p, ok := q.redrive()
 	n, err := p.Receives.Int64()
