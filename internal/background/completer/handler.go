@@ -181,7 +181,7 @@ func (h *Handler) message(ctx context.Context, m *received) (waits bool) {
 		t.PK = state.NoTicket + m.MessageId
 		return h.ended(ctx, m, t, err)
 	case t.Due.After(now):
-		return h.hide(ctx, m, t.Due)
+		return h.wait(ctx, m, t.Due)
 	case sent > 0 && min(now.Sub(time.UnixMilli(sent)), now.Sub(t.Due)) > state.TicketLife: // a later job's ticket may be sent long before Due, so its age is counted from Due
 		return h.ended(ctx, m, t, errors.New("its ticket was tried for ten days"))
 	}
@@ -190,7 +190,7 @@ func (h *Handler) message(ctx context.Context, m *received) (waits bool) {
 	case ctx.Err() != nil:
 		return true
 	case ok && time.Until(deadline) < minTime: // other tickets have used up the time
-		return h.hide(ctx, m, now.Add(state.JobPause))
+		return h.wait(ctx, m, now.Add(state.JobPause))
 	case t.Jobs:
 		o := h.told(ctx, t, h.guarded(func() TicketOutcome { return h.deliver(ctx, t) }))
 		return h.after(ctx, m, t, o, state.TicketBackOff(now.Sub(t.Due), int(m.number("ApproximateReceiveCount"))))
@@ -216,7 +216,7 @@ func (h *Handler) operation(ctx context.Context, m *received, t jobs.Ticket) (wa
 	made, due := t.Due, state.Due(rec, rec.Run, h.opt.Grace)
 	t = state.TicketFor(rec).From(due)
 	if due.After(now) {
-		return h.hide(ctx, m, due)
+		return h.wait(ctx, m, due)
 	}
 	left := now.Sub(due) > state.LeftToSweep
 	until, may := h.breakers.enter(rec, due, now)
@@ -224,7 +224,7 @@ func (h *Handler) operation(ctx context.Context, m *received, t jobs.Ticket) (wa
 	case !may && left && h.overdue.spare(m, t.Operation, made, now):
 		return h.leave(ctx, t, "its function gives no answer")
 	case !may:
-		return h.hide(ctx, m, until)
+		return h.wait(ctx, m, until)
 	}
 	o := h.guarded(func() TicketOutcome { return h.resumer.Resume(ctx, t) })
 	h.breakers.leave(rec, h.opt.Now(), o)
@@ -259,7 +259,7 @@ func (h *Handler) after(ctx context.Context, m *received, t jobs.Ticket, o Ticke
 	log := h.opt.Logger.With("record", t.Record(), "outcome", o.Kind)
 	switch o.Kind {
 	case TicketInFlight, TicketMoved: // the next read of the record shows whether the operation has ended
-		return h.hide(ctx, m, h.opt.Now().Add(o.RetryAfter+h.opt.Grace))
+		return h.wait(ctx, m, h.opt.Now().Add(o.RetryAfter+h.opt.Grace))
 	case TicketNotMine:
 		log.ErrorContext(ctx, "no handler for an abandoned operation: it waits for people", "function", t.Function, "error", o.Error)
 		return h.ended(ctx, m, t, errors.New("no handler: "+o.Error))
@@ -267,7 +267,7 @@ func (h *Handler) after(ctx context.Context, m *received, t jobs.Ticket, o Ticke
 		return h.ended(ctx, m, t, fmt.Errorf("%w: %s", store.ErrCorrupt, o.Error))
 	case TicketFailed:
 		log.WarnContext(ctx, "not completed", "error", o.Error)
-		return h.hide(ctx, m, h.opt.Now().Add(pause))
+		return h.wait(ctx, m, h.opt.Now().Add(pause))
 	case TicketStuck:
 		log.ErrorContext(ctx, "operation is stuck and waits for an operator", "error", o.Error)
 	default:
@@ -285,24 +285,30 @@ func (h *Handler) ended(ctx context.Context, m *received, t jobs.Ticket, why err
 	}
 	if err := h.opt.Listed(ctx, t, why); err != nil {
 		h.opt.Logger.ErrorContext(ctx, "not listed: the ticket waits on", "record", t.Record(), "error", err)
-		return h.hide(ctx, m, h.opt.Now().Add(h.opt.Grace))
+		h.hide(ctx, m, h.opt.Now().Add(h.opt.Grace)) // also in a crowd: no sweep makes an unreadable message anew
+		return true
 	}
 	return false
 }
 
-// hide makes a message invisible until due. If the call fails, the queue's own
-// visibility timeout applies. If too many messages wait, the message is deleted
-// instead.
-func (h *Handler) hide(ctx context.Context, m *received, due time.Time) (waits bool) {
-	now := h.opt.Now()
+// wait keeps a message until due. If too many messages wait, the message is deleted
+// instead, and the sweep makes its ticket anew.
+func (h *Handler) wait(ctx context.Context, m *received, due time.Time) (waits bool) {
 	if h.queue.crowded(ctx) {
 		h.opt.Logger.WarnContext(ctx, "too many tickets wait: the sweep makes this one anew", "message", m.MessageId)
 		return false
 	}
+	h.hide(ctx, m, due)
+	return true
+}
+
+// hide makes a message invisible until due. If the call fails, the queue's own
+// visibility timeout applies.
+func (h *Handler) hide(ctx context.Context, m *received, due time.Time) {
+	now := h.opt.Now()
 	if err := h.queue.hide(ctx, m.ReceiptHandle, min(due.Sub(now), maxHidden-now.Sub(m.at))); err != nil {
 		h.opt.Logger.WarnContext(ctx, "ticket waits for the visibility timeout of its queue", "message", m.MessageId, "error", err)
 	}
-	return true
 }
 
 // Handler.guarded calls the function try. If the function panics, only this ticket fails.

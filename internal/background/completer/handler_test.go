@@ -291,21 +291,24 @@ func TestTicketIsKeptWhateverFails(t *testing.T) {
 	unlisted := func(o *completer.Options) {
 		o.Listed = func(context.Context, jobs.Ticket, error) error { return errDown }
 	}
+	const crowd = "60001"
 	for name, test := range map[string]struct {
 		queue  error
 		table  error
-		record bool // read
+		record bool   // read
+		crowd  string // messages that wait
 		told   completer.TicketOutcomeKind
 		hidden map[string]time.Duration
 	}{
-		"hidden by the queue's own":     {errDown, nil, true, completer.TicketFailed, nil},
-		"the record can't be read":      {nil, errDown, false, completer.TicketFailed, map[string]time.Duration{"o": state.DefaultGrace}},
-		"nor the rest of it":            {nil, errDown, true, completer.TicketFailed, map[string]time.Duration{"o": state.DefaultGrace}},
-		"it is sealed, and isn't there": {nil, store.ErrSealed, false, completer.TicketFailed, map[string]time.Duration{"o": state.DefaultGrace}},
-		"the operation isn't listed":    {nil, nil, true, completer.TicketNotMine, map[string]time.Duration{"o": state.DefaultGrace}},
-		"the record is unreadable":      {nil, store.ErrCorrupt, false, completer.TicketUnreadable, map[string]time.Duration{"o": state.DefaultGrace}},
+		"hidden by the queue's own":     {errDown, nil, true, "0", completer.TicketFailed, nil},
+		"the record can't be read":      {nil, errDown, false, "0", completer.TicketFailed, map[string]time.Duration{"o": state.DefaultGrace}},
+		"nor the rest of it":            {nil, errDown, true, "0", completer.TicketFailed, map[string]time.Duration{"o": state.DefaultGrace}},
+		"it is sealed, and isn't there": {nil, store.ErrSealed, false, "0", completer.TicketFailed, map[string]time.Duration{"o": state.DefaultGrace}},
+		"the operation isn't listed":    {nil, nil, true, "0", completer.TicketNotMine, map[string]time.Duration{"o": state.DefaultGrace}},
+		"the record is unreadable":      {nil, store.ErrCorrupt, false, "0", completer.TicketUnreadable, map[string]time.Duration{"o": state.DefaultGrace}},
+		"nor in a crowd":                {nil, nil, true, crowd, completer.TicketNotMine, map[string]time.Duration{"o": state.DefaultGrace}},
 	} {
-		f, r := &fakeSQS{waiting: "0", noHide: test.queue}, abandoned("o")
+		f, r := &fakeSQS{waiting: test.crowd, noHide: test.queue}, abandoned("o")
 		if r.err = test.table; !test.record {
 			r.all = nil
 		}
