@@ -7,17 +7,18 @@ import (
 	"github.com/samekey/samekey/internal/base/hook"
 )
 
-// Hooks are called as [Drain], [Completer] and [Sweep] work; nil hooks are skipped.
-// Calls may be concurrent; hooks must neither block nor panic. A retry calls them
-// again. [Join] combines several Hooks.
+// Hooks are called as [Drain], [Completer], [Sweep] and the worker work; nil hooks are
+// skipped. Calls may be concurrent; hooks must neither block nor panic. If Lambda sends
+// a stream record or a ticket again, its hooks are called again. [Join] combines
+// several Hooks.
 type Hooks struct {
-	// Skipped is called for a skipped record. The reason SkipCompanion is normal; investigate any
-	// other reason.
+	// Skipped is called for a skipped stream record or item. The reason SkipCompanion
+	// is normal; investigate any other reason.
 	Skipped func(context.Context, Skipped)
 
 	Delivered func(context.Context, jobs.Delivery)        // a job was delivered
-	Failed    func(context.Context, jobs.Delivery, error) // a delivery failed, and may be retried
-	Parked    func(context.Context, Entry)                // a job was parked: only an operator can have it delivered
+	Failed    func(context.Context, jobs.Delivery, error) // a job was not delivered: its delivery failed, or it was held back
+	Parked    func(context.Context, Entry)                // a job was parked: it waits for an operator
 
 	// Delayed is called for each ticket that was queued because jobs failed or were held back
 	// ([DrainOptions.Delayed]). It isn't called for the tickets of jobs with a time.
@@ -26,26 +27,27 @@ type Hooks struct {
 	Queued    func(context.Context, jobs.Ticket) // an operation's ticket was put into the completer's queue
 	MadeStuck func(context.Context, Entry)       // an operation that can't be completed was marked as stuck
 
-	// ExpiredOpen is called for an unfinished operation whose record was deleted or replaced.
-	// Nothing else is left of the operation, so use the Entry for an alarm, and to repair the
-	// unfinished work.
+	// ExpiredOpen is called for an unfinished operation whose record was deleted or
+	// replaced. Only the Entry is left of the operation, so use the Entry for an alarm,
+	// and to repair the unfinished work.
 	ExpiredOpen func(context.Context, Entry)
 
-	// JobLost is called if a record is deleted or replaced while a job in it is parked or waits for
-	// its time: nobody can deliver the job any more. The record's other undelivered jobs are
-	// delivered.
+	// JobLost is called for a job that was parked or waited for its time when its
+	// record was deleted or replaced. Nobody can deliver this job any more. The drain
+	// still delivers the other jobs of the record.
 	JobLost func(context.Context, Entry)
 
-	// Tried is called by a worker after each try of a due ticket. If [jobs.Ticket].Jobs is set, the
-	// try was to deliver jobs, otherwise to finish the ticket's operation.
+	// Tried is called by a worker after each try of a due ticket. If [jobs.Ticket].Jobs
+	// is set, the worker tried to deliver jobs. Otherwise the worker tried to finish
+	// the operation.
 	Tried func(context.Context, Try)
 
-	// Swept is called after each run of [Sweep.Run], even after a failed run. A hook must not change
-	// the Report.
+	// Swept is called after each scan of [Sweep.Run] or [Sweep.GoOn], even after a
+	// failed scan. A hook must not change the Report.
 	Swept func(context.Context, *Report, error)
 
-	// Counted is called by a worker each time it has counted what waits for people
-	// ([Waiting.Count]), for a gauge. A hook must not change the Counted.
+	// Counted is called after each [Waiting.Count] of a worker, for a gauge of what
+	// waits for people. A hook must not change the Counted.
 	Counted func(context.Context, *Counted)
 }
 
@@ -77,7 +79,7 @@ func Join(all ...Hooks) Hooks {
 	return j
 }
 
-// Skip is the reason to skip a stream record, or an item of the table.
+// Skip is the reason why a stream record, or an item of the table, was skipped.
 type Skip string
 
 // The reasons to skip.
@@ -88,10 +90,10 @@ const (
 	SkipUnreadable Skip = "unreadable" // the layout, state or form is unknown: see docs/operate/item.md
 )
 
-// Skipped is a record that was skipped.
+// Skipped is a stream record, or an item of the table, that was skipped.
 type Skipped struct {
 	Reason   Skip
-	Record   string // short name in logs; "" if it has none
+	Record   string // the name in logs; "" if the item's key is not a string
 	Sequence string // sequence number of the stream record; "" for an item of the table
-	Err      error  // why the record is unreadable; nil unless Reason is SkipUnreadable
+	Err      error  // why the item is unreadable; nil unless Reason is SkipUnreadable
 }

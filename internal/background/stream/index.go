@@ -13,16 +13,16 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// asSeen is part of the condition of a write that sets the record's wait. The write must fail if the
-// wait may have changed since the record was read:
-//   - owner and ver must be the same, since a holder's write may have begun or ended a wait, or
-//     staged a job that was parked;
-//   - no other job may have become parked or been redriven: [item.HoldJobs] makes this condition.
+// asSeen is the condition that the record has the same owner and version as when it was
+// read. A write that changes the owner or version may also begin or end a wait, or
+// stage a job that is then parked. Writes about jobs change neither, so withWait also
+// adds [item.HoldJobs].
 const asSeen = " AND #owner = :owner AND ver = :ver"
 
-// withWait returns the write that changes the record from now (as it was read) to after. The write
-// removes the attributes at paths, which belong to the named jobs, and updates the record's entry
-// in the index of what waits for people.
+// withWait returns a write that removes the attributes at paths, and updates the
+// record's entry in the index of what waits for people. The paths are the named jobs,
+// or attributes of these jobs. now is the record as it was read. after is the same
+// record with the change to the jobs.
 func (w jobWriter) withWait(now, after *store.Record, names []string, condition string, paths []string, placeholders map[string]string) *dynamodb.UpdateItemInput {
 	var v item.Values
 	args := item.Map{":id": v.Str(now.ID), ":owner": v.Str(now.Owner), ":ver": v.Num(now.Ver)}
@@ -33,8 +33,8 @@ func (w jobWriter) withWait(now, after *store.Record, names []string, condition 
 		maps.DeleteFunc(others, func(name string, _ store.Job) bool { return slices.Contains(names, name) })
 		condition += item.HoldJobs(others, placeholders)
 	}
-	// An earlier version of Samekey may have stored no start of the wait. If so, use the start of
-	// the most recent attempt.
+	// An earlier version of Samekey may not have stored when the wait began. The wait
+	// then counts from the start of the most recent attempt.
 	if state.WaitFrom(after, after.Run); is.Reason == state.NoReason {
 		paths = append(slices.Clone(paths), item.AttrWait, item.AttrSince, item.AttrWaitIn)
 	} else {
@@ -49,8 +49,8 @@ func (w jobWriter) withWait(now, after *store.Record, names []string, condition 
 	return in
 }
 
-// misplaced reports whether a record's index entry differs from the record's wait. An earlier
-// version of Samekey may have written such an entry.
+// misplaced reports whether a record's entry in the index differs from the record's
+// wait. Such an entry may come from an earlier version of Samekey.
 func misplaced(it item.Map, r *store.Record) bool {
 	want, d := "", item.Decoder{It: it}
 	if cause := state.WaitOf(r).Reason; cause != state.NoReason {
@@ -59,10 +59,10 @@ func misplaced(it item.Map, r *store.Record) bool {
 	return d.Text(item.AttrWait, false) != want || r.WaitSince.IsZero() != (want == "")
 }
 
-// placeCondition is part of the condition of a write that corrects the index. It demands the same
-// id, since a new operation may have used the key since the record was read. Unlike [ackCondition],
-// it doesn't demand the attribute jobs, since a record that became stuck before its first job has
-// none.
+// placeCondition is part of the condition of a write that corrects the index. It
+// demands the same id, since a new operation may have used the key since the record was
+// read. It doesn't demand the attribute jobs, as [ackCondition] does: a record that
+// became stuck before its first job lacks this attribute.
 const placeCondition = "id = :id"
 
 // place corrects a record's entry in the index. If the record's wait may have changed since r was

@@ -33,13 +33,16 @@ func (w jobWriter) amendment(pk, condition, update string, args item.Map) *dynam
 	}
 }
 
-// amendRounds is how many times a write about jobs is sent at most, each time with the SDK's own
-// retries. One time is not enough, since a transaction may block the record for a moment.
+// amendRounds is the maximum number of times that a write about jobs is sent. Each
+// time, the SDK does its own retries. Once is not enough, since a transaction may block
+// the record for a moment.
 const amendRounds = 6
 
-// amend sends a write that is safe to repeat. If no answer comes, amend sends it again, up to
-// amendRounds times in all. The result now is the current record, or a zero Record if there is
-// none, or nil with an error. The result refused reports whether the condition of the write failed.
+// amend sends a write that is safe to repeat. If the write's outcome is unknown, or the
+// table refuses the write for now, amend sends it again, up to amendRounds times in
+// all. The result refused reports whether the condition of the write failed. The result
+// now is the current record; it is a zero Record if there is none, and nil after an
+// error.
 func (w jobWriter) amend(ctx context.Context, op string, in *dynamodb.UpdateItemInput) (now *store.Record, refused bool, err error) {
 	for round := range amendRounds {
 		if round > 0 && !item.Pause(ctx, round) {
@@ -61,9 +64,9 @@ func (w jobWriter) amend(ctx context.Context, op string, in *dynamodb.UpdateItem
 	return nil, false, err
 }
 
-// eachJob makes one write about the named jobs. It leaves out the jobs for which the filter (the
-// parameter which) returns false. If another write comes in between, eachJob starts again from the
-// current record. It returns a zero Record if the operation is gone.
+// eachJob makes one write about the named jobs that pass the filter (the parameter
+// which). If another write came first, eachJob starts again from the current record. It
+// returns the current record, or a zero Record if the operation is gone.
 func (w jobWriter) eachJob(ctx context.Context, op string, image *store.Record, names []string, which func(*store.Record, string) bool,
 	build func(now *store.Record, names []string) *dynamodb.UpdateItemInput,
 ) (*store.Record, error) {
@@ -87,8 +90,7 @@ func (w jobWriter) eachJob(ctx context.Context, op string, image *store.Record, 
 	return nil, fmt.Errorf("dynamo: %s: %w: other writes come in between", op, store.ErrConflict)
 }
 
-// each returns joined copies of the string part, one for every path. The path replaces %s in its
-// copy.
+// each repeats part once for every path, and replaces %s by the path.
 func each(paths []string, part string) string {
 	var b strings.Builder
 	for _, path := range paths {
@@ -109,15 +111,19 @@ func jobPaths(names []string) (paths []string, placeholders map[string]string) {
 
 // The conditions of writes about jobs.
 const (
-	// ackCondition is part of the condition of every write about an operation's jobs. It demands:
-	//   - id = :id, since a new operation may have used the key since the image was made, and the
-	//     new operation's jobs have the same names;
-	//   - attribute_exists(jobs), since without this map the update's paths are invalid.
+	// ackCondition is part of the condition of every write about an operation's jobs.
+	// It demands:
+	//   - id = :id, so that the write changes no job of a newer operation. Such an
+	//     operation may have used the key since the image was made, and its jobs have
+	//     the same names;
+	//   - attribute_exists(jobs), since the update's paths are invalid without this
+	//     map.
 	ackCondition = "id = :id AND attribute_exists(jobs)"
 
-	// notWaiting makes an acknowledgement fail if the record waits for people, since another drain
-	// may have parked a delivered job. After this failure, [jobWriter.acknowledgeWaiting] removes
-	// the job and corrects the wait.
+	// notWaiting makes an acknowledgement fail if the record waits for people. Another
+	// drain may have parked the delivered job, and removing a parked job may end the
+	// wait. After the failure, [jobWriter.acknowledgeWaiting] removes the job and
+	// updates the wait.
 	notWaiting = " AND attribute_not_exists(waits)"
 
 	// unbegun is the condition of the two writes that decide about a job with a time: a drain's
@@ -126,14 +132,17 @@ const (
 
 	// lastCondition is for an acknowledgement that also lets the record go. It demands:
 	//   - st = :done, since the record of an unfinished operation must be kept;
-	//   - size(jobs) = :n, and that each job exists (appended by ack), since a commit after the
-	//     image may have added a job, which would expire undelivered;
+	//   - size(jobs) = :n, and that each of these n jobs exists (ack appends this
+	//     part). A commit after the image may have added a job, and that job would
+	//     expire undelivered;
 	//   - attribute_exists(until_s), since the update copies until_s to exp_s.
 	lastCondition = ackCondition + " AND st = :done AND attribute_exists(until_s) AND size(jobs) = :n"
 
-	// letGoCondition is for a separate write that lets a record go, for example if all jobs were
-	// delivered before the operation finished, so that no acknowledgement follows. It demands:
-	//   - id, st, until_s, and size (with 0) for the same reasons as lastCondition;
+	// letGoCondition is for a write that does nothing but let a record go. Such a write
+	// is needed if, for example, all jobs were delivered before the operation finished:
+	// then no acknowledgement follows. The condition demands:
+	//   - the same as lastCondition about id, st and until_s;
+	//   - size(jobs) = 0, since a record with jobs must be kept;
 	//   - keep = :jobs, so that a second such write changes nothing.
 	letGoCondition = "id = :id AND st = :done AND keep = :jobs AND attribute_exists(until_s) AND size(jobs) = :zero"
 
@@ -142,12 +151,12 @@ const (
 	letGoUpdate = "SET exp_s = until_s REMOVE keep, until_s, waits, wait_ms, wait_in"
 )
 
-// acknowledge removes delivered jobs from image's record. names are the jobs' names in image.Jobs.
-// acknowledge ignores jobs that are gone already. If image is finished and has no other jobs, the
-// same write lets the record go. It is no error if the record is gone or belongs to another
-// operation now: such a record has none of these jobs.
+// acknowledge removes delivered jobs from image's record. names are the jobs' names in
+// image.Jobs. Jobs that are gone already are ignored. If image is finished and has no
+// other jobs, the same write lets the record go. If the record is gone, or belongs to
+// another operation now, acknowledge changes nothing and returns nil.
 //
-// If no answer comes, acknowledge sends the write again. This is safe: the write removes only the
+// acknowledge may send a write again. This is safe, because the write removes only the
 // named jobs, and never lets a record with other jobs go.
 func (w jobWriter) acknowledge(ctx context.Context, image *store.Record, names ...string) error {
 	if len(names) == 0 {
@@ -161,7 +170,7 @@ func (w jobWriter) acknowledge(ctx context.Context, image *store.Record, names .
 		case state.NoJobsLeft(now):
 			return w.letGo(ctx, now)
 		case !anyOf(now.Jobs, names):
-			return nil // this process's write succeeded, and its answer was lost
+			return nil // the jobs were removed by another drain, or by an earlier try of this write
 		}
 	}
 	now, refused, err := w.amend(ctx, "acknowledge", w.ack(image, names, false))
@@ -243,9 +252,9 @@ func (w jobWriter) begin(ctx context.Context, image *store.Record, names []strin
 	})
 }
 
-// letGo lets go a finished record that is kept for jobs and has no jobs left. Any other record
-// stays unchanged, without an error. letGo is safe to repeat: a record that was let go is no longer
-// kept for jobs.
+// letGo lets go a finished record that is kept for jobs but has none left. It leaves
+// any other record as it is, and returns nil. letGo is safe to repeat, because a record
+// that was let go is no longer kept for jobs.
 func (w jobWriter) letGo(ctx context.Context, image *store.Record) error {
 	var v item.Values
 	_, _, err := w.amend(ctx, "let go", w.amendment(image.PK, letGoCondition, letGoUpdate, item.Map{

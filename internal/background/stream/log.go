@@ -7,11 +7,13 @@ import (
 	"github.com/samekey/samekey/idem/jobs"
 )
 
-// Log returns hooks that log deliveries, tickets and tries at level Debug. If an operation becomes
-// stuck, the hooks log it at level Error. Drain, completer and sweep themselves log failures to
-// their own Logger, and a sweep also logs each of its runs. A nil logger means slog.Default().
+// Log returns hooks that log deliveries, tickets and tries at level Debug, and an
+// operation that becomes stuck at level Error. A nil logger means slog.Default().
+// Drain, completer and sweep log failures, each to its own Logger. A sweep also logs
+// each of its runs.
 //
-// The lines name the record by its short hash, and never contain the arguments of a job.
+// The lines name the record by its short hash, and never contain the arguments of a
+// job.
 func Log(logger *slog.Logger) Hooks {
 	if logger == nil {
 		logger = slog.Default()

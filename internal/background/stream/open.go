@@ -9,19 +9,20 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// unopened is a job that can't be delivered because of its sealed args.
+// unopened is a job that can't be delivered, because its sealed args, or those of an
+// earlier job of its group, can't be opened.
 type unopened struct {
 	delivery
 	err error
 }
 
-// open opens the sealed args of jobs. A job whose data key is unavailable waits as if its sink were
-// down, and is never parked for this reason. A job whose args were altered fails, and this failure
-// counts as a failed delivery of the job. In both cases, the following jobs of the group are held
-// back.
+// open opens the sealed args of jobs. If a job's data key is unavailable, the job waits
+// as if its sink were down, and is never parked for this reason. If a job's args were
+// altered, this counts as a failed delivery of the job. In both cases, the later jobs
+// of the same group are held back.
 func (d *Drain) open(ctx context.Context, all []delivery) (open []delivery, closed []unopened) {
 	heldBack := make(map[string]bool) // groups
-	missing := make(map[string]error) // by key id: why its data keys are unavailable
+	missing := make(map[string]error) // key: key id; value: why this key's data keys are unavailable
 	for _, j := range all {
 		var err error
 		keyID := ""

@@ -17,15 +17,16 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// countFailures adds failed deliveries to the counts in image's record. failures maps the jobs' names to
-// errors. A job that has failed maxTries times is parked with its last error: the record is kept
-// for the job, and only [Redrive] delivers the job again.
+// countFailures adds failed deliveries to the counts in image's record. failures maps
+// the jobs' names to errors. A job that has failed maxTries times is parked with its
+// last error. Its record is then kept, and the job is delivered only after [Redrive].
 //
-// countFailures returns the current record, in which another drain may have delivered or parked some of the
-// jobs. countFailures returns a zero Record if the operation is gone.
+// countFailures returns the current record, in which another drain may have delivered
+// or parked some of the jobs. If the operation is gone, countFailures returns a zero
+// Record.
 //
-// If no answer comes, countFailures sends the write again. A failure may then be counted twice, and its job
-// be parked a try early. The job isn't lost, since a parked job is listed.
+// countFailures may send a write again, and then count a failure twice. The job is then
+// parked one try too early. It isn't lost, since people see parked jobs in the list.
 func (w jobWriter) countFailures(ctx context.Context, image *store.Record, failures map[string]error, maxTries int) (*store.Record, error) {
 	names := slices.SortedFunc(maps.Keys(failures), byPosition)
 	now, err := w.eachJob(ctx, "count failures", image, names, state.Pending, w.count)
@@ -40,9 +41,10 @@ func (w jobWriter) countFailures(ctx context.Context, image *store.Record, failu
 	})
 }
 
-// unparked returns the condition that no job at these paths is parked. The condition keeps a later
-// failure from replacing the reason of a parked job. The condition is as short as possible: with 50
-// jobs an expression is close to the limit of 4 KB.
+// unparked returns the condition that no job at these paths is parked. Without the
+// condition, a later failure would replace the error that a job was parked with. The
+// condition must be short, since an expression with 50 jobs is close to the limit of 4
+// KB.
 func unparked(paths []string) string {
 	return ackCondition + each(paths, " AND attribute_not_exists(%s.#f)")
 }
@@ -55,7 +57,7 @@ func (w jobWriter) count(now *store.Record, names []string) *dynamodb.UpdateItem
 	for i, path := range paths {
 		sets[i] = path + ".#t = if_not_exists(" + path + ".#t, :zero) + :one"
 	}
-	condition := unparked(paths) + each(paths, " AND attribute_exists(%s)") // the write must not bring back a job that was delivered meanwhile
+	condition := unparked(paths) + each(paths, " AND attribute_exists(%s)") // otherwise the write would bring back a job that was delivered meanwhile
 	in := w.amendment(now.PK, condition, "SET "+strings.Join(sets, ", "),
 		item.Map{":id": v.Str(now.ID), ":zero": v.Num(0), ":one": v.Num(1)})
 	in.ExpressionAttributeNames = placeholders
@@ -66,12 +68,14 @@ func (w jobWriter) park(now *store.Record, names []string, failures map[string]e
 	var v item.Values
 	paths, placeholders := jobPaths(names)
 	placeholders["#t"], placeholders["#f"] = item.JobTries, item.JobFailed
-	// The condition on the count leaves out jobs that must not be parked now: a job that was
-	// delivered meanwhile has no count, and a redriven job has a lower count.
+	// The last condition fails for a job that must not be parked now: a job that was
+	// delivered meanwhile has no count, and a redriven job has a lower count. eachJob
+	// then leaves this job out.
 	condition := unparked(paths) + each(paths, " AND %s.#t >= :max")
 	args := item.Map{":id": v.Str(now.ID), ":max": v.Num(int64(maxTries))}
-	// A record that already waits keeps the index entry of its first cause. So it doesn't matter if
-	// the record became stuck meanwhile, or another drain parked a job.
+	// If the record waits already, the write keeps its entry in the index. So the write
+	// needn't fail if the record became stuck meanwhile, or if another drain parked a
+	// job.
 	wait := state.Wait{Reason: state.ReasonParked, Job: names[0], Kind: now.Jobs[names[0]].Kind, Failed: reason(failures[names[0]]), Tries: now.Jobs[names[0]].Tries}
 	args[":waits"], args[":wait_in"], args[":since"] = v.Str(item.WaitKey(wait.Reason, now.PK)), v.WaitIn(wait), v.Millis(time.Now())
 	sets := append(make([]string, 0, 3+len(paths)),

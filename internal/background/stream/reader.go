@@ -16,18 +16,20 @@ type reader struct {
 	log   *slog.Logger
 	hooks *Hooks
 
-	unreadable func(context.Context, finding, time.Time) error // lists an unreadable item for people; if nil, the sweep lists it
+	unreadable func(context.Context, finding, time.Time) error // lists an unreadable item for people; nil: only the sweep lists such items
 
 	warned sync.Once // for the warning about ReportBatchItemFailures
 }
 
-// timeForPart is how much time must be left to begin another part of the batch. If a part began
-// with less time, untried jobs would count as tried, and tickets would be left to the sweep.
+// timeForPart is how much time must be left to begin another part of the batch. With
+// less time, deliveries could fail and count as tries although the sink is not at
+// fault, and tickets could be left to the sweep.
 const timeForPart = 2 * time.Second
 
-// inParts calls the function work for each part of a batch, one part after another, and reports the
-// first stream record that must be retried. All later stream records are retried too. If there is
-// no time for a part, that part and all later parts are retried.
+// inParts calls work for one part of a batch after another, and stops after a part with
+// a stream record that must be retried. It reports the first such record: Lambda then
+// sends this record and all later ones again. If no time is left for a part, inParts
+// reports the part's first record.
 func (r *reader) inParts(ctx context.Context, b batch, work func([]change) (first int)) (events.DynamoDBEventResponse, error) {
 	first, listed := none, 0
 	for from := 0; from < b.n && first == none; {
@@ -45,8 +47,9 @@ func (r *reader) inParts(ctx context.Context, b batch, work func([]change) (firs
 	return r.report(ctx, b, first)
 }
 
-// changes returns the changes of one part of a batch, decoded from its stream records. Foreign and
-// unreadable records are skipped and reported: they must not block later records.
+// changes decodes the stream records of one part of a batch. It leaves out foreign and
+// unreadable records, since they must not block later records. It logs each record that
+// it leaves out, and calls Hooks.Skipped.
 func (r *reader) changes(ctx context.Context, b batch, from, to int, listed *int) ([]change, error) {
 	changes := make([]change, 0, to-from)
 	for i := from; i < to; i++ {
@@ -80,15 +83,17 @@ func (r *reader) changes(ctx context.Context, b batch, from, to int, listed *int
 	return changes, nil
 }
 
-// mostListed is how many unreadable items of a batch are listed; the sweep lists the others. If a
-// later version of Samekey wrote the items, all may be unreadable, and listing them must not delay
-// jobs.
+// mostListed is how many unreadable items of a batch are listed; the sweep lists the
+// others. If a later version of Samekey wrote the items, all may be unreadable. Listing
+// all of them would delay jobs.
 const mostListed = 10
 
-// report returns the report for Lambda. The report names the record at the index first, from which
-// on the batch is retried. If this index is beyond the batch, the report names no record. A
-// function can't find out whether its event source mapping reads the report, so each process logs
-// once that the mapping needs ReportBatchItemFailures.
+// report returns the report for Lambda. It names the stream record with the index
+// first, so that Lambda retries the batch from this record on. If nothing must be
+// retried, first is beyond the batch, and the report names no record. A function can't
+// find out whether its event source mapping reads the report. So, when a process first
+// reports a record, it also logs a warning that the mapping needs
+// ReportBatchItemFailures.
 func (r *reader) report(ctx context.Context, b batch, first int) (events.DynamoDBEventResponse, error) {
 	re := events.DynamoDBEventResponse{BatchItemFailures: []events.DynamoDBBatchItemFailure{}}
 	if first < b.n {

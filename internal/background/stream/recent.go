@@ -6,9 +6,10 @@ import (
 	"github.com/samekey/samekey/internal/base/lru"
 )
 
-// recent remembers the jobs that the process has most recently delivered. If the process gets a
-// batch again because of a failed job, the batch's other jobs are not delivered a second time. A
-// second delivery would not be wrong, so recent may forget jobs.
+// recent remembers the jobs that the process has most recently delivered. If a job
+// fails, Lambda may send the batch again. Because of recent, the process then doesn't
+// deliver the batch's other jobs a second time. recent may forget jobs, since a second
+// delivery is allowed.
 type recent struct {
 	mu  sync.Mutex
 	ids *lru.Map[string, struct{}]

@@ -10,14 +10,15 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// oldImage is the age from which an image no longer proves that its jobs still wait. An event
-// source mapping that is new, or was off, delivers images that are up to a day old.
+// oldImage is an image's age from which its jobs may have been delivered already. An
+// event source mapping that is new, or was off, sends images that are up to a day old.
 const oldImage = 5 * time.Minute
 
-// If a todo's image is old, recheck reads the record, and drops the jobs that no longer wait in the
-// record. If the record is gone, recheck drops all its jobs, since a later stream record has the
-// undelivered jobs. If the record can't be read, recheck drops none: a second delivery is better
-// than none.
+// recheck reads the records of todos whose images are old, and drops the jobs that no
+// longer wait in their record. If a record was deleted or replaced, recheck drops all
+// jobs of the todo: the stream record of the deletion comes later, and has the
+// undelivered jobs. If a record can't be read, recheck keeps the todo's jobs, since a
+// second delivery is better than a lost job.
 func (d *Drain) recheck(ctx context.Context, todos []*todo) {
 	d.inParallel(todos, func(t *todo) {
 		if t.gone || t.time.IsZero() || time.Since(t.time) < oldImage {

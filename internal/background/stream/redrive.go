@@ -18,32 +18,32 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// Redrive unparks jobs of the operation with this id, so that they are delivered again: all parked
-// jobs, or only the named ones. Before you call Redrive, remove the cause of the failures. Redrive
-// returns how many jobs this call itself has unparked. A drain finds the jobs in the stream, as if
-// they had just been staged. The record stores the time, and the operator's name from the parameter
-// by (at most 256 bytes).
+// Redrive unparks the named parked jobs of the operation id, or all its parked jobs if
+// there are no names. A drain then finds the jobs in the stream, as if they had just
+// been staged, and delivers them again. Before you call Redrive, remove the cause of
+// the failures. Redrive returns how many jobs this call has unparked. The record stores
+// the time, and the operator's name (by, cut to 256 bytes).
 //
-// If the record belongs to another operation by now, Redrive changes nothing, and the error matches
-// [jobs.ErrMoved]. That operation's jobs have the same names, but nobody has checked why they
-// failed.
+// If the record belongs to another operation by now, Redrive changes nothing, and the
+// error matches [jobs.ErrMoved]. The other operation's jobs have the same names, but
+// nobody has checked why those jobs failed.
 func Redrive(ctx context.Context, table *dynamo.Store, pk, id, by string, names ...string) (int, error) {
 	w := jobWriter{table.Table()}
 	return w.decide(ctx, "redrive", pk, id, by, func(r *store.Record) []string { return parkedJobs(r, names) }, w.unpark)
 }
 
-// Cancel removes jobs with a time ([store.Job].At) from the operation with this id: all of them, or
-// only the named jobs. The tickets of these jobs then find nothing to deliver. Cancel returns the
-// number of jobs that this call has removed. A job that a drain has begun to deliver
-// ([store.Job].Begun) stays, since it may have arrived. Until the delivery begins, a job can be
-// cancelled even after its time.
+// Cancel removes the named later jobs ([store.Job].At) of the operation id, or all its
+// later jobs if there are no names. The tickets of these jobs then find nothing to
+// deliver. Cancel returns how many jobs this call has removed. Until a drain begins to
+// deliver a job, the job can be cancelled, even after its time. Once a drain has begun
+// ([store.Job].Begun), the job stays, since it may have arrived.
 func Cancel(ctx context.Context, table *dynamo.Store, pk, id, by string, names ...string) (int, error) {
 	w := jobWriter{table.Table()}
 	return w.decide(ctx, "cancel", pk, id, by, func(r *store.Record) []string { return state.Cancellable(r, names) }, w.strike)
 }
 
-// decide carries out an operator's decision about jobs. It calls the function write for the jobs
-// that the function pick selects in the current record.
+// decide carries out an operator's decision about jobs. In the current record, pick
+// selects the jobs, and write changes them.
 func (w jobWriter) decide(ctx context.Context, op, pk, id, by string, pick func(*store.Record) []string,
 	write func(ctx context.Context, now *store.Record, by, decision string, names []string) (*store.Record, bool, error),
 ) (int, error) {
@@ -62,7 +62,7 @@ func (w jobWriter) decide(ctx context.Context, op, pk, id, by string, pick func(
 		}
 		held, refused, err := write(ctx, now, by, decision, names)
 		if err != nil {
-			held, _ := w.table.Glance(ctx, pk) // a nil record has no decision
+			held, _ := w.table.Glance(ctx, pk) // after a failed read, held is nil, and HasDecision returns false
 			if made, _ := state.HasDecision(held, now, decision); made {
 				w.decidedLast(ctx, held)
 				return len(names), nil
@@ -71,7 +71,7 @@ func (w jobWriter) decide(ctx context.Context, op, pk, id, by string, pick func(
 		}
 		made, known := state.HasDecision(held, now, decision)
 		switch {
-		case !refused, made: // the answer to an earlier write may have been lost
+		case !refused, made: // made although refused: an earlier try of the write succeeded, and its answer was lost
 			w.decidedLast(ctx, held)
 			return len(names), nil
 		case !known:
@@ -93,7 +93,7 @@ func (w jobWriter) decidedLast(ctx context.Context, held *store.Record) {
 func (w jobWriter) unpark(ctx context.Context, now *store.Record, by, decision string, names []string) (*store.Record, bool, error) {
 	paths, placeholders := jobPaths(names)
 	placeholders["#t"], placeholders["#f"] = item.JobTries, item.JobFailed
-	condition := ackCondition + each(paths, " AND attribute_exists(%s.#f)") // fails if a job is no longer parked: its count then belongs to new tries
+	condition := ackCondition + each(paths, " AND attribute_exists(%s.#f)") // a job that is no longer parked must keep its count, which is of new tries
 	remove := make([]string, 0, 2*len(paths))
 	after := now.Clone()
 	for i, path := range paths {
@@ -111,7 +111,7 @@ func (w jobWriter) strike(ctx context.Context, now *store.Record, by, decision s
 	paths, placeholders := jobPaths(names)
 	placeholders["#b"] = item.JobBegun
 	condition := ackCondition + each(paths, unbegun)
-	in := w.withWait(now, now.Clone(), names, condition, paths, placeholders) // the wait stays, since these jobs don't wait for people
+	in := w.withWait(now, now.Clone(), names, condition, paths, placeholders) // the cancelled jobs don't wait for people, so the record's wait stays the same
 	decided(in, now, by, decision, "cancel "+strings.Join(names, " "), "cancelled")
 	return w.amend(ctx, "cancel", in)
 }

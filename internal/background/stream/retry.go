@@ -12,16 +12,16 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// Retry delivers the jobs that a drain has delayed with ticket t ([DrainOptions.Delayed]). It reads
-// the jobs from the current record, and keeps the order in which they were staged. After an error
-// the ticket must be retried. If the record is gone, or belongs to another operation by now, there
-// is nothing to deliver.
+// Retry delivers the jobs that wait in the current record of ticket t's operation and
+// whose time has come, in the order in which they were staged. After an error the
+// ticket must be retried. If the record is gone, or belongs to another operation by
+// now, Retry delivers nothing and returns nil.
 func (d *Drain) Retry(ctx context.Context, t jobs.Ticket) error {
 	r, err := d.writer.table.Glance(ctx, t.PK)
 	switch {
 	case errors.Is(err, store.ErrCorrupt):
 		d.mustRetry(ctx, &todo{image: &store.Record{PK: t.PK}}, "read a record whose jobs wait", err)
-		return nil // another try can't help
+		return nil // no retry can read the record
 	case err != nil:
 		return fmt.Errorf("dynamo: retry: %w", err)
 	case r == nil || r.ID != t.Operation:

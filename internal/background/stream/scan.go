@@ -35,12 +35,14 @@ type scanner struct {
 	scanned int
 }
 
-// scanner.each scans all segments concurrently, each segment from the place that pass p has
-// reached. It calls fn with the relevant items of every page. Reads are eventually consistent and
-// use no write capacity, so claims are not affected. If ctx ends, or the time end has passed by the
-// wall clock, the scan ends early, without an error. If fn has no time for a page, it returns
-// false. In this case, or if a page can't be read, the segment's place stays before the page. The
-// result named found is what fn has found in the page.
+// scanner.each scans all segments concurrently, each segment from its place in p. It
+// calls fn with the relevant items of every page. The result found is what fn has found
+// in the page. If fn has no time for the page, seen is false. After such a page, or a
+// page that can't be read, the segment's place stays before the page.
+//
+// If ctx has ended, or the wall clock has reached end, the scan ends early, without an
+// error. Reads are eventually consistent and use no write capacity, so they don't
+// affect claims.
 func (s *scanner) each(ctx context.Context, end time.Time, p *pass, fn func([]item.Map) (found tally, seen bool)) error {
 	pace := time.NewTicker(time.Duration(float64(time.Second) / s.perSecond))
 	first := make(chan struct{}, 1)
@@ -98,8 +100,8 @@ func (s *scanner) input(segment int, after string) *dynamodb.ScanInput {
 	var v item.Values
 	in := &dynamodb.ScanInput{
 		TableName: &s.table,
-		// The filter lets through kept records, open records and the items of the index. Nearly all
-		// other records are finished, and needn't be sent.
+		// The filter lets kept records, open records and the items of the index
+		// through. It drops other finished records, which are most of the table.
 		FilterExpression:          aws.String("attribute_exists(keep) OR st = :open OR attribute_exists(waits)"),
 		ExpressionAttributeValues: item.Map{":open": v.Str(string(store.Open))},
 		Segment:                   aws.Int32(int32(segment)),

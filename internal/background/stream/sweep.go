@@ -36,14 +36,19 @@ type SweepOptions struct {
 	Drain *Drain
 	// Queue gets the tickets of abandoned operations. nil: such operations are only listed.
 	Queue TicketQueue
-	// MarkStuck marks an operation as stuck, by [idem.Engine.MarkStuck]. The sweep calls it for an
-	// abandoned operation without a stored request, once the retention has passed since the last
-	// attempt. nil: such operations are only listed. If MarkStuck's error matches
-	// [jobs.ErrNotMine], the operation is left to another worker's sweep. If the operation is still
-	// not marked after PassWithin, this sweep lists the operation's namespace as waiting for
-	// people. MarkStuck may be called concurrently. If MarkStuck is set, the sweep also removes the
-	// stored request of a stuck operation, 30 days after the last attempt, or after the retention
-	// if that is longer. Then only a retry of the client can continue the operation.
+	// MarkStuck marks an operation as stuck, by [idem.Engine.MarkStuck]. The sweep
+	// calls it for an abandoned operation without a stored request, once the retention
+	// has passed since the last attempt. nil: such operations are only listed.
+	// MarkStuck may be called concurrently.
+	//
+	// If MarkStuck's error matches [jobs.ErrNotMine], the operation is left to another
+	// worker's sweep. If the operation is still not marked another PassWithin later,
+	// this sweep lists the operation's namespace as waiting for people.
+	//
+	// If MarkStuck is set, the sweep also removes the stored request of a stuck
+	// operation. It does so 30 days after the last attempt, or after the retention if
+	// that is longer. From then on, only a retry of the client can continue the
+	// operation.
 	MarkStuck func(ctx context.Context, t jobs.Ticket, why string) error
 
 	// Late is how late the stream's readers must be before the sweep does their work. Default: 15
@@ -53,23 +58,25 @@ type SweepOptions struct {
 	// Default: [state.DefaultGrace].
 	Grace time.Duration
 
-	// Name distinguishes the sweeps of one table if they have different tasks, such as those of two
-	// applications. Each sweep sees the whole table. Sweeps with the same Name continue each
-	// other's passes, so they must have the same Segments. Default: "".
+	// Name tells apart the sweeps of one table that have different tasks, for example
+	// the sweeps of two applications. Each sweep sees the whole table. Sweeps with the
+	// same Name continue each other's passes, so they must have the same Segments.
+	// Default: "".
 	Name string
 	// PassWithin is how long the table may go without a complete pass before [Report.Overdue] is
 	// set. docs/operate/background.md#the-sweep says how long a pass takes. Default: a day.
 	PassWithin time.Duration
 
-	// Segments is the number of parts of the scan, which are read concurrently. If the number
-	// changes, the pass under way starts again. Default: 8.
+	// Segments is how many parts of the table the scan reads concurrently. If the
+	// number changes, the pass under way starts again. Default: 8.
 	Segments int
 	// PageSize is how many items a page may have. Default: 1000.
 	PageSize int
-	// PagesPerSecond is how many pages all segments together read in a second, at most. A page of
-	// 1000 records of 1 KB takes 128 read units. Default: 10.
+	// PagesPerSecond is the maximum number of pages that all segments together read in
+	// a second. A page of 1000 records of 1 KB takes 128 read units. Default: 10.
 	PagesPerSecond float64
-	// MaxEntries limits [Report.Entries]. The counts in a report have no limit. Default: 1000.
+	// MaxEntries limits the length of [Report.Entries]. It limits no counts. Default:
+	// 1000.
 	MaxEntries int
 
 	// Logger gets a line for each run and each entry. Default: slog.Default().
@@ -80,7 +87,7 @@ type SweepOptions struct {
 	Now func() time.Time
 }
 
-// NewSweep returns a sweep of the table of store. The client for the scan is api. NewSweep panics
+// NewSweep returns a sweep of store's table, which it scans with api. NewSweep panics
 // if api or store is nil, or if an option is negative.
 func NewSweep(api ScanAPI, store *dynamo.Store, optFns ...func(*SweepOptions)) *Sweep {
 	var opt SweepOptions
@@ -104,19 +111,21 @@ func NewSweep(api ScanAPI, store *dynamo.Store, optFns ...func(*SweepOptions)) *
 	return &Sweep{api: api, store: store, jobs: jobWriter{store.Table()}, opt: opt, log: cmp.Or(opt.Logger, slog.Default())}
 }
 
-// Run scans the table, acts, and reports. An error means that some work was left undone; the report
-// is returned as well. The next run first tries the failed records again, whatever part of the
-// table it scans. If ctx's time is up before the whole table is read, this is no error:
-// [Report.Complete] is false, and the next run continues the pass. The table holds the progress, in
-// an item that nothing but sweeps reads.
+// Run scans the table, acts, and reports. It returns the report even with an error. An
+// error means that some work was left undone. The next run first tries the failed
+// records again, whatever part of the table it scans.
+//
+// It is no error if ctx's time is up before the whole table is read: [Report.Complete]
+// is then false, and the next run continues the pass. The progress is stored in an item
+// of the table, which only sweeps read.
 func (s *Sweep) Run(ctx context.Context) (*Report, error) {
 	over, err := s.pass(ctx, true)
 	return s.scan(ctx, over, err)
 }
 
-// GoOn continues a pass that is under way, as Run does. If no pass is under way, or another run
-// works on it, GoOn returns nil after one read. If a schedule calls GoOn every few minutes, each
-// pass is completed.
+// GoOn continues a pass that is under way, as Run does. If no pass is under way, or
+// another run works on the pass, GoOn reads one item and returns nil. Call GoOn every
+// few minutes, so that each pass is completed.
 func (s *Sweep) GoOn(ctx context.Context) (*Report, error) {
 	over, err := s.pass(ctx, true)
 	if err == nil && (over.fresh || s.opt.Now().Before(over.busy)) {
@@ -125,8 +134,8 @@ func (s *Sweep) GoOn(ctx context.Context) (*Report, error) {
 	return s.scan(ctx, over, err)
 }
 
-// List scans the table from its beginning, regardless of Run's progress, and
-// reports. It changes nothing.
+// List scans the table from its beginning, whatever the progress of Run, and reports.
+// It changes nothing.
 func (s *Sweep) List(ctx context.Context) (*Report, error) {
 	over, err := s.pass(ctx, false)
 	return s.scan(ctx, over, err)
@@ -173,14 +182,14 @@ func (s *Sweep) scan(ctx context.Context, over *pass, undone error) (*Report, er
 		return sum, failed
 	}
 	again := s.again(ctx, half(end), over, func(items []item.Map) []string {
-		_, failed := see(items) // without the tally: the scan counts these records when it reads their pages
+		_, failed := see(items) // the tally is not needed: the scan counts these records when it reads their pages
 		return failed
 	})
 	err := scan.each(ctx, end, over, func(items []item.Map) (sum tally, seen bool) {
 		fresh, tried := over.part(items)
 		sum, failed := see(fresh)
 		if len(failed) > 0 && out(ctx, end) {
-			return sum, false // the records may have failed for lack of time: the next run reads the page again
+			return sum, false // the records may have failed for lack of time, so the next run must read the page again
 		}
 		over.later(failed)
 		of := s.look(ctx, tried)
@@ -207,9 +216,9 @@ func (s *Sweep) scan(ctx context.Context, over *pass, undone error) (*Report, er
 	return rep, err
 }
 
-// pass continues the pass under way, or begins a new pass. Only a pass that acts stores its
-// progress. If the stored progress can't be read, pass returns an error together with a pass that
-// begins at the start of the table and isn't stored.
+// pass continues the pass under way, or begins a new pass. Only a pass that acts stores
+// its progress. If the stored progress can't be read, pass returns an error and a new
+// pass. This new pass isn't stored.
 func (s *Sweep) pass(ctx context.Context, acts bool) (*pass, error) {
 	p := &pass{now: s.opt.Now, acts: acts, tried: make(map[string]int64)}
 	var err error
@@ -223,9 +232,10 @@ func (s *Sweep) pass(ctx context.Context, acts bool) (*pass, error) {
 	return p, err
 }
 
-// end returns the time at which the scan must be over, by the wall clock; the zero time means no
-// end. It also returns a context for the work on pages. This context ends after that time, but
-// early enough to store the pass's progress.
+// end returns the time at which the scan must be over, by the wall clock. If ctx has no
+// deadline, this time is zero, which means no limit. end also returns a context for the
+// work on pages. This context ends later than the scan, but early enough to store the
+// pass's progress.
 func (s *Sweep) end(ctx context.Context) (end time.Time, work context.Context, cancel context.CancelFunc) {
 	deadline, ok := ctx.Deadline()
 	if !ok {

@@ -13,17 +13,17 @@ import (
 	"github.com/samekey/samekey/internal/item"
 )
 
-// failure is a record that a run of a sweep failed to handle. A record may fail for ever, so the
-// pass goes on without it. The next run tries the record first, since the next pass may reach it
-// only a day later.
+// failure is a record that a run of a sweep failed to handle. The pass goes on without
+// the record, since it may fail for ever. The next run tries the record before it
+// scans, since the scan may reach the record only a day later.
 type failure struct {
 	pk   string
 	runs int64 // how many runs have failed to handle the record
 }
 
 const (
-	// maxAgain is how many failed records the cursor lists for the next run, at most. Each takes
-	// 100 bytes of the cursor's item.
+	// maxAgain is the maximum number of failed records that the cursor lists for the
+	// next run. Each takes 100 bytes of the cursor's item.
 	maxAgain = 1000
 	// A record leaves the list after giveWayAfter failed runs, if other records need its place.
 	giveWayAfter = 4
@@ -31,9 +31,9 @@ const (
 	againBatch = 100
 )
 
-// later adds the records pks, which failed in this run, to the list for the next run. If the list
-// is full, records with giveWayAfter or more failed runs make room. If the list is still full, the
-// rest of pks waits for the next pass. So no failure holds up the pass.
+// later adds the records pks, which failed in this run, to the list for the next run.
+// If the list is full, records with giveWayAfter or more failed runs make room. Records
+// of pks that still find no room wait for the next pass.
 func (p *pass) later(pks []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -58,7 +58,7 @@ func (p *pass) stillLater(pks []string) {
 	}
 }
 
-// take removes the next n records from the list and returns them. It notes that this run tries
+// take removes the next n records from the list, notes them in p.tried, and returns
 // them.
 func (p *pass) take(n int) []failure {
 	batch := slices.Clone(p.again[:n])
@@ -81,8 +81,8 @@ func (p *pass) part(items []item.Map) (fresh, tried []item.Map) {
 	return fresh, tried
 }
 
-// joinAgain returns p's failures together with theirs, the failures of another sweep. It leaves out
-// a failure of theirs if this run has tried the record.
+// joinAgain returns p's failures together with theirs, the failures that another sweep
+// has stored. It leaves out records of theirs that this run has tried.
 func (p *pass) joinAgain(theirs []failure) []failure {
 	list := slices.Clone(p.again)
 	for _, f := range theirs {
@@ -94,8 +94,8 @@ func (p *pass) joinAgain(theirs []failure) []failure {
 	return list
 }
 
-// again passes the records that failed in earlier runs to the function see. It stops at the time
-// end, to leave time for the scan.
+// again calls see with the records that failed in earlier runs. It stops at the time
+// end, so that time is left for the scan.
 func (s *Sweep) again(ctx context.Context, end time.Time, p *pass, see func([]item.Map) []string) error {
 	var errs []error
 	for todo := len(p.again); todo > 0 && !out(ctx, end); {
@@ -118,8 +118,8 @@ func (s *Sweep) again(ctx context.Context, end time.Time, p *pass, see func([]it
 	return errors.Join(errs...)
 }
 
-// out reports whether ctx has ended, or the time end is past by the wall clock. A zero end sets no
-// limit.
+// out reports whether ctx has ended, or the wall clock has reached end. A zero end sets
+// no limit.
 func out(ctx context.Context, end time.Time) bool {
 	return ctx.Err() != nil || !end.IsZero() && !time.Now().Before(end)
 }

@@ -8,21 +8,23 @@ import (
 
 // Report is the result of a [Sweep].
 type Report struct {
-	// Complete says that the whole table was seen: by [Sweep.List], or by this run
-	// of [Sweep.Run] and the earlier runs of its pass.
+	// Complete says that the whole table was seen. [Sweep.List] sees it in one run,
+	// [Sweep.Run] in one or more runs of a pass.
 	Complete bool `json:"complete"`
-	// PassBegan is when this run's pass began. LastPass is when the last complete pass ended; zero
-	// if there was none. Overdue says that LastPass is longer ago than [SweepOptions.PassWithin],
-	// so some records may be overlooked. Before the first complete pass, PassBegan is used in place
-	// of LastPass. [Sweep.List] sets neither LastPass nor Overdue.
+	// PassBegan is when this run's pass began. LastPass is when the last complete pass
+	// ended; zero if there was none. Overdue says that more than
+	// [SweepOptions.PassWithin] has passed since LastPass, so that some records may be
+	// overlooked. Before the first complete pass, the time since PassBegan counts.
+	// [Sweep.List] sets neither LastPass nor Overdue.
 	PassBegan time.Time `json:"pass_began"`
 	LastPass  time.Time `json:"last_pass,omitzero"`
 	Overdue   bool      `json:"overdue"`
 	// Coverage is the share of the table's segments that this pass has read to the end; 1 if the
 	// pass is complete.
 	Coverage float64 `json:"coverage"`
-	// OldestOpen is the claim time of the oldest open operation that the pass has seen, in flight
-	// or abandoned; zero for none. While the pass is under way, what the last pass saw counts too.
+	// OldestOpen is the claim time of the oldest open operation that the pass has seen,
+	// in flight or abandoned; zero if there is none. Until the pass is complete,
+	// operations that the last pass saw count too.
 	OldestOpen time.Time `json:"oldest_open,omitzero"`
 	// OpenAge is the time since OldestOpen. PassAge is the time since LastPass; before the first
 	// complete pass, it is the time since PassBegan. OpenAge and PassAge are in whole seconds.
@@ -32,10 +34,10 @@ type Report struct {
 	Pages   int `json:"pages"`   // pages this run has read
 	Scanned int `json:"scanned"` // items this run has read
 
-	// ByReason counts what the pass has found. While the pass is under way, the counts are at least
-	// those of the last pass: otherwise each new pass would begin with counts near 0. Entries lists
-	// what this run has found, up to [SweepOptions.MaxEntries]; for each reason the oldest come
-	// first.
+	// ByReason counts what the pass has found. Until the pass is complete, each count
+	// is at least that of the last pass, because a new pass has seen little of the
+	// table. Entries lists what this run has found, up to [SweepOptions.MaxEntries].
+	// They are sorted by reason, then oldest first.
 	ByReason map[state.Reason]Tally `json:"by_reason"`
 	Entries  []Entry                `json:"entries,omitempty"`
 
@@ -46,9 +48,9 @@ type Report struct {
 	Emptied   int `json:"emptied"`   // stuck operations whose stored request was removed
 	Placed    int `json:"placed"`    // records whose entry in the index of what waits for people was corrected
 
-	// Young counts the jobs and operations that this run has left to the stream's readers, because
-	// they are not overdue by [SweepOptions.Late] yet. From YoungUntil on, a sweep handles those of
-	// them that are still there.
+	// Young counts the jobs and operations that this run has left to the stream's
+	// readers, because the readers are not late by [SweepOptions.Late] yet. From
+	// YoungUntil on, a sweep handles those that the readers have still not handled.
 	Young      int       `json:"young"`
 	YoungUntil time.Time `json:"young_until,omitzero"`
 }
@@ -68,8 +70,8 @@ type Tally struct {
 	Oldest int64 `json:"oldest_s"`
 }
 
-// age returns the time between its two arguments, in whole seconds; 0 if the first is zero or after
-// the second.
+// age returns the time from then to now in whole seconds; 0 if then is zero or after
+// now.
 func age(then, now time.Time) int64 {
 	if then.IsZero() {
 		return 0
