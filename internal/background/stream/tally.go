@@ -11,9 +11,9 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// tally holds the counts of what a pass has found. Each segment has a tally, which is stored
-// together with the segment's place. So if a later run of the pass reads a page again, the page's
-// records are still counted once.
+// tally holds the counts of what a pass has found. Each segment's tally is stored
+// together with the segment's place, so that the records of a page count once even if
+// the page is read again.
 type tally struct {
 	by   map[state.Reason]found
 	open time.Time // when the oldest open operation was claimed; zero for none
@@ -21,7 +21,7 @@ type tally struct {
 
 type found struct {
 	count  int
-	oldest time.Time // when the last attempt of the oldest entry began; zero if unknown
+	oldest time.Time // the earliest start of an entry's last attempt; zero if unknown
 }
 
 // earlier returns the earlier of two times. It ignores a zero time.
@@ -45,8 +45,9 @@ func (t tally) with(o tally) tally {
 	return sum
 }
 
-// atLeast returns, for each reason, the greater of the counts in t and in o. While a pass is under
-// way, o is the last pass: it stands in for the records that the pass has not seen yet.
+// atLeast returns, for each reason, the greater of the counts in t and in o. While a
+// pass is incomplete, its counts in t lack the records that are not read yet. So o has
+// the counts of the last complete pass.
 func (t tally) atLeast(o tally) tally {
 	most := t.with(tally{open: o.open})
 	for why, f := range o.by {

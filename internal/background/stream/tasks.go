@@ -28,12 +28,12 @@ type tasks struct {
 
 	misplaced  []*store.Record // records with a wrong entry in the index of what waits for people
 	unreadable []finding       // unreadable items to list in the index
-	reviews    []finding       // findings to renew or remove: their items must be read again
+	reviews    []finding       // findings that are renewed or removed after their items are read again
 
 	oldestOpen time.Time // when the oldest open operation was claimed; zero for none
 
-	young      int       // jobs and operations that are still left to the stream's readers
-	youngUntil time.Time // when all young jobs and operations are late enough for a sweep
+	young      int       // how many jobs and operations are still left to the stream's readers
+	youngUntil time.Time // when the last of them is left to a sweep
 }
 
 func later(a, b time.Time) time.Time {
@@ -43,7 +43,8 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// leave counts a job or an operation that the stream's readers may still handle.
+// leave counts a job or an operation that is left to the stream's readers until the
+// given time.
 func (f *tasks) leave(until time.Time) {
 	f.young++
 	if until.After(f.youngUntil) {
@@ -202,15 +203,17 @@ func (s *Sweep) act(ctx context.Context, f tasks, rep *Report) (failed []string,
 		note(u.itsPK(), s.jobs.review(ctx, u, s.opt.Now(), s.opt.Grace))
 	}
 	slices.Sort(failed)
-	return slices.Compact(failed), errors.Join(errs...) // two tasks of one record may have failed
+	return slices.Compact(failed), errors.Join(errs...) // a record is in failed twice if two of its tasks failed
 }
 
-// patience is how long a sink may accept no job of a kind before the kind is listed for people. The
-// jobs are not parked meanwhile, since no tries are counted while a sink is down.
+// patience is how long a sink may be down for a kind of job. After that, the kind is
+// listed for people. No job is parked meanwhile, since no tries are counted while a
+// sink is down.
 const patience = time.Hour
 
-// down returns a finding for each kind whose sink accepted none of the kind's jobs in todos, if one
-// of these jobs has waited for longer than patience. The map's keys are the kinds.
+// down returns a finding for each kind that meets two conditions: its sink was down for
+// all of the kind's jobs in todos, and one of these jobs has waited for longer than
+// patience. The map's keys are the kinds.
 func (s *Sweep) down(todos []*todo) map[string]finding {
 	all, took := make(map[string]finding), make(map[string]bool)
 	for _, t := range todos {
@@ -228,8 +231,9 @@ func (s *Sweep) down(todos []*todo) map[string]finding {
 	return all
 }
 
-// markStuck marks an operation as stuck. If no worker covers the operation's namespace, markStuck
-// adds a finding to the map uncovered: one for all operations of the namespace.
+// markStuck marks an operation as stuck. If the operation's namespace is not this
+// worker's, and no worker has ended the operation within PassWithin, markStuck adds a
+// finding about the namespace to the map uncovered.
 func (s *Sweep) markStuck(ctx context.Context, r *store.Record, rep *Report, uncovered map[string]finding) error {
 	if s.opt.MarkStuck == nil {
 		return nil
@@ -237,7 +241,7 @@ func (s *Sweep) markStuck(ctx context.Context, r *store.Record, rep *Report, unc
 	err := s.opt.MarkStuck(ctx, state.TicketFor(r), "its request was not stored, and no client has come back for it")
 	switch {
 	case errors.Is(err, jobs.ErrMoved), errors.Is(err, idem.ErrInFlight):
-		return nil // another worker works on the operation
+		return nil // the record has moved on, or an attempt holds it
 	case errors.Is(err, jobs.ErrNotMine):
 		if s.opt.Now().Before(state.LeftUntil(r).Add(s.opt.PassWithin)) {
 			return nil // left to the sweep that marks operations of this namespace
@@ -255,15 +259,15 @@ func (s *Sweep) markStuck(ctx context.Context, r *store.Record, rep *Report, unc
 	return nil
 }
 
-// empty removes the stored request of a stuck operation, and the request's companions. If an
-// operator has decided about the operation meanwhile, the record has a new version. The write is
-// then refused, so the decision and the request stay.
+// empty removes the stored request of a stuck operation, and the request's companions.
+// If an operator has settled the operation meanwhile, the record has a new version. The
+// write of empty is then refused, and the request stays.
 func (s *Sweep) empty(ctx context.Context, r *store.Record, rep *Report) error {
 	if s.opt.MarkStuck == nil {
 		return nil // this sweep only lists operations
 	}
 	next := state.Emptied(r)
-	state.Stamp(next, r, rand.Text()) // a fence: earlier holders can no longer write the record
+	state.Stamp(next, r, rand.Text()) // a fence
 	held, err := s.store.Commit(ctx, store.Commit{Prev: r, Next: next})
 	if err != nil || held != nil {
 		return err

@@ -14,18 +14,18 @@ import (
 
 // todo is the drain's work on one operation of a batch.
 type todo struct {
-	image     *store.Record    // the newest image in the batch, or the record if it was read after that
-	time      time.Time        // the time of the image, or of the record's removal
+	image     *store.Record    // the newest image in the batch, or the record if it was read since
+	time      time.Time        // the time of the image; if gone, the time of the removal
 	gone      bool             // the record is no longer in the table
 	jobs      []jobRef         // to be delivered
-	lost      []jobRef         // jobs that waited for people or for their time when their record was deleted
-	letGo     bool             // the finished record was kept for jobs and has none left: the drain lets it go
-	letGoAt   int              // index in the batch of the change that set letGo
+	lost      []jobRef         // jobs that were parked, or waited for their time, when their record was deleted
+	letGo     bool             // whether the drain lets the record go: it was kept for jobs, and has none left
+	letGoAt   int              // the index of the change that set letGo
 	later     []jobRef         // jobs with a time: their tickets deliver them
 	heldBack  []jobRef         // jobs that wait for an earlier job of their group
 	retry     bool             // set by Drain.run: whether a stream record must be retried
-	retryFrom int              // set by Drain.run: the index of the first such stream record, or none
-	down      map[string]error // for each kind whose sink accepts no job now: the reason
+	retryFrom int              // set by Drain.run: the index of the first such stream record; none if there is none
+	down      map[string]error // the error of each sink that is down, by the kind of job
 }
 
 // heldBackFrom returns the index of the first stream record with a job that is held back.
@@ -43,10 +43,11 @@ type jobRef struct {
 	at   int // the index of the stream record in the batch
 }
 
-// netted combines the changes of a batch into one todo for each operation. A job is to be delivered
-// if a new image has it and the old image lacks it, so the drain's own writes cause no deliveries.
-// A job that is left in a removed record is to be delivered too. A job that is missing in a later
-// image of the batch was delivered already, and is left out.
+// netted combines the changes of a batch into one todo for each operation. A job is
+// delivered if it is pending in a change's new image, but not in the old image. (The
+// drain's own writes make no job pending, so they cause no deliveries.) A job is also
+// delivered if it is pending in a removed record. A job is left out if a later image of
+// the batch shows that it is no longer pending.
 func netted(changes []change) []*todo {
 	type id struct{ pk, operation string }
 	index := make(map[id]*todo)
@@ -82,8 +83,8 @@ func (t *todo) add(c *change) {
 			t.want(name, c.at)
 		}
 	}
-	// If ver is the same, a drain made the change to acknowledge a job. That drain lets the record
-	// go.
+	// If Ver is the same, a drain made the change when it acknowledged jobs. The same
+	// drain also lets the record go.
 	if state.NoJobsLeft(c.new) && (before == nil || before.Ver != c.new.Ver) {
 		t.letGo, t.letGoAt = true, c.at
 	}
@@ -106,10 +107,12 @@ func (t *todo) remove(c *change) {
 // delivered rather than lost.
 const wholeSecond = time.Second - time.Millisecond
 
-// putOff removes the jobs that have a time from t.jobs. The drain doesn't deliver such jobs from an
-// image, even if their time has come: an operator may have cancelled a job after the image was
-// made. If the record was deleted, no ticket can deliver such jobs. Those whose time had come, or
-// whose delivery had begun, stay in t.jobs; the others are lost.
+// putOff removes later jobs from t.jobs, because their tickets deliver them. The drain
+// doesn't deliver a later job from an image, even if the job's time has come: an
+// operator may have cancelled the job after the image was made.
+//
+// If the record was deleted, no ticket can deliver its later jobs. A job then stays in
+// t.jobs if its time had come or its delivery had begun. Otherwise the job is lost.
 func (t *todo) putOff(now time.Time) {
 	if removed := t.time.Add(wholeSecond); t.gone && !t.time.IsZero() && removed.Before(now) {
 		now = removed
@@ -133,7 +136,7 @@ func (t *todo) ready(now time.Time) {
 	t.jobs = slices.DeleteFunc(t.jobs, func(j jobRef) bool { return state.Later(t.image.Jobs[j.name], now) })
 }
 
-// times returns the distinct times of the jobs that are put off.
+// times returns the distinct times of the jobs in t.later.
 func (t *todo) times() (all []time.Time) {
 	for _, j := range t.later {
 		all = append(all, t.image.Jobs[j.name].At)
@@ -142,7 +145,7 @@ func (t *todo) times() (all []time.Time) {
 	return slices.CompactFunc(all, time.Time.Equal)
 }
 
-// want adds a job to t.jobs, unless t.jobs has it already, from an earlier stream record.
+// want adds a job to t.jobs, unless t.jobs has the job already.
 func (t *todo) want(name string, at int) {
 	if !slices.ContainsFunc(t.jobs, func(j jobRef) bool { return j.name == name }) {
 		t.jobs = append(t.jobs, jobRef{name, at})

@@ -31,18 +31,19 @@ var _ QueryAPI = (*dynamodb.Client)(nil)
 // for people, or if the index is still being built. [Sweep.List] needs no index.
 var ErrNoIndex = errors.New("the table has no index of what waits for people")
 
-// A Waiting lists and counts what waits for people. It reads an index that holds nothing else, so
-// the time that it takes doesn't depend on the table's size. It is safe for concurrent use.
+// A Waiting lists and counts what waits for people. It reads an index that holds only
+// what waits for people, so its work doesn't grow with the table. A Waiting is safe for
+// concurrent use.
 //
 // DynamoDB updates the index after the table, usually within a second. So an entry may be out of
 // date, and a new entry may be missing. Read the record before you act on its entry, as the
 // engine's Settle and [Redrive] do. If a record began to wait under an earlier version of Samekey,
 // its entry may be missing until a sweep has seen the record.
 //
-// A record has one entry, even if it waits for several reasons. The entry names the reason that
-// comes first in [WaitingReasons]. If the reason is [state.ReasonParked], the entry also names the
-// record's first parked job. Operations that end without a person, such as abandoned operations,
-// are not in the index: [Sweep] lists them.
+// A record has one entry, even if it waits for several reasons. The entry names the
+// reason that comes first in [WaitingReasons]. If the reason is [state.ReasonParked],
+// the entry also names the record's first parked job. The index lacks operations that
+// need no person, such as abandoned operations. [Sweep] lists them.
 type Waiting struct {
 	api   QueryAPI
 	table string
@@ -69,9 +70,9 @@ func WaitingReasons() (all []state.Reason) {
 	return all
 }
 
-// NewWaiting returns a [Waiting] for the table of store. The client that queries the table's index
-// is api. NewWaiting panics if api or store is nil, or if a reason in [WaitingOptions.Only] is not
-// one of [WaitingReasons].
+// NewWaiting returns a [Waiting] for the table of store. The Waiting queries the
+// table's index with api. NewWaiting panics if api or store is nil, or if
+// [WaitingOptions.Only] has a reason that [WaitingReasons] lacks.
 func NewWaiting(api QueryAPI, store *dynamo.Store, optFns ...func(*WaitingOptions)) *Waiting {
 	var opt WaitingOptions
 	for _, fn := range optFns {
@@ -99,8 +100,9 @@ type Counted struct {
 	ByReason map[state.Reason]Tally `json:"by_reason"`
 }
 
-// Count counts the entries that wait for people. It reads all of them, for half a read unit per 4
-// KB, or about ten entries. If nothing waits, Count costs 20 read units.
+// Count counts the entries that wait for people. It reads all these entries. Half a
+// read unit pays for 4 KB, which is about ten entries. If nothing waits, Count costs 4
+// read units for each reason in [WaitingOptions.Only]: 20 by default.
 func (w *Waiting) Count(ctx context.Context) (*Counted, error) {
 	parts := w.parts(time.Time{})
 	tallies, err := inParallel(parts, func(p *part) (Tally, error) { return w.count(ctx, p) })
@@ -119,8 +121,8 @@ func (w *Waiting) Count(ctx context.Context) (*Counted, error) {
 	return all, nil
 }
 
-// All returns the entries that wait for people, the oldest first. It reads some entries of each
-// partition ahead, and stops with the first error.
+// All returns the entries that wait for people, the oldest first. It reads ahead in
+// each partition of the index. The first error ends the sequence.
 func (w *Waiting) All(ctx context.Context) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		parts := w.parts(w.opt.After.Since)
@@ -156,7 +158,7 @@ type part struct {
 	next  item.Map // where the next page begins
 	read  bool     // whether the partition was read to its end
 	ready []Entry  // entries to return next, in order
-	held  []Entry  // entries with the latest Since that was read: the next page may have more entries with this Since
+	held  []Entry  // entries with the latest Since that was read; returned once all entries with this Since are read
 }
 
 // Sizes of pages. The first page of a partition is small and cheap. Each later page is moreLimit
@@ -283,12 +285,12 @@ func oldest(parts []*part) (first *part) {
 	return first
 }
 
-// byAge compares two entries: the older comes first; of two of the same age, the one with the
-// smaller PK.
+// byAge orders entries by Since, the oldest first, and entries with the same Since by
+// PK.
 func byAge(a, b Entry) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.PK, b.PK)) }
 
-// indexed returns an entry of the index. It leaves out fields that it can't read, since one damaged
-// entry must not end the list.
+// indexed returns an entry of the index. Fields that can't be read stay empty, so that
+// a damaged entry doesn't end the list.
 func indexed(why state.Reason, it item.Map) Entry {
 	text := func(name string) string { d := item.Decoder{It: it}; return d.Text(name, false) }
 	milli := func(name string) time.Time { d := item.Decoder{It: it}; return d.Milli(name, false) }

@@ -25,10 +25,12 @@
 //   - A job that can't be delivered is delayed: a ticket for it goes to the queue, and the stream
 //     goes on. The ticket waits in the queue, and is tried after growing pauses, until the job is
 //     delivered or parked. The job itself waits in its record, where the sweep finds it.
-//   - A ticket that can't be queued is left to the sweep, and the stream goes on.
-//   - The sinks and the queue work concurrently, and each has a share of a batch's time
-//     ([Options.Share]). If a sink uses up its share and delivers no job, its next share is half as
-//     long. Otherwise the next share is twice as long, up to the whole share.
-//   - A job whose record was deleted by hand is the exception: only the stream has such a job. If it
-//     can't be delivered, the batch is retried.
+//   - If a ticket can't be queued, its job or operation is left to the sweep, and the
+//     stream goes on.
+//   - The sinks work concurrently. Each sink, and the queue, has a share of a batch's
+//     time ([Options.Share]). If a sink uses up its share and delivers no job, its next
+//     share is half as long. Otherwise the next share is twice as long, up to the whole
+//     share.
+//   - There is one exception. If a record was deleted by hand, only the stream still
+//     has the record's jobs. If such a job can't be delivered, the batch is retried.
 package worker

@@ -15,16 +15,17 @@ import (
 	"github.com/samekey/samekey/internal/base/redact"
 )
 
-// leastShare is the shortest share. It is long enough for a service that works again to answer.
+// leastShare is the shortest share. It is long enough for a working service to answer.
 const leastShare = 250 * time.Millisecond
 
-// turns is how many shares [share.use] gives a sink at most, one after another, while the sink
-// accepts jobs. In a context that is not marked with [ease], a sink gets only one share.
+// turns is how many shares [share.use] gives a sink at most, one after another, in a
+// context that is marked with [ease].
 const turns = 6
 
-// ease marks a context whose work holds up no other work. In such a context a sink gets its full
-// share even if the share was reduced, so that a slow job is delivered too. If the full share is
-// used up without progress, the sink's next share in this context is leastShare.
+// ease marks a context whose work holds up no other work. In such a context a sink gets
+// its full share even if the stream has reduced the share, so that a slow job is
+// delivered too. If the sink uses up the full share without progress, its next share in
+// this context is leastShare.
 type ease struct {
 	mu   sync.Mutex
 	hung map[*share]bool // shares that were used up without progress in this context
@@ -41,9 +42,9 @@ func easeOf(ctx context.Context) *ease {
 	return e
 }
 
-// share is a service's part of a batch's time. If the share is used up without progress, its length
-// is halved. Otherwise the length is doubled, up to the full length. So a service that hangs takes
-// less and less time, and a service that works again gets its full share back.
+// share is a service's part of a batch's time. If the service uses up the share without
+// progress, the length of the share is halved. If the service makes progress or ends in
+// time, the length is doubled, up to the full length.
 type share struct {
 	mu        sync.Mutex
 	full, now time.Duration
@@ -51,8 +52,9 @@ type share struct {
 
 func newShare(full time.Duration) *share { return &share{full: full, now: full} }
 
-// use calls fn with a context that ends with the share. If the context is marked with [ease], use
-// calls fn again while fn makes progress and has work left.
+// use calls fn with a context that ends with the share. If ctx is marked with [ease],
+// use repeats the call, each time with a new share, as long as fn makes progress and
+// has work left.
 func (s *share) use(ctx context.Context, fn func(context.Context) (progress, left bool)) {
 	for range turns {
 		if more := s.turn(ctx, fn); !more || easeOf(ctx) == nil {
@@ -61,8 +63,8 @@ func (s *share) use(ctx context.Context, fn func(context.Context) (progress, lef
 	}
 }
 
-// turn calls fn with one share. The result more says whether fn made progress and has work left,
-// and ctx has not ended.
+// turn calls fn with one share. The result more is true if fn made progress and has
+// work left, and if ctx has not ended.
 func (s *share) turn(ctx context.Context, fn func(context.Context) (progress, left bool)) (more bool) {
 	had, eased := s.get(), easeOf(ctx)
 	gets := had
@@ -86,8 +88,8 @@ func (s *share) turn(ctx context.Context, fn func(context.Context) (progress, le
 	return progress && left && ctx.Err() == nil
 }
 
-// get returns the length of the share s in this context: its full length, or leastShare after s was
-// used up without progress here.
+// get returns the length of the share s in e's context. This is the full length, or
+// leastShare if the service last used up s in this context without progress.
 func (e *ease) get(s *share) time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -123,8 +125,8 @@ type sharedSink struct {
 	*share
 }
 
-// Deliver implements [jobs.Sink]. If a delivery's time is up, or the sink panics, the failure
-// doesn't count against a job.
+// Deliver implements [jobs.Sink]. A job that fails because its time is up or the sink
+// panics gets [jobs.ErrSinkDown], which isn't counted as a failure of the job.
 func (s *sharedSink) Deliver(ctx context.Context, batch []jobs.Delivery) (errs []error) {
 	errs = make([]error, len(batch))
 	left := make([]int, len(batch)) // indexes of the deliveries to be made
@@ -161,8 +163,8 @@ func overdue(ctx context.Context, err error) bool {
 	return ctx.Err() != nil && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled))
 }
 
-// untried returns, in order, the indexes of the deliveries for which there was no time. It leaves
-// out deliveries that follow a failed job of their group.
+// untried returns, in order, the indexes of the deliveries whose time ran out. It
+// leaves out a delivery if an earlier delivery of its group failed for another reason.
 func untried(batch []jobs.Delivery, errs []error, of []int) (left []int) {
 	failed := make(map[string]bool)
 	for _, i := range of {

@@ -22,9 +22,9 @@ const (
 	taskCount = "count" // counts what waits for people
 )
 
-// sourceOf returns the source of an event. It looks at the event's first record. If there are no
-// records, it looks at the fields source and task, which a schedule's event has. The other records
-// are left to the source's handler, which checks each of them.
+// sourceOf returns the source of an event. If the event has records, sourceOf looks at
+// the first one only, since the source's handler checks each record. An event without
+// records must have the field source of a schedule's event; the field task is optional.
 func sourceOf(payload []byte) (source, error) {
 	var ev struct {
 		Records []struct {

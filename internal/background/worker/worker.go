@@ -37,19 +37,20 @@ type Options struct {
 	// [completer.TicketNotMine].
 	Functions completer.Resumer
 
-	// Grace is how long the worker leaves an operation to its client after the lease has ended; at
-	// most a day. Default: [state.DefaultGrace].
+	// Grace is how long the worker leaves an operation to its client after the lease
+	// has ended. It must be at most a day. Default: [state.DefaultGrace].
 	Grace time.Duration
 	// Namespaces lists the namespaces ([idem.Options.Namespace]) in which the sweep marks
 	// operations as stuck. In other namespaces the sweep only lists operations. Set Namespaces if
 	// several workers share the table. Default: every namespace.
 	Namespaces []string
 
-	// Share is how long each sink, and the queue, may work on a batch of the stream. A batch takes
-	// at most three shares, acknowledgements included. A job that is retried by a ticket has a
-	// whole share to itself, so Share must be longer than a sink needs for one job. For each page
-	// of the sweep, a sink has a whole share too, and further shares as long as it accepts jobs.
-	// Default: 5 seconds.
+	// Share is how long each sink, and the queue, may work on a batch of the stream.
+	// After three shares, acknowledgements included, the batch ends; only tickets for
+	// delayed jobs may still be queued then. Share must be longer than a sink needs for
+	// one job, since a job that a ticket retries has a whole share. For each page of
+	// the sweep, a sink has a whole share too, and further shares as long as it accepts
+	// jobs. Default: 5 seconds.
 	Share time.Duration
 
 	// Logger gets warnings and errors, never a job's Args. Default: slog.Default().
@@ -62,8 +63,8 @@ type Options struct {
 	// [completer.Options.Resumed].
 	Resumed func(context.Context, jobs.Ticket, completer.TicketOutcome)
 
-	// Drain sets options of the drain. It may override options that follow from the fields above.
-	// nil changes nothing.
+	// Drain sets options of the drain. It may override options that the worker has set
+	// from the fields above. If Drain is nil, nothing changes.
 	Drain func(*stream.DrainOptions)
 	// Completer sets options of the completer in the same way.
 	Completer func(*stream.CompleterOptions)
@@ -75,11 +76,11 @@ type Options struct {
 
 const (
 	defaultShare = 5 * time.Second
-	// shares is how many shares a batch may take. The sinks and the queue work concurrently, so
-	// their shares don't add up; the rest is for acknowledgements.
+	// shares is how many shares a batch may take. The sinks work concurrently, so
+	// together they take one share. The rest is for acknowledgements and tickets.
 	shares = 3
-	// resumes is how many messages of the queue are worked on at once: a whole batch, so that a slow
-	// function doesn't hold up the tickets of other functions.
+	// resumes is how many messages of the queue are worked on at once. This is a whole
+	// batch, so that a slow function doesn't hold up the tickets of other functions.
 	resumes = 10
 )
 
@@ -89,8 +90,9 @@ type API interface {
 	stream.QueryAPI
 }
 
-// New returns the worker of the table of store. The client for scans and queries is api. Tickets
-// wait in the given queue. New panics if api, store or queue is nil or a number is out of range.
+// New returns the worker of the table of store. The worker scans and queries the table
+// with api, and puts tickets into queue. New panics if api, store or queue is nil or a
+// number is out of range.
 func New(api API, store *dynamo.Store, queue *completer.Queue, optFns ...func(*Options)) *Worker {
 	var opt Options
 	for _, fn := range optFns {
@@ -130,8 +132,7 @@ func New(api API, store *dynamo.Store, queue *completer.Queue, optFns ...func(*O
 	return w
 }
 
-// listed returns a function that lists an operation as waiting for people, because nobody continues
-// it.
+// listed returns the function that lists an operation as waiting for people.
 func listed(store *dynamo.Store) func(context.Context, jobs.Ticket, error) error {
 	return func(ctx context.Context, t jobs.Ticket, why error) error { return stream.Refer(ctx, store, t, why) }
 }
@@ -142,7 +143,8 @@ func apply[O any](fn func(*O), o *O) {
 	}
 }
 
-// markStuck marks an operation as stuck, by an engine of the operation's namespace.
+// markStuck returns the function that marks an operation as stuck. The function uses an
+// engine of the operation's namespace.
 func markStuck(store *dynamo.Store, opt *Options) func(context.Context, jobs.Ticket, string) error {
 	return func(ctx context.Context, t jobs.Ticket, why string) error {
 		namespace := state.Namespace(t.PK)
@@ -157,9 +159,10 @@ func markStuck(store *dynamo.Store, opt *Options) func(context.Context, jobs.Tic
 	}
 }
 
-// Invoke implements the runtime's Handler: it works on an event of the stream, of the queue or of a
-// schedule. The result is a report of failed records, the sweep's report, or the count of what
-// waits for people. An event from another source is an error.
+// Invoke implements the runtime's Handler. For an event of the stream or the queue, it
+// returns a report of the failed records. For an event of a schedule, it returns the
+// sweep's report or the count of what waits for people. An event from another source is
+// an error.
 func (w *Worker) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	from, err := sourceOf(payload)
 	switch from {
@@ -188,7 +191,8 @@ func (w *Worker) runSweep(ctx context.Context) ([]byte, error) {
 	return json.Marshal(report)
 }
 
-// If the index is missing, count fails: an unknown count must not look like the count 0.
+// If the index is missing, count fails, since an unknown count must not look like the
+// count 0.
 func (w *Worker) count(ctx context.Context) ([]byte, error) {
 	counted, err := w.waiting.Count(ctx)
 	if err != nil {

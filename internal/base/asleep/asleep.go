@@ -1,5 +1,5 @@
-// Package asleep marks the context of a simulated process that sleeps past its deadline, like
-// a frozen sandbox of Lambda. Such a process renews no lease.
+// Package asleep marks the context of a simulated process that renews no lease, because
+// it sleeps past its deadline like a frozen sandbox of Lambda.
 package asleep
 
 import "context"

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// Of returns a name that every service accepts, of at most limit characters. The name is id, with
-// each dot replaced by "_", since the name of a durable execution can't have dots. If id is empty
-// or too long, or contains characters that some service refuses, the name is a hash of id and
-// owner, 32 characters long.
+// Of returns a name that every service accepts. The name is id, with "_" instead of
+// each dot, since the name of a durable execution can't have dots. If id is empty or
+// longer than limit, or contains characters that some service refuses, the name is a
+// hash of id and owner. A hash has 32 characters, so limit must be at least 32.
 func Of(id, owner string, limit int) string {
 	odd := func(c rune) bool {
 		return (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') && c != '.' && c != '-'

@@ -9,7 +9,7 @@ import (
 // Defaults and bounds of idem.Options, idem.Remembers and idem.LookUp.
 const (
 	Retention    = 24 * time.Hour
-	MinRetention = time.Hour // longer than a copy of a claim can be delayed in the network
+	MinRetention = time.Hour // longer than the network delays a copy of a claim
 
 	Lease          = 30 * time.Second
 	LeaseMargin    = 2 * time.Second
@@ -30,11 +30,12 @@ const (
 	MaxRetryAfter = 5 * time.Second
 
 	Memory = 24 * time.Hour   // how long a provider remembers a key
-	Within = 15 * time.Minute // how long a call may be on its way, plus how far a look-up may lag behind
+	Within = 15 * time.Minute // longer than it takes until a look-up shows a call
 )
 
-// Methods returns the HTTP methods whose requests have keys by default, at the server (package
-// idem) and at the client (package idem/client). Both need the same list: if the client's list
-// had a method that the server's list lacks, the client would repeat requests that the server runs
-// again. PUT and DELETE are idempotent by definition (RFC 9110, 9.2.2), so they need no keys.
+// Methods returns the HTTP methods whose requests have keys by default, at the server
+// (package idem) and at the client (package idem/client). The client repeats requests
+// with these methods, and relies on the server to run each request once. So the client
+// and the server need the same list. PUT and DELETE are idempotent by definition (RFC
+// 9110, 9.2.2), so they need no keys.
 func Methods() []string { return []string{http.MethodPost, http.MethodPatch} }

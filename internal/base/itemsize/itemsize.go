@@ -7,9 +7,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Of returns the size of an item in bytes, by DynamoDB's rule. The size of a name or text is its
-// length in UTF-8. A number has one byte for every two significant digits, plus one byte. A list
-// or map has 3 bytes, and for each entry one byte more than the entry itself.
+// Of returns the size of an item in bytes, by DynamoDB's rule. The size of a name or
+// text is its length in UTF-8. A number has one byte for every two significant digits,
+// plus one byte. A list or map has 3 bytes, plus the size of each entry, plus one byte
+// for each entry.
 func Of(it map[string]types.AttributeValue) int {
 	n := 0
 	for name, v := range it {

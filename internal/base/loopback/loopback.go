@@ -1,5 +1,5 @@
-// Package loopback distinguishes requests of this machine's programs from requests
-// that a browser sends for a page of another origin.
+// Package loopback protects a server on 127.0.0.1 from requests that a browser sends
+// for pages of other origins.
 package loopback
 
 import (
@@ -16,20 +16,23 @@ type Refusal struct {
 	Why    string
 }
 
-// Guard protects a server on 127.0.0.1. Programs on this machine and pages of the server's own
-// origin reach the server; requests that a browser sends for pages of other origins are refused. A
-// request must keep these rules:
+// Guard protects a server on 127.0.0.1. Programs on this machine and pages of the
+// server's own origin reach the server. Requests that a browser sends for pages of
+// other origins are refused. A request must keep these rules:
 //
-//   - The Host header must hold a loopback name of the server. After DNS rebinding, Host holds
-//     the name of another site.
-//   - If Origin and Sec-Fetch-Site are present, they must name the server's own origin. Browsers
-//     send these headers, programs don't.
+//   - The Host header must hold one of the server's loopback names. (After DNS
+//     rebinding, Host holds the name of another site.)
+//   - If Origin is present, it must be the server's own origin.
+//   - If Sec-Fetch-Site is present, it must be "same-origin". Page makes exceptions.
+//
+// Browsers send Origin and Sec-Fetch-Site; programs don't.
 type Guard struct {
 	// Refuse writes the answer to a refused request. Required.
 	Refuse func(http.ResponseWriter, Refusal)
-	// Page reports whether other origins may link to the requested resource. If so, the resource
-	// must hold no data, and a request for it must change nothing. Without Page, other origins
-	// may link to nothing.
+	// Page reports whether a person may open the requested resource: by its address, or
+	// by a link on a page of another origin. Such a resource must hold no data, and a
+	// request for it must change nothing. If Page is nil, a person can open no resource
+	// in these ways.
 	Page func(*http.Request) bool
 
 	hosts []string // with the port
@@ -65,7 +68,8 @@ func (g Guard) check(r *http.Request) Refusal {
 		return Refusal{http.StatusForbidden, "the request comes from another origin"}
 	case site == "" || site == "same-origin":
 		return Refusal{}
-	// a browser sends the site "none" for an address that a person typed, and the mode "navigate" for a link that a person followed
+	// A browser sends the site "none" if a person typed the address, and the mode
+	// "navigate" if a person followed a link.
 	case g.Page != nil && g.Page(r) && (site == "none" || r.Header.Get("Sec-Fetch-Mode") == "navigate"):
 		return Refusal{}
 	}

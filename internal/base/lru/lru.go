@@ -3,9 +3,9 @@ package lru
 
 import "container/list"
 
-// Map holds a limited number of entries, and forgets the least recently used entries
-// beyond the limit, so that keys chosen by strangers can't fill the memory. Make a Map
-// with [New]. It is not safe for concurrent use.
+// Map holds a limited number of entries, so that strangers who choose keys can't fill
+// the memory. When a Map is full, a new entry replaces the least recently used entry.
+// Make a Map with [New]. A Map is not safe for concurrent use.
 type Map[K comparable, V any] struct {
 	most   int
 	entry  map[K]*list.Element // elements are pair[K, V]
