@@ -18,10 +18,10 @@ type outcome struct {
 	write error       // meaning for a write: ErrRefused (final), ErrConflict (try again) or ErrUnknown
 }
 
-// outcomes is the only table of the service's error codes. The codes without
-// "Exception", except RequestLimitExceeded, are reasons of a cancelled transaction. If a code
-// isn't in the table, or an error has no code (no connection, no answer in time), the outcome is
-// unknown. A variable would be made at each cold start, so outcomes is a function.
+// outcomes is the only table of the service's error codes. It is a function, because a
+// variable would be made at each cold start. Codes without "Exception" are reasons of a
+// cancelled transaction, except RequestLimitExceeded, which is the error of a call. A
+// code that isn't in the table has the outcome unknown.
 func outcomes(code string) (_ outcome, known bool) {
 	switch code {
 	case "AccessDeniedException", "ExpiredTokenException", "IncompleteSignatureException", "InvalidSignatureException",
@@ -36,7 +36,7 @@ func outcomes(code string) (_ outcome, known bool) {
 		return outcome{store.Throttled, store.ErrUnknown}, true
 	case "DuplicateItem", "ReplicatedWriteConflictException", "TransactionConflict", "TransactionConflictException":
 		return outcome{store.Conflict, store.ErrConflict}, true
-	case "TransactionInProgressException": // the first copy of the request may still be applied
+	case "TransactionInProgressException": // an earlier copy of the request is at work, and may still be applied
 		return outcome{store.Conflict, store.ErrUnknown}, true
 	case "ConditionalCheckFailed", "ConditionalCheckFailedException":
 		return outcome{}, true
@@ -44,9 +44,10 @@ func outcomes(code string) (_ outcome, known bool) {
 	return outcome{store.Unknown, store.ErrUnknown}, false
 }
 
-// outcomeOf returns the outcome of an error. For a cancelled transaction, it is the outcome of
-// the first reason that is in the table and isn't a failed condition. If there is no such reason,
-// the outcome is empty.
+// outcomeOf returns the outcome of an error. An error without a code (no connection, no
+// answer in time) has the outcome unknown. A cancelled transaction has the outcome of
+// the first reason that is in the table and isn't a failed condition. If there is no
+// such reason, the outcome is empty.
 func outcomeOf(err error) outcome {
 	if cancelled, ok := errors.AsType[*types.TransactionCanceledException](err); ok && len(cancelled.CancellationReasons) > 0 {
 		for _, r := range cancelled.CancellationReasons {
@@ -63,8 +64,7 @@ func outcomeOf(err error) outcome {
 	return outcome{store.Unknown, store.ErrUnknown}
 }
 
-// FaultOf returns the kind of a call's error; "" for nil and for a refused
-// condition.
+// FaultOf returns the kind of a call's error; "" for nil and for a failed condition.
 func FaultOf(err error) store.Fault {
 	if err == nil {
 		return ""
@@ -107,9 +107,12 @@ func TooLarge(message string) bool {
 	return strings.Contains(message, "Item size") && strings.Contains(message, "exceeded")
 }
 
-// WriteError looks up the meaning of a write's error in outcomes. If the condition of a
-// write outside a transaction failed, held is the record in the table (empty if there is none),
-// and the returned error is nil. Otherwise, or if that record can't be decoded, the error isn't nil.
+// WriteError returns an error that wraps err and matches either err's meaning in
+// outcomes or ErrTooLarge.
+//
+// If err says that the condition of a write outside a transaction failed, WriteError
+// instead returns the record in the table as held (an empty record if there is none).
+// Then the error is nil, unless the record can't be decoded.
 func WriteError(op string, err error) (held *store.Record, _ error) {
 	return writeError(op, err, Decode)
 }
@@ -127,7 +130,7 @@ func writeError(op string, err error, decode func(Map) (*store.Record, error)) (
 		return decode(failed.Item)
 	}
 	told := outcomeOf(err).write
-	if told == nil { // only failed conditions cancelled the transaction
+	if told == nil { // a cancelled transaction whose only known reasons are failed conditions
 		told = store.ErrUnknown
 	}
 	if api, ok := errors.AsType[smithy.APIError](err); ok && Invalid(err) && TooLarge(api.ErrorMessage()) {

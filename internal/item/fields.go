@@ -64,29 +64,30 @@ const (
 type Field struct {
 	Name string
 
-	// Accessors for the common kinds. The attribute is absent if the text is empty (unless must is
-	// set), the flag is false or the time is zero. seconds is a time in whole seconds.
+	// Accessors for the common kinds: a text, a flag, or a time in whole seconds. An
+	// empty text, a false flag and a zero time are stored as an absent attribute. If
+	// must is set, an empty text is stored, too.
 	text    func(*store.Record) *string
 	flag    func(*store.Record) *bool
 	seconds func(*store.Record) *time.Time
 
 	// Functions for other kinds: encode returns the value, or nil if the record has no
-	// value; same reports whether two records have the same value. If same is nil, no
-	// update writes the attribute, or Store.update has its own code for the attribute.
+	// value. same reports whether two records have the same value. If same is nil, the
+	// attribute is never updated, or Store.update has separate code for the attribute.
 	encode func(*Values, *store.Record) Value
 	decode func(*Decoder, *store.Record)
 	same   func(prev, next *store.Record) bool
 
-	must, fixed bool     // must: each record has this text; fixed: no update writes this attribute (for common kinds only)
-	Sealed      bool     // the value has contents that may be sealed; sealed contents are binary
+	must, fixed bool     // must: each record has this text; fixed: Stays is always true (both for common kinds only)
+	Sealed      bool     // the value, or a part of it, may be sealed; sealed contents are binary
 	Hidden      bool     // lists of records don't read it ([Listed])
 	Kind        string   // the types of its value: S, N, B, L, M or BOOL
 	Parts       []string // if not nil, lists of records read only these parts of the value
 	Path        string   // the placeholder in expressions, if the name is a reserved word
 }
 
-// Fields are a record's attributes in the order of decoding and updating. A field that
-// depends on another field comes after it.
+// Fields are the attributes of a record, in the order of decoding and updating. A field
+// comes after the fields on which it depends.
 var Fields = [...]Field{ // only literals, which need no work at a cold start
 	{Name: AttrVersion, Kind: "N", encode: func(v *Values, _ *store.Record) Value { return v.Digits(Layout) }, decode: (*Decoder).layout},
 	{Name: AttrPK, Kind: "S", must: true, fixed: true, text: func(r *store.Record) *string { return &r.PK }},
@@ -122,7 +123,7 @@ var Fields = [...]Field{ // only literals, which need no work at a cold start
 	{Name: AttrExpires, Kind: "N", seconds: func(r *store.Record) *time.Time { return &r.Expires }},
 	{Name: AttrUntil, Kind: "N", seconds: func(r *store.Record) *time.Time { return &r.Until }},
 	{
-		Name: AttrRetain, Kind: "N", Hidden: true, // absent if the retention is the default, and in a finished record
+		Name: AttrRetain, Kind: "N", Hidden: true, // absent if the retention is the default, or if the record is finished
 		encode: Retained,
 		decode: func(d *Decoder, r *store.Record) {
 			if r.Retention = time.Duration(d.Number(AttrRetain, false)) * time.Second; r.Retention == 0 && r.State != store.Done {
@@ -236,7 +237,7 @@ var Fields = [...]Field{ // only literals, which need no work at a cold start
 	{
 		Name: AttrJobs, Kind: "M", Sealed: true, // the map is written with the first job, and removed only when the operation is forgotten
 		encode: func(v *Values, r *store.Record) Value {
-			return unless(len(r.Jobs) == 0 && r.Keep != store.KeepJobs, r.Jobs, v.Jobs) // while Keep is KeepJobs, an empty map is written too: the write that lets the record go checks the map's size
+			return unless(len(r.Jobs) == 0 && r.Keep != store.KeepJobs, r.Jobs, v.Jobs) // while Keep is KeepJobs, even an empty map is written, because the write that lets the record go checks the map's size
 		},
 		decode: func(d *Decoder, r *store.Record) { r.Jobs = d.jobs(r.Keep == store.KeepJobs) },
 	},
@@ -324,8 +325,9 @@ func (f *Field) read(d *Decoder, r *store.Record) {
 	}
 }
 
-// Stays reports whether an update from prev to next leaves out this field, because the attribute
-// is unchanged or is never updated, or because the update has separate code for it.
+// Stays reports whether the general code for updates leaves out this field in an update
+// from prev to next. An unchanged attribute is left out, and so is an attribute that is
+// never updated or that has separate code.
 func (f *Field) Stays(prev, next *store.Record) bool {
 	switch {
 	case f.same != nil:

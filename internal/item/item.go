@@ -38,7 +38,7 @@ type Access interface {
 type Table struct {
 	Access Access
 	Name   string       // or its ARN
-	Seal   *seal.Sealer // opens sealed contents; nil: they stay closed
+	Seal   *seal.Sealer // opens sealed contents; if nil, sealed contents stay closed
 }
 
 // Load reads a record, and leaves its sealed contents closed. It returns nil if there is no

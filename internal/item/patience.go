@@ -27,7 +27,7 @@ func Pause(ctx context.Context, round int) bool {
 }
 
 // Overdue reports whether the deadline of ctx has passed by the wall clock. ctx itself
-// may end later, since its timer stands still while a sandbox is frozen.
+// may end later, because the timer of ctx stands still while a sandbox is frozen.
 func Overdue(ctx context.Context) bool {
 	d, ok := ctx.Deadline()
 	return ok && time.Now().Round(0).After(d.Round(0))

@@ -1,12 +1,14 @@
 package item
 
-// Layout is the layout version of all items. A program never changes a record of a version that it
-// doesn't know, since it could misread the record. So one release must learn to read a new version
-// before a later release writes that version.
+// Layout is the layout version of all items. A program never changes a record of an
+// unknown version, since the program could misread the record. Programs of two
+// successive releases may share a table. So one release must learn to read a new
+// version before a later release writes that version.
 const Layout = "1"
 
-// The parts of the attribute seal, and sealedContents, a part of a sealed req, resp or job. Programs
-// that don't know sealing report a sealed record as corrupt, because required parts are missing.
+// The parts of the attribute seal. The part sealedContents belongs to a sealed req,
+// resp or job, and replaces parts that an unsealed one must have. So programs that
+// don't know sealing report a sealed record as corrupt.
 const (
 	sealKey        = "k" // S  the key that wraps the data key
 	sealAlgorithm  = "a" // S
@@ -14,11 +16,12 @@ const (
 	sealedContents = "x" // B
 )
 
-// The parts of the attribute resp. Companions that hold a large body have the attribute respBody.
+// The parts of the attribute resp; the constants over… are parts of respOverflow.
+// respBody is also an attribute of companions.
 const (
 	respStatus   = "s" // N
 	respHeader   = "h" // M  name → S, or L of S
-	respBody     = "b" // B  in a companion: its part of the body
+	respBody     = "b" // B  in a companion: a part of the body
 	respZipped   = "z" // BOOL
 	respOverflow = "o" // M
 	overOwner    = "o" // S
@@ -31,7 +34,7 @@ const (
 // The parts of a job.
 const (
 	jobKind   = "k"  // S
-	jobArgs   = "a"  // S  JSON; if sealed, in the part x instead
+	jobArgs   = "a"  // S  JSON; absent if sealed, since sealedContents holds the arguments
 	jobGroup  = "g"  // S
 	JobTries  = "t"  // N
 	JobFailed = "f"  // S  why the job was parked
@@ -63,7 +66,7 @@ const (
 // The parts of a handover.
 const (
 	handAt   = "t" // N  epoch ms
-	handKind = "k" // S  release, retry, completer
+	handKind = "k" // S  release, withheld, retry, completer
 	handFn   = "f" // S
 	handErr  = "e" // S
 )
@@ -74,7 +77,7 @@ const (
 	askedAt    = "t" // N  epoch ms
 	askedTimes = "n" // N
 	askedSaid  = "d" // S
-	askedSent  = "s" // N  epoch ms  until when a copy of the call may have been sent; absent once the doubt has ended
+	askedSent  = "s" // N  epoch ms  last moment at which a copy of the call in doubt may have been sent; absent once the doubt has ended or another copy may be sent
 )
 
 // The parts of the attribute wait_in.
@@ -93,6 +96,6 @@ const AttrAbout = "about" // S
 // phaseIntent report the record as corrupt, and don't continue the operation.
 const phaseIntent = "?"
 
-// phaseSaid is the third part of a phase whose result a person gave. The next part is the result's
-// shape.
+// phaseSaid is the third part of a phase whose result a person gave. The fourth part is
+// the result's shape.
 const phaseSaid = "!"

@@ -18,21 +18,23 @@ import (
 // attributes "waits" and "wait_ms". An item without these attributes is not in the index.
 const WaitIndex = "waiting"
 
-// SetSince is a part of an update. It sets the start of a wait to :since, unless the attribute is
-// already set.
+// SetSince is a part of an update. It sets the start of a wait to :since, unless the
+// item already has a start.
 const SetSince = AttrSince + " = " + FirstSince
 
 // FirstSince is the value that SetSince assigns.
 const FirstSince = "if_not_exists(" + AttrSince + ", :since)"
 
-// WaitProjected lists the attributes that the index holds besides its keys. A list of what waits
-// shows no others. None of them holds data of the request.
+// WaitProjected lists the attributes that the index holds besides its keys. A list of
+// what waits shows only attributes of the index. No attribute of the index holds data
+// of the request.
 var WaitProjected = []string{
 	AttrWaitIn, AttrAbout, AttrID, AttrFn, AttrHandler, AttrRoute, AttrLastErr, AttrTries, AttrCreated, AttrRun, AttrExpires,
 }
 
-// waitShards is the number of partitions of the index for each reason. One partition
-// would take only 1000 writes a second, and an index that is too slow also slows writes to the table.
+// waitShards is the number of shards (partition keys) of the index for each reason. A
+// single shard would take only 1000 writes a second. If the index can't take a write,
+// the table can't take it either.
 const waitShards = 8
 
 // WaitKeys returns the partition keys under which the index lists the records that wait
@@ -54,15 +56,17 @@ func WaitKey(cause state.Reason, pk string) string {
 
 func waitKey(cause state.Reason, shard int) string { return string(cause) + "#" + strconv.Itoa(shard) }
 
-// HoldJobs returns a condition, beginning with AND, that fails if any of these jobs has become
-// parked, or is no longer parked, since it was read. HoldJobs adds the condition's placeholders to
-// the map names. A write needs the condition if it ends a wait or makes a parked job the cause of
-// the wait. A check of ver isn't enough, since writes about jobs don't raise ver. Without the
-// condition:
-//   - If a drain parks a job between read and write, the write would remove the record
-//     from the index.
-//   - If an operator redrives a parked job between read and write, the write would leave
-//     the record in the index for good.
+// HoldJobs returns a condition, beginning with AND. The condition fails if one of these
+// jobs has become parked, or is no longer parked, since the record was read. HoldJobs
+// adds the condition's placeholders to the map names.
+//
+// A write needs the condition if the write ends a wait or makes a parked job the cause
+// of the wait. A check of ver isn't enough, since writes about jobs don't raise ver.
+// The condition prevents two errors:
+//   - A drain parks a job between read and write. The write removes the record from the
+//     index, although the record waits for people.
+//   - An operator redrives a parked job between read and write. The write leaves the
+//     record in the index for good, although no job is parked.
 func HoldJobs(jobs map[string]store.Job, names map[string]string) string {
 	var b strings.Builder
 	for i, name := range slices.Sorted(maps.Keys(jobs)) {
@@ -76,10 +80,10 @@ func HoldJobs(jobs map[string]store.Job, names map[string]string) string {
 	return b.String()
 }
 
-// HoldDecisions returns a condition, beginning with AND, that is true while a record has
-// exactly these decisions. HoldDecisions adds the condition's values to the map args. A
-// write of the whole list needs the condition, so that two operators at once don't
-// overwrite each other's decision.
+// HoldDecisions returns a condition, beginning with AND, that is true while a record
+// has exactly these decisions. HoldDecisions adds the condition's values to the map
+// args. A write of the whole list needs the condition: without it, two operators who
+// decide at once could overwrite each other's decision.
 func HoldDecisions(all []store.Decision, args Map) string {
 	n := len(all)
 	if n == 0 {
@@ -92,12 +96,12 @@ func HoldDecisions(all []store.Decision, args Map) string {
 	if all[n-1].ID == "" {
 		return condition + " AND attribute_not_exists(" + last + ")"
 	}
-	args[":decision"] = v.Str(all[n-1].ID) // needed because a new decision doesn't change the length of a full list
+	args[":decision"] = v.Str(all[n-1].ID) // the length isn't enough, because a new decision doesn't change the length of a full list
 	return condition + " AND " + last + " = :decision"
 }
 
-// WaitIn returns the value of the attribute wait_in, which lists show: the phase or job of
-// the wait w.
+// WaitIn returns the value of the attribute wait_in: the phase or job of the wait w,
+// for lists of what waits.
 func (v *Values) WaitIn(w state.Wait) Value {
 	m := make(Map, 4)
 	for name, s := range map[string]string{waitPhase: w.Phase, waitJob: w.Job, waitKind: w.Kind, waitReason: w.Failed} {

@@ -12,13 +12,13 @@ const (
 	RecordAgeExceeded      = "RecordAgeExceeded"
 )
 
-// Failure is the message that Lambda sends to the on-failure destination of a stream. It
-// says where to find the records of a batch that was given up. [Failure.Message] and
-// [Failure.Object] return it as JSON, as Lambda sends it.
+// Failure is the message that Lambda sends to the on-failure destination of a stream
+// when a batch is given up. The message says where to find the batch's records.
+// [Failure.Message] and [Failure.Object] return Lambda's JSON of the message.
 type Failure struct {
 	RequestContext FailureRequest `json:"requestContext"`
-	// ResponseContext is nil if ApproximateInvokeCount is 0, because the records became too old
-	// before the first invocation.
+	// ResponseContext is nil if ApproximateInvokeCount is 0, because the records became
+	// too old before the function got the batch.
 	ResponseContext *FailureResponse `json:"responseContext,omitempty"`
 	Version         string           `json:"version"`
 	Timestamp       string           `json:"timestamp"` // RFC 3339, with milliseconds
@@ -29,12 +29,14 @@ type Failure struct {
 
 // FailureRequest describes the last failed invocation.
 type FailureRequest struct {
-	// RequestID is the id of the invocation if the function failed with an error, and
-	// otherwise a random id.
+	// RequestID is the id of the invocation if the function failed with an error.
+	// Otherwise it is a random id.
 	RequestID   string `json:"requestId"`
 	FunctionARN string `json:"functionArn"`
 	Condition   string `json:"condition"`
-	// ApproximateInvokeCount is how often the function got exactly these records.
+	// ApproximateInvokeCount is how often the function got the batch. If the batch's
+	// oldest records were given up because of their age, earlier invocations with them
+	// count, too.
 	ApproximateInvokeCount int `json:"approximateInvokeCount"`
 }
 
@@ -93,8 +95,8 @@ func newFailure(s Stream, shard string, records []streamRecord, condition string
 // Message returns the document for a queue or a topic, without records.
 func (f Failure) Message() []byte { return marshal(f) }
 
-// Object returns the document for a bucket: the message, with the event as a string in the field
-// payload.
+// Object returns the document for a bucket: the document of Message with one more
+// field, payload, which holds the event as a string.
 func (f Failure) Object() []byte {
 	return marshal(struct {
 		Failure

@@ -21,16 +21,17 @@ type pattern struct {
 	ors    [][]pattern
 }
 
-// field holds the conditions on a key: either a pattern for the object below the key, or
-// rules. Of the rules, the key's value must fulfil at least one.
+// field holds the conditions on a key. If below isn't nil, it is the pattern for the
+// object below the key. Otherwise, the key's value must fulfil at least one of the
+// rules.
 type field struct {
 	below *pattern
 	rules []rule
 }
 
 // parseFilters reads patterns in the form of Lambda's FilterCriteria. An unknown
-// operator is an error: a misread filter would silently drop records, or deliver
-// records that AWS would not.
+// operator is an error, because a misread filter would silently drop records, or
+// deliver records that AWS would not.
 func parseFilters(sources []string) (filters, error) {
 	parsed := make(filters, 0, len(sources))
 	for _, source := range sources {
@@ -52,8 +53,9 @@ func parseFilters(sources []string) (filters, error) {
 }
 
 // Match reports whether an event source mapping with these filter patterns delivers the
-// record: a pattern matches, or there are no patterns. Match returns an error if the
-// record or a pattern can't be read. An error about a pattern names it.
+// record. The mapping delivers it if a pattern matches, or if there are no patterns.
+// Match returns an error if the record or a pattern can't be read. An error about a
+// pattern contains the pattern.
 func Match(patterns []string, record []byte) (bool, error) {
 	parsed, err := parseFilters(patterns)
 	if err != nil {
@@ -68,7 +70,8 @@ func Match(patterns []string, record []byte) (bool, error) {
 
 func parsePattern(object map[string]any) (pattern, error) {
 	p := pattern{fields: map[string]field{}}
-	// The keys are sorted so that a wrong pattern always has the same error.
+	// The keys are sorted so that a pattern with several errors always reports the same
+	// error.
 	for _, key := range slices.Sorted(maps.Keys(object)) {
 		var err error
 		switch value := object[key].(type) {
@@ -153,8 +156,8 @@ func (f field) match(value any, present bool) bool {
 	return slices.ContainsFunc(f.rules, func(r rule) bool { return r.match(leaves) })
 }
 
-// leavesOf returns the values that rules see: the value itself, or the elements of
-// an array. Rules don't see objects.
+// leavesOf returns the values that rules see. For an array, these are the elements of
+// the array and of arrays in it; otherwise, the value itself. Rules don't see objects.
 func leavesOf(value any) []any {
 	switch v := value.(type) {
 	case map[string]any:

@@ -9,13 +9,14 @@ import (
 	"strings"
 )
 
-// rule is one condition on a field: a value or an operator. match gets the field's values, as
-// leavesOf returns them, or no values if the field is missing. One matching value fulfils any
-// rule but exists.
+// rule is one condition on a field: a value or an operator. match gets the field's
+// values, as leavesOf returns them, or no values if the field is missing. Every rule
+// except exists is fulfilled if at least one of the values matches.
 type rule interface{ match(leaves []any) bool }
 
 type (
-	// equal matches the same string, number (as written), true, false or null.
+	// equal matches the same string, number, true, false or null. Numbers are the same
+	// if they are written in the same way.
 	equal struct{ want any }
 	// text matches a string for which the function returns true.
 	text func(string) bool
@@ -23,7 +24,8 @@ type (
 	anythingBut []any
 	// numeric matches a number within all bounds.
 	numeric []bound
-	// exists, if true, matches a field with values; if false, a field without values.
+	// exists(true) matches a field with values, and exists(false) a field without
+	// values.
 	exists bool
 )
 
@@ -73,8 +75,9 @@ func (b bound) holds(value *big.Rat) bool {
 	}
 }
 
-// rational returns the exact value of n, or false if n is too large or too near to zero. The exact
-// value of 1e999999999, for example, which is valid JSON, would fill the memory.
+// rational returns the exact value of n, or false if n is too large or too near to
+// zero. The limits are needed because JSON may contain a number such as 1e999999999,
+// whose exact value would fill the memory.
 func rational(n json.Number) (*big.Rat, bool) {
 	if f, err := n.Float64(); err != nil || f != 0 && (f > 1e30 || f < -1e30 || f > -1e-30 && f < 1e-30) {
 		return nil, false

@@ -1,7 +1,8 @@
 package eventsource
 
-// Hooks are called as the source works; any hook may be nil. Several goroutines of the source may
-// call hooks at once. Each waits until its hook returns.
+// Hooks are functions that the source calls as it works. Any hook may be nil. Several
+// goroutines of the source may call hooks at once. Each goroutine waits until the hook
+// that it called returns.
 type Hooks struct {
 	// Invoked is called after each invocation, successful or not.
 	Invoked func(Invocation)
@@ -20,12 +21,13 @@ type Hooks struct {
 type Invocation struct {
 	// Records is the number of records or messages; 0 for a schedule.
 	Records int
-	// Failed is how many records or messages will be delivered again or are given up. If Err is
-	// set, that is all of them. Otherwise it is, for a stream, the first record that the function
-	// reported and all later records, and for a queue, the messages that the function reported.
+	// Failed is how many records or messages will be delivered again or are given up.
+	//   - If Err is set, Failed counts all.
+	//   - If Err is nil, a stream counts the first record that the function reported
+	//     and all later records. A queue counts the messages that the function reported.
 	Failed int
-	// Err is nil unless the invocation failed as a whole. Then it is the function's error, or
-	// says that the answer doesn't name its failed records properly, or why the function
-	// couldn't be invoked.
+	// Err is nil unless the invocation failed as a whole. Then Err is the function's
+	// error, or the reason why the function couldn't be invoked, or an error that says
+	// that the answer doesn't name its failed records properly.
 	Err error
 }

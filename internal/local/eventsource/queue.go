@@ -50,8 +50,9 @@ type Queue struct {
 	// above 10 needs a MaximumBatchingWindow of a second or more, and a standard queue.
 	// Default 10.
 	BatchSize int
-	// MaximumBatchingWindow is how long the source waits for a full batch after the batch's
-	// first message: 0 (the default: no wait) to 5 min. For a FIFO queue it must be 0.
+	// MaximumBatchingWindow is how long, after the first message of a batch, the source
+	// waits for the batch to fill: at most 5 min. Default 0: no wait. For a FIFO queue
+	// it must be 0.
 	MaximumBatchingWindow time.Duration
 	// Filters are the patterns of the filter criteria. A message that matches no pattern is
 	// deleted. If there are no filters, every message is delivered.
@@ -62,10 +63,10 @@ type Queue struct {
 	// Default 5, Lambda's initial number of pollers.
 	MaximumConcurrency int
 
-	// PollEvery is the pause after a read without messages, and after a failed read. In
-	// addition, the read itself waits up to a second for a message (long poll). With each
-	// further failed read in a row the pause doubles, up to fifty times PollEvery. Default
-	// 100 ms.
+	// PollEvery is the pause after a read without messages, and after a failed read. If
+	// several reads in a row fail, the pause doubles after each, up to fifty times
+	// PollEvery. The read itself also waits, up to a second, for a message (long poll).
+	// Default 100 ms.
 	PollEvery time.Duration
 	Hooks     Hooks
 	// Logger gets a line for each failed invocation and each error. If it is nil, nothing
