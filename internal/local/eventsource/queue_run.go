@@ -15,8 +15,8 @@ import (
 	"github.com/samekey/samekey/internal/servers/lambdarun"
 )
 
-// longPoll is how long the queue waits for a message before it answers that there is none.
-// A paused source reads until its current poll ends, so for up to longPoll.
+// longPoll is how long a read waits for a message. Pausing the source doesn't end this
+// wait.
 const longPoll = time.Second
 
 // queueRun is a running [Queue]. Its method read gathers batches; its method deliver passes
@@ -31,7 +31,7 @@ type queueRun struct {
 
 func (r *queueRun) read(ctx context.Context) {
 	for failures := 0; ; {
-		// Wait for a free slot first, so that the messages stay in the queue until then.
+		// Receive messages only when a slot is free.
 		select {
 		case r.slots <- struct{}{}:
 		case <-ctx.Done():
@@ -86,15 +86,15 @@ func (r *queueRun) gather(ctx context.Context) ([]message, error) {
 		if err != nil || full || len(batch) == 0 || r.mapping.gate.closed() {
 			return batch, err
 		}
-		// ReceiveMessage can wait only for whole seconds, so a shorter wait is done here.
+		// ReceiveMessage can't wait for less than a second, so wait here.
 		if len(received) == 0 && wait < longPoll && !sleep(ctx, min(r.PollEvery, wait)) {
 			return nil, ctx.Err()
 		}
 	}
 }
 
-// receive gets messages from the queue. It returns those that the function gets (see
-// filters.wants), and deletes the others.
+// receive reads messages from the queue. It returns the messages that pass the filters,
+// and deletes the others.
 func (r *queueRun) receive(ctx context.Context, limit int, wait time.Duration) ([]message, error) {
 	out, err := r.API.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
 		QueueUrl:                    aws.String(r.URL),
@@ -119,10 +119,10 @@ func (r *queueRun) receive(ctx context.Context, limit int, wait time.Duration) (
 	return wanted, nil
 }
 
-// deliver invokes the function with as many messages as fit into an event, and deletes the
-// messages that succeeded. It gives back the messages that don't fit; if the source is
-// paused, it gives back all. Failed messages stay in the queue, and are delivered again
-// after the visibility timeout.
+// deliver invokes the function with as many messages as fit into an event, and deletes
+// the messages that succeeded. It gives back the messages that don't fit. Failed
+// messages stay in the queue, and are delivered again after the visibility timeout. If
+// the source is paused, deliver only gives back all messages.
 func (r *queueRun) deliver(ctx context.Context, batch []message) {
 	if r.mapping.gate.closed() {
 		r.giveBack(ctx, batch)
@@ -146,14 +146,15 @@ func (r *queueRun) deliver(ctx context.Context, batch []message) {
 	}
 	r.remove(ctx, done)
 	if !ran {
-		// The function didn't run: it was throttled, for example. The next batch would
-		// probably fail, too, so wait first.
+		// The function didn't run, for example because it was throttled. Wait, because
+		// the next batch would probably fail, too.
 		_ = sleep(ctx, growing(r.PollEvery, 10, 10))
 	}
 }
 
-// endLoops deletes, as Lambda does, the messages that come from a loop: those whose trace
-// header counts 16 or more invocations of the function. It returns the other messages.
+// endLoops deletes messages that are part of a loop, as Lambda does, and returns the
+// other messages. A message is part of a loop if its trace header counts 16 or more
+// invocations of the function.
 func (r *queueRun) endLoops(ctx context.Context, batch []message) []message {
 	if r.FunctionName == "" {
 		return batch
@@ -176,12 +177,12 @@ func (r *queueRun) endLoops(ctx context.Context, batch []message) []message {
 }
 
 // invoke passes a batch to the function, and returns the positions of the messages that
-// failed. The result ran is false if the function didn't run; then all messages have failed.
+// failed. If the function didn't run, ran is false, and all messages have failed.
 func (r *queueRun) invoke(ctx context.Context, batch []message) (failed []int, ran bool, err error) {
 	all := make([]int, 0, len(batch))
 	ids := make([]string, 0, len(batch))
 	records := make([][]byte, 0, len(batch))
-	eldest := batch[0].trace // the trace header that counts the most invocations; the function gets it for the whole batch
+	eldest := batch[0].trace // the trace header that counts the most invocations
 	for i, m := range batch {
 		all, ids, records = append(all, i), append(ids, m.id), append(records, m.json)
 		if lambdarun.Lineage(m.trace, r.FunctionName) > lambdarun.Lineage(eldest, r.FunctionName) {
@@ -233,8 +234,8 @@ func (r *queueRun) remove(ctx context.Context, batch []message) {
 	}
 }
 
-// giveBack makes messages visible to the next receive at once. If that fails for a
-// message, it becomes visible after its visibility timeout.
+// giveBack makes messages visible at once. A message for which this fails becomes
+// visible after its visibility timeout.
 func (r *queueRun) giveBack(ctx context.Context, batch []message) {
 	for some := range slices.Chunk(batch, receiveLimit) {
 		in := &sqs.ChangeMessageVisibilityBatchInput{QueueUrl: aws.String(r.URL)}
@@ -251,7 +252,8 @@ func (r *queueRun) giveBack(ctx context.Context, batch []message) {
 	}
 }
 
-// batchError returns an error with the first failure of a batch call; nil if there is none.
+// batchError returns an error with the first failure of a batch call. It returns nil if
+// nothing failed.
 func batchError(failed []types.BatchResultErrorEntry) error {
 	if len(failed) == 0 {
 		return nil

@@ -7,13 +7,14 @@ import (
 	"slices"
 )
 
-// failedItems reads a function's answer as Lambda does with ReportBatchItemFailures. For
-// each failed record it returns the position of the record's id in the slice ids; the
-// positions are in ascending order. No record has failed if the answer is empty, null, {}
-// or [], or if batchItemFailures is missing, null or an empty list.
+// failedItems reads a function's answer as Lambda does with ReportBatchItemFailures. It
+// returns the positions of the failed records in ids, in ascending order. No record has
+// failed if the answer is empty, null, {} or [], or if batchItemFailures is missing,
+// null or an empty list.
 //
-// If the answer has another form, or an item names none of the records, failedItems
-// returns an error, and the whole batch counts as failed.
+// failedItems returns an error if the answer has another form, or if batchItemFailures
+// names a record that isn't in ids. In this case, Lambda counts the whole batch as
+// failed.
 func failedItems(response []byte, ids []string) ([]int, error) {
 	if len(bytes.TrimSpace(response)) == 0 {
 		return nil, nil

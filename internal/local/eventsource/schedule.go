@@ -15,23 +15,22 @@ import (
 type Schedule struct {
 	// Function is invoked with Input.
 	Function lambdarun.Invoker
-	// Async, if not nil, is invoked by scheduled runs instead of Function. Async may retry
-	// failed runs, as Lambda does with asynchronous events. Timer.Tick always invokes
+	// Async, if not nil, replaces Function in scheduled runs. Async may retry failed
+	// runs, as Lambda does with asynchronous events. Timer.Tick always invokes
 	// Function.
 	Async lambdarun.Invoker
 	// Name is the schedule's name in the event. Default "schedule".
 	Name string
-	// Expression is an expression of EventBridge: rate(…), cron(…), or at(…) if Rule is
-	// false.
+	// Expression is an EventBridge expression: rate(…), cron(…) or at(…). If Rule is
+	// true, at(…) is an error.
 	Expression string
-	// Timezone is the IANA name of the time zone in which cron(…) and at(…) give times.
-	// Default UTC.
+	// Timezone is the IANA name of the time zone of cron(…) and at(…). Default UTC.
 	Timezone string
 	// Every, if positive, is the interval between runs. Expression then has no effect, but
 	// must be valid or empty.
 	Every time.Duration
-	// Input is the payload. Default: the event that EventBridge Scheduler sends, or, if Rule
-	// is true, the event that an EventBridge rule sends.
+	// Input is the payload. If Input is nil, the payload is the event that an
+	// EventBridge rule or EventBridge Scheduler sends (see Rule).
 	Input []byte
 	// Rule is true for an EventBridge rule (SAM's Schedule), and false for EventBridge
 	// Scheduler (SAM's ScheduleV2).
@@ -52,9 +51,10 @@ type Timer struct {
 	observer observer
 }
 
-// Start checks s's fields and starts the schedule. With rate(…) or Every, the first
-// run is one interval after Start. An at(…) in the past never runs. Runs may overlap: like
-// EventBridge, a schedule doesn't wait for the function. The timer stops when ctx ends.
+// Start checks s's fields and starts the schedule. With rate(…) or Every, the first run
+// is one interval after Start. An at(…) in the past never runs. Runs may overlap,
+// because a schedule, like EventBridge, doesn't wait for the function. The timer stops
+// when ctx ends.
 func (s Schedule) Start(ctx context.Context) (*Timer, error) {
 	if s.Name == "" {
 		s.Name = "schedule"
@@ -75,8 +75,8 @@ func (s Schedule) Start(ctx context.Context) (*Timer, error) {
 	return t, nil
 }
 
-// plan returns the schedule's plan: a function that takes a time and returns the time of
-// the next run after it, or false if there is none.
+// plan returns the schedule's plan. The plan is a function that returns the time of the
+// next run after a given time, or false if there are no more runs.
 func (s Schedule) plan() (func(time.Time) (time.Time, bool), error) {
 	switch {
 	case s.Function == nil:

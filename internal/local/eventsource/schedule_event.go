@@ -12,9 +12,8 @@ const (
 	scheduleRegion  = "us-east-1"
 )
 
-// scheduledEvent is the payload of a schedule without an input. In a rule's event, Detail
-// is an object. In an event of EventBridge Scheduler, Detail is a string with the object's
-// JSON.
+// scheduledEvent is the payload of a schedule without an input. Detail is an empty
+// object in a rule's event, and the string "{}" in an event of EventBridge Scheduler.
 type scheduledEvent struct {
 	Version    string   `json:"version"`
 	ID         string   `json:"id"`

@@ -46,8 +46,8 @@ func parseExpression(expression, timezone string, rule bool) (func(time.Time) (t
 	return plan, nil
 }
 
-// parseRate reads a number and a unit. A rule accepts "1 minute" and "5 minutes";
-// EventBridge Scheduler also accepts "1 minutes".
+// parseRate reads a number and a unit. In a rule, 1 needs a singular unit, and any
+// other number a plural unit. EventBridge Scheduler accepts both forms with any number.
 func parseRate(s string, rule bool) (func(time.Time) (time.Time, bool), error) {
 	units := map[string]time.Duration{"minute": time.Minute, "hour": time.Hour, "day": 24 * time.Hour}
 	value, unit, _ := strings.Cut(s, " ")
@@ -98,8 +98,8 @@ func parseCron(s string, zone *time.Location) (func(time.Time) (time.Time, bool)
 	}, nil
 }
 
-// weekdays converts the numbers of weekdays: in AWS's expressions Sunday is 1, in gronx's
-// it is 0. Names stay unchanged, and so do numbers after / (a step) or #.
+// weekdays changes AWS's numbers of weekdays (Sunday is 1) to gronx's (Sunday is 0). It
+// keeps names, and numbers after / (a step) or # (a week of the month).
 func weekdays(field string) (string, error) {
 	var out strings.Builder
 	for i, c := range field {

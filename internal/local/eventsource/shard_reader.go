@@ -13,18 +13,18 @@ import (
 // readLimit is the largest number of records that GetRecords returns.
 const readLimit = 1000
 
-// shardReader reads a shard from beginning to end. Since iterators expire, it remembers its
-// place by the sequence number of the last record that it has read.
+// shardReader reads a shard in order. Iterators expire, so shardReader remembers the
+// sequence number of the last record that it has read.
 type shardReader struct {
 	api     StreamAPI
 	arn, id string
-	latest  bool      // the first iterator is one at the shard's end
-	since   time.Time // if latest: the beginning of the minute in which the source started; records of this minute are never skipped as too old
+	latest  bool      // begin at the shard's end
+	since   time.Time // if latest: the beginning of the minute in which the source started; see the method seen
 
-	iterator string // "": the next read gets an iterator first
+	iterator string // "" if the next read must get an iterator
 	last     string // sequence number of the last record read; "" before the first
-	horizon  bool   // the next iterator must be one at the oldest record
-	rewound  bool   // the iterator was taken at the oldest record, and no new record has been read since
+	horizon  bool   // get the next iterator at the oldest record
+	rewound  bool   // the reader has returned to the oldest record, and has read no new record since
 }
 
 // read returns the next records, if there are any yet. It returns end = true if the shard
@@ -47,8 +47,9 @@ func (r *shardReader) read(ctx context.Context) (records []types.Record, end boo
 func (r *shardReader) prepare(err error) bool {
 	// Get a new iterator: it may help, and does no harm.
 	r.iterator = ""
-	// But if the old iterator was at the shard's end, a new one at the end would miss the
-	// records written since the old one was taken. In this case, get one at the oldest record.
+	// If the reader began at the shard's end and has read no record yet, a new iterator
+	// at the end would miss all records written until now. Get one at the oldest record
+	// instead.
 	r.horizon = r.horizon || r.latest && r.last == ""
 	if _, expired := errors.AsType[*types.ExpiredIteratorException](err); expired {
 		return true
@@ -114,8 +115,8 @@ func (r *shardReader) take(ctx context.Context) error {
 }
 
 // seen reports whether to skip the record. It skips records only after a return to the
-// shard's oldest record: those that were read before or, if none was and the source started
-// at LATEST, those that are older than the time in the field since.
+// oldest record. It skips the records that were read before. If none was read, and the
+// reader began at the shard's end, it skips the records that are older than r.since.
 func (r *shardReader) seen(record types.Record) bool {
 	change := record.Dynamodb
 	if !r.rewound || change == nil {

@@ -40,9 +40,9 @@ const (
 // Stream is the event source mapping of a DynamoDB stream. The fields Function, API and
 // ARN are required.
 type Stream struct {
-	// Function is invoked with batches, one at a time for each shard.
+	// Function is invoked with batches. Invocations for the same shard never overlap.
 	Function lambdarun.Invoker
-	// FunctionARN is the function's ARN for the Failure that OnFailure gets. May be empty.
+	// FunctionARN is the function's ARN in a [Failure]. May be empty.
 	FunctionARN string
 	API         StreamAPI
 	// ARN is the ARN of the stream, which ends with the stream's label.
@@ -68,20 +68,20 @@ type Stream struct {
 	// MaximumRetryAttempts is how often a batch is retried, 0 to 10000. If it is nil (the
 	// default) or -1, a batch is retried until its records are older than MaximumRecordAge.
 	MaximumRetryAttempts *int
-	// MaximumRecordAge is how old a record may be when the function is invoked. 0 or a
-	// negative value means 24 h, the time for which a stream keeps its records.
+	// MaximumRecordAge is the age beyond which a record is given up. 0 or a negative
+	// value means 24 h, the time for which a stream keeps its records.
 	MaximumRecordAge time.Duration
-	// ParallelizationFactor must be 0 or 1: only one invocation at a time gets records of
-	// a shard.
+	// ParallelizationFactor must be 0 or 1, because only one invocation at a time gets
+	// records of a shard.
 	ParallelizationFactor int
 	// OnFailure is the destination of batches that are given up. If OnFailure
 	// returns an error, Hooks.Error gets this error and the batch is lost, as in Lambda.
 	// May be nil.
 	OnFailure func(context.Context, Failure) error
 
-	// PollEvery is the pause after a read without records, and after a failed read. With
-	// each further failed read in a row the pause doubles, up to fifty times PollEvery.
-	// Default 100 ms.
+	// PollEvery is the pause after a read without records, and after a failed read. The
+	// pause doubles with each further failed read in a row, up to fifty times
+	// PollEvery. Default 100 ms.
 	PollEvery time.Duration
 	Hooks     Hooks
 	// Logger gets a line for each failed invocation, for each batch that is given up and for

@@ -19,8 +19,8 @@ func (b *streamBatch) add(r streamRecord) {
 	b.records = append(b.records, r)
 }
 
-// next takes a batch out of b and returns it, or returns nil if no batch is due. If the
-// parameter all is true, it doesn't wait for a full batch or the end of the window.
+// next removes a batch from b and returns it, or returns nil if there is none. Unless
+// all is true, a batch must be full, or its window must be over.
 func (b *streamBatch) next(all bool) []streamRecord {
 	n, full := b.fit()
 	if n == 0 || !full && !all && time.Now().Before(b.due) {

@@ -13,7 +13,7 @@ import (
 type attempt struct {
 	failedFrom int    // index of the first record that is delivered again; all earlier records are done
 	err        error  // the reason why the whole batch failed
-	ran        bool   // true if the function ran or the request was too large; false after other errors, such as throttling
+	ran        bool   // the attempt counts: the function ran, or the request was too large
 	unhandled  bool   // the function returned an error instead of an answer
 	requestID  string // if known
 }
@@ -25,8 +25,8 @@ type attempt struct {
 // failed record and all records after it become a new batch, whose retries are counted
 // anew. Each half of a bisected batch also becomes a new batch.
 func (r *streamRun) deliver(ctx context.Context, shard string, records []streamRecord) bool {
-	var last attempt // the most recent attempt whose field ran is true
-	invoked := 0     // how often the function got exactly these records
+	var last attempt // the latest attempt that counts (see attempt.ran)
+	invoked := 0     // how many attempts with this batch count
 	failures := 0
 	for len(records) > 0 {
 		if n := r.expired(records); n > 0 {
@@ -72,7 +72,8 @@ func (r *streamRun) invoke(ctx context.Context, records []streamRecord) attempt 
 		return attempt{err: err, ran: true, unhandled: true, requestID: fe.RequestID}
 	}
 	if err != nil {
-		// a request that is too large will fail again; other errors, such as throttling, are temporary
+		// A request that is too large will fail again, so the attempt counts. Other
+		// errors, such as throttling, are temporary.
 		return attempt{err: err, ran: errors.Is(err, lambdarun.ErrRequestTooLarge)}
 	}
 	ids := make([]string, 0, len(records))

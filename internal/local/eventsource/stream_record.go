@@ -32,8 +32,8 @@ type streamRecordJSON struct {
 	EventSourceARN string            `json:"eventSourceARN"`
 }
 
-// userIdentityJSON is a record's user identity. Its names are lower-case in Lambda's events,
-// but capitalized in the API of DynamoDB Streams.
+// userIdentityJSON is a record's user identity. In Lambda's events its field names
+// begin with small letters, in the API of DynamoDB Streams with capitals.
 type userIdentityJSON struct {
 	Type        string `json:"type"`
 	PrincipalID string `json:"principalId"`
@@ -146,8 +146,8 @@ func marshal(v any) []byte {
 const (
 	eventHead = `{"Records":[`
 	eventTail = `]}`
-	// maxEventBytes is how many bytes the records of an event may have together with the
-	// commas between them. It follows from the limit of an invocation's payload, 6 MB.
+	// maxEventBytes limits the bytes of an event's records and commas, so that the
+	// event fits into the payload of an invocation, 6 MB.
 	maxEventBytes = lambdarun.MaxRequestBytes - len(eventHead) - len(eventTail)
 )
 
@@ -155,8 +155,8 @@ func event(records [][]byte) []byte {
 	return []byte(eventHead + string(bytes.Join(records, []byte(","))) + eventTail)
 }
 
-// later reports whether the first sequence number comes after the second. Sequence numbers
-// are decimal numbers of up to forty digits.
+// later reports whether the sequence number a comes after b. It compares strings,
+// because the numbers have up to forty digits.
 func later(a, b string) bool {
 	a, b = strings.TrimLeft(a, "0"), strings.TrimLeft(b, "0")
 	if len(a) != len(b) {

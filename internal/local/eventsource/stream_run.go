@@ -18,9 +18,9 @@ type streamRun struct {
 	observer observer
 	mapping  *Mapping
 	tree     *shardTree
-	shards   []types.Shard           // the most recent listing; after locate, only watch uses it
+	shards   []types.Shard           // the latest listing; after locate only watch uses it, so it needs no lock
 	latest   map[string]*shardReader // for LATEST: readers of the shards that were open at the start
-	ended    chan struct{}           // a shard has ended
+	ended    chan struct{}           // gets a value when a shard has been read to its end
 }
 
 // locate lists the shards for the first time. For LATEST it also gets an iterator at the
@@ -33,7 +33,7 @@ func (r *streamRun) locate(ctx context.Context) error {
 	if r.StartingPosition != Latest {
 		return nil
 	}
-	since := time.Now().Truncate(time.Minute) // DynamoDB Local gives records' times in whole minutes
+	since := time.Now().Truncate(time.Minute) // because DynamoDB Local gives records' times in whole minutes
 	for _, s := range r.shards {
 		id := aws.ToString(s.ShardId)
 		if s.SequenceNumberRange != nil && s.SequenceNumberRange.EndingSequenceNumber != nil {
@@ -57,7 +57,8 @@ func (r *streamRun) watch(ctx context.Context) {
 		for _, id := range r.tree.list(r.shards) {
 			reader := r.latest[id]
 			if reader == nil {
-				// with LATEST this shard was opened after the start, so all its records are new
+				// Read this shard from its beginning. With LATEST, it was opened after
+				// the source started.
 				reader = &shardReader{api: r.API, arn: r.ARN, id: id}
 			}
 			r.mapping.wg.Go(func() { r.read(ctx, reader) })
@@ -109,7 +110,7 @@ func (r *streamRun) read(ctx context.Context, reader *shardReader) {
 	r.tree.finish(reader.id)
 	select {
 	case r.ended <- struct{}{}:
-	default: // an earlier signal still waits for watch
+	default: // watch hasn't received the previous signal yet
 	}
 }
 

@@ -11,7 +11,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 )
 
-// describeEvery is how often watch looks for new shards. It also looks when a shard ends.
+// describeEvery is the interval at which watch looks for new shards. In addition, watch
+// looks whenever a shard ends.
 const describeEvery = time.Second
 
 // shardTree holds the shards of a stream, and decides which shards may be read. Each shard
@@ -46,9 +47,9 @@ func (t *shardTree) list(shards []types.Shard) []string {
 	return t.ready(shards)
 }
 
-// ready returns the shards that can be started, in the order of the listing, and marks
-// them as started. A shard waits until its parent is done. It doesn't wait for a parent that
-// is neither listed nor being read: such a parent has no records left.
+// ready returns the shards whose reading can begin, in the order of the listing, and
+// marks them as started. A shard waits until its parent is done. An unlisted parent has
+// no records left in the stream, so the shard waits for it only while it is being read.
 func (t *shardTree) ready(shards []types.Shard) []string {
 	var ids []string
 	for _, s := range shards {
@@ -72,7 +73,7 @@ func (t *shardTree) finish(id string) {
 	t.done[id] = true
 }
 
-// pass marks a shard as done, although it isn't read.
+// pass marks a shard as done without reading it.
 func (t *shardTree) pass(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -11,7 +11,7 @@
 //		// somebody has edited a file since
 //	}
 //
-// Changes are found by polling, not by notifications of the system: see
+// Callers find changes by polling. The reason is in
 // docs/inside/decisions/0011-samekey-local.md.
 package gosource
 
@@ -32,13 +32,14 @@ import (
 	"github.com/samekey/samekey/internal/servers/lambdarun"
 )
 
-// Package is a main package: a go command that runs in the folder Dir finds it at Path.
+// Package is a main package. Path names the package to a go command that runs in the
+// folder Dir.
 type Package struct{ Path, Dir string }
 
-// Build builds the package for this machine into the file out, with the flags for Lambda,
-// and reports whether the program in out has changed. It replaces out atomically:
-// processes of the old program continue, and no process starts an incomplete program.
-// Build leaves a folder "build" beside out.
+// Build builds the package for this machine into the file out, with the flags for
+// Lambda, and reports whether the program in out has changed. It replaces out
+// atomically, so that processes of the old program continue, and no process starts an
+// incomplete program. Build leaves a folder "build" beside out.
 func (p Package) Build(ctx context.Context, out string) (changed bool, err error) {
 	built := filepath.Join(filepath.Dir(out), "build", filepath.Base(out))
 	if err := os.MkdirAll(filepath.Dir(built), 0o750); err != nil {
@@ -104,15 +105,15 @@ type listed struct {
 	}
 }
 
-// own reports whether people edit the package on this machine. They do if it belongs to the
-// main module, or to a module that a replace directive takes from a folder.
+// own reports whether the package belongs to the main module, or to a module that a
+// replace directive takes from a folder. People edit only such packages.
 func (l listed) own() bool {
 	return !l.Standard && l.Module != nil && (l.Module.Main || l.Module.Replace != nil && l.Module.Replace.Version == "")
 }
 
-// Inputs finds the program's source files that people edit here: files of the main
-// module, and of modules that a replace directive takes from a folder. The error
-// quotes the go command, or says that the package is not a program.
+// Inputs finds the program's source files in the main module, and in modules that a
+// replace directive takes from a folder. The error quotes the go command, or says that
+// the package is not a program.
 func (p Package) Inputs(ctx context.Context) (Inputs, error) {
 	cmd := exec.CommandContext(ctx, "go", "list", "-deps", "-tags="+lambdarun.Tags,
 		"-json=Dir,Name,ImportPath,DepOnly,Standard,EmbedFiles,Module", p.Path)
@@ -177,9 +178,9 @@ type FileStamp struct {
 	Changed time.Time
 }
 
-// Stamp returns the state of the files. It includes files that were added, after the call
-// of Package.Inputs, to a folder of a package or of embedded files. It leaves out the
-// packages' tests.
+// Stamp returns the state of the files. It reads the folders of packages and of
+// embedded files again, so it finds files that were added after the call of
+// Package.Inputs. It leaves out the packages' tests.
 func (in Inputs) Stamp() Stamp {
 	s := make(Stamp)
 	for _, dir := range in.packages {
@@ -194,9 +195,9 @@ func (in Inputs) Stamp() Stamp {
 	return s
 }
 
-// StampModules is like Stamp, but includes all source files of the modules. It is meant for
-// a program that doesn't build because a package is missing: somebody may write this
-// package later.
+// StampModules is like Stamp, but includes all source files of the modules. Use it if a
+// program doesn't build because a package is missing: the stamp changes when somebody
+// adds the package.
 func (in Inputs) StampModules() Stamp {
 	s := in.Stamp()
 	for _, module := range in.modules {

@@ -55,8 +55,8 @@ type JWT struct {
 	HeaderKey string   // the header with the token
 }
 
-// APIs returns the APIs that have routes. Of each template, the APIs that it declares come
-// first, in the template's order, and then those that SAM makes.
+// APIs returns the APIs that have routes. For each template it returns the declared
+// APIs, in the template's order, and then the APIs that SAM makes.
 func (t *Template) APIs(functions []Function) ([]API, error) {
 	var out []API
 	var errs []error

@@ -188,13 +188,13 @@ func (t *Template) route(p *props, property, implicit, kind string) *RouteEvent 
 	}
 }
 
-// api returns the id of the API that an event names, or of the implicit API if it names
-// none.
+// api returns the id of the API that an event names. If the event names no API, api
+// returns the id of the API that SAM makes: the parameter implicit.
 func (t *Template) api(p *props, property, implicit, kind string) string {
 	if !p.has(property) {
 		return t.full(implicit)
 	}
-	id := p.str(property) // a Ref to an API has become the API's logical id
+	id := p.str(property) // a Ref to an API gives the API's logical id
 	if r, ok := t.resource(id); id == implicit || ok && r.kind == kind {
 		return t.full(id)
 	}

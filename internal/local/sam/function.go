@@ -29,9 +29,9 @@ type Function struct {
 	MemoryMB    int
 	// Concurrency is the reserved concurrency; 0 for none.
 	Concurrency int
-	// PerProcess is how many invocations one process runs at a time, for a function on
-	// Lambda Managed Instances. It is the number in CapacityProviderConfig, or else
-	// DefaultPerProcess. For other functions it is 0.
+	// PerProcess is how many invocations one process runs at a time. For a function on
+	// Lambda Managed Instances, it is the number in CapacityProviderConfig, or
+	// DefaultPerProcess if there is no number. For other functions it is 0.
 	PerProcess int
 	Async      Async
 	// PerTenant is true if each invocation names a tenant, and a process works for one
@@ -72,7 +72,7 @@ func (a *Async) read(p *props) {
 }
 
 // functionProperties are the properties of a function that get no note "has no effect
-// here": this package reads them, or they mean nothing on one machine.
+// here", because this package reads them, or because they mean nothing on one machine.
 var functionProperties = []string{
 	"AssumeRolePolicyDocument", "Architectures", "AutoPublishAlias", "AutoPublishAliasAllProperties", "AutoPublishCodeSha256",
 	"CapacityProviderConfig", "Code", "CodeSigningConfigArn", "CodeUri", "DeploymentPreference", "Description", "Environment", "EphemeralStorage", "EventInvokeConfig",
@@ -150,11 +150,14 @@ func (t *Template) function(r resource) (Function, error) {
 	return f, p.err()
 }
 
-// code finds the binary and the files beside it. If the template names the Go package, or
-// tells sam build that CodeUri is a Go package, the binary is built from source. Otherwise
-// the binary is in the output folder of sam build or, if it isn't there, in CodeUri.
-// SkipBuild tells sam build to deploy CodeUri unchanged. With SkipBuild, the files beside
-// the binary come from CodeUri. So does the binary, unless it is built from source.
+// code finds the binary and the files beside it. If the template names the Go package,
+// or tells sam build that CodeUri is a Go package, the binary is built from source.
+// Otherwise the binary is in the output folder of sam build or, if it isn't there, in
+// CodeUri.
+//
+// SkipBuild tells sam build to deploy CodeUri unchanged. With SkipBuild, the files
+// beside the binary are in CodeUri. A binary that isn't built from source is in
+// CodeUri, too.
 func (t *Template) code(f *Function, p *props, r resource) {
 	code := "CodeUri"
 	if r.kind == typeLambda {
@@ -172,7 +175,7 @@ func (t *Template) code(f *Function, p *props, r resource) {
 	own, asItIs := filepath.Join(dir, "bootstrap"), metadata.boolean("SkipBuild")
 	if source, ok := t.source(metadata, dir); ok {
 		f.Bootstrap, f.Source = t.built("samekey", r), source
-		if asItIs && exists(dir) { // before the first build, dist/ possibly doesn't exist
+		if asItIs && exists(dir) { // before the first build, the folder may be missing
 			f.Root = dir
 		}
 		return
@@ -188,17 +191,18 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// built returns the path of a function's binary below .aws-sam. The parameter by is
-// the folder there: "samekey" if samekey builds the binary, "build" if sam build does.
+// built returns the path of a function's binary below .aws-sam. The parameter by is a
+// folder in .aws-sam: "samekey" if samekey builds the binary, "build" if sam build
+// does.
 func (t *Template) built(by string, r resource) string {
 	return filepath.Join(t.outermost.dir, ".aws-sam", by, strings.ReplaceAll(t.full(r.id), ".", string(filepath.Separator)), "bootstrap")
 }
 
-// source returns the Go package of a function with this metadata. It returns false if the
-// metadata names none. The parameter dir is the folder in CodeUri.
+// source returns the Go package of a function with this metadata. It returns false if
+// the metadata names no package. The parameter dir is the folder that CodeUri names.
 //
-// The metadata's key GoPackage is samekey's own: sam build doesn't know it. Its value is an
-// import path or, if it begins with ./ or ../, a folder relative to the template.
+// The metadata's key GoPackage is samekey's own: sam build doesn't know it. Its value
+// is an import path or, if it begins with ./ or ../, a folder relative to the template.
 func (t *Template) source(metadata *props, dir string) (Source, bool) {
 	if pkg := metadata.str("GoPackage"); pkg != "" {
 		if strings.HasPrefix(pkg, "./") || strings.HasPrefix(pkg, "../") {
@@ -221,7 +225,7 @@ var reserved = []string{
 
 var nameOfVariable = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_]+$`)
 
-// maxEnvironment limits the bytes of all variables of a function.
+// maxEnvironment is the largest total size of a function's variables, in bytes.
 const maxEnvironment = 4096
 
 // environment returns a function's variables. It refuses variables that AWS would
@@ -259,8 +263,8 @@ func (t *Template) environment(p *props) map[string]string {
 }
 
 // destination returns the ARN of the OnFailure target in a mapping's or function's
-// DestinationConfig. If only a Type is given, SAM creates a target. samekey creates none
-// and reports an error.
+// DestinationConfig. It reports an error if only a Type is given, for which SAM would
+// create a target.
 func destination(p *props) string {
 	on := p.mapping("DestinationConfig").mapping("OnFailure")
 	arn := on.str("Destination")
