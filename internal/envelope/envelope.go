@@ -1,12 +1,14 @@
 // Package envelope has the message by which a completer asks a function to complete
 // an operation, and the function's answer:
 //
-//	{"samekey":{"resume":{"pk":"v1#…","owner":"…","ver":3}}}   and "released":true, if it was released
+//	{"samekey":{"resume":{"pk":"v1#…","owner":"…","ver":3}}}
 //	{"samekey":{"outcome":"in_flight","retry_after_ms":1500}}
 //
-// The envelope names a record and contains nothing of the request, so that a principal who may
-// invoke the function can't choose caller or request. No event source produces an event that looks
-// like an envelope, because client data is never an event's only top-level member.
+// A ticket also has "released":true if the last attempt released the record.
+//
+// An envelope only names a record. So a principal who may invoke the function can't
+// choose the caller or the request. No event of an event source looks like an envelope,
+// because clients don't choose the names of an event's top-level members.
 package envelope
 
 import (
@@ -22,7 +24,7 @@ import (
 
 const (
 	member = "samekey"
-	// limit is the size of the largest envelope in bytes; tickets need less.
+	// limit is the maximum size of an envelope, in bytes.
 	limit = 4 << 10
 )
 
@@ -31,9 +33,10 @@ func EncodeTicket(t jobs.Ticket) []byte {
 	return encode(map[string]any{"resume": t})
 }
 
-// ParseTicket reads a payload of [EncodeTicket]. ok is false for any other payload, which
-// is an event for the handler. An error means that the payload is a malformed envelope.
-// The members may be in any order. ParseTicket accepts neither duplicate nor unknown members.
+// ParseTicket reads a payload of [EncodeTicket]. A malformed envelope is an error. If
+// the payload isn't an envelope, there is no error, and ok is false: the payload is an
+// event for the handler. The members may be in any order. Duplicate and unknown members
+// are errors.
 func ParseTicket(payload []byte) (t jobs.Ticket, ok bool, err error) {
 	content, ok, err := open(payload)
 	if !ok || err != nil {
@@ -74,10 +77,11 @@ func encode(v any) []byte {
 	return b
 }
 
-// open returns the content of an envelope. ok is false for any other payload.
+// open returns the content of an envelope. If the payload isn't an envelope, ok is
+// false.
 func open(payload []byte) (content json.RawMessage, ok bool, err error) {
 	if len(payload) > limit || !bytes.Contains(payload, []byte(`"`+member+`"`)) {
-		return nil, false, nil // the usual case, which costs one pass over the payload
+		return nil, false, nil // the usual case; it costs one pass over the payload
 	}
 	var all map[string]json.RawMessage // unlike a struct, a map distinguishes upper and lower case
 	if err := json.Unmarshal(payload, &all); err != nil || len(all) != 1 || all[member] == nil {

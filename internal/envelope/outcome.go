@@ -34,7 +34,8 @@ type Outcome struct {
 	Error      string        // text for the logs; only with Failed, NotMine, Stuck and Unreadable
 }
 
-// OutcomeOf returns the outcome for the error that [idem.Engine.Resume] returned, or for nil.
+// OutcomeOf returns the outcome for err, the error that [idem.Engine.Resume] returned.
+// If err is nil, the outcome is Done.
 func OutcomeOf(err error) Outcome {
 	switch {
 	case err == nil:
@@ -46,7 +47,7 @@ func OutcomeOf(err error) Outcome {
 	case errors.Is(err, idem.ErrCorrupt):
 		return Outcome{Kind: Unreadable, Error: redact.Error(err)} // another try can't help
 	case errors.Is(err, idem.ErrUnavailable), errors.Is(err, store.ErrUnknown), errors.Is(err, idem.ErrConflict):
-		return Outcome{Kind: Failed, Error: redact.Error(err)} // this is also the outcome if the write that marks the record as stuck has failed
+		return Outcome{Kind: Failed, Error: redact.Error(err)} // err may also match ErrStuck, if the write that marks the record as stuck failed
 	case errors.Is(err, idem.ErrStuck):
 		return Outcome{Kind: Stuck, Error: redact.Error(err)}
 	case errors.Is(err, idem.ErrInFlight):
@@ -65,13 +66,13 @@ type outcomeJSON struct {
 	Error        string `json:"error,omitempty"`
 }
 
-// EncodeOutcome returns the answer to [EncodeTicket]'s payload.
+// EncodeOutcome returns o as the function's answer to a ticket.
 func EncodeOutcome(o Outcome) []byte {
 	return encode(outcomeJSON{o.Kind, o.RetryAfter.Milliseconds(), o.Error})
 }
 
-// ParseOutcome reads an answer of [EncodeOutcome]. Any other answer is an error, and means
-// that the invoked function doesn't know envelopes.
+// ParseOutcome reads an answer of [EncodeOutcome]. Any other answer is an error. A
+// function that doesn't know envelopes gives such an answer.
 func ParseOutcome(payload []byte) (Outcome, error) {
 	content, ok, err := open(payload)
 	if err != nil {

@@ -55,8 +55,8 @@ const (
 	kindBody    = "body"
 )
 
-// Box seals and opens the parts of a record. It uses the fields that the record had when NewBox was
-// called. Without a Box (nil), the parts are stored plain.
+// Box seals and opens the parts of a record. It ignores changes that are made to the
+// record after the call of NewBox. If the Box is nil, the parts are stored plain.
 type Box struct {
 	key    *seal.Key
 	pk, id string
@@ -64,9 +64,9 @@ type Box struct {
 	whose  [6]string
 }
 
-// NewBox returns a Box that seals and opens the parts of r with the given data key; nil if the key
-// is nil. For requests, results and answers, the scope of r must be open, since these are bound to
-// the scope.
+// NewBox returns a Box that seals and opens the parts of r with the given data key; nil
+// if the key is nil. Requests, results and answers are bound to the scope. So a Box for
+// these parts needs an r whose scope is open.
 func NewBox(key *seal.Key, r *store.Record) *Box {
 	if key == nil {
 		return nil
@@ -77,12 +77,12 @@ func NewBox(key *seal.Key, r *store.Record) *Box {
 	}
 }
 
-// sealLayout is in the context of each part. It never changes, so that a part opens in a
-// record of any layout.
+// sealLayout is in the context of each part. It must stay the same when [Layout]
+// changes, so that parts that were sealed before still open.
 const sealLayout = "1"
 
-// context returns the place to which a part is bound, so that the part doesn't open at any other
-// place. Each component of the place prevents an exchange of parts:
+// context returns the place to which a part is bound. At any other place the part
+// doesn't open. Each component of the place prevents an exchange of parts:
 //   - pk: with another record;
 //   - id: with an earlier or later operation under the same key;
 //   - kind and part: with another part of the record;
@@ -90,9 +90,10 @@ const sealLayout = "1"
 //   - scope: with another caller;
 //   - fingerprint and its scheme: with another request of the caller.
 //
-// The last three lines apply only to requests, results and answers. Args are also bound to
-// the tenant, and to the kind and group of their job. The chunks of a body are bound to a
-// request or answer by the place of the chunks and the hash of the body, which are sealed in it.
+// The last three lines apply only to requests, results and answers. Args are also bound
+// to the tenant, and to the kind and group of their job. The chunks of a body are bound
+// to their request or answer: its sealed head contains the chunks' place and the body's
+// hash.
 func (b *Box) context(kind string, part ...string) []byte {
 	place := append(make([]string, 0, 16), "samekey", sealLayout, b.pk, b.id, kind)
 	switch kind {
@@ -129,8 +130,8 @@ func (b *Box) OpenChunk(sealed []byte, over *store.Overflow, i int) ([]byte, err
 	return b.open(sealed, kindBody, chunkPart(over, i)...)
 }
 
-// chunkPart includes the owner and the number of the first companion. Both together identify the
-// body.
+// chunkPart includes the owner and the first companion's number, which together
+// identify the body.
 func chunkPart(o *store.Overflow, i int) []string {
 	return []string{o.Owner, strconv.FormatInt(o.First, 10), strconv.Itoa(o.Count), strconv.Itoa(i)}
 }

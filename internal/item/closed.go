@@ -58,8 +58,8 @@ func (d *Decoder) sealedPart(it Map) []byte {
 	return notNil(b.Value)
 }
 
-// notNil returns an empty slice if b is nil, and otherwise b. A part that is nil would count as
-// absent; a sealed part that is empty is refused as corrupt.
+// notNil returns b, or an empty slice if b is nil, since nil means that a part is
+// absent. An empty sealed part isn't absent, but corrupt.
 func notNil(b []byte) []byte {
 	if b == nil {
 		return []byte{}
@@ -67,14 +67,17 @@ func notNil(b []byte) []byte {
 	return b
 }
 
-// Unseal opens the contents of the decoded record r, and changes r. If a Seal in the list
-// known already has the record's open data key, Unseal uses it; otherwise the sealer opens the data
-// key. An error matches [store.ErrCorrupt] if the contents have changed since they were sealed, or
-// are plain although the sealer requires sealed contents. It matches [store.ErrSealed] if there is
-// no data key. After an error the contents are still closed.
+// Unseal opens the contents of the decoded record r, and changes r. If the list known
+// contains a Seal in which the record's data key is open, Unseal uses this key.
+// Otherwise the sealer opens the data key.
 //
-// The data key of a record without sealed contents stays closed, since it may never
-// be needed.
+// An error matches [store.ErrCorrupt] if the contents or the wrapped data key were
+// altered, or if contents are plain although the sealer requires sealed contents. It
+// matches [store.ErrSealed] if the data key can't be opened for another reason. After
+// an error the contents are still closed.
+//
+// If a record has no sealed contents, the sealer doesn't open the data key, since the
+// key may never be needed.
 func Unseal(ctx context.Context, sealer *seal.Sealer, r *store.Record, known ...*Seal) error {
 	if r == nil {
 		return nil

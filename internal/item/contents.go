@@ -29,7 +29,7 @@ type head struct {
 
 type sealedOverflow struct {
 	Owner  string `json:"o,omitempty"`
-	First  int64  `json:"n"` // never omitted, even if 0, so that the size of the head reveals nothing about the request
+	First  int64  `json:"n"` // written even if 0, so that the head's size doesn't show which body is the process's first
 	Count  int    `json:"c"`
 	Length int    `json:"l"`
 	Zipped bool   `json:"z,omitempty"`
@@ -72,8 +72,8 @@ func requestHead(in *store.Input, over *store.Overflow, zipped bool) *head {
 	return h
 }
 
-// unpackAnswer returns the answer in opened contents, and the place of the body if the
-// body is in companions.
+// unpackAnswer reads an answer from its opened contents. If the answer's body isn't
+// stored in the record, unpackAnswer also returns the place of the body.
 func unpackAnswer(plain []byte) (*store.Response, *store.Overflow, error) {
 	h, body, err := unpack(plain)
 	if err != nil {

@@ -33,11 +33,12 @@ func Decode(it Map) (*store.Record, error) { return decode(Decoder{It: it}) }
 // that read many items, since an item of a few KB may hold a compressed body of megabytes.
 func Glance(it Map) (*store.Record, error) { return decode(Decoder{It: it, bodiless: true}) }
 
-// Read reads an item of the table as a record, for tools that scan the table or read its stream. It
-// returns nil for an item that is no record: a part of a large body, the position of a sweep, or an
-// item of another program. If Read doesn't understand an item, for example because of another
-// layout, the error matches [store.ErrCorrupt]. Read reads no body, and sealed contents stay
-// closed. The record keeps no reference to the item.
+// Read reads an item of the table as a record, for tools that scan the table or read
+// its stream. It returns nil for an item that is no record: a part of a large body, the
+// position of a sweep, or an item of another program. If Read doesn't understand an
+// item, for example because of another layout, the error matches [store.ErrCorrupt].
+// Read reads no body, and sealed contents stay closed. The record shares byte slices
+// with the item.
 func Read(it Map) (*store.Record, error) {
 	_, versioned := it[AttrVersion]
 	_, stated := it[AttrState]
@@ -87,7 +88,7 @@ type Decoder struct {
 	Err error
 
 	bodiless bool  // see Glance
-	room     *room // of a record
+	room     *room // nil in the decoder of a nested map
 	closed   closed
 }
 
@@ -380,8 +381,8 @@ func (d *Decoder) jobs(must bool) map[string]store.Job {
 	return jobs
 }
 
-// response reads the answer. The values of headers are stored in d.room while there is
-// space.
+// response reads the answer. The values of headers are stored in d.room as long as it
+// has space.
 func (d *Decoder) response(r *store.Record) {
 	m := as[*types.AttributeValueMemberM](d, d.It, AttrResp, false)
 	if m == nil {
@@ -525,7 +526,8 @@ func Chunk(companion Map) ([]byte, bool) {
 	return b.Value, true
 }
 
-// Maps applies fn to each map of a list. If there is no such list, Maps does nothing.
+// Maps applies fn to each map in the list attribute name. If the attribute is missing,
+// Maps does nothing.
 func (d *Decoder) Maps(name string, fn func(*Decoder)) {
 	list := as[*types.AttributeValueMemberL](d, d.It, name, false)
 	if list == nil {

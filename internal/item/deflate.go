@@ -33,7 +33,7 @@ type deflater struct {
 
 // Deflate compresses body (RFC 1951), without the 18 bytes of gzip around it.
 func Deflate(body []byte) []byte {
-	const stored = 64                                                       // a body that can't be compressed grows by at most this, and 5 bytes for each block of 64 KB
+	const stored = 64                                                       // a body that can't be compressed grows by at most these 64 bytes, plus 5 bytes for each block of 64 KB
 	buf := bytes.NewBuffer(make([]byte, 0, len(body)+len(body)>>12+stored)) // room for any result, since growing the buffer would need twice the memory
 	d := deflaters.Get().(*deflater)
 	d.Buffer = buf
@@ -48,8 +48,9 @@ func Deflate(body []byte) []byte {
 	return buf.Bytes()
 }
 
-// Inflate decompresses b. A result of more than limit bytes is an error, since no larger body is
-// stored. Inflate uses memory for at most about twice the limit, whatever b holds.
+// Inflate decompresses b. A result of more than limit bytes is an error: such a body
+// was never stored. Inflate's buffer has at most about twice limit bytes, whatever b
+// holds.
 func Inflate(b []byte, limit int) ([]byte, error) {
 	from := bytes.NewReader(b) // from is an io.ByteReader, so flate reads nothing after the end of the compressed data
 	r := inflaters.Get().(io.ReadCloser)

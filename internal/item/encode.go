@@ -79,8 +79,8 @@ func (v *Values) Bin(b []byte) Value {
 	return m
 }
 
-// Hash returns the hash s as a value of an item. If s is the hash's bytes in lower-case hex, the
-// value is these bytes, which need half the space. Otherwise the value is s itself.
+// Hash returns the hash s as a value of an item. If s is lower-case hex, the value is
+// the decoded bytes, which need half the space. Otherwise the value is s itself.
 func (v *Values) Hash(s string) Value {
 	n := len(s) / 2
 	if n == 0 || len(s)%2 != 0 {
@@ -350,8 +350,9 @@ func (v *Values) field(s string) Value {
 	return v.Str(s)
 }
 
-// Response returns the resp attribute. If the overflow over isn't nil, it says where the answer's
-// body is. Otherwise the answer's body is body.
+// Response returns the resp attribute. If over is nil, the attribute contains body, the
+// answer's body. Otherwise it contains over, the place of that body, and body is
+// ignored. zipped reports whether body is compressed.
 func (v *Values) Response(re *store.Response, over *store.Overflow, body []byte, zipped bool) Value {
 	if v.Box != nil {
 		return v.contents(kindAnswer, answerHead(re, over, zipped), over, body)
@@ -364,7 +365,8 @@ func (v *Values) Response(re *store.Response, over *store.Overflow, body []byte,
 	return v.Map(m)
 }
 
-// Input returns the req attribute. The request's body is given by over or body, as for Response.
+// Input returns the req attribute. The parameters over, body and zipped are those of
+// [Values.Response].
 func (v *Values) Input(in *store.Input, over *store.Overflow, body []byte, zipped bool) Value {
 	if v.Box != nil {
 		return v.contents(kindRequest, requestHead(in, over, zipped), over, body)
@@ -386,9 +388,10 @@ func (v *Values) Input(in *store.Input, over *store.Overflow, body []byte, zippe
 	return &types.AttributeValueMemberM{Value: m}
 }
 
-// contents returns a sealed request or answer. If the body is in companions, their number and
-// owner are stored unsealed too, since conditions and people need them. The body's length and
-// hash are only sealed.
+// contents returns a sealed request or answer. If the record doesn't hold the body,
+// contents also adds the body's place unsealed, with only the number and owner of the
+// companions: a condition tests whether there is a place, and people look for the
+// companions. The body's length and hash are stored only sealed.
 func (v *Values) contents(kind string, h *head, over *store.Overflow, body []byte) Value {
 	if over != nil {
 		body = nil

@@ -1,6 +1,6 @@
-// Package rawjson reads JSON more strictly than encoding/json: member names are compared as
-// written, and a duplicate member is an error. This strictness is needed because two programs that
-// read the same key or ticket differently would run two operations.
+// Package rawjson reads JSON more strictly than encoding/json: member names are
+// compared as written, and a duplicate member is an error. If two programs read the
+// same key or ticket differently, they would run two operations.
 package rawjson
 
 import (

@@ -19,8 +19,8 @@ type Pointer struct {
 	tokens []string
 }
 
-// Member returns the pointer to the member of the body that has the given name; with several names,
-// to a nested member. No name may contain "/" or "~".
+// Member returns the pointer to the body's member with the given name. Several names
+// are the path to a nested member. No name may contain "/" or "~".
 func Member(path ...string) Pointer {
 	return Pointer{Text: "/" + strings.Join(path, "/"), tokens: path}
 }
@@ -88,7 +88,7 @@ func step(at json.RawMessage, token string) (json.RawMessage, error) {
 		if err := json.Unmarshal(at, &list); err != nil {
 			return nil, errors.New("it isn't JSON")
 		}
-		for n := range list { // a number with a sign or leading zeros is no index
+		for n := range list { // compared as text, so that "+1" and "01" match nothing
 			if strconv.Itoa(n) == token {
 				return list[n], nil
 			}
@@ -102,8 +102,9 @@ func step(at json.RawMessage, token string) (json.RawMessage, error) {
 	return m[token], nil
 }
 
-// Scalar returns v decoded if v is a text, and as it is written if v is an integer. Any other v is
-// an error. The result number is true for an integer.
+// Scalar returns the text or integer v. It decodes a text, and returns an integer as it
+// is written. The result number is true for an integer. An empty text, and any other v,
+// is an error.
 func Scalar(v json.RawMessage) (text string, number bool, err error) {
 	if integer(v) {
 		return string(v), true, nil
@@ -117,7 +118,7 @@ func Scalar(v json.RawMessage) (text string, number bool, err error) {
 	case text == "":
 		return "", false, errors.New("it is empty")
 	case !utf8.Valid(v) || strings.ContainsRune(text, utf8.RuneError):
-		return "", false, errors.New("it isn't Unicode") // decoding replaces what is invalid, so two different texts could become equal
+		return "", false, errors.New("it isn't Unicode") // decoding replaces invalid characters, so that two different texts could become equal
 	}
 	return text, false, nil
 }

@@ -16,8 +16,8 @@ type Recorder struct {
 	body   bytes.Buffer
 }
 
-// New returns a Recorder. [Recorder.Header] returns the given header, which may already contain
-// headers of the answer.
+// New returns a Recorder whose answer starts with the given header. [Recorder.Header]
+// returns this header itself, not a copy.
 func New(header http.Header) *Recorder { return &Recorder{header: header} }
 
 // Header implements [http.ResponseWriter].
@@ -29,7 +29,7 @@ func (r *Recorder) WriteHeader(status int) {
 	if status < 100 || status > 999 {
 		panic(fmt.Sprintf("idem: invalid WriteHeader code %d", status)) //nolint:forbidigo // a mistake in the program
 	}
-	if r.status != 0 || status < http.StatusOK { // informational answers can't be replayed
+	if r.status != 0 || status < http.StatusOK { // only the first final status counts; informational answers can't be replayed
 		return
 	}
 	r.status, r.sent = status, r.header.Clone()

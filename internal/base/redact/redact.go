@@ -25,8 +25,9 @@ func Error(err error) string {
 	return Cut(s)
 }
 
-// Decoding returns err, an error of encoding/json, without the value that err may quote.
-// encoding/json quotes numbers; a type's own decoder, such as time.Time's, may quote any value.
+// Decoding returns an error of encoding/json without the decoded value. encoding/json
+// quotes numbers in its errors, and a type's own decoder, such as time.Time's, may
+// quote any value.
 func Decoding(err error) error {
 	if t, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		kind, _, _ := strings.Cut(t.Value, " ") // from "number 4111111111111111"
@@ -38,9 +39,9 @@ func Decoding(err error) error {
 	return fmt.Errorf("json: a value can't be decoded (%T)", err)
 }
 
-// Panic describes the value of a panic in the program's code. If the value is an error of the Go
-// runtime, Panic quotes it. Of any other value Panic names only the type, since the value may hold
-// data of a request. The text begins with "panicked".
+// Panic describes the value of a panic in the program's code. It quotes an error of the
+// Go runtime. Any other value may hold data of a request, so Panic names only the
+// value's type. The text begins with "panicked".
 func Panic(value any) string {
 	if err, ok := value.(runtime.Error); ok {
 		return "panicked: " + err.Error()
@@ -57,8 +58,9 @@ func Cut(s string) string {
 	return strings.ToValidUTF8(s, "")
 }
 
-// Record returns the short name that logs, events and errors use for a record: 48 bits of the
-// hash in the partition key. Record returns a key of another form unchanged.
+// Record returns the short name that logs, events and errors use for a record: 48 bits
+// of the hash at the end of its partition key. A key that is too short for a hash is
+// returned unchanged.
 func Record(pk string) string {
 	if len(pk) < 43 {
 		return pk

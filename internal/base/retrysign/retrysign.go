@@ -13,7 +13,7 @@ const Client = "Retry-Attempt"
 // Header is a request header in which senders count their attempts.
 type Header struct {
 	Name    string // in canonical form
-	First   int    // the highest count of a first attempt; a retry has a higher count
+	First   int    // the count of a first attempt, if it has one; a retry's count is higher
 	Senders string // names of the senders, for people
 	Source  string // URL of the documentation
 }
@@ -43,8 +43,8 @@ func Is(name string) bool {
 	return slices.ContainsFunc(all, func(h Header) bool { return h.Name == name })
 }
 
-// In reports whether h marks the request as a retry. A header that occurs twice, or isn't
-// a count, is ignored.
+// In reports whether h marks the request as a retry. A header that occurs twice, or
+// whose value isn't a count, is ignored.
 func In(h http.Header) bool {
 	for i := range all {
 		values := h[all[i].Name]

@@ -33,7 +33,8 @@ func Reserved(kind string) bool {
 	return strings.ContainsAny(kind, ":|")
 }
 
-// Escape encodes "|" in a part, so that the first "|" of a scope ends the first part.
+// Escape encodes each "|" in part. So the first "|" of a text that begins with an
+// escaped part is the end of the part.
 func Escape(part string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(part, "%", "%25"), "|", "%7C")
 }
@@ -76,9 +77,9 @@ func cutPart(text, name string) (value, rest string) {
 	return Unescape(value), rest
 }
 
-// Path returns the single spelling of a path: it decodes every segment, if possible, and
-// encodes it again. This is needed because only HTTP APIs decode the path, and because a
-// retry may spell the path in another way.
+// Path gives all spellings of a path the same form: it decodes every segment, if
+// possible, and encodes it again. Spellings differ because a retry may write the path
+// in another way, and because only HTTP APIs decode the path in their events.
 func Path(path string) string {
 	if path == "" {
 		return "/"

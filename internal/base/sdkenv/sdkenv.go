@@ -12,11 +12,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
-// Config returns the settings for a client's NewFromConfig: Region, credentials, endpoint and kind
-// of endpoint. If service is DYNAMODB, for example, the endpoint is AWS_ENDPOINT_URL_DYNAMODB, or
-// else AWS_ENDPOINT_URL. AWS_USE_FIPS_ENDPOINT and AWS_USE_DUALSTACK_ENDPOINT set the endpoint's
-// kind. If one of these two variables is neither true nor false, Config returns an error that names
-// the variable. Region and credentials are empty if they are not set.
+// Config returns the settings for a client's NewFromConfig: Region, credentials,
+// endpoint and kind of endpoint. The endpoint of the service DYNAMODB, for example, is
+// AWS_ENDPOINT_URL_DYNAMODB, or AWS_ENDPOINT_URL if that variable is empty.
+// AWS_USE_FIPS_ENDPOINT and AWS_USE_DUALSTACK_ENDPOINT set the endpoint's kind. They
+// are true or false; an empty variable counts as false. Any other value is an error
+// that names the variable. Region and credentials are empty if they are not set.
 func Config(getenv func(string) string, service string) (aws.Config, error) {
 	creds := aws.Credentials{
 		AccessKeyID:     getenv("AWS_ACCESS_KEY_ID"),

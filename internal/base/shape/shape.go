@@ -1,10 +1,12 @@
-// Package shape describes a phase's result by the names and kinds of its fields, for people who
-// give a result by hand.
+// Package shape describes a phase's result by the names and kinds of the result's
+// fields. A person who settles a stuck operation, and gives a result by hand, needs
+// this description.
 //
-// A shape is an example without contents, in JSON: "" stands for a text, 0 for a whole number, 0.5
-// for a number, false for yes or no, null for anything, [x] for a list of x, and {"*":x} for an
-// object with an x under each name. Any other object stands for an object with these fields. A
-// field whose name ends with ? may be missing or null.
+// A shape is an example without contents, in JSON: "" stands for a text, 0 for a whole
+// number, 0.5 for a number, false for yes or no, null for anything, [x] for a list of
+// x, and {"*":x} for an object with an x under each name. Any other object stands for
+// an object with the same fields. A field whose name ends with ? may be missing or
+// null.
 package shape
 
 import (
@@ -22,8 +24,8 @@ import (
 	"time"
 )
 
-// Max is the length of the longest shape, in bytes. If a shape would be longer, null replaces its
-// deeper parts.
+// Max is the maximum length of a shape, in bytes. In a shape that would be longer, null
+// replaces the deeper parts.
 const Max = 512
 
 const (
@@ -31,7 +33,8 @@ const (
 	deepest  = 4
 )
 
-// Of returns the shape of the JSON that encoding/json makes of type t; "" if any JSON fits.
+// Of returns the shape of t's values in the form that encoding/json writes; "" if any
+// JSON fits, or if the shape is too long even without its deeper parts.
 func Of(t reflect.Type) string {
 	for depth := deepest; depth > 0; depth-- {
 		if s := of(t, depth); len(s) <= Max {
@@ -82,8 +85,9 @@ func of(t reflect.Type, depth int) string {
 
 type field struct{ name, mark, shape string }
 
-// fields returns the fields of the struct type t. In place of an embedded struct without a name in
-// JSON, it returns that struct's fields. The parameter mark is "?" if all fields may be missing.
+// fields returns the fields of the struct type t. An embedded struct without a JSON
+// name is replaced by its own fields. The parameter mark is "?" if an embedded t may be
+// missing, since its fields are then missing too.
 func fields(t reflect.Type, depth int, mark string) (all []field) {
 	for f := range t.Fields() {
 		within := f.Type
@@ -156,8 +160,8 @@ func parsed(raw []byte) (v any, err error) {
 	return v, err
 }
 
-// differs describes the first point in which the value got doesn't fit the shape want; "" if got
-// fits. The parameter at is the place of got in the result.
+// differs compares the value got with the shape want, and describes the first
+// difference; "" if got fits. The parameter at is the place of got in the result.
 func differs(want, got any, at string) string {
 	var fits bool
 	switch want := want.(type) {

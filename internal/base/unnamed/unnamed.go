@@ -11,8 +11,8 @@ type Handlers struct {
 	n  map[string]int
 }
 
-// Add counts one more unnamed handler in a group, such as a namespace, and returns the group's new
-// count on this store. The parameter among names the group.
+// Add counts one more unnamed handler in the group that among names, and returns the
+// group's new count. A group is, for example, a namespace.
 func (h *Handlers) Add(among string) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
