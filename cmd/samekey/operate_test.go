@@ -112,7 +112,7 @@ func TestSettleAnswerAsks(t *testing.T) {
 		"a text":      {[]string{"--result", `"ch\u005f1"`}, "The call of phase \"charge_created\" returned the text ch_1\n"},
 		"not made":    {[]string{"--not-made"}, "charge_created\" had no effect. The call is made once more.\n"},
 		"risk twice":  {[]string{"--risk-twice"}, "may have its effect twice.\n"},
-		"an answer":   {[]string{"--answer", "410", "--body", "gone\x1b[2J"}, "The operation (POST /rides) ends: the client gets 410 from now on, with 8 bytes:\ngone [2J\n"},
+		"an answer":   {[]string{"--answer", "410", "--body", "gone\x1b[2J"}, "The operation (POST /rides) ends: the client gets 410 from now on, with this body of 8 bytes:\ngone [2J\n"},
 		"the summary": {[]string{"--not-made"}, "Stuck, and waits for people: the outcome of phase"},
 	} {
 		for _, typed := range []string{"", "n\n", "yesterday\n"} {
@@ -142,7 +142,7 @@ func TestSettleAnswerAsks(t *testing.T) {
 		t.Fatalf("code %d, %s%s", code, stdout, stderr)
 	}
 	says(t, "settle --json", stdout, `"by": "jane"`, `"from": "stuck"`, `"done": "done: the client gets 410 from now on"`)
-	says(t, "settle", scrubbed(stderr), "The operation (POST /rides) ends: the client gets 410 from now on, with 20 bytes:\n"+`{"error":"refunded"}`+"\nThe answer is replayed until TIME", "This can't be undone.\n")
+	says(t, "settle", scrubbed(stderr), "The operation (POST /rides) ends: the client gets 410 from now on, with this body of 20 bytes:\n"+`{"error":"refunded"}`+"\nThe answer is replayed until TIME", "This can't be undone.\n")
 	res, err := d.pay(t.Context(), &calls)
 	if err != nil || res.Status != 410 || string(res.Body) != `{"error":"refunded"}` || !res.Replayed || calls != 1 {
 		t.Errorf("got %+v, %v after %d calls", res, err, calls)
@@ -464,7 +464,7 @@ func TestCancel(t *testing.T) {
 	if out := d.ok(t, "list", "--scan", "--pages", "1000"); out != "" {
 		t.Errorf("listed %s", out)
 	}
-	d.fails(t, 1, "nothing to cancel: a job can be cancelled only if it is a later job and its delivery has not begun", "cancel", "--yes", rec.PK, "0.0")
+	d.fails(t, 1, "nothing to cancel: only a later job whose delivery has not begun can be cancelled", "cancel", "--yes", rec.PK, "0.0")
 	d.fails(t, 1, "another operation", "cancel", "--yes", rec.PK, "ANOTHER.0.1")
 	if out := d.ok(t, "cancel", "--dry-run", rec.PK); strings.Contains(out, "cancelled") {
 		t.Errorf("a dry run says %s", out)
@@ -474,7 +474,7 @@ func TestCancel(t *testing.T) {
 	if _, there := now.Jobs["0.1"]; there || len(now.Jobs) != 2 || len(now.Settled) != 1 || now.Settled[0].By != "jane" || now.Settled[0].What != "cancel 0.1" || now.Settled[0].From != "kept" {
 		t.Errorf("got %+v", now)
 	}
-	d.fails(t, 1, "nothing to cancel: a job can be cancelled only if it is a later job and its delivery has not begun", "cancel", "--yes", rec.ID+".0.1")
+	d.fails(t, 1, "nothing to cancel: only a later job whose delivery has not begun can be cancelled", "cancel", "--yes", rec.ID+".0.1")
 	if out := d.ok(t, "cancel", "--yes", rec.PK); !strings.Contains(out, "jobs cancelled: 1") {
 		t.Errorf("the rest: %s", out)
 	}

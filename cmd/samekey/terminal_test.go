@@ -198,8 +198,8 @@ func TestDecisionsOnATerminal(t *testing.T) {
 			`The call of phase "charge_created" may have been made. The call is made once more, and may have its`,
 			"The operation becomes open: only the client's next retry with the same key continues the operation, since the request is not")
 		s.run("settle --answer 410 --dry-run REF", 0,
-			"The operation (POST /rides) ends: the client gets 410 from now on, with 0 bytes:",
-			"The answer is replayed until 2000-01-02 00:00:00 UTC, or longer while jobs are undelivered; after that a")
+			"The operation (POST /rides) ends: the client gets 410 from now on, with this body of 0 bytes:",
+			"The answer is replayed until 2000-01-02 00:00:00 UTC, or longer while jobs are undelivered; a later")
 		s.as.set(refusingOps("AccessDeniedException", "UpdateItem"))
 		s.run("settle --not-made --yes REF", 1,
 			"idem: settle 1quBvEzc: store is unavailable: dynamo: commit: the store refuses the call: operation")

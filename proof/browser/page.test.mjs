@@ -123,7 +123,7 @@ test("a stuck request is settled from the page, and the client's retry gets that
   await page.type("#ask-status", "201");
   await page.type("#ask-answer", '{"ride":"by hand"}');
   await page.click("#ask-yes");
-  await says(page, "#ask-body .sure", "the client gets 201 from now on, with 18 bytes");
+  await says(page, "#ask-body .sure", "the client gets 201 from now on, with this body of 18 bytes");
   const before = await client(stage, { table: "requests", key: stage.key, lost: true });
   assert.ok(before.error, `answered before anybody agreed: ${JSON.stringify(before)}`);
   await page.click("#ask-yes");

@@ -24,72 +24,72 @@ func tableChecks() []Check {
 			ID: "table-key", Severity: Error, Needs: table, find: tableKey,
 			Looks:  "the table has the partition key `pk`, a string, and no sort key",
 			Causes: "DynamoDB refuses every claim, so no request with a key is served",
-			Mend:   "a table's key can't be changed: make another table with AttributeDefinitions and KeySchema of samekey.yaml (samekey stack), and deploy with that table",
+			Mend:   "a table's key can't be changed: make a new table with AttributeDefinitions and KeySchema from samekey.yaml (samekey stack writes the file), and deploy with the new table",
 		},
 		{
 			ID: "table-status", Severity: Error, Needs: table, find: tableStatus,
 			Looks:  "the table is active, and its KMS key is accessible",
 			Causes: "no request with a key is served",
-			Mend:   "enable the KMS key, or allow its use, within 7 days; after that, DynamoDB archives the table",
+			Mend:   "enable the KMS key, or allow DynamoDB to use it. If DynamoDB can't use the key for 7 days, it archives the table",
 		},
 		{
 			ID: "table-replicas", Severity: Warning, Needs: table, find: tableReplicas,
 			Looks:  "the table has no replica in another Region",
-			Causes: "two Regions may each run a request with the same key, and both workers do the same work. If the replicas have strong consistency, phases fail",
-			Mend:   "let one Region write (docs/operate/deploying.md)",
+			Causes: "two Regions may run the same request, and the workers of both Regions do the same work. If the replicas have strong consistency, phases fail, because such a table has no transactions",
+			Mend:   "let only one Region write to the table (docs/operate/deploying.md)",
 		},
 		{
 			ID: "table-capacity", Severity: Warning, Needs: table, find: tableCapacity,
-			Looks:  "the table and its index have more than 5 write units a second",
-			Causes: "a new request takes 2 write units, so even at a few new requests a second DynamoDB throttles, and clients get 503",
+			Looks:  "the table and its index each have more than 5 write units a second",
+			Causes: "a new request takes 2 write units, so DynamoDB throttles the table at a few new requests a second, and clients get 503",
 			Mend:   "BillingMode: PAY_PER_REQUEST; or aws dynamodb update-table --billing-mode PAY_PER_REQUEST --table-name TABLE",
 		},
 		{
 			ID: "table-indexes", Severity: Error, Needs: table, find: tableIndexes,
 			Looks:  "the table's indexes are active and are those of the template, with the same keys and projection",
 			Causes: "the list of waiting operations is missing or incomplete",
-			Mend:   "take AttributeDefinitions and GlobalSecondaryIndexes of the resource Table from samekey.yaml (samekey stack --update)",
+			Mend:   "copy AttributeDefinitions and GlobalSecondaryIndexes of the resource Table from samekey.yaml (samekey stack --update writes the newest file)",
 		},
 		{
 			ID: "ttl-attribute", Severity: Error, Needs: []Source{DescribeTTL}, find: ttlAttribute,
 			Looks:  "TTL is off, or the TTL attribute is `exp_s`",
-			Causes: "DynamoDB deletes records too early, or none at all. The retry of a request whose record is deleted runs again",
+			Causes: "DynamoDB deletes records too early, or never. If a record is deleted too early, a retry runs as a new request",
 			Mend:   "TimeToLiveSpecification: {AttributeName: exp_s, Enabled: true}; by hand: turn TTL off, wait an hour, turn it on for exp_s",
 		},
 		{
 			ID: "ttl-off", Severity: Warning, Needs: []Source{DescribeTTL}, find: ttlOff,
 			Looks:  "TTL is on",
-			Causes: "expired records are never deleted, and cost storage and scans. Nevertheless, their keys can be used again",
+			Causes: "expired records are never deleted: they take storage, and every scan reads them. But their keys can be used again",
 			Mend:   "TimeToLiveSpecification: {AttributeName: exp_s, Enabled: true}; or aws dynamodb update-time-to-live --time-to-live-specification AttributeName=exp_s,Enabled=true --table-name TABLE",
 		},
 		{
 			ID: "ttl-unit", Severity: Error, Needs: []Source{ScanTable}, find: ttlUnit,
 			Looks:  "`exp_s` is in epoch seconds in all items of the sample",
-			Causes: "a time in milliseconds lies 50,000 years ahead: the key never expires, and a new request under the key gets the old answer",
-			Mend:   "find what else writes to the table, and correct exp_s of these items",
+			Causes: "a time in milliseconds, read as seconds, is 50,000 years ahead. So the key never expires, and a new request with the key gets the old answer",
+			Mend:   "find what else writes to the table, and correct exp_s in the items that have a wrong time",
 		},
 		{
 			ID: "layout", Severity: Error, Needs: []Source{ScanTable}, find: layout,
 			Looks:  "this version of samekey can read the sample's items",
-			Causes: "a request whose record can't be read gets 500 (record_corrupt), and nobody completes the operation",
-			Mend:   "deploy the version that wrote these items, or find what else writes to the table (docs/operate/item.md)",
+			Causes: "a request whose record can't be read gets 500 (record_corrupt), and its operation is never completed",
+			Mend:   "deploy the version of Samekey that wrote the unreadable items, or find what else writes to the table (docs/operate/item.md)",
 		},
 		{
 			ID: "one-scope", Severity: Warning, Needs: []Source{ScanTable}, find: oneScope,
 			Looks:  "each record in the sample names its caller (encrypted scopes are skipped)",
-			Causes: "under idem.OneScope, anybody who knows key and request gets the answer",
+			Causes: "with idem.OneScope, anybody who sends another caller's key and request gets that caller's answer",
 			Mend:   "use an authorizer or o.Scope for routes that aren't public",
 		},
 		{
 			ID: "recovery", Severity: Warning, Needs: []Source{DescribeBackup}, find: recovery,
 			Looks:  "point-in-time recovery is on",
-			Causes: "records that are deleted by mistake can't be restored, and retries of their requests run again",
+			Causes: "records that are deleted by mistake can't be restored, so retries of their requests run as new requests",
 			Mend:   "PointInTimeRecoverySpecification: {PointInTimeRecoveryEnabled: true}",
 		},
 		{
 			ID: "protection", Severity: Note, Needs: table, find: protection,
 			Looks:  "deletion protection is on",
-			Causes: "the table can be deleted by mistake, and then all retries run again",
+			Causes: "the table can be deleted by mistake, and then every retry runs as a new request",
 			Mend:   "set the parameter DeletionProtection=true; or aws dynamodb update-table --deletion-protection-enabled --table-name TABLE",
 		},
 	}
@@ -203,7 +203,7 @@ func tableIndexes(f *Facts) ([]wrong, string) {
 	for _, g := range f.Table.GlobalSecondaryIndexes {
 		if !slices.ContainsFunc(want.GlobalSecondaryIndexes, func(w types.GlobalSecondaryIndex) bool { return aws.ToString(w.IndexName) == aws.ToString(g.IndexName) }) {
 			w := f.atTable("the template has no index %s", aws.ToString(g.IndexName))
-			w.severity, w.causes, w.mend = Warning, "every write costs twice as much, and a hot partition of the index throttles the table", "delete the index, unless you need it"
+			w.severity, w.causes, w.mend = Warning, "every write costs twice as much, and a hot partition of the index throttles the table", "if you don't need the index, delete it"
 			all = append(all, w)
 		}
 	}

@@ -385,7 +385,7 @@ func mistaken() []deployment {
 				w.Buses["arn:aws:events:eu-west-1:123456789012:event-bus/audit"] = w.Buses["audit"] // by the bus's name only
 			})),
 		finds(machina+"it doesn't exist", there(func(w *doctortest.World) { w.Machines = nil })),
-		finds(machina+"its type is EXPRESS; such a state machine doesn't remember the names of its executions", machine("type", "EXPRESS")),
+		finds(machina+"its type is EXPRESS, and only a STANDARD state machine remembers the names of its executions", machine("type", "EXPRESS")),
 		finds(role+"it doesn't exist", there(func(w *doctortest.World) { w.Roles = nil })),
 		finds("error: schedule-role: role arn:aws:iam::999999999999:role/samekey/later: it doesn't exist",
 			env("worker", "SAMEKEY_SCHEDULE_ROLE", "arn:aws:iam::999999999999:role/samekey/later")),
@@ -475,9 +475,9 @@ func mistaken() []deployment {
 		finds(noFunctionChecked+"it is local (unanswered)", asked(func(o *doctor.Options) { o.TableOnly = "it is local" })),
 		finds(noFunctionChecked+"no function has the variable IDEM_TABLE=records; give --stack or --function (unanswered)",
 			there(func(w *doctortest.World) { w.Functions, w.Mappings = nil, nil })),
-		finds(noFunctionChecked+"receipts: its variables: no key (unanswered)", asked(func(o *doctor.Options) { o.Stack = "orders" }),
+		finds(noFunctionChecked+"receipts: the function's variables can't be read: no key (unanswered)", asked(func(o *doctor.Options) { o.Stack = "orders" }),
 			function("receipts", "Environment", object{"Error": object{"ErrorCode": "AccessDeniedException", "Message": "no key"}})),
-		finds(noFunctionChecked+arn+"orders: its aliases"+unasked, refused("Lambda.ListAliases")),
+		finds(noFunctionChecked+arn+"orders: the function's aliases can't be read"+unasked, refused("Lambda.ListAliases")),
 		// retentions, alarms, permissions and clocks
 		finds("error: retention-clients: function orders: its answers are kept for 24h, but clients retry for 72h",
 			asked(func(o *doctor.Options) { o.ClientRetries = 72 * time.Hour })),

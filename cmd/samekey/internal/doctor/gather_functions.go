@@ -151,7 +151,7 @@ func (f *Facts) askDeployed(ctx context.Context, api Lambda, function string) {
 	for pages.HasMorePages() && len(f.Functions) > before {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
-			f.miss(Functions, fmt.Sprintf("%s: its aliases: %s", function, reason(err)))
+			f.miss(Functions, fmt.Sprintf("%s: the function's aliases can't be read: %s", function, reason(err)))
 			return
 		}
 		for _, a := range page.Aliases {
@@ -193,7 +193,7 @@ func (f *Facts) askFunction(ctx context.Context, api Lambda, name string, gone *
 	}
 	if env := c.Environment; env != nil {
 		if env.Error != nil {
-			f.miss(Functions, fmt.Sprintf("%s: its variables: %s", fn.Name, aws.ToString(env.Error.Message)))
+			f.miss(Functions, fmt.Sprintf("%s: the function's variables can't be read: %s", fn.Name, aws.ToString(env.Error.Message)))
 		}
 		fn.Env = env.Variables
 	}

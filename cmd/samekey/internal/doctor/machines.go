@@ -48,7 +48,7 @@ func machineStandard(f *Facts) ([]wrong, string) {
 		case m.Gone:
 			all = append(all, wrong{where: "state machine " + m.ARN, what: "it doesn't exist"})
 		case m.Type != types.StateMachineTypeStandard:
-			all = append(all, wrong{where: "state machine " + m.ARN, what: fmt.Sprintf("its type is %s; such a state machine doesn't remember the names of its executions", m.Type)})
+			all = append(all, wrong{where: "state machine " + m.ARN, what: fmt.Sprintf("its type is %s, and only a STANDARD state machine remembers the names of its executions", m.Type)})
 		}
 	}
 	return all, ""

@@ -55,7 +55,7 @@ func schedules(f *Facts) ([]wrong, string) {
 	case w == nil:
 		return nil, noWorker
 	case strings.Contains(w.Policy, "events.amazonaws.com"):
-		return nil, "an EventBridge rule may start " + w.Name + " in place of a schedule, and doctor doesn't read rules"
+		return nil, "doctor doesn't read EventBridge rules, and a rule may start " + w.Name + " instead of a schedule"
 	}
 	var all []wrong
 	for _, task := range []string{taskSweep, taskCount} {

@@ -36,7 +36,7 @@ func calls(r *store.Record) (all []Call, note string) {
 	for _, name := range slices.Sorted(maps.Keys(r.Calls)) {
 		switch service, numbered := strings.CutSuffix(name, "#"); {
 		case name == state.Skipped:
-			note = "the record doesn't count the calls of a phase that a person settled, so some of the numbered calls in this list may never have been made"
+			note = "a person settled a phase, and the record doesn't say how many calls the phase made; therefore the list may contain numbered calls that were never made"
 		case numbered:
 			for n := range r.Calls[name] + skipped {
 				all = append(all, callOf(r, service+"#"+strconv.Itoa(n+1), "recorded", r.Created))
@@ -51,7 +51,7 @@ func calls(r *store.Record) (all []Call, note string) {
 		}
 	}
 	if slices.ContainsFunc(r.Doubts, state.IsMark) {
-		note = "an abandoned attempt may have made more calls since " + plain.Time(r.DoubtSince) + "; therefore the list also has, for each known service, the call that would be next"
+		note = "an abandoned attempt may have made more calls since " + plain.Time(r.DoubtSince) + "; therefore the list also contains the next call to each known service"
 		for service := range r.Calls {
 			if base, numbered := strings.CutSuffix(service, "#"); numbered {
 				next := base + "#" + strconv.Itoa(r.Calls[service]+skipped+1)
@@ -66,7 +66,7 @@ func calls(r *store.Record) (all []Call, note string) {
 		call := r.Phases[n-1]
 		says := fmt.Sprintf("the record has no derived key of the call of phase %q: search the other system by the call's data, from %s on", call.Name, plain.Time(r.Created.Add(call.At)))
 		if note != "" {
-			says = fmt.Sprintf("%s; the call of phase %q may have had a key that is not in the list, or no key: search also by the call's data, from %s on", note, call.Name, plain.Time(r.Created.Add(call.At)))
+			says = fmt.Sprintf("%s; the call of phase %q may have had no key, or a key that the list lacks: search the other system also by the call's data, from %s on", note, call.Name, plain.Time(r.Created.Add(call.At)))
 		}
 		note = says
 	}

@@ -236,7 +236,7 @@ func newestFirst(records []*store.Record) {
 
 // NoCaller is the argument of [Found.Untold] for records whose caller could not be
 // compared.
-const NoCaller = "with an erased caller or an unknown path: for an erased caller, give the whole --scope with --namespace, and for an unknown path --key-route 'METHOD PATH'"
+const NoCaller = "with an erased caller or an unknown path: if the caller is erased, give the whole --scope and --namespace, and if the path is unknown, give --key-route 'METHOD PATH'"
 
 // kinds are the kinds of callers. A subject without a kind may have any of them except
 // scope.One, the last.
@@ -269,8 +269,8 @@ func whose(r *idem.Request, text string) error {
 		operation, tenant, caller, ok = scope.Parse(text + ":")
 	}
 	if !ok {
-		return fmt.Errorf("the scope %q has no kind: give jwt:ISSUER|SUBJECT, lambda:APIID|SUBJECT or iam:SUBJECT for an authorizer's subject, "+
-			"program:NAME for the result of Options.Scope, source:NAME for a queue or another source, or the word one for callers whom nobody verifies", text)
+		return fmt.Errorf("the scope %q has no kind: give jwt:ISSUER|SUBJECT, lambda:APIID|SUBJECT or iam:SUBJECT for an authorizer's subject; "+
+			"program:NAME for the result of Options.Scope; source:NAME for a queue or another source; or the word one for idem.OneScope", text)
 	}
 	r.Operation, r.Tenant = operation, tenant
 	switch caller.Kind {
@@ -285,7 +285,7 @@ func whose(r *idem.Request, text string) error {
 	return nil
 }
 
-var errProbe = errors.New("only the key was asked for")
+var errProbe = errors.New("the probe only notes the partition key")
 
 // probe is a store that notes the partition key of a claim and refuses the claim.
 type probe struct{ pk string }

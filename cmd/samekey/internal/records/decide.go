@@ -74,11 +74,11 @@ type Plan struct {
 func May(rec *store.Record, now time.Time, w Wish) (*Plan, error) {
 	p := &Plan{wish: w, rec: rec}
 	if w.By == "" {
-		return nil, errors.New("the name of the person who decides is missing: give a name; it is stored in the record")
+		return nil, errors.New("the name of the person who decides is missing: give a name, which the record stores")
 	}
 	doubt := state.Decidable(rec, now) != nil || len(rec.Doubts) > 0
 	if w.Many && w.Do != Redrive && (w.Do != Retry || doubt) {
-		return nil, errors.New("this record must be decided on alone, not together with others: look at it first")
+		return nil, errors.New("a decision on several records can't include this record: look at the record, and decide on it alone")
 	}
 	var err error
 	switch w.Do {
@@ -141,7 +141,7 @@ func refused(rec *store.Record, now time.Time) error {
 	case "free":
 		return errors.New("the operation is not stuck: the key is free")
 	case "held":
-		return fmt.Errorf("the operation is not stuck: an attempt works on it until %s; if the attempt is dead, use samekey release", plain.Time(rec.Lease))
+		return fmt.Errorf("the operation is not stuck: an attempt holds the record until %s; if the attempt is dead, use samekey release", plain.Time(rec.Lease))
 	case "abandoned", "released":
 		if rec.Blocked {
 			return errors.New("the operation is blocked, not stuck: the deployed program refuses to continue it; deploy a program that continues it, or use samekey settle --answer")
@@ -174,7 +174,7 @@ func (p *Plan) settle(now time.Time) error {
 	case s.Answer != nil:
 		p.done = fmt.Sprintf("done: the client gets %d from now on", s.Answer.Status)
 		p.Says = []string{
-			fmt.Sprintf("The operation (%s) ends: the client gets %d from now on, with %d bytes:", plain.Line(p.rec.Route), s.Answer.Status, len(s.Answer.Body)),
+			fmt.Sprintf("The operation (%s) ends: the client gets %d from now on, with this body of %d bytes:", plain.Line(p.rec.Route), s.Answer.Status, len(s.Answer.Body)),
 			plain.Line(string(s.Answer.Body)), replayed(state.Finished(next, *s.Answer, now)), "This can't be undone.",
 		}
 	case s.Result != nil:
@@ -188,7 +188,7 @@ func (p *Plan) settle(now time.Time) error {
 		p.Says = []string{call + " may have been made. The call is made once more, and may have its effect twice."}
 	case s.Ask:
 		p.done = "open: the completer runs the operation"
-		p.Says = []string{call + " is looked up at the provider when the completer runs the operation. If the phase has no look-up, the operation is stuck again."}
+		p.Says = []string{call + " is looked up at the provider when the completer runs the operation. If the phase has no look-up, the operation becomes stuck again."}
 	default:
 		return errors.New("no decision: give an answer or the outcome of the call")
 	}
@@ -221,7 +221,7 @@ func replayed(r *store.Record) string {
 	if len(r.Jobs) > 0 {
 		says += ", or longer while jobs are undelivered"
 	}
-	return says + "; after that a retry runs as a new request."
+	return says + "; a later retry runs as a new request."
 }
 
 // Example returns an example of a result that the program can read; "" if the record
@@ -253,7 +253,7 @@ func (p *Plan) forget(now time.Time) error {
 		return fmt.Errorf("%w\nforget would lose:\n%s", err, strings.Join(lost, "\n"))
 	}
 	p.Says = []string{"The key becomes free: the next request with the key runs as a new operation. This is lost:"}
-	for _, l := range append(lost, "the history, once a new request or the table's TTL has removed the record") {
+	for _, l := range append(lost, "the record's history, when a new request or the table's TTL removes the record") {
 		p.Says = append(p.Says, "  "+l)
 	}
 	p.Says = append(p.Says, "This can't be undone.")
@@ -303,11 +303,11 @@ func (p *Plan) cancel() error {
 	var begun []string
 	for _, name := range slices.Sorted(maps.Keys(p.rec.Jobs)) {
 		if j := p.rec.Jobs[name]; !j.Begun.IsZero() && (len(named) == 0 || slices.Contains(named, name)) {
-			begun = append(begun, fmt.Sprintf("%s %s stays: its delivery began at %s, so the job may have arrived", plain.Line(state.JobID(p.rec.ID, name)), plain.Line(j.Kind), plain.Time(j.Begun)))
+			begun = append(begun, fmt.Sprintf("%s %s is not cancelled: its delivery began at %s, so the job may have arrived", plain.Line(state.JobID(p.rec.ID, name)), plain.Line(j.Kind), plain.Time(j.Begun)))
 		}
 	}
 	if p.jobs = state.Cancellable(p.rec, named); len(p.jobs) == 0 {
-		return errors.New(strings.Join(append([]string{"nothing to cancel: a job can be cancelled only if it is a later job and its delivery has not begun"}, begun...), "\n"))
+		return errors.New(strings.Join(append([]string{"nothing to cancel: only a later job whose delivery has not begun can be cancelled"}, begun...), "\n"))
 	}
 	p.Says = []string{"The delivery of these jobs has not begun. They are removed and never delivered:"}
 	for _, name := range p.jobs {
@@ -374,7 +374,7 @@ func (p *Plan) Run(ctx context.Context, s *dynamo.Store) (done string, err error
 		if left := len(p.jobs) - n; err == nil && n == 0 {
 			err = fmt.Errorf("%w: the job's delivery has begun, or somebody else has cancelled the job", jobs.ErrMoved)
 		} else if left > 0 {
-			done += fmt.Sprintf("; not cancelled: %d, because their delivery has begun or somebody else has cancelled them", left)
+			done += fmt.Sprintf("; jobs not cancelled: %d, because their delivery has begun or somebody else has cancelled them", left)
 		}
 		return done, err
 	case Erase:

@@ -174,7 +174,7 @@ func TestReasons(t *testing.T) {
 		"no such status":       {open, settle(idem.Settlement{Answer: &idem.Response{Status: 600}}), "give a status from 200 to 599"},
 		"nothing said":         {open, settle(idem.Settlement{}), "no decision: give an answer"},
 		"a finished operation": {kept, settle(idem.Settlement{Answer: &idem.Response{Status: 200}}), "the operation is done, not stuck"},
-		"retry, in flight":     {held, retry, "the operation is not stuck: an attempt works on it until"},
+		"retry, in flight":     {held, retry, "the operation is not stuck: an attempt holds the record until"},
 		"retry, its client's":  {released, retry, "the operation is not stuck: only the client's next retry with the same key continues the operation"},
 		"retry, anybody's":     {&stored, retry, "the operation is not stuck: the client's next retry or the completer continues the operation; to end the operation now, use samekey settle --answer"},
 		"retry, blocked":       {&blocked, retry, "the operation is blocked, not stuck"},
@@ -182,7 +182,7 @@ func TestReasons(t *testing.T) {
 		"retry, free":          {free, retry, "the operation is not stuck: the key is free"},
 		"not parked":           {kept, records.Wish{Do: records.Redrive, By: "jane", Jobs: []string{"0.1"}}, "nothing to redrive: the record has no parked job, or none of the named jobs is parked"},
 		"another operation":    {kept, records.Wish{Do: records.Redrive, By: "jane", Jobs: []string{"OTHER.0.0"}}, "OTHER.0.0 belongs to another operation"},
-		"no later job":         {kept, records.Wish{Do: records.Cancel, By: "jane"}, "nothing to cancel: a job can be cancelled only if it is a later job and its delivery has not begun"},
+		"no later job":         {kept, records.Wish{Do: records.Cancel, By: "jane"}, "nothing to cancel: only a later job whose delivery has not begun can be cancelled"},
 		"another's later job":  {kept, records.Wish{Do: records.Cancel, By: "jane", Jobs: []string{"OTHER.0.0"}}, "OTHER.0.0 belongs to another operation"},
 		"jobs":                 {kept, records.Wish{Do: records.Erase, By: "jane"}, state.ErrJobs.Error()},
 		"its losses":           {kept, records.Wish{Do: records.Forget, By: "jane"}, "forget would lose:\n"},
@@ -203,17 +203,17 @@ func TestReasons(t *testing.T) {
 		"not made": {stuck, settle(idem.Settlement{NotMade: true}), []string{`The call of phase "charged" had no effect. The call is made once more.`, only}},
 		"risk":     {stuck, settle(idem.Settlement{RiskTwice: true}), []string{`The call of phase "charged" may have been made. The call is made once more, and may have its effect twice.`, only}},
 		"ask": {withRequest(stuck), settle(idem.Settlement{Ask: true}), []string{
-			`The call of phase "charged" is looked up at the provider when the completer runs the operation. If the phase has no look-up, the operation is stuck again.`,
+			`The call of phase "charged" is looked up at the provider when the completer runs the operation. If the phase has no look-up, the operation becomes stuck again.`,
 			"The operation becomes open: the client's next retry or the completer continues the operation.",
 		}},
 		"retry":        {open, retry, []string{only}},
-		"the last one": {open, settle(idem.Settlement{Answer: &idem.Response{Status: 599, Body: []byte("gone")}}), []string{"The operation (POST /rides) ends: the client gets 599 from now on, with 4 bytes:", "gone", "The answer is replayed until 2027-01-15 08:00:00 UTC; after that a retry runs as a new request.", "This can't be undone."}},
+		"the last one": {open, settle(idem.Settlement{Answer: &idem.Response{Status: 599, Body: []byte("gone")}}), []string{"The operation (POST /rides) ends: the client gets 599 from now on, with this body of 4 bytes:", "gone", "The answer is replayed until 2027-01-15 08:00:00 UTC; a later retry runs as a new request.", "This can't be undone."}},
 		"release":      {held, records.Wish{Do: records.Release, By: "jane"}, []string{"The attempt's lease ends now instead of at 2027-01-15 09:00:00.000 UTC: the next retry takes the operation over at once.", "Do this only if the attempt is dead. If the attempt still runs, its calls overlap with the retry's calls."}},
 		"redrive":      {kept, records.Wish{Do: records.Redrive, By: "jane"}, []string{"Jobs to redrive: 1. Their failures are counted from zero again."}},
 		"forget": {kept, records.Wish{Do: records.Forget, By: "jane", Loss: idem.Loss{Work: true, Jobs: true}}, []string{
 			"The key becomes free: the next request with the key runs as a new operation. This is lost:", "  the answer 201: a retry runs the request AGAIN, under other derived keys (--lose-work)",
 			`  2 undelivered jobs, of the kinds [""] (--lose-jobs); a drain may have delivered 1 of them, or may still deliver them`,
-			"  the history, once a new request or the table's TTL has removed the record", "This can't be undone.",
+			"  the record's history, when a new request or the table's TTL removes the record", "This can't be undone.",
 		}},
 	} {
 		plan, err := records.May(tt.rec, now, tt.wish)
@@ -245,9 +245,9 @@ func TestSaysUntilWhenAnAnswerHolds(t *testing.T) {
 	t.Parallel()
 	jobs := map[string]store.Job{"0.0": {Kind: "mail"}}
 	for want, rec := range map[string]store.Record{
-		"until 2027-01-16 08:00:00 UTC; after that a retry runs as a new request.":                                       {},
-		"until 2027-02-14 08:00:00 UTC; after that a retry runs as a new request.":                                       {Retention: 720 * time.Hour},
-		"until 2027-01-16 08:00:00 UTC, or longer while jobs are undelivered; after that a retry runs as a new request.": {Jobs: jobs},
+		"until 2027-01-16 08:00:00 UTC; a later retry runs as a new request.":                                       {},
+		"until 2027-02-14 08:00:00 UTC; a later retry runs as a new request.":                                       {Retention: 720 * time.Hour},
+		"until 2027-01-16 08:00:00 UTC, or longer while jobs are undelivered; a later retry runs as a new request.": {Jobs: jobs},
 	} {
 		rec.PK, rec.State, rec.Owner, rec.Ver, rec.Created, rec.Run = "v1#rides#h", store.Stuck, "o", 1, now, now
 		if rec.Retention == 0 {
@@ -343,10 +343,10 @@ func TestRunWithoutSomeJobs(t *testing.T) {
 		broken bool
 	}{
 		"redrive, refused": {wish: "redrive", done: "jobs redriven: 0; the drain delivers them from the table's stream", err: "dynamo: redrive: the store refuses the call: api error AccessDeniedException: ", record: "kept", broken: true},
-		"cancel, refused":  {wish: "cancel", done: "jobs cancelled: 0; not cancelled: 2, because their delivery has begun or somebody else has cancelled them", err: "dynamo: cancel: the store refuses the call: api error AccessDeniedException: ", record: "later", broken: true},
+		"cancel, refused":  {wish: "cancel", done: "jobs cancelled: 0; jobs not cancelled: 2, because their delivery has begun or somebody else has cancelled them", err: "dynamo: cancel: the store refuses the call: api error AccessDeniedException: ", record: "later", broken: true},
 		"redrive one":      {"redrive", 1, "jobs redriven: 1; the drain delivers them from the table's stream", "", "kept", false},
 		"redrive none":     {"redrive", 2, "jobs redriven: 0; the drain delivers them from the table's stream", jobs.ErrMoved.Error() + none, "kept", false},
-		"cancel one":       {"cancel", 1, "jobs cancelled: 1; not cancelled: 1, because their delivery has begun or somebody else has cancelled them", "", "later", false},
+		"cancel one":       {"cancel", 1, "jobs cancelled: 1; jobs not cancelled: 1, because their delivery has begun or somebody else has cancelled them", "", "later", false},
 		"cancel none":      {"cancel", 2, "jobs cancelled: 0", jobs.ErrMoved.Error() + ": the job's delivery has begun, or somebody else has cancelled the job", "later", false},
 	} {
 		server, s, rec := tableOf(t, tt.record)
@@ -441,7 +441,7 @@ func TestManyAtOnce(t *testing.T) {
 			_, alone := records.May(rec, now, w)
 			w.Many = true
 			_, err := records.May(rec, now, w)
-			if alone := w.Do != records.Redrive && (w.Do != records.Retry || name == "unknown" || name == "doubts" || name == "a doubt"); alone != (err != nil && strings.HasPrefix(err.Error(), "this record must be decided on alone")) {
+			if alone := w.Do != records.Redrive && (w.Do != records.Retry || name == "unknown" || name == "doubts" || name == "a doubt"); alone != (err != nil && strings.HasPrefix(err.Error(), "a decision on several records can't include this record")) {
 				t.Errorf("%s of %s with others: %v", wish, name, err)
 			}
 			may := alone == nil && (w.Do == records.Redrive || w.Do == records.Retry && name == "stuck")
@@ -492,7 +492,7 @@ func TestCancelSaysWhatIsKnown(t *testing.T) {
 	rec := &store.Record{PK: "v1#rides#h", ID: "ID", State: store.Done, Jobs: map[string]store.Job{
 		"0.0": job(time.Hour, time.Time{}), "0.1": job(-time.Hour, time.Time{}), "0.2": job(-time.Hour, now), "0.3": {Kind: "mail"},
 	}}
-	const stays = "ID.0.2 remind stays: its delivery began at 2027-01-15 08:00:00 UTC, so the job may have arrived"
+	const stays = "ID.0.2 remind is not cancelled: its delivery began at 2027-01-15 08:00:00 UTC, so the job may have arrived"
 	for name, tt := range map[string]struct {
 		jobs []string
 		says []string
@@ -505,8 +505,8 @@ func TestCancelSaysWhatIsKnown(t *testing.T) {
 		"an overdue job": {[]string{"ID.0.1"}, []string{
 			"The delivery of these jobs has not begun. They are removed and never delivered:", "  ID.0.1 remind, for 2027-01-15 07:00:00 UTC", "This can't be undone.",
 		}, ""},
-		"a job on its way":   {[]string{"0.2"}, nil, "nothing to cancel: a job can be cancelled only if it is a later job and its delivery has not begun\n" + stays},
-		"a job without time": {[]string{"0.3"}, nil, "nothing to cancel: a job can be cancelled only if it is a later job and its delivery has not begun"},
+		"a job on its way":   {[]string{"0.2"}, nil, "nothing to cancel: only a later job whose delivery has not begun can be cancelled\n" + stays},
+		"a job without time": {[]string{"0.3"}, nil, "nothing to cancel: only a later job whose delivery has not begun can be cancelled"},
 	} {
 		plan, err := records.May(rec, now, records.Wish{Do: records.Cancel, By: "jane", Jobs: tt.jobs})
 		if tt.err != "" {

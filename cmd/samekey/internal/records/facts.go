@@ -35,7 +35,7 @@ func asked(r *store.Record) string {
 	}
 	says := fmt.Sprintf("at %s, look-up %d of the call of phase %q found: %s", plain.Time(a.At), a.Times, a.Phase, a.Said)
 	if !a.Sent.IsZero() {
-		says += "; if the call was sent, then no later than " + plain.Time(a.Sent)
+		says += "; the call can't have been sent after " + plain.Time(a.Sent)
 	}
 	return says
 }

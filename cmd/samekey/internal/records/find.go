@@ -111,7 +111,7 @@ func (f *Finder) found(ctx context.Context, pk, ref string) (*store.Record, erro
 	}
 	ref = operationOf(ref)
 	if is, _ := derives(rec, ref, f.Services...); !is && ref != rec.ID && ref != redact.Record(rec.PK) {
-		return nil, NotFound(fmt.Sprintf("the record changed after the search found it: it now belongs to operation %s, and %s is not an id of that operation", plain.Line(rec.ID), plain.Line(ref)))
+		return nil, NotFound(fmt.Sprintf("after the search, another operation claimed the key: the record now belongs to operation %s, and %s is not an id of this operation", plain.Line(rec.ID), plain.Line(ref)))
 	}
 	return rec, err
 }

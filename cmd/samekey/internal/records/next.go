@@ -83,12 +83,12 @@ func stuck(r *store.Record, now time.Time) (string, []Next) {
 		all = append(all,
 			people("if the calls in doubt had no effect: make these calls once more", "--not-made"),
 			people("if the outcomes stay unknown: make the calls once more, although the calls may happen twice", "--risk-twice"),
-			Next{Who: "people", What: "if the cause is mended and the provider still knows the keys of the calls: try again", Command: plain.Command("samekey", "retry", r.PK)})
+			Next{Who: "people", What: "if the cause is mended and the provider still knows the keys of the calls: try the operation again", Command: plain.Command("samekey", "retry", r.PK)})
 	default:
 		all = append(all, Next{Who: "people", What: "if the cause is mended: try the operation again", Command: plain.Command("samekey", "retry", r.PK)})
 	}
 	if r.Asked != nil && r.Input != nil && len(r.Doubts)+n > 0 {
-		all = append(all, people("run the phase's look-up again, which asks the provider", "--ask"))
+		all = append(all, people("ask the provider for the outcome again, by the phase's look-up", "--ask"))
 	}
 	all = append(all, people("end the operation with this answer, which the client gets from now on", "--answer", "STATUS", "--body", "TEXT"))
 	return "Stuck, and waits for people: " + orNothing(r.LastErr) + ".", slices.Concat(all, corrects(r, now), jobsNext(r, now))
@@ -97,9 +97,9 @@ func stuck(r *store.Record, now time.Time) (string, []Next) {
 func held(r *store.Record, o StoryOptions) (string, []Next) {
 	return "An attempt works on the operation. The lease ends at " + plain.Time(r.Lease) + ", unless the attempt renews the lease.", append([]Next{
 		{Who: "attempt", What: "the attempt finishes, and later retries get the stored answer"},
-		{Who: "client", What: "until the lease ends, the route's options decide whether a retry waits or is refused as in flight"},
+		{Who: "client", What: "until the lease ends, a retry waits or is refused as in flight, depending on the route's options"},
 		{
-			When: r.Lease.UTC(), Who: "client", What: "if the attempt is dead: a retry takes the operation over after the lease ends; this command ends the lease at once",
+			When: r.Lease.UTC(), Who: "client", What: "after the lease ends, a retry takes the operation over; if the attempt is dead, this command ends the lease at once",
 			Command: plain.Command("samekey", "release", r.PK),
 		},
 	}, leftOpen(r, o)...)
@@ -152,7 +152,7 @@ func leftOpen(r *store.Record, o StoryOptions) []Next {
 			all[0].What = "only a delivery of the message can finish the operation; if no delivery comes by this time, the operation becomes stuck"
 		}
 	case state.ReasonExpiring:
-		all = []Next{{When: r.Expires.UTC(), Who: "time", What: "nothing is committed: the record expires, and the key becomes free"}}
+		all = []Next{{When: r.Expires.UTC(), Who: "time", What: "the record expires and the key becomes free, because nothing is committed"}}
 	default:
 	}
 	return slices.Concat(all, jobsNext(r, o.Now))

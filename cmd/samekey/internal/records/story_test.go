@@ -363,7 +363,7 @@ func TestFactsAndCost(t *testing.T) {
 	lookedUp := with(func(r *store.Record) {
 		r.Asked = &store.Asked{Phase: "refunded", At: at(time.Minute), Times: 3, Said: "not made yet", Sent: at(31 * time.Second)}
 	})
-	want = append(want, Fact{Label: "Look-up", Value: `at 2027-01-15 08:01:00 UTC, look-up 3 of the call of phase "refunded" found: not made yet; if the call was sent, then no later than 2027-01-15 08:00:31 UTC`})
+	want = append(want, Fact{Label: "Look-up", Value: `at 2027-01-15 08:01:00 UTC, look-up 3 of the call of phase "refunded" found: not made yet; the call can't have been sent after 2027-01-15 08:00:31 UTC`})
 	if diff := cmp.Diff(want, Explain(lookedUp, StoryOptions{Now: claimed}).Facts); diff != "" {
 		t.Errorf("after a look-up (-want +got):\n%s", diff)
 	}

@@ -92,7 +92,7 @@ func TestInitWritesEveryFile(t *testing.T) {
 	}
 	files := folder(t, dir)
 	expected := map[string]string{"go.mod": mine, "samekey.yaml": deploy.Nested(), ".github/": "", ".github/workflows/": "", "cmd/": "", "cmd/api/": "", "cmd/authorizer/": ""}
-	memory := "# Written by samekey init: checksums of the files that samekey init wrote, for samekey init --check.\n"
+	memory := "# Checksums of the files that samekey init wrote. samekey init --check reads them.\n"
 	for _, name := range want.Created {
 		if expected[name] == "" {
 			from := "files"

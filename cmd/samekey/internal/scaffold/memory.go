@@ -14,7 +14,7 @@ import (
 // for files that Init left alone.
 const memoryFile = ".samekey-init"
 
-const memoryHead = "# Written by samekey init: checksums of the files that samekey init wrote, for samekey init --check.\n"
+const memoryHead = "# Checksums of the files that samekey init wrote. samekey init --check reads them.\n"
 
 const memoryExample = "# example: "
 
@@ -44,7 +44,7 @@ func readMemory(dir string) (*memory, error) {
 		}
 		checksum, path, ok := strings.Cut(line, "  ")
 		if !ok {
-			return nil, fmt.Errorf("%s: %q is not a checksum and a path", memoryFile, line)
+			return nil, fmt.Errorf("%s: the line %q is not a checksum and a path", memoryFile, line)
 		}
 		m.sums[path] = checksum
 	}

@@ -63,7 +63,7 @@ func offersOf(r *store.Record, now time.Time) (offers []Offer) {
 		}
 		offers = append(offers, Offer{
 			Do: string(records.Redrive), Label: "Redrive parked jobs", Jobs: parked,
-			Hint: "The drain delivers the jobs again. First mend the cause of their failures.",
+			Hint: "First mend the cause of the failures. The drain then delivers the jobs again.",
 		})
 	}
 	if later := state.Cancellable(r, nil); may(records.Wish{Do: records.Cancel}) {

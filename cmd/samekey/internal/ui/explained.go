@@ -43,7 +43,7 @@ func factsOf(e *records.Story) []Fact {
 		{Label: "Expires", At: milli(e.Expires)},
 		{Label: "Last error", Value: e.Error},
 		{Label: "Calls", Value: e.CallsNote},
-		{Label: "Writes so far", Value: fmt.Sprintf("%d, of about %d bytes", e.Cost.Writes, e.Cost.Bytes)},
+		{Label: "Writes so far", Value: fmt.Sprintf("%d, of about %d bytes each", e.Cost.Writes, e.Cost.Bytes)},
 	} {
 		if f.Value != "" || f.At != 0 {
 			facts = append(facts, f)

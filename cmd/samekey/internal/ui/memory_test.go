@@ -140,7 +140,7 @@ func TestActs(t *testing.T) {
 	}{
 		"done":    {do: answer, asks: "The change is in table of orders.", says: "done: the client gets 201 from now on"},
 		"no call": {do: Action{Do: "retry", NotMade: true}, is: ErrRefused, says: "refused: the operation has no call in doubt"},
-		"no jobs": {do: Action{Do: "cancel"}, is: ErrRefused, says: "refused: nothing to cancel: a job can be cancelled only if it is a later job and its delivery has not begun"},
+		"no jobs": {do: Action{Do: "cancel"}, is: ErrRefused, says: "refused: nothing to cancel: only a later job whose delivery has not begun can be cancelled"},
 		"gone":    {do: Action{Do: "settle", Status: 201, PK: "v1#rides#none"}, is: ErrGone, says: "no such record"},
 		"changed": {do: Action{Do: "settle", Status: 201, Seen: "another"}, is: ErrMoved, says: "the record has changed since it was shown: nothing was changed. Look at the record again"},
 		"changes": {do: answer, is: ErrMoved, asks: "The change is in", says: "the record has changed since it was shown: nothing was changed. Look at the record again", fault: func(k *kept, op string) dbfault.Fault {

@@ -104,7 +104,7 @@ func (w *World) rpc(req *http.Request, table bool, op string, body []byte) (*htt
 		return w.json(req, json10, Object{})
 	case "PutItem", "UpdateItem":
 		if in["ConditionExpression"] != "attribute_exists(pk) AND attribute_not_exists(pk)" {
-			return nil, fmt.Errorf("doctortest: %s writes: %s", op, body)
+			return nil, fmt.Errorf("doctortest: %s could change the table: %s", op, body)
 		}
 		return w.fail(req, http.StatusBadRequest, "ConditionalCheckFailedException")
 	case "GetQueueUrl":
