@@ -12,7 +12,7 @@ import (
 
 // call evaluates an intrinsic function.
 func (t *Template) call(name string, arg *yaml.Node) (any, error) {
-	// a limit: a value that refers to itself would be evaluated without end
+	// without this limit, a value that refers to itself would be evaluated without end
 	if t.depth++; t.depth > maxDepth {
 		return nil, errors.New("values refer to each other in a circle")
 	}
@@ -25,8 +25,8 @@ func (t *Template) call(name string, arg *yaml.Node) (any, error) {
 	return v, nil
 }
 
-// wrapCall adds the function's name to an error, unless the error already names an
-// inner function.
+// wrapCall adds the name of an intrinsic function to an error. An error that already
+// names a function gets no second name.
 func wrapCall(name string, err error) error {
 	if e, ok := errors.AsType[*callError](err); ok {
 		return e
@@ -85,9 +85,9 @@ func (t *Template) evaluate(name string, arg *yaml.Node) (any, error) {
 	}
 }
 
-// The method named arguments resolves arg, the argument of an intrinsic function, and returns the
-// value as a list. If the value is no list, or an empty list, the method returns a list with
-// the value as its only element.
+// The method named arguments resolves the argument of an intrinsic function. It returns
+// a list as it is. It puts any other value, and an empty list, into a new list, so that
+// the result is never empty.
 func (t *Template) arguments(arg *yaml.Node) ([]any, error) {
 	v, err := t.value(arg)
 	if err != nil {
@@ -164,8 +164,8 @@ func (t *Template) findInMap(args []any) (any, error) {
 	return nil, fmt.Errorf("nothing at %s", strings.Join(keys, "."))
 }
 
-// sub evaluates Fn::Sub. It replaces ${Name} and ${Name.Attribute} by their values. It
-// takes a value from the mapping of Fn::Sub or, if the mapping lacks the name, from the
+// sub evaluates Fn::Sub. It replaces ${Name} and ${Name.Attribute} by values from the
+// mapping of Fn::Sub. If the mapping lacks a name, sub takes the value from the
 // template. ${!Name} becomes the text ${Name}.
 func (t *Template) sub(arg *yaml.Node) (any, error) {
 	template, own := arg, (*yaml.Node)(nil)

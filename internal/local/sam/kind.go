@@ -17,15 +17,16 @@ const (
 	typeQueue       = "AWS::SQS::Queue"
 )
 
-// If a resource's type begins with one of these texts, the resource means nothing on one
-// machine, and Ignored leaves it out.
+// meaningless holds prefixes of types that nobody misses on one machine. Ignored leaves
+// out resources of these types.
 var meaningless = []string{
 	"AWS::ApplicationAutoScaling::", "AWS::Budgets::", "AWS::CloudWatch::", "AWS::IAM::", "AWS::KMS::",
 	"AWS::Lambda::Permission", "AWS::Logs::", "AWS::ResourceGroups::", "AWS::S3::BucketPolicy", "AWS::Serverless::Connector",
 	"AWS::SNS::TopicPolicy", "AWS::SQS::QueuePolicy", "AWS::ApiGateway::Account", "AWS::S3::Bucket", "AWS::XRay::",
 }
 
-// Ignored returns the resources that have an effect in AWS but not here.
+// Ignored returns the resources that have no effect here, except those of types that
+// nobody misses on one machine, such as AWS::IAM::Role.
 func (t *Template) Ignored() []Resource {
 	var out []Resource
 	for in := range t.all() {

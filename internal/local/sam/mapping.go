@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// connect reads this template's event sources and invocation settings that are separate
-// resources, as in plain CloudFormation. It adds them to their functions, which may be in
-// any template.
+// connect reads the resources of this template that are event sources or invocation
+// settings of functions, as in plain CloudFormation. It adds each of these resources to
+// its function, which may be in any template of the stack.
 func (t *Template) connect(functions []Function) error {
 	errs := make([]error, 0, len(t.resources))
 	for _, r := range t.resources {
@@ -26,7 +26,7 @@ func (t *Template) connect(functions []Function) error {
 			target := p.mapping("Target")
 			id := t.target(target.str("Arn"))
 			if id == "" {
-				continue // the target is not a function of a template
+				continue // the target is no function of the stack
 			}
 			s := schedule(r.id, "ScheduleV2", p)
 			s.Input = target.str("Input")
@@ -51,7 +51,8 @@ func (t *Template) mapping(f *Function, name string, p *props) {
 	f.Notes = append(f.Notes, fmt.Sprintf("event source %s has no effect: samekey local doesn't send %s", name, arn))
 }
 
-// isStream reports whether arn is the stream of a table in any template.
+// isStream reports whether arn is the stream of a table, from any template of the
+// stack.
 func (t *Template) isStream(arn string) bool {
 	for in := range t.outermost.all() {
 		for _, r := range in.resources {
@@ -75,8 +76,8 @@ func find(functions []Function, p *props, id string) *Function {
 	return nil
 }
 
-// target returns the id of the function with this name or ARN in any template; "" if there
-// is none.
+// target returns the id of the function that has this name or ARN, from any template of
+// the stack; "" if there is no such function.
 func (t *Template) target(function string) string {
 	for in := range t.outermost.all() {
 		for _, r := range in.resources {

@@ -38,7 +38,7 @@ func (t *Template) ref(name string) (any, error) {
 	if v, ok := t.known[attributeName{t.full(name), ""}]; ok {
 		return v, nil
 	}
-	// FUNCTION.Version or FUNCTION.Alias, which SAM makes for a function
+	// SAM makes the resources FUNCTION.Version and FUNCTION.Alias for a function
 	if id, suffix, ok := strings.Cut(name, "."); ok {
 		r, there := t.resource(id)
 		if there && isFunction(r.kind) && (suffix == "Alias" || suffix == "Version") {
@@ -78,9 +78,8 @@ func (t *Template) missing(name string) error {
 	return fmt.Errorf("there is no parameter or resource %s", name)
 }
 
-// nameProperty maps a resource's type to the property that holds the resource's name. If a
-// type is missing here, and ref has no case for it, its Ref is an error, since the value
-// is unknown.
+// nameProperty maps a resource's type to the property that holds the resource's name. A
+// Ref to any other type is an error, unless ref has a case for the type.
 var nameProperty = map[string]string{
 	typeFunction: "FunctionName", typeLambda: "FunctionName", typeTable: "TableName", typeSimpleTable: "TableName", typeQueue: "QueueName",
 	typeSchedule:                           "Name",

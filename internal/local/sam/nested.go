@@ -21,8 +21,8 @@ type nesting struct {
 // maxNesting limits the nesting, since a template may nest itself.
 const maxNesting = 10
 
-// readNested reads the nested templates whose location is a path. It doesn't read a
-// template at another location, such as a URL; Ignored then returns the nesting resource.
+// readNested reads the nested templates whose location is a path. It skips a nesting
+// resource with another location, such as a URL: Ignored returns this resource.
 func (t *Template) readNested() error {
 	var errs []error
 	for _, r := range t.resources {

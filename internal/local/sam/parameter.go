@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// checkParameters returns an error if Options.Parameters has a parameter that the template
-// doesn't have, or a value that the template doesn't allow. It accepts that a parameter
-// has no value: that is an error only where the template uses the parameter.
+// checkParameters returns an error if Options.Parameters has a parameter that the
+// template doesn't have, or a value that the template doesn't allow. A parameter
+// without a value is an error only where the template uses the parameter.
 func (t *Template) checkParameters() error {
 	declared := child(t.root, "Parameters")
 	for _, name := range sortedKeys(t.opts.Parameters) {

@@ -103,8 +103,8 @@ func (p *props) strs(name string) []string {
 	return list
 }
 
-// integer returns a property that is a whole number. It returns false if the property is
-// missing or is anything else.
+// integer returns a property that is a whole number. It returns false if the property
+// is missing or isn't a whole number.
 func (p *props) integer(name string) (int, bool) {
 	s := p.str(name)
 	if s == "" {
@@ -186,8 +186,8 @@ func (p *props) enter(name string, n *yaml.Node, kind yaml.Kind) *props {
 	return in
 }
 
-// each calls yield for every property that is a mapping: with the property's name and the
-// properties inside it.
+// each calls yield with the name of every property and the properties inside it. A
+// property that is no mapping is an error.
 func (p *props) each(yield func(string, *props) bool) {
 	for name, n := range entries(p.node) {
 		in := p.enter(name, n, yaml.MappingNode)
@@ -197,7 +197,8 @@ func (p *props) each(yield func(string, *props) bool) {
 	}
 }
 
-// items returns an iterator over the mappings in a property that is a list.
+// items returns an iterator over the mappings in a property that is a list. An element
+// that is no mapping is an error.
 func (p *props) items(name string) iter.Seq[*props] {
 	return func(yield func(*props) bool) {
 		list := p.enter(name, child(p.node, name), yaml.SequenceNode)

@@ -70,7 +70,7 @@ func (t *Template) redrive(p *props) *Redrive {
 	switch v := p.value("RedrivePolicy").(type) {
 	case nil:
 		return nil
-	case string: // JSON in a string is allowed too
+	case string: // the template may write the policy as a string of JSON
 		var policy map[string]any
 		if err := json.Unmarshal([]byte(v), &policy); err != nil {
 			p.fail("RedrivePolicy", err)
@@ -95,8 +95,7 @@ func (t *Template) redrive(p *props) *Redrive {
 	return &Redrive{Queue: id, MaxReceiveCount: count}
 }
 
-// queueByARN returns the id of the queue with this ARN, which may be in any template of
-// the stack.
+// queueByARN returns the id of the queue with this ARN, from any template of the stack.
 func (t *Template) queueByARN(arn string) (id string, ok bool) {
 	for in := range t.outermost.all() {
 		for _, r := range in.resources {

@@ -13,7 +13,7 @@ import (
 // a number, a []any or a map[string]any.
 type number string
 
-// noValue is the value of AWS::NoValue; a list or mapping drops it.
+// noValue is the value of AWS::NoValue. Resolved lists and mappings don't contain it.
 type noValue struct{}
 
 // resolved resolves n as t.value does, but refuses dynamic references, which only
@@ -92,13 +92,14 @@ func scalar(n *yaml.Node) any {
 		return strings.EqualFold(n.Value, "true")
 	case "!!int", "!!float":
 		return number(n.Value)
-	default: // a timestamp, such as the Version of a policy, stays a string too
+	default: // a string, or a timestamp such as the Version of a policy
 		return n.Value
 	}
 }
 
-// settle returns n or, if n is an intrinsic function, the function's result. It doesn't
-// resolve what a list or mapping contains. It returns nil for AWS::NoValue and null.
+// settle returns n itself, unless n is an intrinsic function: then it returns the
+// function's result. It doesn't resolve what a list or mapping contains. It returns nil
+// for AWS::NoValue and null.
 func (t *Template) settle(n *yaml.Node) (*yaml.Node, error) {
 	for n != nil {
 		name, arg, ok := intrinsic(n)

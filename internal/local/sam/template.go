@@ -24,8 +24,8 @@ type Options struct {
 	// Parameters are values for the template's parameters, in place of the defaults. Load
 	// refuses a parameter that the template doesn't have.
 	Parameters map[string]string
-	// Environment holds environment variables for every function. If the template sets a
-	// variable of the same name, its value is replaced, and isn't resolved.
+	// Environment holds environment variables for every function. They replace the
+	// template's variables of the same name, so the template's values aren't resolved.
 	Environment map[string]string
 }
 
@@ -49,7 +49,7 @@ type Template struct {
 type shared struct {
 	outermost *Template
 	known     map[attributeName]string // values from Set
-	depth     int                      // how deep the intrinsic functions being evaluated are nested
+	depth     int                      // number of nested intrinsic functions being evaluated
 	judged    int                      // number of conditions being evaluated
 }
 
@@ -128,9 +128,9 @@ func (t *Template) readResources() error {
 	return nil
 }
 
-// merge applies the Globals of a type to a resource's properties, as SAM does. It merges
-// mappings. If both values are lists, it puts the global entries before the resource's
-// entries. Otherwise the resource's value wins.
+// merge applies a value of Globals to the value of a resource, as SAM does. It merges
+// two mappings. It joins two lists: the global entries come first. In every other case,
+// the resource's value wins.
 func merge(global, own *yaml.Node) *yaml.Node {
 	switch {
 	case global == nil:

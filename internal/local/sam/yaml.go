@@ -87,7 +87,8 @@ func expandMapping(out, n *yaml.Node, depth int) error {
 		}
 		out.Content = append(out.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: key.Value, Line: key.Line}, value)
 	}
-	// explicit keys win over merged keys, and earlier merges over later ones
+	// An explicit key wins over a merged key. If two merged mappings have the same key,
+	// the first mapping wins.
 	for _, m := range merged {
 		if m.Kind != yaml.MappingNode {
 			return fmt.Errorf("line %d: only a mapping can be merged", m.Line)
@@ -101,7 +102,7 @@ func expandMapping(out, n *yaml.Node, depth int) error {
 	return nil
 }
 
-// child returns the value of a key; nil if it is missing, or if n is no mapping.
+// child returns the value of a key; nil if n lacks the key or is no mapping.
 func child(n *yaml.Node, name string) *yaml.Node {
 	for key, value := range entries(n) {
 		if key == name {
@@ -138,7 +139,7 @@ func intrinsic(n *yaml.Node) (name string, arg *yaml.Node, ok bool) {
 	return name, n.Content[1], true
 }
 
-// keyLine returns the line of a key of a mapping; 0 if there is none.
+// keyLine returns the line of a key; 0 if n lacks the key or is no mapping.
 func keyLine(n *yaml.Node, name string) int {
 	if n != nil && n.Kind == yaml.MappingNode {
 		for i := 0; i+1 < len(n.Content); i += 2 {
