@@ -11,12 +11,12 @@ import (
 	"github.com/samekey/samekey/internal/servers/lambdarun"
 )
 
-// asyncInvoker runs asynchronous invocations like Lambda. It retries a failed invocation
-// as often as the function's configuration says, and then sends the invocation to the
-// OnFailure destination. It retries a throttled invocation until the invocation is too
-// old. The pauses between tries are shorter than Lambda's by a factor of 300: 0.2 s and
-// 0.4 s in place of one minute and two minutes. If the process has died, the rest of its
-// lease is added to the pause.
+// asyncInvoker runs asynchronous invocations like Lambda. It retries a failed
+// invocation as often as the function's configuration says, and then sends the
+// invocation to the OnFailure destination. It retries a throttled invocation until the
+// invocation is too old. The pauses between tries are shorter than Lambda's by a factor
+// of 300: 0.2 s and 0.4 s in place of one minute and two minutes. If the process has
+// died, the pause is longer by the rest of the lease.
 type asyncInvoker struct {
 	ctx   context.Context //nolint:containedctx // the stack's: its end stops background work
 	pause time.Duration
@@ -99,9 +99,9 @@ func (a *asyncInvoker) run(ctx context.Context, f *function, payload []byte) err
 	}
 }
 
-// leaseLeft returns how long the lease of a failed invocation still lasts. If the process
-// has died, the lease ends a margin after the invocation's time limit; otherwise it is
-// over.
+// leaseLeft returns how long the lease of a failed invocation still lasts. If the
+// process has died, the lease ends a margin after the invocation's time limit. In every
+// other case, no lease is left.
 func leaseLeft(fe *lambdarun.FunctionError, limit, took time.Duration) time.Duration {
 	if fe == nil || fe.Type != lambdarun.TypeExited && fe.Type != lambdarun.TypeTimedOut {
 		return 0
@@ -109,8 +109,8 @@ func leaseLeft(fe *lambdarun.FunctionError, limit, took time.Duration) time.Dura
 	return max(0, limit-took+defaults.LeaseMargin)
 }
 
-// giveUp sends the failure to the destination, in the form of Lambda's invocation
-// records.
+// giveUp sends the failed event to the OnFailure destination, if there is one, in the
+// form of Lambda's invocation records.
 func (a *asyncInvoker) giveUp(f *function, payload []byte, fe *lambdarun.FunctionError, condition string, failures int) {
 	f.log.Warn("an asynchronous invocation is given up", "condition", condition, "invocations", failures)
 	if f.def.Async.OnFailure == "" {

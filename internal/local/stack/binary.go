@@ -14,9 +14,8 @@ var lambdaArch = map[string]string{"amd64": "x86_64", "arm64": "arm64"}
 
 var elfArch = map[elf.Machine]string{elf.EM_X86_64: "amd64", elf.EM_AARCH64: "arm64"}
 
-// checkBinary returns an error if a bootstrap can't be run here. The error says why, and
-// what to do. checkBinary accepts every executable that is not an ELF file, such as a
-// script.
+// checkBinary returns an error if a bootstrap can't be run here. It accepts every
+// executable that is not an ELF file, such as a script.
 func checkBinary(path string) error {
 	advice := "build it for this machine, as with make build"
 	if arch := lambdaArch[runtime.GOARCH]; arch != "" {

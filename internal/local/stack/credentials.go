@@ -8,7 +8,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
-// localKey is the dummy access key and secret: the services here check no credentials.
+// localKey is both the access key and the secret of the dummy credentials. The services
+// here check no credentials.
 const localKey = "samekeylocal"
 
 // identity holds the credentials of the functions and the stack's own clients.
@@ -17,9 +18,9 @@ type identity struct {
 	key, secret, tok string
 }
 
-// readIdentity returns dummy credentials, unless the caller provides a database and
-// credentials. The caller's database may be a DynamoDB Local that keeps separate data for
-// each access key and Region, so readIdentity then returns the caller's credentials.
+// readIdentity returns the credentials in the environment, if the environment also
+// names a database, since a DynamoDB Local may keep separate data for each access key
+// and Region. In every other case, readIdentity returns dummy credentials.
 func readIdentity() identity {
 	id := identity{
 		region: cmp.Or(os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION"), "us-east-1"),

@@ -16,7 +16,7 @@ import (
 type deployment struct {
 	defs      []sam.Function
 	functions []*function
-	fresh     []*function // the functions that don't run yet
+	fresh     []*function // the new and the changed functions
 	apis      []sam.API
 	gateway   *gateway
 }
@@ -91,7 +91,7 @@ func (s *Stack) unchanged(def sam.Function) *function {
 	return nil
 }
 
-// discard ends the functions that prepare has started.
+// discard ends the functions in d.fresh, which prepare has started.
 func (d *deployment) discard() error {
 	errs := make([]error, 0, len(d.fresh))
 	for _, f := range d.fresh {
@@ -120,7 +120,7 @@ func (s *Stack) enter(ctx context.Context, d *deployment) {
 		}
 	}
 	if len(old) > 0 {
-		return // the ready line was printed already
+		return // this is not the first deployment, so the ready line is printed already
 	}
 	s.ready.API = s.servers.api.url + d.gateway.main()
 	for _, a := range d.apis {

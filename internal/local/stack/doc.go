@@ -11,5 +11,5 @@
 //
 // The command samekey local uses this package. docs/use/local.md lists the differences
 // from AWS. Package sam reads the template, lambdarun runs the functions, apigateway
-// serves their APIs, and eventsource feeds them.
+// serves the APIs, and eventsource sends events to the functions.
 package stack

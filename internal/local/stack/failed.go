@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Failed is a failed event that was sent to an OnFailure destination.
+// Failed is a failed event for an OnFailure destination.
 type Failed struct {
 	Function    string          `json:"function"`    // logical id
 	Destination string          `json:"destination"` // ARN
@@ -14,7 +14,7 @@ type Failed struct {
 	Record      json.RawMessage `json:"record"` // the document for the destination
 }
 
-// failures keeps the records that were sent to OnFailure destinations.
+// failures keeps the failed events for OnFailure destinations.
 type failures struct {
 	mu      sync.Mutex
 	entries []Failed

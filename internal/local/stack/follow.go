@@ -23,10 +23,11 @@ func (s *Stack) Database() *dynamodb.Client {
 	return s.db.client
 }
 
-// Follow reads the stream of [Ready.Table] until ctx ends. It calls started() once. After
-// that it calls changed() for each batch, with the partition keys of the written items.
-// Calls of changed() for the same shard don't overlap. Follow has no effect on the
-// functions that read the stream.
+// Follow reads the stream of [Ready.Table] until ctx ends. It calls started() once,
+// when it has begun to read. It calls changed() for each batch, with the partition keys
+// of the written items; the first of these calls may come before started(). Calls of
+// changed() for the same shard don't overlap. Follow has no effect on the functions
+// that read the stream.
 func (s *Stack) Follow(ctx context.Context, started func(), changed func(pks []string)) error {
 	table, err := s.db.client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &s.ready.Table})
 	if err != nil {

@@ -61,9 +61,9 @@ func (s *Stack) overridden(def sam.Function) sam.Function {
 	return def
 }
 
-// functionEnviron returns a function's variables. If several of these sources set a
-// variable, the first of them wins: Options.Environment, Options.Overrides, the template,
-// the stack.
+// functionEnviron returns a function's variables. Options.Environment wins over
+// Options.Overrides, Options.Overrides over the template, and the template over the
+// stack.
 func (s *Stack) functionEnviron(def sam.Function) []string {
 	env := append(s.environ(s.servers.invoke.url), s.proxy.environ(s.servers.invoke.url)...)
 	for _, name := range slices.Sorted(maps.Keys(def.Environment)) {
@@ -104,11 +104,11 @@ func startFunction(ctx context.Context, def sam.Function, env []string, l *logs,
 	return f, nil
 }
 
-// tell writes an error that may have several lines, such as a compiler's, to the logs.
+// tell writes an error of several lines, such as a compiler's, to the logs.
 func (f *function) tell(err error) { fmt.Fprintln(f.out, err) }
 
-// Invoke counts the invocation and, like Lambda, logs its error: the function itself
-// reports an error only in its answer.
+// Invoke counts the invocation. It logs the function's error, as Lambda does, because
+// the function itself reports an error only in its answer.
 func (f *function) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	f.invocations.Add(1)
 	out, err := f.lambda.Invoke(ctx, payload)
@@ -155,7 +155,7 @@ func (f *function) closeSources() error {
 	return errors.Join(errs...)
 }
 
-// paused reports whether all sources are paused; false if there are none.
+// paused reports whether all sources are paused; false for a function without sources.
 func (f *function) paused() bool {
 	for _, m := range f.sources() {
 		if !m.Paused() {

@@ -14,8 +14,8 @@ import (
 // gateway serves all APIs of the template on one port.
 type gateway struct{ mounts []mount }
 
-// mount is an API and its path. The path is the API's stage, as in AWS, or the API's id if
-// another API has that path.
+// mount is an API and its path. The path is the API's stage, as in AWS. If another API
+// already has this path, the path is the API's id.
 type mount struct {
 	id, path string // path is "" or "/Prod"
 	rest     bool
@@ -38,8 +38,8 @@ func newGateway(apis []sam.API, functions map[string]*function, log *slog.Logger
 		}
 		fr.mounts = append(fr.mounts, m)
 	}
-	// a route of an API at the root must not be below another API's path, since the other
-	// API would get its requests
+	// A route of an API at the root must not be below another API's path, since the
+	// other API would get the route's requests.
 	for _, api := range apis {
 		if api.Stage != "$default" || fr.at(api.ID) != "" {
 			continue

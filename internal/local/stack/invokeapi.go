@@ -27,8 +27,9 @@ type invokeAPI struct {
 	later           *schedulerAPI
 }
 
-// ownPrograms lets only programs of this machine reach the Invoke API at url. Otherwise a
-// page in a browser could run a function with any event and identity.
+// ownPrograms refuses requests that a browser sends to the Invoke API at url for a page
+// of another origin. Otherwise such a page could run a function with any event and
+// identity.
 func ownPrograms(url string, next http.Handler) http.Handler {
 	guard := loopback.Guard{Refuse: func(w http.ResponseWriter, no loopback.Refusal) {
 		writeError(w, no.Status, "AccessDeniedException", map[string]string{"Message": "samekey local: " + no.Why})
@@ -134,8 +135,8 @@ func (a *invokeAPI) respond(ctx context.Context, w http.ResponseWriter, f *funct
 	_, _ = w.Write(out)
 }
 
-// find returns a function by its logical id, its name, or its whole or partial ARN,
-// with or without a version or an alias.
+// find returns the function with this logical id, name, or whole or partial ARN. It
+// ignores a version or an alias behind the name.
 func (a *invokeAPI) find(name string) *function {
 	parts := strings.Split(name, ":")
 	switch {

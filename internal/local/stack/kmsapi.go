@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// kmsAPI stands in for the two calls of AWS KMS that a seal.Sealer makes. It derives each
-// key from the key's ARN alone, so that records of an earlier start can be opened. Its
-// keys are therefore no secret.
+// kmsAPI stands in for the two calls of AWS KMS that a seal.Sealer makes. It derives a
+// key from the ARN alone, so that it can still decrypt after the stack is started
+// again. The keys are therefore no secret.
 type kmsAPI struct{ next http.Handler }
 
 type kmsCall struct {

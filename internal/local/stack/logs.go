@@ -41,8 +41,9 @@ func (l *logs) says() func(format string, args ...any) {
 	return func(format string, args ...any) { fmt.Fprintf(w, format+"\n", args...) }
 }
 
-// prefixed returns a writer that puts a name before each line. Unless l.metrics is set,
-// the writer leaves out lines of metrics. It buffers an incomplete line, up to 64 KB.
+// prefixed returns a writer that puts a name before each line. The writer leaves out
+// lines of metrics, unless l.metrics is set. It buffers an incomplete line, up to 64
+// KB.
 func (l *logs) prefixed(name string) io.Writer {
 	return &prefixWriter{logs: l, prefix: name + " | "}
 }

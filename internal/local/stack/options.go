@@ -35,9 +35,10 @@ type Options struct {
 	// TTL turns on the time to live of the tables: DynamoDB Local then deletes
 	// expired items within about a second, while AWS takes days.
 	TTL bool
-	// Watch applies changes while the stack runs. If a function's Go package or bootstrap
-	// changes, the function is rebuilt and restarted. If the template changes, the parts
-	// that it changes are replaced.
+	// Watch applies changes while the stack runs. If a function's Go package changes,
+	// the stack builds and restarts the function. If a bootstrap that another tool
+	// builds changes, the stack restarts its function. If the template changes, the
+	// stack replaces the changed parts.
 	Watch bool
 	// Metrics makes Logs include the functions' metrics, which are lines of JSON.
 	Metrics bool
@@ -54,10 +55,10 @@ type Process struct {
 	Name string
 	// Command is the program and its arguments.
 	Command []string
-	// URL is the process's address. The stack isn't ready before the process answers
-	// there. If the port is 0, the stack chooses a free port. The process reads its port
-	// from the variable LOCAL_<NAME>_PORT. If URL is empty, the stack doesn't wait for the
-	// process.
+	// URL is the process's address. The stack becomes ready after the process has
+	// answered at URL. If the port is 0, the stack chooses a free port. The process
+	// reads its port from the variable LOCAL_<NAME>_PORT. If URL is empty, the stack
+	// doesn't wait for the process.
 	URL string
 
 	port net.Listener // holds the port until the process is started
@@ -120,12 +121,13 @@ func ReadOverrides(getenv func(string) string) (Overrides, error) {
 	return o, errors.Join(errs...)
 }
 
-// The stack itself writes these keys into the ready line, so they can't be names of
-// processes.
+// reserved holds the keys of the ready line that the stack itself writes. They can't be
+// names of processes, because a process's name is a key too.
 var reserved = []string{"ready", "api", "apis", "control", "dynamodb", "lambda", "sqs", "table", "ui"}
 
-// withDefaults returns o with defaults for zero fields. It chooses the processes' ports,
-// and writes the URLs of processes in place of {NAME}.
+// withDefaults returns o with defaults for zero fields. It chooses the processes'
+// ports. It writes the URLs of processes in place of {NAME} in Parameters and
+// Environment.
 func (o Options) withDefaults(ctx context.Context) (Options, error) {
 	if o.Template == "" {
 		o.Template = "template.yaml"
