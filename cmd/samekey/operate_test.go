@@ -187,7 +187,7 @@ func TestListedBesideTheRecord(t *testing.T) {
 			pk = e.PK
 		}
 		d.ok(t, "settle", "--yes", "--not-made", pk)
-		shows(t, d, "its message has not been delivered since: redrive the dead-letter queue", "list", "--each")
+		shows(t, d, "its message has not been delivered since: if the message is in a dead-letter queue, redrive that queue", "list", "--each")
 		sweep(t, d, jobs.Route{})
 		shows(t, d, "blocked since", "get", pk)
 		if err := take(nil); err != nil || calls != 2 {

@@ -119,12 +119,20 @@ func (p *Plan) retry(now time.Time) error {
 // Continues describes who can continue an open operation.
 func Continues(rec *store.Record) string {
 	if FromSource(rec) {
-		return "only the next delivery of the message continues the operation; if the message is in the dead-letter queue, redrive that queue now"
+		return "only the next delivery of the message continues the operation; " + deadLetter(rec)
 	}
 	if rec.Input == nil {
 		return "only the client's next retry with the same key continues the operation, since the request is not stored"
 	}
 	return "the client's next retry or the completer continues the operation"
+}
+
+// deadLetter says what to do about an operation whose message is in a dead-letter queue.
+func deadLetter(rec *store.Record) string {
+	if rec.DeliveryKey { // SQS gives a redriven message a new id, and the id is the key
+		return "if the message is in a dead-letter queue, do the work by hand: a redriven message begins a new operation"
+	}
+	return "if the message is in a dead-letter queue, redrive that queue"
 }
 
 // FromSource reports whether an operation came from a queue or another source of events,
@@ -349,7 +357,7 @@ func (p *Plan) Run(ctx context.Context, s *dynamo.Store) (done string, err error
 		settlement.Seen, settlement.By = seen, p.wish.By
 		if err = engine.Settle(ctx, p.rec.PK, settlement); err == nil && settlement.Answer == nil && FromSource(p.rec) {
 			// not an error if only the list can't be updated: the decision is stored
-			if err := stream.Refer(ctx, s, seen, errors.New("a person settled the operation, but its message has not been delivered since: redrive the dead-letter queue")); err != nil {
+			if err := stream.Refer(ctx, s, seen, errors.New("a person settled the operation, but its message has not been delivered since: "+deadLetter(p.rec))); err != nil {
 				return p.done + "; but samekey list doesn't show the operation: " + plain.Line(err.Error()), nil
 			}
 		}

@@ -89,6 +89,10 @@ func TestContinues(t *testing.T) {
 			t.Errorf("an operation of %q: got %q, want %q", scope, got, want)
 		}
 	}
+	delivery := &store.Record{State: store.Open, Scope: "source:mails", DeliveryKey: true}
+	if got := records.Continues(delivery); strings.Contains(got, "redrive that queue") || !strings.Contains(got, "a redriven message begins a new operation") {
+		t.Errorf("an operation whose key names a delivery: got %q, want no advice to redrive", got)
+	}
 }
 
 // May permits an operator's wishes by a record's state.

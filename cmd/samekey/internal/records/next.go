@@ -69,7 +69,7 @@ func stuck(r *store.Record, now time.Time) (string, []Next) {
 	}
 	all := []Next{{Who: "client", What: "retries are refused until a person settles the operation"}}
 	if FromSource(r) {
-		all = []Next{{Who: "source", What: "deliveries of the message fail until a person settles the operation; a message in a dead-letter queue is delivered again only after a redrive"}}
+		all = []Next{{Who: "source", What: "deliveries of the message fail until a person settles the operation; then, " + deadLetter(r)}}
 	}
 	n := len(r.Phases)
 	switch {
@@ -119,7 +119,7 @@ func open(r *store.Record, o StoryOptions) (string, []Next) {
 	answers := plain.Command("samekey", "settle", r.PK, "--answer", "STATUS", "--body", "TEXT")
 	all := []Next{{Who: "client", What: "a retry takes the operation over at once, and continues after the last committed phase"}}
 	if FromSource(r) {
-		all = []Next{{Who: "source", What: "the next delivery of the message takes the operation over; if the message is in a dead-letter queue, redrive that queue first"}}
+		all = []Next{{Who: "source", What: "the next delivery of the message takes the operation over; " + deadLetter(r)}}
 	}
 	if r.Blocked {
 		all = []Next{
