@@ -9,10 +9,10 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// Meter holds the sum of a request's calls to the store. If an engine's hooks need the sum,
-// the engine puts a Meter into the context of its calls to the store. A store that can count
-// gets this Meter by [Of] and adds each call to it. The zero Meter is ready to use.
-// A Meter is safe for concurrent use.
+// Meter holds the sum of a request's calls to the store. If an engine's hooks need the
+// sum, the engine puts a Meter into the context of its calls. A store that counts its
+// calls adds each call to the Meter that [Of] returns. The zero Meter is ready to use. A
+// Meter is safe for concurrent use.
 type Meter struct {
 	mu   sync.Mutex
 	cost store.Cost

@@ -11,7 +11,7 @@ type Metric struct {
 	Name    string
 	Unit    string // unit in CloudWatch: Count, Milliseconds, Seconds or Percent
 	Source  string // the hooks that emit the metric: request, store, stream, sweep or count
-	Gauge   bool   // true if each value replaces the previous one; false if values add up, or are durations
+	Gauge   bool   // true for a state, of which the latest value counts; false for events and their durations
 	Meaning string
 	Alarm   Alarm // its alarm in the template of samekey stack; zero if the metric has none
 }
@@ -22,7 +22,8 @@ type Alarm struct {
 	Condition string // statistic, threshold, number of breaching periods, and the effect of silence (no data)
 }
 
-// The values of Metric.Source, each with the hooks of metrics.Metrics that emit its metrics.
+// The values of Metric.Source. Each comment names the methods of metrics.Metrics whose
+// hooks emit the metrics.
 const (
 	OfRequest = "request" // Hooks, in the log line of a request
 	OfStore   = "store"   // Hooks for a request's calls, in its log line; StoreHooks for other calls
@@ -45,8 +46,8 @@ const (
 	forADay      = "Sum > 0 in 1 of 24 periods of 1h, silence notBreaching"
 )
 
-// table has all metrics. Tests compare the stack's alarms and dashboard, the runbook and
-// docs/operate/signals.md with the table.
+// table has all metrics. Tests compare the table with the stack's alarms and dashboard,
+// the runbook and docs/operate/signals.md.
 var table = []Metric{
 	{"Requests", count, OfRequest, adds, "a request with a key was answered or refused", Alarm{}},
 	{"Claimed", count, OfRequest, adds, "a new operation began", Alarm{}},
@@ -109,8 +110,8 @@ var table = []Metric{
 // All returns the metrics.
 func All() []Metric { return slices.Clone(table) }
 
-// Named returns the metric with this name. If the table has none, the name belongs to a
-// metric of the application: Named returns the zero Metric.
+// Named returns the metric with this name. For a metric of the application, which the
+// table doesn't have, Named returns a zero Metric.
 func Named(name string) *Metric {
 	if m := byName[name]; m != nil {
 		return m

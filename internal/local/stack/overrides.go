@@ -10,7 +10,8 @@ import (
 	"github.com/samekey/samekey/internal/local/sam"
 )
 
-// These environment variables have an effect only in programs that read them.
+// These variables bring overrides to the functions. An override has no effect if no
+// program reads its variable.
 const (
 	envLeaseMargin = "SAMEKEY_LEASE_MARGIN"
 	envGrace       = "SAMEKEY_GRACE"

@@ -19,10 +19,9 @@ import (
 // processGrace is how long a process may take to end after SIGTERM, before it is killed.
 const processGrace = 3 * time.Second
 
-// choosePort writes a free port in place of port 0 in the URL. If the URL has another port
-// and that port is in use, choosePort fails: otherwise the stack would mistake the program
-// that uses the port for the process to start. The field p.port holds the port until the
-// process is started, seconds later.
+// choosePort replaces port 0 in the URL by a free port. It fails if another program
+// uses the URL's port, because awaitProcess would take that program for the process.
+// The listener p.port keeps other programs from the port until the process starts.
 func (p *Process) choosePort(ctx context.Context) error {
 	if p.URL == "" {
 		return nil
@@ -91,8 +90,8 @@ func (s *Stack) watch(ctx context.Context, name string, run *servers.Process) {
 	}
 }
 
-// startProcess starts a process. On Linux the kernel kills the started process when the
-// process that runs the stack ends in any way.
+// startProcess starts p. On Linux the kernel kills the started process when the program
+// that runs the stack ends, even if that program was killed.
 func startProcess(p Process, env []string, output io.Writer) (*servers.Process, error) {
 	cmd := exec.Command(p.Command[0], p.Command[1:]...) //nolint:noctx // it is asked to end before it is killed
 	cmd.Env, cmd.Stdout, cmd.Stderr = env, output, output
@@ -104,11 +103,11 @@ func startProcess(p Process, env []string, output io.Writer) (*servers.Process, 
 	return servers.StartProcess(cmd)
 }
 
-// awaitProcess waits until the process gives any answer at its URL.
+// awaitProcess waits until the process answers at its URL, even with a refusal.
 func awaitProcess(ctx context.Context, p Process, run *servers.Process) error {
 	err := servers.WaitAnswer(ctx, "it", p.URL, run.Done())
 	select {
-	case <-run.Done(): // the end is checked even if the URL answers: the answer may come from another process
+	case <-run.Done(): // checked even after an answer, because another program may have given the answer
 		return fmt.Errorf("the process has ended: %w", orExit(run.Err()))
 	default:
 		return err

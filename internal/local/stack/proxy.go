@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// proxy is the functions' HTTPS_PROXY. SDKs that don't know AWS_ENDPOINT_URL try to connect
-// to AWS: proxy refuses these connections, and lets those to other hosts through. Requests
-// other than CONNECT go to the handler in the field next.
+// proxy is the HTTPS_PROXY of the functions. It refuses connections to AWS, because an
+// SDK that doesn't know AWS_ENDPOINT_URL would call AWS itself. It lets connections to
+// other hosts through. Requests other than CONNECT go to the handler in the field next.
 type proxy struct {
 	ended <-chan struct{}   // ends the connections
-	allow map[string]string // the values of --env: an AWS endpoint in one of them is allowed
+	allow map[string]string // the variables of --env; proxy lets an AWS host through if a value contains the host
 	dial  func(ctx context.Context, network, address string) (net.Conn, error)
 	log   *slog.Logger
 	next  http.Handler
@@ -44,7 +44,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadGateway)
 		return
 	}
-	in, _, err := http.NewResponseController(w).Hijack() // the dropped buffer is empty: a client sends nothing before the answer to CONNECT
+	in, _, err := http.NewResponseController(w).Hijack() // the ignored buffer is empty, because a client sends nothing before the answer to CONNECT
 	if err != nil {
 		_ = out.Close()
 		return
@@ -53,7 +53,9 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if _, err := io.WriteString(in, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
 		return
 	}
-	over := make(chan struct{}, 2) // room for both goroutines: when one has ended, the connections are closed, which ends the other
+	// When one goroutine ends, both connections are closed, so the other goroutine ends too.
+	// The channel has room for both, because at most one value is received.
+	over := make(chan struct{}, 2)
 	connect := func(to io.Writer, from io.Reader) {
 		_, _ = io.Copy(to, from)
 		over <- struct{}{}

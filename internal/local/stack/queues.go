@@ -111,8 +111,8 @@ func visibility(q sam.Queue) time.Duration {
 	return d
 }
 
-// checkVisibility refuses a queue if its visibility timeout is shorter than the timeout of a
-// function that reads the queue. Lambda would refuse their event source mapping.
+// checkVisibility returns an error if a function reads a queue whose visibility timeout
+// is shorter than the function's timeout. Lambda would refuse the event source mapping.
 func checkVisibility(queues []sam.Queue, functions []sam.Function) error {
 	var errs []error
 	for _, f := range functions {
@@ -128,9 +128,10 @@ func checkVisibility(queues []sam.Queue, functions []sam.Function) error {
 	return errors.Join(errs...)
 }
 
-// scaleVisibility is for an override that sets the timeout of all functions. It changes the
-// visibility timeouts of their queues by the same factor. If several functions read a queue,
-// the factor is that of the function with the longest timeout in the template.
+// scaleVisibility scales the visibility timeout of each queue that functions read. The
+// parameter timeout replaces the timeout of every function. The factor is timeout,
+// divided by the old timeout of the function that reads the queue. If several functions
+// read the queue, the longest of their old timeouts counts.
 func scaleVisibility(queues []sam.Queue, functions []sam.Function, timeout time.Duration) {
 	for _, q := range queues {
 		var was time.Duration

@@ -7,25 +7,25 @@ import (
 
 // Ready holds the addresses of a running stack.
 type Ready struct {
-	API     string // base URL of the first HTTP API; without an HTTP API, that of the first API
+	API     string // base URL of the first HTTP API, or, if there is none, of the first API
 	Control string
-	// DynamoDB is "" for a template without tables. SQS is "" for a template without
-	// queues.
+	// DynamoDB is the database's endpoint, or "" for a template without tables. SQS is
+	// the queue server's endpoint, or "" for a template without queues.
 	DynamoDB, SQS string
 	// Lambda is the endpoint of the Invoke API.
 	Lambda string
-	// Table is the main table's name. The main table is the first with TTL and a stream. If
-	// no table has both, it is the first with a stream; if no table has a stream, the first.
+	// Table is the name of the main table: the first table with TTL and a stream, or
+	// else the first with a stream, or else the first.
 	Table string
 	// Records is true if Table has the key that Samekey's records need: pk, and no sort
 	// key.
 	Records bool
-	// UI is the link to the page that shows the table, with the page's token. UI is "" if
-	// there is no page.
+	// UI is the link to the page that shows the table. The link contains the page's
+	// token. UI is "" if there is no page.
 	UI string
 	// APIs are the base URLs of all APIs, by logical id.
 	APIs map[string]string
-	// Processes are all processes of the options. String leaves out those without a URL.
+	// Processes is Options.Processes. String leaves out a process without a URL.
 	Processes []Process
 }
 

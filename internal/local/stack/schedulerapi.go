@@ -13,9 +13,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 )
 
-// schedulerAPI stands in for EventBridge Scheduler. It accepts only schedules of the
-// kind that the worker makes for later jobs: each sends one message to a queue of the stack.
-// When the stack ends, schedules are lost.
+// schedulerAPI stands in for EventBridge Scheduler. It accepts only schedules that send
+// one message to a queue of the stack, like the worker's schedules for later jobs. When
+// the stack ends, schedules are lost.
 type schedulerAPI struct {
 	ctx context.Context //nolint:containedctx // the stack's: its end stops the timers
 	arn string          // ARN of the schedules' group: arn:aws:scheduler:REGION:ACCOUNT:schedule/default

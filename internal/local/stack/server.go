@@ -48,7 +48,7 @@ func (s *server) serve(h http.Handler) {
 	s.served = make(chan struct{})
 	go func() {
 		defer close(s.served)
-		_ = s.http.Serve(s.ln) // returns only after a call of close
+		_ = s.http.Serve(s.ln) // Serve returns only after a call of close
 	}()
 }
 

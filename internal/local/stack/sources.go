@@ -33,8 +33,9 @@ func (s *Stack) startSources(ctx context.Context, functions []*function) error {
 	return errors.Join(errs...)
 }
 
-// tellUnreported warns if the event's mapping doesn't set ReportBatchItemFailures: without
-// it, Lambda would ignore the function's report of which records failed.
+// tellUnreported warns if the event's mapping is enabled and doesn't set
+// ReportBatchItemFailures. Without this setting, Lambda ignores the function's report of
+// failed records.
 func (f *function) tellUnreported(ctx context.Context, event string, b sam.Batching) {
 	if !b.ReportItemFailures && !b.Disabled {
 		f.log.WarnContext(ctx, "the mapping has no ReportBatchItemFailures: records that the function reports as failed count as done", "event", event)
@@ -126,10 +127,10 @@ func (s *Stack) schedule(f *function, def *sam.ScheduleEvent) eventsource.Schedu
 	return schedule
 }
 
-// fail reports a failed event of a function to the OnFailure destination. If the destination
-// is a queue of the stack, fail sends it the document message, without the payload, and adds
-// the same document to the list of failures. For any other destination, fail only adds the
-// document object, with the payload, to the list.
+// fail reports a failed event of a function to the OnFailure destination. If the
+// destination is a queue of the stack, fail sends message to the queue and adds message
+// to the list of failures. For any other destination, fail adds object to the list and
+// sends nothing. For a stream's batch, only object contains the event.
 func (s *Stack) fail(ctx context.Context, f *function, destination string, message, object []byte) error {
 	isQueue, err := s.queues.send(ctx, destination, message)
 	record := object

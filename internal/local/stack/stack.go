@@ -36,8 +36,8 @@ type Stack struct {
 	gateway swap // handler of the APIs
 	invokes swap // handler of the Invoke API
 	proxy   *proxy
-	// functions are the running functions. After a change of the template, another slice
-	// takes the place of this one.
+	// functions are the running functions. A change of the template replaces the whole
+	// slice.
 	functions atomic.Pointer[[]*function]
 
 	closers   []func() error // in the order in which the parts were started
@@ -46,8 +46,9 @@ type Stack struct {
 }
 
 // Start reads the template, checks that every function can be run, and starts all parts.
-// It returns when all parts are ready. If Start fails, it ends the parts that it has started.
-// The error says what is wrong with the template, the machine or the options.
+// Start returns when all parts are ready. If Start fails, it ends the parts that it has
+// started, and its error says what is wrong with the template, the machine or the
+// options.
 //
 // When ctx ends, functions and event sources end, but Close still has to be called.
 func Start(ctx context.Context, opts Options) (*Stack, error) {
@@ -67,9 +68,9 @@ func Start(ctx context.Context, opts Options) (*Stack, error) {
 // Ready returns the addresses of all parts.
 func (s *Stack) Ready() Ready { return s.ready }
 
-// Exports returns shell commands. They set the environment variables with which samekey's
-// commands find the main table. They don't contain the caller's credentials. Exports returns
-// nil if Ready.Records is false.
+// Exports returns shell commands that set environment variables, so that samekey's
+// commands find the main table. The commands set dummy credentials, unless the stack uses
+// the caller's credentials. Exports returns nil if Ready.Records is false.
 func (s *Stack) Exports() []string {
 	if s.db == nil || !s.ready.Records {
 		return nil
@@ -220,8 +221,8 @@ func (s *Stack) readTemplate(ctx context.Context) (*sam.Template, error) {
 	return t, nil
 }
 
-// checkStateMachines refuses a template in which only state machines call the functions.
-// The stack doesn't run state machines, so it would start, but no function would ever run.
+// checkStateMachines refuses a template with state machines if no function has an
+// event. The stack doesn't run state machines, so nothing would call the functions.
 func checkStateMachines(t *sam.Template, defs []sam.Function) error {
 	if slices.ContainsFunc(defs, func(f sam.Function) bool { return len(f.Events) > 0 }) {
 		return nil

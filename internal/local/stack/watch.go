@@ -11,12 +11,12 @@ import (
 	"github.com/samekey/samekey/internal/local/sam"
 )
 
-// watchEvery is the interval of checks. The watcher acts on a change only when two checks in
-// a row have found the same state: at the first of them, an editor or go build may still be
-// writing.
+// watchEvery is the time between two checks. The watcher acts on a change only when two
+// checks in a row find the same state, because an editor or go build may still be
+// writing during the first.
 const watchEvery = 200 * time.Millisecond
 
-// watcher builds and restarts changed parts.
+// watcher reloads a changed template, and builds and restarts changed functions.
 type watcher struct {
 	s        *Stack
 	files    []string // files of the running template and its nested templates
@@ -27,19 +27,18 @@ type watcher struct {
 
 // watched is a set of files under watch.
 type watched struct {
-	acted, last gosource.Stamp // states at the most recent action and at the most recent check
+	acted, last gosource.Stamp // state at the last action, and at the last check
 }
 
-// changed reports whether the files have changed since the most recent action, and have
-// stopped changing.
+// changed reports whether the files have changed since the last action, but not since
+// the last check.
 func (w *watched) changed(now gosource.Stamp) bool {
 	quiet := maps.Equal(now, w.last)
 	w.last = now
 	return quiet && !maps.Equal(now, w.acted)
 }
 
-// seen sets both fields, acted and last, to the given state. The watcher calls seen with a
-// state on which it acts.
+// seen notes that the watcher acts on this state.
 func (w *watched) seen(now gosource.Stamp) { w.acted, w.last = now, now }
 
 type watchedFunction struct {
@@ -133,9 +132,10 @@ func (w *watcher) run(ctx context.Context) {
 	}
 }
 
-// renew builds the function, if the stack builds it. If the program has changed, renew ends
-// the processes of the old program. If the build fails, or checkBinary refuses a program that
-// the stack doesn't build, the old program stays.
+// renew builds the function. If the stack doesn't build the function, renew checks the
+// new program with checkBinary instead. After a failure, the old program stays. After a
+// success, renew ends the processes of the old program, unless the build left the
+// program as it was.
 func (w *watchedFunction) renew(ctx context.Context) {
 	begin := time.Now()
 	pkg, built := sourceOf(w.f.def)
@@ -152,7 +152,7 @@ func (w *watchedFunction) renew(ctx context.Context) {
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
-		w.seen(w.stamp()) // taken again: after a failed build, a stamp covers more files
+		w.seen(w.stamp()) // after a failed build, w.stamp covers more files
 		w.f.log.ErrorContext(ctx, "the function keeps its old program")
 		w.f.tell(err)
 	case changed:

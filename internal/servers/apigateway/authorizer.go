@@ -17,24 +17,24 @@ import (
 // authorizerTimeout is how long API Gateway waits for an authorizer.
 const authorizerTimeout = 10 * time.Second
 
-// errAuthorizer matches the error of an authorizer that failed or gave a malformed
-// answer: a fault of the API, not of the caller.
+// errAuthorizer marks an error that isn't the caller's fault: the authorizer failed, or
+// its answer is malformed.
 var errAuthorizer = errors.New("the authorizer failed")
 
 // Authorizer decides on requests to an HTTP API: a [RequestAuthorizer] or a
 // [LambdaAuthorizer].
 type Authorizer interface {
-	// authorize returns what the route's function gets as requestContext.authorizer. If
-	// it returns nil, the function gets no such member. The parameter event has no body
-	// yet.
+	// authorize returns requestContext.authorizer for the function's event. If
+	// authorize returns nil, the event has no such member. The parameter event has no
+	// body yet.
 	authorize(r *http.Request, api *httpAPI, event *httpEvent) (json.RawMessage, error)
 }
 
-// RequestAuthorizer is a Go function that decides on requests. If it returns an error, the
-// request is refused, and the route's function doesn't run. The answer is then 403 if the
-// error matches [ErrForbidden], and otherwise 401. If it returns neither an error nor an
-// identity, the request goes through without an identity. The function must not
-// read the body.
+// RequestAuthorizer is a Go function that decides on requests. If it returns an error,
+// the route's function doesn't run. The answer is 403 if the error matches
+// [ErrForbidden], and otherwise 401. If a RequestAuthorizer returns neither an error
+// nor an identity, the request goes through without an identity. A RequestAuthorizer
+// must not read the body.
 type RequestAuthorizer func(*http.Request) (*Identity, error)
 
 func (f RequestAuthorizer) authorize(r *http.Request, _ *httpAPI, _ *httpEvent) (json.RawMessage, error) {
@@ -60,8 +60,8 @@ func (f RequestAuthorizer) authorize(r *http.Request, _ *httpAPI, _ *httpEvent) 
 type LambdaAuthorizer struct {
 	Function lambdarun.Invoker
 	// IdentitySources are the parts that a request must have: "header.Name",
-	// "querystring.name" or "stageVariables.name". If there are none, every request is
-	// passed to the function.
+	// "querystring.name" or "stageVariables.name". If the list is empty, the function
+	// decides on every request.
 	IdentitySources []string
 	// Simple allows the function to answer with isAuthorized instead of an IAM policy.
 	Simple bool

@@ -30,9 +30,9 @@ func KeepHeaderCase(srv *http.Server, ln net.Listener) net.Listener {
 		return ctx
 	}
 	srv.ConnState = func(c net.Conn, state http.ConnState) {
-		// When a request is finished, the next request's head begins. Go's server may
-		// already have read one byte of that head, and this byte is not kept. It isn't
-		// needed: it belongs to the first line, and only the later lines are examined.
+		// The connection is idle, so the next request's head begins. The first byte of
+		// this head is lost if Go's server has read it already. The loss does no harm,
+		// because headerSpelling ignores the first line.
 		if c, ok := c.(*headConn); ok && state == http.StateIdle {
 			c.reset()
 		}

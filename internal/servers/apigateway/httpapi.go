@@ -34,8 +34,8 @@ func JWT(claims map[string]string, scopes ...string) *Identity {
 	return &Identity{JWT: &events.APIGatewayV2HTTPRequestContextAuthorizerJWTDescription{Claims: claims, Scopes: scopes}}
 }
 
-// ErrForbidden is an authorizer's error for a known caller who isn't allowed: the answer is
-// 403 instead of 401.
+// ErrForbidden is the error with which an authorizer refuses a known caller. The answer
+// is 403 instead of 401.
 var ErrForbidden = errors.New("forbidden")
 
 // HTTPAPIOptions are the options of [HTTPAPI].
@@ -55,8 +55,8 @@ type HTTPAPIOptions struct {
 	// DomainName is passed to the function. Default: the request's Host without the
 	// port.
 	DomainName string
-	// Stage is passed to the function. The paths of requests don't contain the stage. The
-	// paths in events begin with the stage, unless the stage is "$default". Default
+	// Stage is passed to the function. Clients leave the stage out of the path. In
+	// events, every path begins with the stage, unless the stage is "$default". Default
 	// "$default".
 	Stage string
 	// StageVariables are passed to the function. Default none.
@@ -80,10 +80,10 @@ type HTTPRoute struct {
 	Timeout time.Duration
 }
 
-// HTTPAPI returns a handler that behaves as an API Gateway HTTP API with a Lambda
-// proxy integration and payload format 2.0: it makes an event from each request,
-// invokes inv and makes an HTTP response from the result. HTTPAPI panics if inv is
-// nil, or if a route or the timeout is not valid.
+// HTTPAPI returns a handler that behaves as an API Gateway HTTP API with a Lambda proxy
+// integration and payload format 2.0. The handler makes an event from each request,
+// invokes inv and makes an HTTP response from the result. HTTPAPI panics if inv is nil,
+// or if a route or the timeout is not valid.
 //
 // As in HTTP APIs, every path in an event is decoded, even rawPath. A body is passed as
 // text if its Content-Type is text/*, application/json, application/xml or
@@ -117,8 +117,8 @@ func HTTPAPI(inv lambdarun.Invoker, optFns ...func(*HTTPAPIOptions)) http.Handle
 }
 
 // HTTPAPIRoutes is like [HTTPAPI], but each route has a function and an authorizer of its
-// own. The keys of the map routes are route keys, such as "POST /rides". If the map is
-// empty, every answer is 404. The options Routes and Authorizer are not used.
+// own. The keys of routes are route keys, such as "POST /rides". If routes is empty, every
+// answer is 404. The options Routes and Authorizer are not used.
 func HTTPAPIRoutes(routes map[string]HTTPRoute, optFns ...func(*HTTPAPIOptions)) http.Handler {
 	return newHTTPAPI(routes, newHTTPAPIOptions(optFns))
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// httpEvent is aws-lambda-go's event type without the client certificate: aws-lambda-go's
-// type would write an empty certificate if there is none.
+// httpEvent is aws-lambda-go's event type without requestContext.authentication. The
+// original type always writes that member, even with an empty client certificate.
 type httpEvent struct {
 	events.APIGatewayV2HTTPRequest
 	RequestContext httpEventContext `json:"requestContext"`
@@ -23,8 +23,8 @@ type httpEvent struct {
 type httpEventContext struct {
 	events.APIGatewayV2HTTPRequestContext
 	Authentication *struct{} `json:"authentication,omitempty"`
-	// Authorizer is raw JSON, since aws-lambda-go's type can't hold {"lambda":null}. This
-	// is the value if a Lambda authorizer answers without a context.
+	// Authorizer is raw JSON, because aws-lambda-go's type can't hold {"lambda":null},
+	// the value for a Lambda authorizer's answer without a context.
 	Authorizer json.RawMessage `json:"authorizer,omitempty"`
 }
 
@@ -34,8 +34,8 @@ func (e *httpEvent) setBody(contentType string, body []byte) {
 	e.Body, e.IsBase64Encoded = eventBody(contentType, body)
 }
 
-// event makes the event of a request in payload format 2.0, without the body. The caller
-// has decoded the path.
+// event makes a request's event, in payload format 2.0 and without the body. The
+// parameter path is decoded.
 func (a *httpAPI) event(r *http.Request, requestID, routeKey, path string, params map[string]string) httpEvent {
 	now := a.now().UTC()
 	sourceIP := hostname(r.RemoteAddr)
@@ -78,8 +78,8 @@ func (a *httpAPI) event(r *http.Request, requestID, routeKey, path string, param
 	}
 }
 
-// hopHeaders are the headers of a single connection, which API Gateway doesn't pass on, and
-// Cookie: in events of format 2.0, cookies have a field of their own.
+// hopHeaders are headers that events of format 2.0 leave out: headers of a single
+// connection, and Cookie, because cookies have a field of their own.
 var hopHeaders = map[string]bool{
 	"Connection":        true,
 	"Cookie":            true,
@@ -91,8 +91,8 @@ var hopHeaders = map[string]bool{
 	"Upgrade":           true,
 }
 
-// eventHeaders returns an event's headers: the request's headers with lower-case names and
-// joined duplicates, and the headers that API Gateway adds.
+// eventHeaders returns an event's headers: those of the request, and those that API
+// Gateway adds. Names are in lower case. The values of a name are joined.
 func (a *httpAPI) eventHeaders(r *http.Request, sourceIP string) map[string]string {
 	h := make(map[string]string, len(r.Header)+6)
 	for name, values := range r.Header {
@@ -172,8 +172,8 @@ func queryPairs(raw string) iter.Seq2[string, string] {
 	}
 }
 
-// eventBody returns the form that a body has in the event: text or base64. AWS doesn't
-// document which types stay text; this list comes from experiments that others published.
+// eventBody returns a body as the event contains it: as text or in base64. AWS doesn't
+// document which types stay text. The list here comes from published experiments.
 // Form data, types such as application/problem+json, and bodies without a type become base64.
 func eventBody(contentType string, body []byte) (text string, isBase64 bool) {
 	if len(body) == 0 {
@@ -191,7 +191,7 @@ func eventBody(contentType string, body []byte) (text string, isBase64 bool) {
 	}
 }
 
-// decodePath decodes a path as HTTP APIs do: every escape except %25 (the percent sign).
+// decodePath decodes every escape of a path except %25 (the percent sign), as HTTP APIs do.
 func decodePath(escaped string) string {
 	decoded, err := url.PathUnescape(strings.ReplaceAll(escaped, "%25", "%2525"))
 	if err != nil {

@@ -26,8 +26,8 @@ var gatewayHeaders = []string{"Connection", "Content-Length", "Keep-Alive", "Tra
 
 // parseHTTPAPIResponse reads a function's result. A JSON object with a statusCode is a
 // response in payload format 2.0. Any other result, JSON or not, is the body of an answer
-// with status 200 and type application/json. The error says which part of the result API
-// Gateway would not accept.
+// with status 200 and type application/json. The error names the part of the result that
+// API Gateway would refuse.
 func parseHTTPAPIResponse(payload []byte) (*httpResponse, error) {
 	var fields map[string]json.RawMessage
 	isObject := json.Unmarshal(payload, &fields) == nil
@@ -42,19 +42,21 @@ func parseHTTPAPIResponse(payload []byte) (*httpResponse, error) {
 	if err := json.Unmarshal(payload, &resp); err != nil {
 		return nil, err
 	}
-	// A status below 200 is refused: Go's server would send it as a preliminary answer.
+	// A status below 200 is refused, because Go's server wouldn't send it as the
+	// final answer.
 	if resp.StatusCode < 200 || resp.StatusCode > 599 {
 		return nil, fmt.Errorf("status code %d", resp.StatusCode)
 	}
 
 	header := make(http.Header)
-	// Sorted: if two names differ only in case, their values always have the same order.
+	// Names that differ only in case are one header. Sorting keeps the order of its
+	// values the same each time.
 	for _, name := range slices.Sorted(maps.Keys(resp.Headers)) {
 		header.Add(name, resp.Headers[name])
 	}
 	for _, name := range slices.Sorted(maps.Keys(resp.MultiValueHeaders)) {
 		for _, v := range resp.MultiValueHeaders[name] {
-			// A function may put the same header into both maps: send it once.
+			// If a function puts a header into both maps, send each value once.
 			if !slices.Contains(header.Values(name), v) {
 				header.Add(name, v)
 			}
