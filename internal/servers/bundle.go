@@ -53,9 +53,9 @@ func (b Bundle) marker() []byte {
 	return []byte(hex.EncodeToString(h.Sum(nil)) + "\n")
 }
 
-// Cached returns nil if dir holds a finished install of this recipe. It doesn't verify the
-// checksums, since Install verified them before it wrote the marker. Of the jars it
-// compares only the file names, which is fast and detects a partly emptied folder.
+// Cached returns nil if dir holds a finished install of this recipe. It compares the
+// names of the jars, so that it detects a partly emptied folder. It doesn't verify the
+// checksums, since Install verified them before it wrote the marker.
 func (b Bundle) Cached(dir string) error {
 	got, err := os.ReadFile(filepath.Join(dir, markerFile))
 	if err != nil {
@@ -71,10 +71,10 @@ func (b Bundle) Cached(dir string) error {
 	return checkNames(filepath.Join(dir, "lib"), sums)
 }
 
-// Install downloads the jars by Maven into b.Dir(root), unless they are already there. It
-// fills a temporary folder and renames it to b.Dir(root) when the install is complete: even
-// after a crash, b.Dir(root) never contains a part of an install. Install holds a lock, only
-// so that two processes don't both download.
+// Install downloads the jars by Maven into b.Dir(root), unless they are already there.
+// It fills a temporary folder and renames it to b.Dir(root) when the install is
+// complete, so that even a crash leaves no partial install in b.Dir(root). A lock keeps
+// two processes from downloading at the same time.
 //
 // The error matches [ErrChecksum] if Maven downloaded files other than the pinned
 // ones.
@@ -137,7 +137,8 @@ func (b Bundle) fill(ctx context.Context, mvn, tmp string) error {
 }
 
 // publish renames the folder tmp to dir. If dir already has a complete install, publish
-// keeps that one instead. If dir has anything else, publish moves it away before the rename.
+// leaves dir as it is. If dir has anything else, publish moves dir away before the
+// rename.
 func (b Bundle) publish(tmp, dir string) error {
 	err := os.Rename(tmp, dir)
 	if err == nil || b.Cached(dir) == nil {

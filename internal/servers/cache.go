@@ -9,9 +9,10 @@ import (
 	"time"
 )
 
-// CacheRoot returns the folder of the installs: the value of the environment variable, or
-// samekey in [os.UserCacheDir]. A relative path is an error: since go test runs in the
-// package's folder, the jars would end up in a repository.
+// CacheRoot returns the folder of the installs. The environment variable names this
+// folder. If the variable is empty, the folder is samekey in [os.UserCacheDir]. A
+// relative path is an error, because go test would resolve it in the package's folder,
+// and put the jars into a repository.
 func CacheRoot(variable string) (string, error) {
 	if dir := os.Getenv(variable); dir != "" {
 		if !filepath.IsAbs(dir) {
@@ -37,10 +38,11 @@ func makeTmp(dir string) (string, error) {
 	return tmp, nil
 }
 
-// removeOld removes entries of dir that have the prefix and are older than a day. The
-// processes that made them no longer run, since no install and no test run lasts a day.
+// removeOld removes entries of dir that have the prefix and are older than a day.
+// Installs and test runs are shorter than a day, so they don't lose entries that they
+// use.
 func removeOld(dir, prefix string) {
-	entries, _ := os.ReadDir(dir) // an error doesn't matter: entries that stay only cost space
+	entries, _ := os.ReadDir(dir) // an error doesn't matter, since entries that stay only cost space
 	for _, e := range entries {
 		info, err := e.Info()
 		if err == nil && strings.HasPrefix(e.Name(), prefix) && time.Since(info.ModTime()) > 24*time.Hour {

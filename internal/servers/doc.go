@@ -1,7 +1,8 @@
 // Package servers runs third-party servers for tests and for the local stack. It
-// downloads a Java program by Maven, checks it against pinned sums, starts it on a free
-// port of the loopback interface, waits until it answers, and ends it together with the
-// process that started it.
+// downloads the jars of a Java program by Maven, and checks them against pinned sums.
+// It starts the program on a free port of the loopback interface, and waits until the
+// program answers. On Linux the program ends with the process that started it, even if
+// this process is killed.
 //
 //	found, err := servers.Source{
 //		Kind: "a queue", Endpoint: "AWS_ENDPOINT_URL_SQS", …,

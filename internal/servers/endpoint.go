@@ -8,9 +8,10 @@ import (
 	"strings"
 )
 
-// checkEndpoint refuses an endpoint that isn't a URL of this machine. Tests create and delete
-// data at the endpoint, so a forgotten setting must not point them at real data. A URL of
-// another machine is accepted if an environment variable, named by allowRemote, is "1".
+// checkEndpoint refuses an endpoint that isn't a URL of this machine. Tests create and
+// delete data at the endpoint, so a forgotten setting must not point them at real data.
+// A URL of another machine is accepted if the environment variable whose name is
+// allowRemote has the value "1".
 func checkEndpoint(endpoint, allowRemote string) error {
 	u, err := url.Parse(endpoint)
 	if err != nil {
@@ -33,8 +34,8 @@ func isLoopback(host string) bool {
 	return err == nil && ip.Unmap().IsLoopback()
 }
 
-// Allowed reports whether an environment variable is "1", the only value that lifts a
-// safety rule.
+// Allowed reports whether an environment variable that lifts a safety rule is "1". No
+// other value lifts the rule.
 func Allowed(variable string) bool { return os.Getenv(variable) == "1" }
 
 // Required reports whether an environment variable has a value other than "", "0" and
@@ -47,8 +48,8 @@ func Required(variable string) bool {
 	return true
 }
 
-// Search is an error with a line for each source of a server that was tried. The line says
-// why the source failed.
+// Search is the error of a failed search for a server. It has a line for each source
+// that was tried, which says why the source failed.
 type Search struct{ tried []string }
 
 // Miss adds a line for a source (what) and the reason why it failed.

@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Handle is for the user of a server. The method Close ends the server, at most once. The
-// method HTTP returns the [http.Client] that all clients of the server share. The zero Handle
-// is for a server that somebody else ends. A Handle is safe for concurrent use and must not
-// be copied.
+// Handle manages a server. The method Close ends the server, at most once. The method
+// HTTP returns the [http.Client] that all clients of the server share. If somebody else
+// ends the server, use the zero Handle, whose Close ends no server. A Handle is safe
+// for concurrent use and must not be copied.
 type Handle struct {
 	// Stop ends the server. It is nil if no server was started. Close calls Stop.
 	Stop func() error
@@ -31,9 +31,9 @@ func (h *Handle) HTTP() *http.Client {
 		// Many goroutines of a test call one host. With the default of two idle
 		// connections, nearly every request would open and close a connection.
 		tr.MaxIdleConnsPerHost = 100
-		// This is shorter than the server's own timeout, so that the client closes an idle
-		// connection before the server does. A request on a connection that the server is
-		// closing could fail, and nothing retries here.
+		// This timeout is shorter than the server's, so that the client closes an idle
+		// connection before the server does. A request on a connection that the server
+		// is closing could fail, and the clients don't retry.
 		tr.IdleConnTimeout = 10 * time.Second
 		h.http = &http.Client{
 			Transport:     tr,

@@ -59,7 +59,8 @@ func javaMajor(ctx context.Context, path string) (int, error) {
 	return parseJavaMajor(string(out))
 }
 
-// parseJavaMajor reads "17.0.15", "25", "21-ea" and the old form "1.8.0_292".
+// parseJavaMajor returns the major version from the output of java -version. It
+// understands versions such as "17.0.15", "25", "21-ea" and the old form "1.8.0_292".
 func parseJavaMajor(out string) (int, error) {
 	m := regexp.MustCompile(`version "(?:1\.)?(\d+)`).FindStringSubmatch(out)
 	if m == nil {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// errImplicitDeny matches the error if no statement of a policy is about the request. The
-// error also matches [ErrForbidden].
+// errImplicitDeny matches the error of policy.allows if no statement of the policy
+// applies to the request. That error also matches [ErrForbidden].
 var errImplicitDeny = fmt.Errorf("no statement allows it: %w", ErrForbidden)
 
 // policy is the part of an IAM policy that authorizers use.
@@ -51,8 +51,8 @@ func (o *oneOrAll) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*[]string)(o))
 }
 
-// allows returns an error unless the policy lets a request of this ARN invoke the API: at
-// least one statement must allow the request, and no statement may deny it.
+// allows returns nil if at least one statement of the policy allows a request with this
+// ARN, and no statement denies the request.
 func (p *policy) allows(arn string) error {
 	allowed := false
 	for _, s := range p.Statement {
@@ -93,11 +93,11 @@ func matchesAny(patterns []string, s string, foldCase bool) bool {
 	return false
 }
 
-// wildcard reports whether pattern matches the whole of s: * matches any characters, even
-// slashes, and ? matches a single character.
+// wildcard reports whether pattern matches the whole of s. In pattern, * stands for any
+// characters, even slashes, and ? stands for a single character.
 func wildcard(pattern, s string) bool {
-	// star is the index in pattern of the most recent star. That star matches s up to the
-	// index mark.
+	// star is the index in pattern of the * that was reached last. The part of s that
+	// this * matches ends before s[mark].
 	star, mark := -1, 0
 	p, i := 0, 0
 	for i < len(s) {

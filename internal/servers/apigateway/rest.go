@@ -17,8 +17,7 @@ import (
 	"github.com/samekey/samekey/internal/servers/lambdarun"
 )
 
-// restTimeout is how long a REST API waits for a function, unless the API's quota was
-// raised.
+// restTimeout is AWS's default for how long a REST API waits for a function.
 const restTimeout = 29 * time.Second
 
 // RESTRoute is the target of a route of [RESTAPI].
@@ -27,7 +26,8 @@ type RESTRoute struct {
 	Function lambdarun.Invoker
 	// Authorizer decides on each request; nil lets every request through.
 	Authorizer *RESTAuthorizer
-	// Timeout, if positive, replaces IntegrationTimeout.
+	// Timeout, if positive, replaces [RESTAPIOptions.IntegrationTimeout] for this
+	// route.
 	Timeout time.Duration
 }
 
@@ -39,13 +39,13 @@ type RESTAPIOptions struct {
 	// DomainName is passed to the function. Default: the request's Host without the
 	// port.
 	DomainName string
-	// Stage is passed to the function. The paths of requests don't contain the stage.
-	// Default "Prod".
+	// Stage is passed to the function. The paths that clients request don't start with
+	// the stage. Default "Prod".
 	Stage string
 	// StageVariables are passed to the function. Default none.
 	StageVariables map[string]string
-	// BinaryMediaTypes are the media types that are not text, such as "image/png",
-	// "image/*" or "*/*". Default none: every body is text.
+	// BinaryMediaTypes are the media types of bodies that are not text, such as
+	// "image/png", "image/*" or "*/*". Default none: every body is text.
 	BinaryMediaTypes []string
 	// IntegrationTimeout is how long to wait for the function. The function continues after the
 	// timeout. Default 29 s.
@@ -59,10 +59,13 @@ type RESTAPIOptions struct {
 // integrations (payload format 1.0). The keys of the map routes are route keys, such as
 // "POST /rides" or "ANY /{proxy+}". RESTAPI panics if a route or the timeout is not valid.
 //
-// In events, header names have the client's case if the server was passed to [KeepHeaderCase],
-// and otherwise Go's canonical case; a request body is in base64 if its Content-Type is a binary
-// media type. A response body in base64 is decoded only if the first media type of the request's
-// Accept header is binary.
+// Header names in events have Go's canonical case. If the server was passed to
+// [KeepHeaderCase], they have the client's case.
+//
+// A request body is in base64 if its Content-Type matches one of BinaryMediaTypes.
+// RESTAPI decodes a response body in base64 only if the first media type of the
+// request's Accept header matches one of BinaryMediaTypes. Other clients get the
+// base64.
 //
 // API Gateway's own answers are JSON:
 //   - 403 if no route matches,
@@ -229,8 +232,8 @@ func writeREST(w http.ResponseWriter, status int, errorType, body string) {
 	_, _ = io.WriteString(w, body)
 }
 
-// pathSegments splits a path at its slashes, and then decodes each segment. So an escaped
-// slash is a part of its segment.
+// pathSegments splits a path at its slashes, and then decodes each segment, so that an
+// escaped slash doesn't split a segment.
 func pathSegments(escaped string) []string {
 	segments := strings.Split(strings.TrimPrefix(escaped, "/"), "/")
 	for i, s := range segments {

@@ -14,14 +14,15 @@ import (
 // RESTAuthorizer is a Lambda authorizer of a REST API. Its answers are not cached.
 //
 // A refused request is answered with
-//   - 401 if an identity source is missing or the token is invalid (the function isn't
-//     called), or if the function fails with "Unauthorized",
+//   - 401 if an identity source is missing or the token is invalid, without a call of the
+//     authorizer's function,
+//   - 401 if the authorizer's function fails with "Unauthorized",
 //   - 403 if the policy doesn't allow the request,
 //   - 500 after any other failure or a malformed answer.
 type RESTAuthorizer struct {
 	Function lambdarun.Invoker
 	// Token is true for the type TOKEN, and false for REQUEST. A TOKEN authorizer gets
-	// only the value of the first identity source.
+	// the value of its identity source, but not the rest of the request.
 	Token bool
 	// IdentitySources are the parts that a request must have: "header.Name",
 	// "querystring.name" or "stageVariables.name". An authorizer of the type TOKEN
@@ -32,7 +33,7 @@ type RESTAuthorizer struct {
 	Validation *regexp.Regexp
 }
 
-// authorize returns the value of requestContext.authorizer for the route's function.
+// authorize returns what the route's function gets as requestContext.authorizer.
 func (a *RESTAuthorizer) authorize(r *http.Request, opts *RESTAPIOptions, ev *restEvent) (map[string]any, error) {
 	token := ""
 	for _, name := range a.IdentitySources {
@@ -105,8 +106,8 @@ func (a *RESTAuthorizer) event(ev *restEvent, arn, token string) any {
 	}
 }
 
-// orEmpty returns an empty map for nil: an authorizer's event has {} where the function's
-// event has null.
+// orEmpty returns m, or an empty map if m is nil. A map that is null in the function's
+// event is {} in the authorizer's event.
 func orEmpty[V any](m map[string]V) map[string]V {
 	if m == nil {
 		return map[string]V{}

@@ -45,8 +45,8 @@ type restContext struct {
 	APIID             string         `json:"apiId"`
 }
 
-// restIdentity has only the caller's address and user agent; other fields are null,
-// since IAM callers are not emulated.
+// restIdentity has values only for the client's address and user agent. The other
+// fields are null, because IAM callers are not emulated.
 type restIdentity struct {
 	CognitoIdentityPoolID         *string `json:"cognitoIdentityPoolId"`
 	AccountID                     *string `json:"accountId"`
@@ -100,8 +100,8 @@ func (a *restAPI) event(r *http.Request, key string, params map[string]string, r
 	return ev
 }
 
-// setHeaders fills both header maps, with names in the client's spelling. It adds the
-// headers that API Gateway adds.
+// setHeaders fills ev.Headers and ev.MultiValueHeaders. They get the request's headers,
+// spelt as the client spelt them, and the headers that API Gateway adds.
 func (a *restAPI) setHeaders(ev *restEvent, r *http.Request, sourceIP string) {
 	ev.Headers, ev.MultiValueHeaders = make(map[string]string), make(map[string][]string)
 	set := func(name string, values ...string) {
@@ -110,7 +110,7 @@ func (a *restAPI) setHeaders(ev *restEvent, r *http.Request, sourceIP string) {
 	}
 	spelling := headerSpelling(r)
 	for name, values := range r.Header {
-		// REST APIs pass on Cookie, but not the other hopHeaders and not Content-Length.
+		// A REST API doesn't pass on Content-Length and the hopHeaders, except Cookie.
 		if hopHeaders[name] && name != "Cookie" || name == "Content-Length" || len(values) == 0 {
 			continue
 		}

@@ -16,15 +16,15 @@ import (
 // remappedHeaders are the response headers that a REST API renames.
 var remappedHeaders = []string{"Authorization", "Connection", "Content-Md5", "Date", "Host", "Server", "User-Agent", "Www-Authenticate"}
 
-// parseRESTResponse reads a function's result. It must be an object, and must have no other
-// members than those of a proxy response. If the client accepts binary data, decode is true,
-// and a body in base64 is decoded.
+// parseRESTResponse reads a function's result, which must be an object with no members
+// except those of a proxy response. It decodes a body in base64 if decode is true,
+// which means that the client accepts binary data.
 func parseRESTResponse(payload []byte, decode bool) (*httpResponse, error) {
 	var resp struct {
 		StatusCode        *json.Number            `json:"statusCode"`
 		Headers           map[string]restHeader   `json:"headers"`
 		MultiValueHeaders map[string][]restHeader `json:"multiValueHeaders"`
-		Cookies           json.RawMessage         `json:"cookies"` // allowed, but without effect: it belongs to format 2.0
+		Cookies           json.RawMessage         `json:"cookies"` // allowed, but ignored: only format 2.0 has cookies
 		Body              *string                 `json:"body"`
 		IsBase64Encoded   *bool                   `json:"isBase64Encoded"`
 	}
@@ -39,7 +39,8 @@ func parseRESTResponse(payload []byte, decode bool) (*httpResponse, error) {
 	status := http.StatusOK
 	if resp.StatusCode != nil {
 		n, err := strconv.Atoi(resp.StatusCode.String())
-		// A status below 200 is refused: Go's server would send it as a preliminary answer.
+		// A status below 200 is refused, because Go's server would send it as a
+		// preliminary answer.
 		if err != nil || n < 200 || n > 599 {
 			return nil, fmt.Errorf("status code %q", resp.StatusCode.String())
 		}
@@ -50,7 +51,7 @@ func parseRESTResponse(payload []byte, decode bool) (*httpResponse, error) {
 	for _, name := range slices.Sorted(maps.Keys(resp.Headers)) {
 		header[http.CanonicalHeaderKey(name)] = []string{string(resp.Headers[name])}
 	}
-	// A header in MultiValueHeaders replaces the one of the same name in Headers.
+	// A header in MultiValueHeaders replaces the header of the same name in Headers.
 	for _, name := range slices.Sorted(maps.Keys(resp.MultiValueHeaders)) {
 		values := make([]string, 0, len(resp.MultiValueHeaders[name]))
 		for _, v := range resp.MultiValueHeaders[name] {

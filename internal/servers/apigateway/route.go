@@ -8,7 +8,7 @@ import (
 
 const defaultRouteKey = "$default"
 
-// route is one row of an HTTP API's route table.
+// route is a row of a [routeTable].
 type route struct {
 	key      string   // as written: "GET /rides/{id}"
 	method   string   // "ANY" for every method
@@ -56,9 +56,9 @@ func parameter(segment string) (name string, ok bool) {
 
 func isGreedy(segment string) bool { return strings.HasSuffix(segment, "+}") }
 
-// match reports whether the route takes the request, and returns the path parameters. The
-// caller has split the path at its slashes. A path that ended with a slash has an empty last
-// segment, and no parameter matches an empty segment.
+// match reports whether the route takes the request, and returns the path parameters.
+// path holds the segments of the request's path. A parameter's value is never empty, so
+// /rides/{id} doesn't match /rides/.
 func (r route) match(method string, path []string) (params map[string]string, ok bool) {
 	if r.method != "ANY" && r.method != method {
 		return nil, false
@@ -89,9 +89,9 @@ func (r route) match(method string, path []string) (params map[string]string, ok
 	return params, len(path) == len(r.segments)
 }
 
-// compare orders routes, the most specific first: in each segment a literal comes
-// before a parameter, and a parameter before a greedy parameter; for equal paths a
-// method comes before ANY.
+// compare orders routes so that the most specific route comes first. In each segment, a
+// literal comes before a parameter, and a parameter before a greedy parameter. If the
+// segments don't decide, a method comes before ANY.
 func (r route) compare(other route) int {
 	rank := func(s string) int {
 		switch _, isParam := parameter(s); {
@@ -126,7 +126,7 @@ type routeTable struct {
 	fallback bool    // $default
 }
 
-// newRouteTable makes the table of the given route keys. The caller passes no key twice.
+// newRouteTable makes the table of the given route keys, which must be distinct.
 func newRouteTable(keys []string) (routeTable, error) {
 	var t routeTable
 	for _, key := range keys {
@@ -144,8 +144,8 @@ func newRouteTable(keys []string) (routeTable, error) {
 	return t, nil
 }
 
-// find returns the key and the path parameters of the route that takes the request. The
-// caller has decoded the path.
+// find returns the key and the path parameters of the route that takes the request.
+// path must be decoded.
 func (t routeTable) find(method, path string) (key string, params map[string]string, ok bool) {
 	return t.findSegments(method, strings.Split(strings.TrimPrefix(path, "/"), "/"))
 }

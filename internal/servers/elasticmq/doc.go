@@ -1,5 +1,5 @@
-// Package elasticmq finds an SQS server, or starts one: ElasticMQ, in memory, on
-// 127.0.0.1.
+// Package elasticmq finds an SQS server, or starts ElasticMQ on 127.0.0.1. ElasticMQ
+// keeps its queues in memory.
 //
 //	q, err := elasticmq.Find(ctx)
 //	if err != nil {
@@ -8,8 +8,8 @@
 //	defer q.Close()
 //	out, err := q.Client().CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: aws.String("jobs")})
 //
-// A test calls [Start], which skips the test if there is no server, and closes the
-// server at the test's end.
+// A test calls [Start] instead. Start closes the server at the test's end. It skips the
+// test if no server can be found or started.
 //
 // Create and use queues with the SQS API. Delays, visibility timeouts, redrive policies and
 // FIFO order are supported.
@@ -37,6 +37,6 @@
 // # Differences from SQS
 //
 // ElasticMQ has one region and one account (us-east-1 and 123456789012 here), no
-// permissions and no metrics. Maven downloads it, under the Apache License 2.0, to
-// the user's machine.
+// permissions and no metrics. Maven downloads ElasticMQ to the user's machine, under
+// the Apache License 2.0.
 package elasticmq

@@ -10,7 +10,7 @@ import (
 	"github.com/samekey/samekey/internal/servers/ids"
 )
 
-// recipe holds pom.xml and SHA256SUMS for the install; Maven downloads the jars.
+// recipe holds pom.xml and SHA256SUMS, but not the jars, which Maven downloads.
 //
 //go:embed recipe
 var recipe embed.FS
@@ -47,8 +47,8 @@ func source() servers.Source {
 	}
 }
 
-// start starts ElasticMQ from the install in dir and waits until it answers. It
-// leaves no process behind when it fails.
+// start starts ElasticMQ from the install in dir and waits until it answers. If start
+// fails, it leaves no process behind.
 func start(ctx context.Context, java, dir string) (*servers.Found, error) {
 	running, err := servers.Server{
 		Name:      "ElasticMQ",
@@ -62,15 +62,17 @@ func start(ctx context.Context, java, dir string) (*servers.Found, error) {
 	return &servers.Found{Endpoint: running.Endpoint, Stop: running.Stop}, nil
 }
 
-// command returns the command that runs ElasticMQ. It runs in dir and uses relative file
-// names, since dir's path may have characters that a class path can't have.
+// command returns the command that runs ElasticMQ. The command runs in dir and uses
+// relative file names, because the path of dir may have characters that a class path
+// can't have.
 func command(java, dir, tmp string, port int) *exec.Cmd {
 	p := strconv.Itoa(port)
 	cmd := exec.Command(java,
-		// Little memory and a quick start: the queues of a test are small.
+		// The queues of a test are small, so little memory is enough. The server should
+		// start quickly.
 		"-Xms32m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData",
 		"-Djava.io.tmpdir="+tmp, "-Djava.net.preferIPv4Stack=true",
-		// the default is to listen on all interfaces
+		// By default, ElasticMQ listens on all interfaces.
 		"-Drest-sqs.bind-hostname=127.0.0.1", "-Drest-sqs.bind-port="+p, "-Drest-sqs.sqs-limits=strict",
 		"-Dnode-address.host=127.0.0.1", "-Dnode-address.port="+p,
 		"-Drest-stats.enabled=false",

@@ -12,22 +12,22 @@ import (
 	"github.com/samekey/samekey/internal/servers/ids"
 )
 
-// Environment variables; the package documentation explains them.
+// The package documentation and [Required] explain these environment variables.
 const (
 	envEndpoint    = "AWS_ENDPOINT_URL_SQS"
 	envAllowRemote = "QUEUELOCAL_ALLOW_REMOTE"
 	envCache       = "DYNAMOTEST_CACHE"
 	envRequire     = "REQUIRE_QUEUE"
-	// envRequireAll is the variable of dynamotest: if it is set, tests that need a
+	// envRequireAll is also read by dynamotest. If it is set, tests that need a
 	// database or a queue must not be skipped.
 	envRequireAll = "REQUIRE_DYNAMODB"
 )
 
 // ErrUnavailable matches the error of [Find] if this machine can't run a queue. The
-// message has a line for each source that was tried, with what was missing. Other
-// errors (a remote endpoint that is not allowed, jars that differ from their
-// checksums, a cancelled context) don't match, because they should fail a test
-// instead of skipping it.
+// message of that error has a line for each source that was tried, and says what was
+// missing. ErrUnavailable doesn't match errors that should fail a test instead of
+// skipping it: a remote endpoint that is not allowed, jars that differ from their
+// checksums, or a cancelled context.
 var ErrUnavailable = errors.New("elasticmq: no SQS available")
 
 // Required reports whether a test without a queue must fail instead of being skipped. This
@@ -45,9 +45,10 @@ type Server struct {
 	handle servers.Handle
 }
 
-// Find returns the endpoint that AWS_ENDPOINT_URL_SQS names, and sends no request to it. If
-// none is named, Find starts ElasticMQ in the way that the package documentation describes;
-// each such call starts a new process. The caller must [Server.Close] the result.
+// Find returns a Server with the endpoint that AWS_ENDPOINT_URL_SQS names, without
+// sending a request to the endpoint. If the variable is empty, each call of Find starts
+// ElasticMQ in a new process, as the package documentation describes. The caller must
+// [Server.Close] the result.
 //
 // ctx limits the search. A server that Find has returned continues after ctx ends.
 //
@@ -67,8 +68,8 @@ func Find(ctx context.Context) (*Server, error) {
 // makes no retries, and reads nothing from the environment or from configuration files.
 // optFns may change any of these settings.
 //
-// Clients of one Server share their connections, which Close drops. Client panics if
-// Endpoint is empty: such a client would call the real service.
+// Clients of one Server share their connections. Client panics if Endpoint is empty,
+// because a client without an endpoint would call the real SQS.
 func (s *Server) Client(optFns ...func(*sqs.Options)) *sqs.Client {
 	if s.Endpoint == "" {
 		panic("elasticmq: Client of a Server without an Endpoint: get the Server from Find") //nolint:forbidigo // a mistake in the program
@@ -86,9 +87,10 @@ func testCredentials(context.Context) (aws.Credentials, error) {
 	return aws.Credentials{AccessKeyID: "elasticmq", SecretAccessKey: "elasticmq", Source: "elasticmq"}, nil
 }
 
-// Close ends the process that [Find] started, and waits until it has ended. If Find started
-// none, or if s is nil or zero, there is nothing to end. Close also closes the idle
-// connections of clients. Later calls of Close return the result of the first call.
+// Close ends the process that [Find] started, and waits until it has ended. If Find
+// started no process, Close ends nothing. Close also closes the idle connections of
+// clients. On a nil Server, Close does nothing. Later calls of Close return the result
+// of the first call.
 func (s *Server) Close() error {
 	if s == nil {
 		return nil

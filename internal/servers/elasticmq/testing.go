@@ -9,22 +9,24 @@ import (
 	"github.com/samekey/samekey/internal/servers"
 )
 
-// startTimeout limits the search of [Start]: a first call may download 37 MB.
+// startTimeout limits the search of [Start]. It is long, because a first call may
+// download 37 MB.
 const startTimeout = 10 * time.Minute
 
 // Start finds or starts a server for a test, as [Find] does, and closes it at the
-// test's end. If this machine can't run a queue, Start says what is missing, and skips the
-// test; if a queue is [Required], the test fails. Every other error fails the test.
+// test's end. If this machine can't run a queue, Start skips the test, or fails it if a
+// queue is [Required], and says what is missing. Every other error fails the test.
 //
-// Each call starts a separate process, unless AWS_ENDPOINT_URL_SQS names an endpoint. Then
-// all tests share that endpoint, so give queues unique names.
+// If AWS_ENDPOINT_URL_SQS names an endpoint, all tests share that endpoint, so give
+// queues unique names. Otherwise each call starts a separate process.
 func Start(tb testing.TB) *Server {
 	tb.Helper()
 	return startWith(tb, &servers.Missed, Find)
 }
 
-// Main runs the tests of a package that needs no server except [Start]'s, and returns the
-// exit code. It prints how many tests were skipped for lack of a queue, and why.
+// Main runs a package's tests and returns the exit code. Before it returns, it prints
+// how many tests were skipped because there was no queue, and what was missing. Main is
+// for packages that need no servers except those of [Start].
 func Main(m interface{ Run() int }) int {
 	defer servers.Missed.Tell()
 	return m.Run()

@@ -1,4 +1,4 @@
-// Package ids defines the account and the Region of all local resources, and makes random
+// Package ids defines the account and the Region of local resources, and makes random
 // ids that look like AWS's.
 package ids
 
@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// The account and the Region in the ARNs of all functions, queues and APIs.
+// The account and the Region in the ARNs of functions, queues and APIs, unless a
+// configuration sets others.
 const (
 	AccountID = "123456789012"
 	Region    = "us-east-1"

@@ -23,7 +23,7 @@ const (
 	maxPerProcess = 1600
 	// maxTimeout is Lambda's limit for Timeout.
 	maxTimeout = 15 * time.Minute
-	// initTimeout is how long Lambda waits until a process asks for work.
+	// initTimeout is how long Lambda waits for a new process to ask for work.
 	initTimeout = 10 * time.Second
 )
 
@@ -33,29 +33,32 @@ type Config struct {
 	Name string
 	// Binary is the path of the bootstrap.
 	Binary string
-	// Dir is the folder with the function's other files: the process's working directory
-	// and LAMBDA_TASK_ROOT. Default: the folder of Binary.
+	// Dir is the folder with the function's other files. It is the process's working
+	// directory and the value of LAMBDA_TASK_ROOT. Default: the folder of Binary.
 	Dir string
-	// Env holds more variables for the process, as "NAME=value". They replace Lambda's
-	// variables of the same name, except AWS_LAMBDA_RUNTIME_API and (if PerProcess is
-	// above 1) AWS_LAMBDA_MAX_CONCURRENCY. The parent's environment is not passed on.
-	// AWS_REGION, default us-east-1, also sets the ARN's region.
+	// Env holds more variables for the process, as "NAME=value". A variable in Env
+	// replaces Lambda's variable of the same name. Env can't replace
+	// AWS_LAMBDA_RUNTIME_API and, if PerProcess is above 1, AWS_LAMBDA_MAX_CONCURRENCY.
+	// AWS_REGION, default us-east-1, also sets the region in the function's ARN. The
+	// process gets no variables of this program.
 	Env []string
-	// Timeout is how long an invocation may take, not counting the start of the process.
-	// After the timeout the sandbox is killed. Default 3 s, at most 15 min.
+	// Timeout is how long an invocation may take, not counting the start of the
+	// process. After the timeout the process is killed, unless Overtime or PerProcess
+	// prevents it. Default 3 s, at most 15 min.
 	Timeout time.Duration
 	// Overtime is how long an invocation may continue after its deadline before the
-	// sandbox is killed. Lambda allows no overtime. With overtime, a test can pause a
-	// process, and continue it when other processes take it for dead. Default 0.
+	// process is killed. Lambda allows no overtime. Overtime lets a test pause a
+	// process until other processes take it for dead, and then continue the paused
+	// process. Default 0.
 	Overtime time.Duration
 	// MaxConcurrency is the largest number of invocations in flight, and of processes.
 	// Default 10.
 	MaxConcurrency int
 	// PerProcess is how many invocations a process runs at a time. Default 1, as in
-	// Lambda. It is higher on Lambda Managed Instances: the process reads the number from
-	// AWS_LAMBDA_MAX_CONCURRENCY and asks for this many invocations at once. If the number
-	// is above 1, an invocation that times out fails for its caller, but the process is
-	// not killed, and Overtime has no effect.
+	// Lambda. If the number is above 1, as on Lambda Managed Instances, the process
+	// reads the number from AWS_LAMBDA_MAX_CONCURRENCY and asks for this many
+	// invocations at once. In this case an invocation that times out fails for its
+	// caller, but the process is not killed, and Overtime has no effect.
 	PerProcess int
 	// PerTenant separates tenants, like Lambda's tenant isolation: each invocation must
 	// name a tenant ([ForTenant]), and a process works only for the tenant of its first
@@ -172,7 +175,7 @@ func (c Config) environ(runtimeAPI, logStream string) []string {
 		"TZ=:UTC",
 		"_HANDLER=bootstrap",
 	}
-	// If a name has several entries, the last one is used.
+	// The process gets the last entry of a name, so c.Env replaces the entries above.
 	env = append(env, c.Env...)
 	if c.PerProcess > 1 {
 		env = append(env, "AWS_LAMBDA_MAX_CONCURRENCY="+strconv.Itoa(c.PerProcess))
