@@ -14,9 +14,10 @@ import (
 	"strings"
 )
 
-// checkListeners checks the listening sockets of the process. If none of them is at port,
-// another process answers there, and checkListeners returns ErrPortTaken. It returns another
-// error if a socket can be reached from outside, unless s.AllInterfaces allows that.
+// checkListeners checks the listening sockets of the process. If no socket is at port,
+// checkListeners returns ErrPortTaken, because another process answers there. If a
+// socket is not on loopback and s.AllInterfaces is false, checkListeners returns
+// another error.
 func (s Server) checkListeners(pid, port int) error {
 	addrs, err := listeners(pid)
 	if err != nil {

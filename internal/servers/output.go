@@ -5,9 +5,10 @@ import (
 	"sync"
 )
 
-// HeadTail is an io.Writer that keeps the first and the last bytes written to it: the cause
-// of an error is in the first line of a Java exception, and in the last line of other output.
-// The zero value is ready, and safe for concurrent use.
+// HeadTail is an io.Writer that keeps the first and the last bytes written to it,
+// because the cause of an error is at one of these ends. The cause is in the first line
+// of a Java exception, and in the last line of other output. The zero value is ready,
+// and safe for concurrent use.
 type HeadTail struct {
 	mu         sync.Mutex
 	head, tail []byte

@@ -38,9 +38,9 @@ type Server struct {
 	Command func(tmp string, port int) *exec.Cmd
 	// PortTaken holds texts. If the port isn't free, the server prints one of them.
 	PortTaken []string
-	// AllInterfaces allows the server to listen on other interfaces than loopback. If it is
-	// false and the server listens on others, Start fails on Linux. On other systems Start
-	// can't check this.
+	// AllInterfaces allows the server to listen on interfaces other than loopback. If
+	// AllInterfaces is false and the server listens on such an interface, Start fails
+	// on Linux. On other systems Start can't see where the server listens.
 	AllInterfaces bool
 	// AllInterfacesHint is appended to errors about interfaces. It says how to allow all
 	// interfaces.
@@ -59,8 +59,8 @@ type Running struct {
 }
 
 // Start starts the server on a free port of 127.0.0.1 and waits until it answers
-// anything over HTTP. It leaves no process behind when it fails. ctx limits the
-// start, not the server's life.
+// anything over HTTP. If Start fails, no process is left. The end of ctx interrupts the
+// start, but does not stop a started server.
 func (s Server) Start(ctx context.Context) (*Running, error) {
 	var running *Running
 	var err error

@@ -22,8 +22,8 @@ var (
 
 // Values of [FunctionError].Type for errors that Lambda itself reports.
 const (
-	// TypeTimedOut: the deadline passed, or a process did not ask for work within ten
-	// seconds of its start.
+	// TypeTimedOut: the invocation reached its deadline, or a process did not ask for
+	// work within ten seconds of its start.
 	TypeTimedOut = "Sandbox.Timedout"
 	// TypeExited: the process exited or was killed before it answered the invocation, or
 	// before it asked for its first invocation.
@@ -35,19 +35,20 @@ const (
 	TypeResponseTooLarge = "Function.ResponseSizeTooLarge"
 )
 
-// FunctionError is the error of an invocation that was accepted and then failed: the function
-// returned an error, or panicked, or failed by one of the causes that the Type constants name.
-// What the function did before the failure is not undone.
+// FunctionError is the error of an invocation that was accepted and then failed. The
+// function returned an error or panicked, or a Type constant names the cause. What the
+// function did before the failure is not undone.
 type FunctionError struct {
-	// Type is the name of the error's Go type, or one of the Type constants.
+	// Type is one of the Type constants, or the type that the function reported. A Go
+	// function reports the name of the error's type.
 	Type string
-	// Message is the error's text. Lambda's own messages contain the request id, except
-	// the message of TypeResponseTooLarge.
+	// Message is the error's text. If Type is one of the Type constants except
+	// TypeResponseTooLarge, the message contains the request id.
 	Message string
 	// RequestID is the id of the invocation.
 	RequestID string
-	// Payload is the JSON that Lambda gives the caller: errorType, errorMessage
-	// and, for a panic, stackTrace.
+	// Payload is the JSON that Lambda gives the caller: errorType, errorMessage and, if
+	// the function reported one, stackTrace.
 	Payload []byte
 }
 
@@ -56,7 +57,6 @@ func (e *FunctionError) Error() string {
 	return fmt.Sprintf("lambdarun: function error: %s: %s", e.Type, e.Message)
 }
 
-// newFunctionError returns an error as a runtime would report it.
 func newFunctionError(requestID, errType, message string) *FunctionError {
 	// Marshal cannot fail: the struct holds two strings.
 	payload, _ := json.Marshal(struct {
@@ -66,8 +66,9 @@ func newFunctionError(requestID, errType, message string) *FunctionError {
 	return &FunctionError{Type: errType, Message: message, RequestID: requestID, Payload: payload}
 }
 
-// reportedError reads the body that a runtime posted to an error endpoint. header is
-// the type from the request's header, used if the body has no type.
+// reportedError returns the error that a runtime reported in body. The parameter header
+// is the error's type from the HTTP header or trailer. reportedError uses header if
+// body has no type.
 func reportedError(requestID, header string, body []byte) *FunctionError {
 	var report struct {
 		Type    string `json:"errorType"`

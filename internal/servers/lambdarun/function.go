@@ -16,7 +16,7 @@ import (
 type Function struct {
 	cfg  Config
 	stop func() bool // ends the effect of Start's context on the function
-	// wg counts the invocations and the processes.
+	// wg counts the goroutines of invocations and of processes.
 	wg       sync.WaitGroup
 	outputMu sync.Mutex
 
@@ -36,11 +36,12 @@ type Sandbox struct {
 	Since     time.Time // when the process got the invocation
 }
 
-// Start checks the configuration and returns a function ready for invocations. Processes
-// start on demand, so a binary that cannot run causes an error only at the first
-// invocation.
+// Start checks the configuration and returns a function ready for invocations. Only
+// [Function.Invoke] starts processes. So if the binary cannot run, Start succeeds and
+// Invoke fails.
 //
-// When ctx ends, the function's processes are killed. Call [Function.Close] even then.
+// When ctx ends, the function kills its processes and refuses invocations. Call
+// [Function.Close] even then, because it waits until the processes are gone.
 func Start(ctx context.Context, cfg Config) (*Function, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -51,11 +52,15 @@ func Start(ctx context.Context, cfg Config) (*Function, error) {
 	return f, nil
 }
 
-// Invoke runs the function once. It returns when the process can take the next invocation
-// or has ended. So consecutive invocations share a process, except invocations of
-// different tenants if the function separates tenants. The error is a [*FunctionError],
-// wraps the context's error, or matches [ErrThrottled], [ErrRequestTooLarge], [ErrTenant],
-// [ErrRecursive] or [ErrClosed].
+// Invoke runs the function once. Unless ctx ends first, Invoke returns only when the
+// process can take the next invocation or has ended. Consecutive invocations therefore
+// share a process. If the function separates tenants, only invocations of the same
+// tenant share one. If PerProcess is above 1, Invoke returns at the invocation's
+// deadline, although the process may still run the invocation.
+//
+// The error is a [*FunctionError], wraps the cause of ctx's end ([context.Cause]), or
+// matches [ErrThrottled], [ErrRequestTooLarge], [ErrTenant], [ErrRecursive] or
+// [ErrClosed].
 func (f *Function) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	wrap := func(err error) error {
 		return fmt.Errorf("lambdarun: invoke %s: %w", f.cfg.Name, err)
@@ -164,10 +169,10 @@ func (f *Function) Kill(pid int) error {
 	return nil
 }
 
-// Restart kills all processes of the function, for example after a change of its binary,
-// and returns their number when they are gone. Invocations that a process has received
-// end with [TypeExited]; invocations that wait for a process to start, and later
-// invocations, get a new process.
+// Restart kills all processes of the function, for example after a change of the
+// binary. It waits until the processes are gone, and returns their number. An
+// invocation that a process has received, but not answered, ends with [TypeExited].
+// Waiting and later invocations get a new process.
 func (f *Function) Restart() int {
 	f.mu.Lock()
 	f.idle = nil
@@ -206,9 +211,10 @@ func (f *Function) shutdown() {
 // needs the process.
 type starter func(requestID string)
 
-// acquire counts an invocation and takes a worker for it, in an idle sandbox or in a new
-// one. If the starter is not nil, the caller must call it to start the new sandbox. When the
-// invocation has ended, the caller must call wg.Done.
+// acquire counts an invocation and takes a worker for it. The worker is in an idle
+// sandbox or in a new sandbox. If the sandbox is new, the starter is not nil, and the
+// caller must call the starter. When the invocation has ended, the caller must call
+// wg.Done.
 func (f *Function) acquire(ctx context.Context) (starter, *sandbox, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -231,9 +237,9 @@ func (f *Function) acquire(ctx context.Context) (starter, *sandbox, error) {
 	return start, s, nil
 }
 
-// makeRoom ends the process that has been idle for longest if the number of processes is at
-// its limit. That process is another tenant's, since otherwise no new process would be
-// needed. The caller holds mu.
+// If the number of processes is at its limit, makeRoom kills the process that has been
+// idle for longest. That process belongs to another tenant, because acquire would have
+// used an idle process of the same tenant. The caller holds mu.
 func (f *Function) makeRoom() {
 	if len(f.all) < f.cfg.MaxConcurrency {
 		return
@@ -293,8 +299,8 @@ func (f *Function) run(ctx context.Context, start starter, s *sandbox, inv *invo
 			f.mu.Unlock()
 			return outcome{err: ErrClosed}
 		}
-		// If the sandbox died idle, or Restart killed it during its start, it has not seen
-		// the invocation. In these cases the invocation gets a new sandbox.
+		// The sandbox has not seen inv. If inv started the sandbox, inv fails, unless
+		// Restart killed the sandbox. In all other cases inv gets a new sandbox.
 		if start != nil && !s.retired {
 			f.mu.Unlock()
 			if s.upErr != nil {
@@ -318,14 +324,17 @@ func (f *Function) run(ctx context.Context, start starter, s *sandbox, inv *invo
 	return out
 }
 
-// leaveAfter frees a worker of s when the channel back is closed. leaveAfter doesn't wait
-// for that, since an invocation that timed out may go on for long. The caller holds mu.
+// leaveAfter frees a worker of s when the channel back is closed. A goroutine waits for
+// the channel, because an invocation that timed out may go on for long. The caller
+// holds mu.
 func (f *Function) leaveAfter(back <-chan struct{}, s *sandbox) {
 	select {
 	case <-back:
 		f.leave(s)
 	default:
-		f.wg.Go(func() { // wg is not 0: the invocation has not called Done yet
+		// Go is allowed during wg.Wait: wg is not 0, because the invocation has not called
+		// Done yet.
+		f.wg.Go(func() {
 			<-back
 			f.mu.Lock()
 			defer f.mu.Unlock()
@@ -374,7 +383,7 @@ func (f *Function) newSandbox(ctx context.Context) (starter, *sandbox) {
 	f.all[s] = struct{}{}
 	f.wg.Add(1)
 	if s.shared() {
-		f.idle = append(f.idle, s) // from now on other invocations can wait for its start
+		f.idle = append(f.idle, s) // other invocations can now wait for the sandbox's start
 	}
 	f.enter(s)
 	return func(requestID string) {

@@ -30,13 +30,16 @@ var _ Invoker = (*InProcessFunction)(nil)
 // InProcess returns an [Invoker] that calls h in this process. h can be the result of
 // lambda.NewHandler of aws-lambda-go. A timeout of 0 is Lambda's default of 3 s.
 //
-// h gets a context with a deadline, a request id, an ARN and a trace header, as in Lambda. An error
-// or a panic of h becomes a [*FunctionError] with the type and the message that aws-lambda-go would
-// report. Concurrency has no limit. If lambda.NewHandler makes a handler of a Go function, the
-// handler's answers share memory. So if several invocations run at once, h should be an
-// [InvokerFunc] that makes a handler for each call. At the deadline the invocation ends with
-// [TypeTimedOut]. Code in this process cannot be killed: h continues until it returns, and should
-// return when its context ends. A panic in another goroutine of h, or os.Exit, ends this process.
+// h gets a context with a deadline, a request id, an ARN and a trace header, as in
+// Lambda. An error or a panic of h becomes a [*FunctionError] with the type and the
+// message that aws-lambda-go would report. Concurrency has no limit. The answers of a
+// handler that lambda.NewHandler made of a Go function share memory, so an invocation
+// can overwrite an earlier answer. To prevent this, h can be an [InvokerFunc] that
+// makes a handler for each call.
+//
+// At the deadline the invocation ends with [TypeTimedOut]. Code in this process cannot
+// be killed: h continues until it returns, and should return when its context ends. A
+// panic in a goroutine that h started, or os.Exit, ends this process.
 //
 // InProcess panics if h is nil or timeout is negative.
 func InProcess(h Invoker, timeout time.Duration) *InProcessFunction {
@@ -100,8 +103,8 @@ func (f *InProcessFunction) Invoke(ctx context.Context, payload []byte) ([]byte,
 		return nil, wrap(context.Cause(ctx))
 	case <-hctx.Done():
 	}
-	// The context also ends when the handler returns. In that case the handler's outcome was stored
-	// just before.
+	// hctx ends at the deadline, and also after the handler has returned. If the
+	// handler has returned, done already holds its outcome.
 	select {
 	case out := <-done:
 		return out.payload, out.err
@@ -110,9 +113,8 @@ func (f *InProcessFunction) Invoke(ctx context.Context, payload []byte) ([]byte,
 	}
 }
 
-// Close waits for the handlers that are still running and refuses further
-// invocations. It cannot end a handler that does not heed its context. It
-// returns nil.
+// Close refuses further invocations and waits until all handlers have returned. It does
+// not end their contexts. It returns nil.
 func (f *InProcessFunction) Close() error {
 	f.mu.Lock()
 	f.closed = true
@@ -137,7 +139,7 @@ func (f *InProcessFunction) call(ctx context.Context, requestID string, payload 
 	return outcome{payload: response}
 }
 
-// handlerError reports err as aws-lambda-go does: by the name of its type.
+// handlerError returns what aws-lambda-go would report for err.
 func handlerError(requestID string, err error) *FunctionError {
 	if fe, ok := errors.AsType[*FunctionError](err); ok {
 		return fe

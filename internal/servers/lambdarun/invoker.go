@@ -10,13 +10,13 @@ const (
 	MaxResponseBytes = 6<<20 + 100
 )
 
-// Invoker runs one synchronous invocation: payload in, payload out. It is safe
-// for concurrent use.
+// Invoker runs one synchronous invocation: payload in, payload out. It is safe for
+// concurrent use.
 //
-// ctx bounds how long the caller waits, not how long the function runs. When ctx ends, Invoke
-// returns an error that wraps the context's error. An invocation that has begun goes on until it
-// is done or reaches the function's own timeout, as in Lambda. So the caller must not change the
-// payload before the invocation has ended, even if Invoke has returned.
+// ctx bounds how long the caller waits, not how long the function runs. When ctx ends,
+// Invoke returns an error that wraps the cause ([context.Cause]). As in Lambda, an
+// invocation that has begun still goes on, until the function has answered or has
+// reached its own timeout. The caller must not change the payload until then.
 //
 // The error is a [*FunctionError] if the function reported an error or died.
 type Invoker interface {

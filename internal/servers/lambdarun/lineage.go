@@ -12,25 +12,25 @@ import (
 	"github.com/samekey/samekey/internal/servers/ids"
 )
 
-// MaxLineage is how often a function may be invoked in one chain of requests. Beyond that,
-// Lambda ends the chain as a loop.
+// MaxLineage is how often a function may be invoked in one chain of requests. Lambda
+// refuses a further invocation, because it takes the chain for a loop.
 const MaxLineage = 16
 
-// ErrRecursive matches the error of an invocation that was refused as part of a loop. The
-// function did not run.
+// ErrRecursive matches the error of an invocation that was refused because its chain of
+// requests had invoked the function [MaxLineage] times. The function did not run.
 var ErrRecursive = errors.New("the function is in a recursive loop")
 
 type traceKey struct{}
 
-// Traced returns a context for invocations that belong to a chain of requests. The parameter
-// header is the chain's trace header: a function's SDK sends it with each request, and a
-// queue stores it in a message's AWSTraceHeader.
+// Traced returns a context for invocations that belong to a chain of requests. The
+// parameter header is the chain's trace header. A function's SDK sends this header with
+// each request. A queue stores the header in a message's AWSTraceHeader.
 func Traced(ctx context.Context, header string) context.Context {
 	return context.WithValue(ctx, traceKey{}, header)
 }
 
 // Lineage returns how often the named function was invoked in a chain of requests. The
-// count is in the chain's trace header.
+// parameter header is the chain's trace header, which contains the count.
 func Lineage(header, function string) int {
 	n, _, _ := lineage(header, function)
 	return n
@@ -38,8 +38,9 @@ func Lineage(header, function string) int {
 
 const lineageMember = "Lineage="
 
-// lineage splits a trace header. The result n is what [Lineage] returns, members are the
-// header's members other than Lineage, and others are the other functions' entries in Lineage.
+// lineage splits a trace header. The header's member Lineage has an entry for each
+// function. The result n is the count in the function's own entry, and others are the
+// other entries. The result members are the header's other members.
 func lineage(header, function string) (n int, members, others []string) {
 	mine := lineageID(function)
 	for member := range strings.SplitSeq(header, ";") {
@@ -66,8 +67,8 @@ func lineageID(function string) string {
 	return fmt.Sprintf("1:%08x:", h.Sum32())
 }
 
-// descend returns the trace header for the function's next invocation: the header in ctx,
-// or a new one, with the function's count raised by 1.
+// descend returns the trace header for the function's next invocation. It takes the
+// header in ctx, or a new header if ctx has none, and raises the function's count by 1.
 func descend(ctx context.Context, function string) (string, error) {
 	header, _ := ctx.Value(traceKey{}).(string)
 	if header == "" {

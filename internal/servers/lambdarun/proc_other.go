@@ -4,6 +4,6 @@ package lambdarun
 
 import "syscall"
 
-// sandboxAttr has no effect on this system. If this program is killed, its Runtime APIs are
-// gone, so a sandbox ends at its next call of its Runtime API.
+// sandboxAttr has no effect on this system. If this program is killed, a sandbox ends
+// when it next calls its Runtime API, because the API is gone.
 func sandboxAttr() *syscall.SysProcAttr { return nil }

@@ -36,18 +36,19 @@ type outcome struct {
 	err     error
 }
 
-// runtimeAPI is the Runtime API of a sandbox: the process asks runtimeAPI for work and
-// posts results to it. runtimeAPI accepts an answer only for an invocation that it holds,
-// and only once. If the process has one worker, runtimeAPI holds only the most recent
-// invocation, so it refuses a late answer to an earlier one.
+// runtimeAPI is the Runtime API of a sandbox. The process asks runtimeAPI for work and
+// posts answers to it. runtimeAPI accepts one answer for each invocation that it holds.
+// If the process has one worker, runtimeAPI holds only the most recent invocation, and
+// refuses a late answer to an earlier invocation.
 type runtimeAPI struct {
 	arn     string
 	workers int
-	// polled has a token for each worker that asks for work. Such a worker has finished its
-	// previous invocation.
+	// polled has a token for each worker that asks for work. A worker that asks for
+	// work has finished its previous invocation.
 	polled chan struct{}
 	work   chan *invocation
-	// initFailed is buffered, so that the report of a failed start never blocks.
+	// initFailed is buffered, so that it keeps the report of a failed start until the
+	// process is gone.
 	initFailed chan *FunctionError
 
 	mu   sync.Mutex
@@ -75,11 +76,13 @@ func (a *runtimeAPI) handler() http.Handler {
 	return mux
 }
 
-// hand gives inv to the process, which must have polled. If the channel gone is closed
-// before the process takes inv, hand returns false, and the process has not seen inv.
+// hand gives inv to the process, which must have asked for work. If the channel gone is
+// closed before the process takes inv, hand returns false, and the process has not seen
+// inv.
 func (a *runtimeAPI) hand(inv *invocation, gone <-chan struct{}) bool {
 	a.hold(inv)
-	// If the process is dead, its request for work can linger for a moment; don't answer it.
+	// A dead process's request for work can linger for a moment. This request must not
+	// get inv.
 	select {
 	case <-gone:
 		return false
@@ -189,8 +192,9 @@ func (a *runtimeAPI) serveInitError(w http.ResponseWriter, r *http.Request) {
 	writeRuntimeStatus(w, http.StatusAccepted, "", "")
 }
 
-// readLimited returns the content of r, or tooLarge if the content exceeds limit bytes.
-// In both cases it reads r to the end, so that the sender gets the reply.
+// readLimited returns the content of r. If the content exceeds limit bytes, tooLarge is
+// true and body is nil. readLimited always reads r to the end, so that the sender gets
+// the reply.
 func readLimited(r io.Reader, limit int64) (body []byte, tooLarge bool, err error) {
 	body, err = io.ReadAll(io.LimitReader(r, limit+1))
 	if err != nil || int64(len(body)) <= limit {

@@ -17,8 +17,8 @@ import (
 	"github.com/samekey/samekey/internal/servers/ids"
 )
 
-// sandbox is a process with its Runtime API. The process has one worker or several; each
-// runs one invocation at a time.
+// sandbox is a process with its Runtime API. The process has one or more workers. Each
+// worker runs one invocation at a time.
 type sandbox struct {
 	api *runtimeAPI
 	// tenant is the process's tenant; "" without tenants.
@@ -42,9 +42,9 @@ type sandbox struct {
 	retired bool                     // killed by Restart
 }
 
-// output returns the writer for the standard output or error of a sandbox's process. All
-// writers of a function share the mutex mu, since several processes write, and Stdout and
-// Stderr of the configuration can be one writer.
+// output returns the writer for the standard output or error of a sandbox's process.
+// All writers of a function share the mutex mu, because several processes write to w,
+// and because Config.Stdout and Config.Stderr can be the same writer.
 func output(w io.Writer, mu *sync.Mutex) io.Writer {
 	switch w := w.(type) {
 	case nil:
@@ -86,9 +86,9 @@ func serveRuntimeAPI(ctx context.Context, api *runtimeAPI) (*apiServer, error) {
 		Handler:           api.handler(),
 		ReadHeaderTimeout: 10 * time.Second,
 		ErrorLog:          log.New(io.Discard, "", 0),
-		// http.Server.Close does not wait for handlers, so close waits for conns. Serve
-		// calls ConnState with StateNew in its own goroutine, so conns.Add isn't called
-		// after Serve has returned.
+		// http.Server.Close does not wait for handlers, so the method close waits for
+		// conns. Serve itself calls ConnState with StateNew. So once Serve has
+		// returned, no conns.Add can disturb conns.Wait.
 		ConnState: func(_ net.Conn, state http.ConnState) {
 			switch state {
 			case http.StateNew:
@@ -137,7 +137,7 @@ func (s *sandbox) run(ctx context.Context, cfg Config, outputMu *sync.Mutex, sta
 	cmd.Stdout = output(cfg.Stdout, outputMu)
 	cmd.Stderr = output(cfg.Stderr, outputMu)
 	cmd.SysProcAttr = sandboxAttr()
-	// A grandchild may keep the pipes open; don't wait for it.
+	// A grandchild may keep the pipes open. Wait at most this long for it.
 	cmd.WaitDelay = time.Second
 	if err := cmd.Start(); err != nil {
 		started(0, err)
@@ -179,9 +179,9 @@ func (s *sandbox) ready(requestID string) error {
 // shared reports whether the process runs several invocations at a time.
 func (s *sandbox) shared() bool { return s.api.workers > 1 }
 
-// finishShared waits for the end of the invocation. At its deadline only the
-// invocation fails, and the process continues. back is closed when the worker is
-// free again, or its process is gone.
+// finishShared waits for the end of the invocation. At the invocation's deadline only
+// the invocation fails, and the process continues. The channel back is closed when the
+// worker is free again or the process is gone.
 func (s *sandbox) finishShared(inv *invocation, cfg Config) (out outcome, back <-chan struct{}) {
 	late, over := cfg.after(time.Until(inv.deadline)), make(chan struct{})
 	select {
@@ -207,8 +207,8 @@ func (s *sandbox) finishShared(inv *invocation, cfg Config) (out outcome, back <
 	return out, over
 }
 
-// finish waits for the end of the invocation. It reports whether the sandbox can take
-// another invocation; if not, the process is gone.
+// finish waits for the end of the invocation. If reusable is true, the sandbox can take
+// another invocation. If reusable is false, the process is gone.
 func (s *sandbox) finish(inv *invocation, cfg Config) (out outcome, reusable bool) {
 	late := cfg.after(time.Until(inv.deadline.Add(cfg.Overtime)))
 
@@ -232,8 +232,8 @@ func (s *sandbox) finish(inv *invocation, cfg Config) (out outcome, reusable boo
 		return answered(timedOutError(inv.id, cfg.Timeout)), false
 	}
 
-	// The invocation ends when the runtime asks for the next: until then the process
-	// may still be at work, or, after a panic, about to exit.
+	// The invocation ends when the runtime asks for the next invocation. Until then the
+	// process may still be at work. After a panic it may be about to exit.
 	select {
 	case <-s.api.polled:
 		return out, true

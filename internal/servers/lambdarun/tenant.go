@@ -7,9 +7,9 @@ import (
 	"regexp"
 )
 
-// ErrTenant matches the error of an invocation with a wrong tenant. A function that
-// separates tenants ([Config.PerTenant]) needs a valid tenant, and any other function
-// must get none. The function did not run.
+// ErrTenant matches the error of an invocation with a wrong tenant. An invocation must
+// name a valid tenant if the function separates tenants ([Config.PerTenant]). Otherwise
+// the invocation must not name a tenant. The function did not run.
 var ErrTenant = errors.New("wrong tenant")
 
 // validTenant is Lambda's rule for tenants.

@@ -11,16 +11,17 @@ import (
 	"strings"
 )
 
-// Transport repeats a read whose connection broke, at most four times, so that the break
-// doesn't fail a test. It never repeats a write, since the write may have been applied.
-// Like dynamo.Tune, it also prevents the SDK fault that breaks the connection of a large
-// write. A Transport is safe for concurrent use; set the fields before the first request.
+// Transport repeats a read whose connection broke, at most four times, so that the
+// break doesn't fail a test. It never repeats a write, since the write may have been
+// applied. Like dynamo.Tune, Transport prevents the SDK fault by which a large write
+// can break its own connection. A Transport is safe for concurrent use. Set the fields
+// before the first request.
 type Transport struct {
 	// Base sends the requests; it must not be nil.
 	Base http.RoundTripper
 
-	// Note is called for every fault, including faults that a repetition mends. Calls may
-	// be concurrent. May be nil.
+	// Note is called before each repetition of a read, and for each write that got an
+	// error or a 5xx answer. Calls may be concurrent. Note may be nil.
 	Note func(*http.Request, error)
 }
 
@@ -55,8 +56,8 @@ func (l *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 }
 
-// readOnly returns req with a body that has no method WriteTo. If a body of the SDK is
-// closed, its WriteTo returns io.EOF, which net/http takes for a broken request
+// readOnly returns req with a body that has no method WriteTo. The WriteTo of a closed
+// SDK body returns io.EOF. net/http takes this error for a broken request
 // (aws/aws-sdk-go-v2 issue 2737).
 func readOnly(req *http.Request) *http.Request {
 	if _, ok := req.Body.(io.WriterTo); !ok {
@@ -74,8 +75,7 @@ func (l *Transport) CloseIdleConnections() {
 	}
 }
 
-// read sends a copy of req, a read of the table. The copy's body is the parameter asked.
-// read waits for the whole answer.
+// read sends a copy of req with the body asked, and waits for the whole answer.
 func (l *Transport) read(req *http.Request, asked []byte) (*http.Response, error) {
 	again := req.Clone(req.Context())
 	again.Body = io.NopCloser(bytes.NewReader(asked))

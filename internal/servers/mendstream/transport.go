@@ -1,7 +1,7 @@
-// Package mendstream corrects a mistake of DynamoDB Local 3.3.1. Its Streams API, unlike
-// that of AWS, writes an empty map as {} instead of {"M":{}}. The SDK then gives the
-// attribute the value of a random other attribute, so that a reader sees records that
-// nobody wrote.
+// Package mendstream corrects a mistake of DynamoDB Local 3.3.1. Its Streams API,
+// unlike that of AWS, writes an empty map as {} instead of {"M":{}}. The SDK then
+// decodes {} as the value of a random other attribute, so that a reader sees records
+// that nobody wrote.
 package mendstream
 
 import (
@@ -97,7 +97,8 @@ func mendValue(v any) {
 		value["M"] = map[string]any{}
 		return
 	}
-	// The elements of a map are attribute values too, even an element with the name "M".
+	// The elements of a map are attribute values whatever their names, even if a name
+	// is "M".
 	if m, ok := value["M"].(map[string]any); ok {
 		mendMap(m)
 	}
