@@ -152,7 +152,6 @@ func (w *watchedFunction) renew(ctx context.Context) {
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
-		w.seen(w.stamp()) // after a failed build, w.stamp covers more files
 		w.f.log.ErrorContext(ctx, "the function keeps its old program")
 		w.f.tell(err)
 	case changed:
@@ -161,16 +160,21 @@ func (w *watchedFunction) renew(ctx context.Context) {
 	}
 }
 
+// build builds the function. It takes each stamp before the build, so that a change during
+// the build causes another build. After a failed build, the stamp covers more files
+// ([watchedFunction.stamp]).
 func (w *watchedFunction) build(ctx context.Context, pkg gosource.Package) (changed bool, err error) {
+	before := w.inputs.StampModules()
 	inputs, err := pkg.Inputs(ctx)
-	if err != nil {
-		return false, err
+	if err == nil {
+		w.inputs, before = inputs, inputs.StampModules()
+		w.seen(inputs.Stamp())
+		changed, err = pkg.Build(ctx, w.f.def.Bootstrap)
 	}
-	// The stamp is taken before the build, so that a change during the build causes another
-	// build.
-	w.inputs = inputs
-	w.seen(inputs.Stamp())
-	return pkg.Build(ctx, w.f.def.Bootstrap)
+	if err != nil {
+		w.seen(before)
+	}
+	return changed, err
 }
 
 // reload reads the template again and runs it. If the new template has an error, the old

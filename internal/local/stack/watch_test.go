@@ -2,7 +2,10 @@ package stack
 
 import (
 	"encoding/json"
+	"io"
+	"log/slog"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -12,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/samekey/samekey/dynamo/dynamotest"
+	"github.com/samekey/samekey/internal/local/sam"
 	"github.com/samekey/samekey/internal/testkit/localtest"
 )
 
@@ -261,5 +265,29 @@ func (w *watching) testWrongTemplate(t *testing.T) {
 	localtest.Eventually(t, "the error is in the logs", func() bool { return strings.Contains(w.logs.String(), `\"soon\" is not a whole number`) })
 	if got := w.says(t); got != "after" {
 		t.Errorf("it says %q", got)
+	}
+}
+
+// If the fix of a failed build is saved during that build, the function is built again.
+func TestFixSavedDuringFailedBuild(t *testing.T) {
+	dir := t.TempDir()
+	localtest.Write(t, filepath.Join(dir, "go.mod"), "module fn\n\ngo 1.26\n")
+	source := filepath.Join(dir, "main.go")
+	localtest.Write(t, source, "package main\n\nfunc main() { broken }\n")
+	localtest.Write(t, filepath.Join(dir, "fixed"), "package main\n\nfunc main() {}\n")
+	fixer := filepath.Join(dir, "fixer") // runs each tool of a build, and saves the fix after a tool has failed
+	localtest.Write(t, fixer, "#!/bin/sh\n\"$@\" || { cp '"+filepath.Join(dir, "fixed")+"' '"+source+"'; exit 1; }\n")
+	if err := os.Chmod(fixer, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("GOFLAGS", "-toolexec="+fixer)
+	def := sam.Function{Bootstrap: filepath.Join(dir, "dist", "bootstrap"), Source: sam.Source{Dir: dir, Package: "."}}
+	w := &watchedFunction{f: &function{def: def, log: slog.New(slog.DiscardHandler), out: io.Discard}}
+	if w.renew(t.Context()); !w.failed {
+		t.Fatal("the broken program was built")
+	}
+	stamp := w.stamp()
+	if w.changed(stamp); !w.changed(stamp) {
+		t.Error("the fix counts as seen, so the function isn't built again")
 	}
 }
