@@ -16,26 +16,27 @@ import (
 type Source struct {
 	// Kind names the kind of server in errors, such as "a queue".
 	Kind string
-	// Endpoint, AllowRemote and Cache are names of environment variables. The first holds
-	// the endpoint of a server that runs already, the second permits an endpoint on another
-	// machine, and the third holds the cache's folder.
+	// Endpoint, AllowRemote and Cache name environment variables. The variable of
+	// Endpoint holds the endpoint of a server that runs already. That of AllowRemote
+	// permits an endpoint on another machine. That of Cache holds the folder of the
+	// cache.
 	Endpoint, AllowRemote, Cache string
-	// Shared names a variable that is set if the endpoint's server was started for this
-	// run.
+	// Shared names an environment variable that is set if the server at the endpoint
+	// was started only for this test run; "" for none.
 	Shared string
-	// Unavailable is what Find's error matches if no server can be run.
+	// Unavailable is the error that Find's error matches if no server can be run.
 	Unavailable error
-	// Java is the oldest version that runs the server.
+	// Java is the oldest Java version that runs the server.
 	Java   int
 	Bundle Bundle
 	// Start starts the server with the command java, from the install in dir.
 	Start func(ctx context.Context, java, dir string) (*Found, error)
-	// Ready, if set, is called before the jars are downloaded. If it returns an error, Find
-	// doesn't use Java.
+	// Ready, if set, is called before the jars are downloaded. If Ready returns an
+	// error, Find doesn't use Java.
 	Ready func() error
-	// Otherwise is an optional function, for the case that Java provides no server. If the
-	// function can't provide a server either, it returns nil and adds the reason to s. If it
-	// returns an error, the search ends.
+	// Otherwise, if set, provides a server if Java doesn't. If Otherwise can't either,
+	// it adds the reason to s and returns nil without an error. An error of Otherwise
+	// ends the search.
 	Otherwise func(ctx context.Context, s *Search) (*Found, error)
 }
 
@@ -72,17 +73,17 @@ func (s Source) Find(ctx context.Context) (*Found, error) {
 			return found, err
 		}
 		if ctx.Err() != nil {
-			// the source that was just tried may have failed only because ctx ended
+			// not Unavailable: the try may have failed only because ctx ended
 			return nil, fmt.Errorf("looking for %s: %w; tried:%w", s.Kind, ctx.Err(), search)
 		}
 	}
 	return nil, fmt.Errorf("%w; tried:%w", s.Unavailable, search)
 }
 
-// endpoint returns the endpoint that the environment names. If the server was started for
-// this run, its port is new in each run. Then endpoint doesn't read the variable by
-// os.Getenv: go test doesn't use its cached results if a variable has changed that a test
-// read by os.Getenv.
+// endpoint returns the endpoint that the environment names. go test runs a cached test
+// again if a variable has changed that the test read by os.Getenv. A server that was
+// started for this run has another port in each run, so endpoint then reads the
+// variable by syscall.Getenv, which go test doesn't notice.
 func (s Source) endpoint() string {
 	if s.Shared != "" && os.Getenv(s.Shared) != "" {
 		endpoint, _ := syscall.Getenv(s.Endpoint)
@@ -129,8 +130,8 @@ func (s Source) java(ctx context.Context, search *Search) (*Found, error) {
 	return found, nil
 }
 
-// Environ returns the environment without AWS's variables: a server for tests needs
-// no credentials, so it gets none.
+// Environ returns the environment without the variables AWS_*, because a server for
+// tests needs no credentials.
 func Environ() []string {
 	var env []string
 	for _, kv := range os.Environ() {

@@ -11,8 +11,9 @@ import (
 	"strings"
 )
 
-// ErrChecksum matches the error if the files in a bundle's lib are not those in its Sums:
-// a file is missing, is not listed, or has another checksum.
+// ErrChecksum matches an error about a bundle whose folder lib doesn't have exactly the
+// files in the bundle's Sums: a file is missing, is not listed, or has another
+// checksum.
 var ErrChecksum = errors.New("not the files pinned in SHA256SUMS")
 
 // parseSums reads the lines "<sha256 in hex>  <file name>".
@@ -31,8 +32,8 @@ func parseSums(data []byte) (map[string]string, error) {
 	return sums, nil
 }
 
-// checkNames checks that the folder lib has the files in sums, and no others. A file that
-// isn't pinned would run as well, since the class path is the whole folder.
+// checkNames checks that the folder lib has the files in sums, and no others. Java
+// would also run a file that isn't pinned, because the class path is the whole folder.
 func checkNames(lib string, sums map[string]string) error {
 	entries, err := os.ReadDir(lib)
 	if err != nil {

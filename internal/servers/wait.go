@@ -10,9 +10,9 @@ import (
 
 var errEnded = errors.New("ended early")
 
-// WaitAnswer waits until the server gives an HTTP answer, which may be a refusal. It
-// returns an error after five minutes, when ctx ends, or when somebody closes the channel
-// named ended. That channel may be nil.
+// WaitAnswer waits until the server at endpoint gives any HTTP answer, even a refusal.
+// It returns an error after five minutes, when ctx ends, or when the channel ended is
+// closed. The channel may be nil.
 func WaitAnswer(ctx context.Context, name, endpoint string, ended <-chan struct{}) error {
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()

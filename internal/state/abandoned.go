@@ -11,25 +11,26 @@ func Abandoned(rec *store.Record, now time.Time) bool {
 	return rec.State == store.Open && !rec.Lease.After(now) && !Free(rec, now)
 }
 
-// Completable reports whether an operation can be finished without its client.
+// Completable reports whether an operation can be finished without its client: the
+// record is open and kept, and the request is stored.
 func Completable(r *store.Record) bool {
 	return r.State == store.Open && r.Keep == store.KeepOpen && r.Input != nil
 }
 
-// Unfinished reports whether work would be lost if the record expired. If an attempt freed
-// the key, the record holds no such work, and the client got an error.
+// Unfinished reports whether work would be lost if the record expired: the operation is
+// stuck, or it is open and its key is not freed.
 func Unfinished(r *store.Record) bool {
 	return r.State == store.Stuck || r.State == store.Open && !Freed(r)
 }
 
-// LeftUntil returns the time until which an operation without a stored request is left to
-// its client: one retention after the most recent attempt. Nobody else can continue the
-// operation, since only the client's retry contains the request.
+// LeftUntil returns the time until which an operation without a stored request is left
+// to its client: one retention after r.Run. Until then only the client can continue the
+// operation, because only the client's retry contains the request.
 func LeftUntil(r *store.Record) time.Time { return r.Run.Add(r.Retention) }
 
-// FoundBySweep returns the reason why a sweep reports an operation; NoReason if no sweep
-// reports it. An open operation counts as abandoned once it is due, or if its lease is
-// [Overheld]. The result since is the time at which the operation became due, or will be due.
+// FoundBySweep returns the reason why a sweep reports an operation; NoReason if no
+// sweep reports it. An open operation counts as abandoned once it is due, or if it is
+// [Overheld]. The result since is the time from which the operation is [Due].
 func FoundBySweep(r *store.Record, now time.Time, grace time.Duration) (w Reason, since time.Time) {
 	since = Due(r, r.Run, grace)
 	overdue := now.After(since) || Overheld(r, now)
@@ -38,7 +39,7 @@ func FoundBySweep(r *store.Record, now time.Time, grace time.Duration) (w Reason
 		return WaitOf(r).Reason, since
 	case r.State != store.Open || Freed(r):
 		return NoReason, since
-	case !overdue && r.Blocked: // no need to wait for the grace: the program refuses to continue the operation
+	case !overdue && r.Blocked: // report it without the grace, because the program refuses to continue the operation
 		return ReasonBlocked, since
 	case !overdue:
 		return NoReason, since
@@ -53,27 +54,28 @@ func FoundBySweep(r *store.Record, now time.Time, grace time.Duration) (w Reason
 // maxHold is longer than any attempt can work.
 const maxHold = 24 * time.Hour
 
-// Overheld reports whether a lease ends so late that the attempt's clock must have been wrong. No
-// ticket is made for such a lease: the sweep finds the operation.
+// Overheld reports whether r's lease was set by a wrong clock ([WrongClock]). No ticket
+// is made for such an operation. Instead, the sweep reports it.
 func Overheld(r *store.Record, now time.Time) bool { return WrongClock(r.Lease, now) }
 
-// WrongClock reports whether a lease ends so late that only a wrong clock can have set the end.
+// WrongClock reports whether the end of a lease is so far in the future that only a
+// wrong clock can have set it.
 func WrongClock(end, now time.Time) bool { return end.Sub(now) > maxHold }
 
-// KeepsRequest is how long the stored request of a stuck operation stays after the last work
-// on the operation. If the record's retention is longer, the request stays for the retention.
-// People should settle the operation within that time.
+// KeepsRequest is how long the stored request of a stuck operation stays after the last
+// work on the operation. If the record's retention is longer, the request stays for the
+// retention. People should settle the operation before the request is removed.
 const KeepsRequest = 30 * 24 * time.Hour
 
-// RequestOutlived reports whether a stuck operation has waited for a decision for so long that
-// its stored request must be removed.
+// RequestOutlived reports whether the stored request of a stuck operation must be
+// removed, because [KeepsRequest] and the retention are over.
 func RequestOutlived(r *store.Record, now time.Time) bool {
 	return r.State == store.Stuck && r.Input != nil && now.Sub(r.Run) > max(r.Retention, KeepsRequest)
 }
 
-// Emptied returns a copy of the stuck record held, without its stored request. The facts that
-// people need for a decision stay. If the operation continues later, the client's retry brings
-// the request.
+// Emptied returns a copy of the record of a stuck operation, without the stored
+// request. The facts that people need for a decision stay. If the operation continues
+// later, the client's retry brings the request.
 func Emptied(held *store.Record) *store.Record {
 	r := *held
 	r.Input = nil

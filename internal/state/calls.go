@@ -14,21 +14,23 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// MayReach reports whether an operation may call other systems. held is the record, or nil before
-// the claim. An operation whose key names a delivery must not make calls, unless an earlier
-// version of Samekey claimed its record: that version may have made a call already.
+// MayReach reports whether an operation may call other systems or stage jobs. held is
+// the record, or nil before the claim. An operation whose key names a delivery may not,
+// unless the record was claimed without DeliveryKey: an attempt may have made a call
+// under that claim already.
 func MayReach(deliveryKey bool, held *store.Record) bool {
 	return !deliveryKey || held != nil && !held.DeliveryKey
 }
 
-// AnyCall is the entry in a record's Doubts for unnamed calls that may have been made. The commit
-// of any phase with calls removes the entry, even if a deploy has renamed the phase that made the
-// calls, or has inserted another phase before it.
+// AnyCall is the entry in a record's Doubts for unnamed calls that may have been made.
+// The commit of any phase with calls removes the entry, because a deploy may have
+// renamed the phase that made the calls, or inserted another phase before that phase.
 const AnyCall = "?"
 
-// MarkOf returns the mark that stays in the record if the holder vanishes during the phase. If the
-// phase's call is never repeated, the mark contains the phase's name, so that the commit of another
-// phase doesn't remove the mark.
+// MarkOf returns the mark that stays in the record if the holder vanishes during the
+// phase. If repeats is false, the phase's call is never repeated. The mark then
+// contains the phase's name, so that the commit of another phase doesn't remove the
+// mark.
 func MarkOf(phase string, repeats bool) string {
 	if repeats {
 		return AnyCall
@@ -41,9 +43,10 @@ func NeverRepeated(r *store.Record, phase string) bool {
 	return slices.Contains(r.Doubts, AnyCall+phase)
 }
 
-// SentByAnother returns the name of another phase that may have sent the call, and whose calls are
-// never repeated; "" if there is no such phase. There is one if the phase was renamed after the
-// call, or if an earlier attempt took another branch.
+// SentByAnother returns the name of another phase that may have sent the call, and
+// whose calls are never repeated; "" if there is no such phase. A call can come from
+// another phase if a deploy renamed the phase, or if an earlier attempt took another
+// branch.
 func SentByAnother(r *store.Record, phase, call string) string {
 	if _, sent := r.Sent[call]; !sent {
 		return ""
@@ -59,12 +62,12 @@ func SentByAnother(r *store.Record, phase, call string) string {
 // Marks returns the marks that the commit of the phase removes.
 func Marks(phase string) []string { return []string{AnyCall, AnyCall + phase} }
 
-// OthersMark reports whether call, an entry of Doubts, is the mark of another phase whose calls
-// are never repeated.
+// OthersMark reports whether call, an entry of Doubts, is the mark of another phase.
+// Only a phase whose calls are never repeated has such a mark.
 func OthersMark(call, phase string) bool { return IsMark(call) && !slices.Contains(Marks(phase), call) }
 
-// InDoubt reports whether the phase may have made a call that no commit has recorded. It may have
-// if r.Doubts contains a mark of the phase or the name of any call.
+// InDoubt reports whether the phase may have made a call that no commit has recorded:
+// r.Doubts contains a mark of the phase, or the name of any call.
 func InDoubt(r *store.Record, phase string) bool {
 	return slices.ContainsFunc(r.Doubts, func(call string) bool { return !OthersMark(call, phase) })
 }
@@ -73,8 +76,9 @@ func InDoubt(r *store.Record, phase string) bool {
 // because names are escaped.
 func IsMark(call string) bool { return strings.HasPrefix(call, AnyCall) }
 
-// vanished notes in r that the holder of held vanished, and may have sent a call until the time
-// end. If held has a mark, vanished adds the mark to r.Doubts.
+// vanished adds the mark of the record held to r.Doubts, because the holder of held
+// vanished. The holder may have sent a call until the time end. Without a lease or a
+// mark in held, vanished changes nothing.
 func vanished(r, held *store.Record, end time.Time) {
 	if !held.Lease.IsZero() && held.Mark != "" {
 		doubt(r, With(held.Doubts, held.Mark), doubtSince(held), doubtUntil(held, end))
@@ -101,8 +105,8 @@ func doubtSince(r *store.Record) time.Time {
 	return r.Run
 }
 
-// doubtUntil returns the last moment at which a call in doubt may have been sent. Earlier attempts
-// may have sent it until r.DoubtUntil; the last attempt may send it until the time end.
+// doubtUntil returns the last moment at which a call in doubt may have been sent: the
+// later of r.DoubtUntil, for earlier attempts, and the time end, for the last attempt.
 func doubtUntil(r *store.Record, end time.Time) time.Time {
 	return later(r.DoubtUntil, Millis(end))
 }
@@ -114,19 +118,19 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// Sending merges the maps sent and more, and changes neither.
+// Sending returns the entries of the maps sent and more, and changes neither map.
 func Sending(sent, more map[string]string) map[string]string {
 	if len(more) == 0 {
 		return sent
 	}
 	all := maps.Clone(more)
-	maps.Copy(all, sent) // a call that may have been made already keeps the hash that was sent first
+	maps.Copy(all, sent) // a call in both maps keeps the hash of the data that was sent first
 	return all
 }
 
-// inDoubt returns the entries of the map sent whose calls may be in doubt. If the list doubts has
-// a mark, these are all entries, because a mark doesn't name its call; otherwise they are the
-// entries whose calls are in the list.
+// inDoubt returns the entries of the map sent whose calls may be in doubt: those in the
+// list doubts. If doubts has a mark, inDoubt returns all entries, because a mark
+// doesn't name its call.
 func inDoubt(sent map[string]string, doubts []string) map[string]string {
 	if slices.ContainsFunc(doubts, IsMark) {
 		return sent
@@ -136,12 +140,14 @@ func inDoubt(sent map[string]string, doubts []string) map[string]string {
 	return kept
 }
 
-// Skipped is the entry in [store.Record].Calls that counts the phases that operators settled. The
-// count applies to every service, because nobody knows how many calls a settled phase made.
+// Skipped is the entry in [store.Record].Calls that counts the phases that operators
+// settled. Each such phase counts as a call of every service, because nobody knows
+// which calls it made.
 const Skipped = "*"
 
-// unrecorded returns the calls that no committed phase has recorded in held: these calls are in
-// doubt. A call without a name is in doubt only if held has a mark.
+// unrecorded returns the calls that are in doubt, because no committed phase has
+// recorded them in held. For a call without a name, it returns the mark of held, if
+// there is one.
 func unrecorded(held *store.Record, calls []string) (doubts []string) {
 	for _, call := range calls {
 		switch {
@@ -151,13 +157,14 @@ func unrecorded(held *store.Record, calls []string) (doubts []string) {
 			doubts = append(doubts, call)
 		}
 	}
-	if len(doubts) > 0 && held.Mark != "" && held.Mark != AnyCall { // keep this mark: it forbids to repeat the call, even if the next program would repeat it
+	if len(doubts) > 0 && held.Mark != "" && held.Mark != AnyCall { // keep this mark, so that the call isn't repeated even if the next program would repeat it
 		doubts = With(doubts, held.Mark)
 	}
 	return doubts
 }
 
-// tells reports whether a committed phase of r has recorded the call, whose name idem.Tx.Key made.
+// tells reports whether a committed phase of r has recorded the call. idem.Tx.Key made
+// the call's name.
 func tells(r *store.Record, call string) bool {
 	service, number, numbered := strings.Cut(call, "#")
 	if !numbered {
@@ -167,8 +174,8 @@ func tells(r *store.Record, call string) bool {
 	return err == nil && n <= r.Calls[service+"#"]+r.Calls[Skipped]
 }
 
-// Tally returns the counts in the map made, with one added for each entry of calls that isn't a
-// mark. It doesn't change the map.
+// Tally returns the counts in the map made, increased by one for each entry of calls
+// that isn't a mark. It doesn't change the map.
 func Tally(made map[string]int, calls []string) map[string]int {
 	if calls = slices.DeleteFunc(slices.Clone(calls), IsMark); len(calls) == 0 {
 		return made
@@ -182,8 +189,8 @@ func Tally(made map[string]int, calls []string) map[string]int {
 	return made
 }
 
-// counted returns the name under which a call is counted: "service#", without the call's number,
-// or "service/step".
+// counted returns the name under which a call is counted: "service#" for "service#3",
+// and "service/step" unchanged.
 func counted(call string) string {
 	return cmp.Or(call[:strings.IndexByte(call, '#')+1], call)
 }
@@ -199,10 +206,10 @@ func without(calls, some []string) []string {
 	return slices.DeleteFunc(slices.Clone(calls), func(call string) bool { return slices.Contains(some, call) })
 }
 
-// DerivedKey hashes parts into a UUID of version 8 (RFC 9562, 5.8), which every service accepts as
-// an idempotency key. The parts are an operation's id and the name and number of a call.
-// DerivedKey hashes the length of each part before the part, so that different lists have
-// different hashes.
+// DerivedKey hashes parts into a UUID of version 8 (RFC 9562, 5.8), which every service
+// accepts as an idempotency key. The parts are an operation's id, and the name and
+// number of a call. DerivedKey hashes the length of each part too, so that ("a", "bc")
+// and ("ab", "c") have different keys.
 func DerivedKey(parts ...string) string {
 	h := sha256.New()
 	var length [8]byte

@@ -4,9 +4,10 @@
 //
 // A transition doesn't set Owner and Ver: the writer of the record calls [Stamp], which sets both.
 //
-// The states and transitions, as docs/inside/architecture.md draws them. Each label is a function
-// of this package, the end of a period ("the lease ends", "expires"), a write of the store ("let
-// go"), or the case ("with jobs"):
+// docs/inside/architecture.md draws the states and transitions below. Most
+// labels are functions of this package. The others are: the end of a period ("the lease
+// ends", "expires"), a write of the store ("let go"), and a case ("with jobs", "without
+// jobs").
 //
 //	[*] --> held: Claimed
 //	held --> held: Calling, CallingOnce, Advanced, IntentReplaced, Renewed

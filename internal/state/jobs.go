@@ -35,9 +35,9 @@ func Pending(r *store.Record, name string) bool {
 // Later reports whether a job's time has not come yet.
 func Later(j store.Job, now time.Time) bool { return j.At.After(now) }
 
-// MayCancel reports whether a person may cancel a job: the job has a time, and no drain has begun
-// to deliver the job. The time may have passed if the job still waits, for example because the
-// worker is off.
+// MayCancel reports whether a person may cancel a job: the job isn't parked, it has a
+// time, and no drain has begun to deliver it. The job's time may have passed, for
+// example while the worker is off.
 func MayCancel(r *store.Record, name string) bool {
 	j := r.Jobs[name]
 	return Pending(r, name) && !j.At.IsZero() && j.Begun.IsZero()
@@ -55,8 +55,8 @@ func Cancellable(r *store.Record, names []string) (all []string) {
 	return all
 }
 
-// LastJobs reports whether the record is finished, and names contains all its jobs and no others.
-// Once these jobs are delivered, the record need not be kept.
+// LastJobs reports whether the record is finished, and names has exactly the record's
+// jobs. Once these jobs are delivered, the record can be let go.
 func LastJobs(r *store.Record, names []string) bool {
 	if r.State != store.Done || len(r.Jobs) != len(names) {
 		return false
@@ -70,13 +70,13 @@ func NoJobsLeft(r *store.Record) bool {
 	return r.State == store.Done && r.Keep == store.KeepJobs && len(r.Jobs) == 0
 }
 
-// SameJobs reports whether two records have the same jobs and the same parked jobs.
+// SameJobs reports whether two records have the same jobs, and the same jobs parked.
 func SameJobs(a, b *store.Record) bool {
 	return maps.EqualFunc(a.Jobs, b.Jobs, func(a, b store.Job) bool { return (a.Failed == "") == (b.Failed == "") })
 }
 
-// DropsJobs reports whether a commit removes the undelivered jobs of the record. Only a commit that
-// forgets the operation removes them.
+// DropsJobs reports whether a commit frees the key and removes undelivered jobs. Only a
+// commit that forgets the operation does so.
 func DropsJobs(prev, next *store.Record) bool {
 	return Freed(next) && len(next.Jobs) == 0 && len(prev.Jobs) > 0
 }

@@ -13,7 +13,7 @@ type Verdict int
 // The verdicts.
 const (
 	Claimable Verdict = 1 + iota // the record is gone, or was freed: the key can be claimed
-	Own                          // this attempt has claimed the record; perhaps the acknowledgement was lost
+	Own                          // this attempt's claim was applied; its acknowledgement may be lost
 	Mismatch                     // the key was used with another request
 	Replay                       // finished: give the stored answer
 	Stuck                        // waiting for an operator
@@ -22,16 +22,18 @@ const (
 	TakeOver                     // open, and no attempt holds the record
 )
 
-// Judge decides about found, a record of the key: for example, the record that refused a claim. The
-// parameter me is the nonce of the attempt that asks. The parameter same tells whether the record
-// was claimed with an equal request. The order matters:
+// Judge decides about found, the record of the key. The parameter me is the nonce of the
+// attempt that asks. The parameter same tells whether the record was claimed with an
+// equal request. The order matters:
 //
-//   - Own comes first: a claim whose acknowledgement was lost must not lock out the caller;
-//   - Mismatch comes before InFlight and TakeOver: another request under the key is reported at
-//     once, and never takes the record over;
-//   - TooSoon comes after InFlight: while an attempt holds the record, only the lease counts.
+//   - Own comes before InFlight, because an attempt must not wait for its own lease if
+//     the acknowledgement of its claim was lost;
+//   - Mismatch comes before InFlight and TakeOver, because another request under the key
+//     is refused at once and never takes the record over;
+//   - TooSoon comes after InFlight, because only the lease counts while an attempt holds
+//     the record.
 //
-// A record without Expires is kept, so it never expires.
+// A record without Expires never expires.
 func Judge(found *store.Record, me string, same bool, now time.Time) Verdict {
 	switch {
 	case found == nil || found.State == store.None:
@@ -61,6 +63,6 @@ func Corrupt(r *store.Record) bool {
 	return !known || r.State == store.Done && r.Response == nil
 }
 
-// Over reports whether t has passed, in whole seconds like the table's TTL attribute. The zero
-// time never passes.
+// Over reports whether t has passed. It compares whole seconds, like the table's TTL
+// attribute. The zero time never passes.
 func Over(t, now time.Time) bool { return !t.IsZero() && t.Unix() < now.Unix() }

@@ -8,7 +8,7 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// This file decides whether to ask a provider about a call in doubt, and what follows.
+// This file decides whether to look up a call in doubt, and what to do after a look-up.
 
 // Found is the result of a look-up.
 type Found int
@@ -24,7 +24,7 @@ const (
 // Asking is a look-up of a call in doubt.
 type Asking struct {
 	Sent   time.Time     // the last moment at which a copy of the call may have been sent
-	Within time.Duration // the longest time until a sent copy shows in the look-up
+	Within time.Duration // how long a copy that was sent may be missing from the look-up
 	Began  time.Time     // when the look-up began
 	Never  bool          // the call is never made again (idem.Remembers(0))
 	Found  Found
@@ -41,10 +41,10 @@ const (
 	ToPeople                // only people may decide
 )
 
-// Decide returns the next step after a look-up, and whether the look-up counts as a try.
-// FoundNotMade proves nothing while a copy may be on its way, or while the look-up may lag: a call
-// made then could be the second. Later, FoundNotMade permits the call; but if Never is set, people
-// decide.
+// Decide returns the next step after a look-up, and whether the look-up counts as a
+// try. FoundNotMade proves nothing while a copy of the call may be on its way, or may
+// be missing from the look-up. If the call were made then, it could be made twice.
+// Afterwards FoundNotMade permits the call, or leaves it to people if Never is set.
 func (a Asking) Decide() (c Course, counts bool) {
 	late := a.Began.After(a.Sent.Add(a.Within))
 	switch {
@@ -58,7 +58,7 @@ func (a Asking) Decide() (c Course, counts bool) {
 	return AskAgain, late
 }
 
-// Word returns the result's name in the record.
+// Word returns the word for the look-up's result that the record stores.
 func (a Asking) Word() string {
 	switch c, _ := a.Decide(); {
 	case a.Found == FoundMade:
@@ -96,9 +96,10 @@ func (d Doubtful) Begun(r *store.Record) bool {
 	return n > 0 && r.Phases[n-1].Intent && r.Phases[n-1].Name == d.Phase
 }
 
-// Asks reports whether the provider, or people, must be asked about the call: the call may have
-// been made, and can't simply be repeated under its key. It can't if it has no key, if it is never
-// repeated, or if the provider may have forgotten the key since r.DoubtSince.
+// Asks reports whether the provider, or people, must be asked about the call. They must
+// be asked if the call may have been made and can't be repeated under its key: it has
+// no key, it is never repeated, or the provider may have forgotten its key since
+// r.DoubtSince.
 func (d Doubtful) Asks(r *store.Record, now time.Time) bool {
 	if d.Begun(r) || NeverRepeated(r, d.Phase) {
 		return true
@@ -106,15 +107,15 @@ func (d Doubtful) Asks(r *store.Record, now time.Time) bool {
 	return InDoubt(r, d.Phase) && (d.Keyless || d.Never() || now.Sub(r.DoubtSince) >= d.Memory)
 }
 
-// Stranger returns the name of a call in doubt that another phase made; "" if there is none. A
-// look-up of d's call says nothing about that call.
+// Stranger returns the name of a call in doubt other than d's call; "" if there is
+// none. A look-up of d's call doesn't tell whether the other call was made.
 func (d Doubtful) Stranger(r *store.Record) string {
 	for _, call := range r.Doubts {
 		if !IsMark(call) && call != d.Call {
 			return call
 		}
 	}
-	for _, call := range slices.Sorted(maps.Keys(r.Sent)) { // a mark doesn't name its call, but Sent does
+	for _, call := range slices.Sorted(maps.Keys(r.Sent)) { // a mark in Doubts doesn't name its call, but r.Sent does
 		if call != d.Call {
 			return call
 		}
@@ -122,8 +123,8 @@ func (d Doubtful) Stranger(r *store.Record) string {
 	return ""
 }
 
-// Sent returns the last moment at which a copy of the call may have been sent. It assumes that the
-// attempt that holds r has not made the call.
+// Sent returns the last moment at which a copy of the call may have been sent. The
+// attempt that holds r must not have made the call.
 func (d Doubtful) Sent(r *store.Record) time.Time {
 	var until time.Time
 	if InDoubt(r, d.Phase) {
@@ -133,12 +134,12 @@ func (d Doubtful) Sent(r *store.Record) time.Time {
 		until = later(r.Asked.Sent, until)
 	}
 	if until.IsZero() {
-		return r.Run.Add(maxHold) // the holder that wrote the intent may still be at work
+		return r.Run.Add(maxHold) // the attempt that wrote the intent may still be at work, for up to maxHold
 	}
 	return until
 }
 
-// Asked returns the note about a look-up, for the record r.
+// Asked returns the note about the look-up a, to be stored in the record r.
 func (d Doubtful) Asked(r *store.Record, a Asking) *store.Asked {
 	n := &store.Asked{Phase: d.Phase, At: Millis(a.Began), Times: 1, Said: a.Word(), Sent: Millis(a.Sent)}
 	if LookedUpInVain(r) && r.Asked.Phase == d.Phase {
@@ -154,8 +155,8 @@ func Noted(held *store.Record, asked *store.Asked) *store.Record {
 	return &r
 }
 
-// CallingOnce returns the record to write before a call that a look-up has not found: a copy of
-// held without the doubt about the call, and with the call's mark.
+// CallingOnce returns the record to write before a call that may be made after a
+// look-up: a copy of held without the doubt about the call, and with the call's mark.
 func (d Doubtful) CallingOnce(held *store.Record, sent map[string]string) *store.Record {
 	r := *held
 	if d.Begun(held) {
@@ -167,29 +168,30 @@ func (d Doubtful) CallingOnce(held *store.Record, sent map[string]string) *store
 	return Calling(&r, d.Mark(), sent)
 }
 
-// LookedUp is a look-up that decided nothing, so the attempt releases the record.
+// LookedUp is a look-up that decided nothing. The attempt releases the record after it.
 type LookedUp struct {
 	Asked  *store.Asked
 	Counts bool // the look-up counts as a try
 }
 
-// on adds l to the released record r, and corrects the count of tries. The parameter taken tells
-// whether the take-over has already counted a try.
+// on stores the note in the released record r, and corrects r.Tries so that the look-up
+// is counted as a try only if l.Counts is set. The parameter taken tells whether the
+// take-over has already counted a try.
 func (l *LookedUp) on(r *store.Record, taken bool) {
 	r.Asked = l.Asked
 	switch {
 	case l.Counts && !taken:
 		r.Tries++
 	case !l.Counts && taken:
-		r.Tries = max(0, r.Tries-1) // no try has failed: the look-up was too early
+		r.Tries = max(0, r.Tries-1) // the look-up was too early to count as a try
 	}
 }
 
 // LookedUpInVain reports whether r has a call in doubt and the look-up has decided nothing yet.
 func LookedUpInVain(r *store.Record) bool { return r.Asked != nil && !r.Asked.Sent.IsZero() }
 
-// ended returns a copy of the note a, without Sent. Call it when the doubt has ended, or before
-// another copy of the call is sent.
+// ended returns a copy of the note a, without Sent, for a record whose doubt has ended
+// or whose call is sent again.
 func ended(a *store.Asked) *store.Asked {
 	if a == nil || a.Sent.IsZero() {
 		return a

@@ -6,7 +6,7 @@ import "strings"
 func Namespace(pk string) string {
 	_, rest, _ := strings.Cut(pk, "#")
 	namespace, _, _ := strings.Cut(rest, "#")
-	if !IsNamespace(namespace) { // a key that somebody wrote by hand
+	if !IsNamespace(namespace) { // somebody wrote this PK by hand
 		return ""
 	}
 	return namespace

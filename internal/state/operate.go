@@ -11,8 +11,8 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// Reasons to refuse an operator's command. If the operator has accepted the [Loss], Forgotten
-// doesn't return ErrLives, ErrJobs or ErrWork.
+// Reasons to refuse an operator's command. Forgotten doesn't return ErrLives, ErrJobs
+// or ErrWork if the operator has accepted the loss that the error names ([Loss]).
 var (
 	ErrLives   = errors.New("an attempt holds the record, and may be at work")
 	ErrJobs    = errors.New("the record has undelivered jobs")
@@ -31,7 +31,7 @@ func LeaseEnded(rec *store.Record, now time.Time, by string) (*store.Record, err
 	}
 	r := *rec
 	r.Lease, r.Run, r.LastErr = time.Time{}, Millis(now), "an operator ended its lease"
-	end := rec.Lease // until then the attempt may still send calls
+	end := rec.Lease // the attempt may send calls until its lease ends
 	if WrongClock(end, now) {
 		end = now.Add(maxHold)
 	}
@@ -43,14 +43,15 @@ func LeaseEnded(rec *store.Record, now time.Time, by string) (*store.Record, err
 
 // Loss says which losses an operator accepts by forgetting an operation.
 type Loss struct {
-	Held bool // an attempt at the operation may be at work
+	Held bool // an attempt that may be at work
 	Work bool // a finished operation, committed phases, and calls that may have been made
 	Jobs bool // undelivered jobs
 }
 
-// Forgotten returns rec with its key free, as if an attempt had freed the key. The jobs are
-// removed; otherwise the worker would still deliver them. Until TTL removes the record, it says
-// who forgot the operation. The record of the next operation under the key also says so.
+// Forgotten returns rec with its key free, as if an attempt had freed the key. The jobs
+// are removed, because the worker would still deliver them. Until TTL removes the
+// record, the record says who forgot the operation. The record of the next operation
+// under the key says so too.
 func Forgotten(rec *store.Record, now time.Time, by string, accepted Loss) (*store.Record, error) {
 	unfinished := rec.State != store.Done
 	switch {
@@ -90,9 +91,10 @@ func ForgottenBy(rec *store.Record) *store.Decision {
 	return &rec.Settled[n-1]
 }
 
-// Erased returns rec without caller, answer and error texts. rec must be finished, or its key
-// free: a record whose key is free has data until TTL deletes the record. A finished record keeps
-// fingerprint and status, so the key stays taken.
+// Erased returns rec without caller, answer, stored request, phase results and error
+// texts. rec must be finished, or its key free. A record whose key is free has data
+// until TTL deletes the record. A finished record keeps fingerprint and status, so that
+// the key stays taken.
 func Erased(rec *store.Record, now time.Time, by string) (*store.Record, error) {
 	done := rec.State == store.Done
 	switch {
@@ -127,9 +129,9 @@ func answerKept(rec *store.Record) bool {
 	return rec.Overflow == nil || rec.Overflow.Count > 0
 }
 
-// AnswerGoes reports whether a commit removes the answer of a finished record, except the status.
-// If the body was not kept before, the answer counts as removed when the commit removes the
-// caller.
+// AnswerGoes reports whether a commit removes the answer of a finished record, except
+// the status. If the body was gone before the commit, the answer counts as removed when
+// the commit removes the caller.
 func AnswerGoes(prev, next *store.Record) bool {
 	return prev.Response != nil && next.Response != nil && !answerKept(next) && (answerKept(prev) || prev.Scope != next.Scope)
 }
@@ -157,7 +159,7 @@ func Lost(rec *store.Record, now time.Time) (all []string) {
 		kinds, out := make([]string, 0, len(rec.Jobs)), 0
 		for _, j := range rec.Jobs {
 			kinds = append(kinds, j.Kind)
-			if j.Failed == "" && (j.At.IsZero() || !j.Begun.IsZero()) { // a job with a time is not delivered from the stream
+			if j.Failed == "" && (j.At.IsZero() || !j.Begun.IsZero()) { // a drain delivers a job with a time only after it has set Begun
 				out++
 			}
 		}

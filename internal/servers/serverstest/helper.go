@@ -36,8 +36,9 @@ func Commands(t *testing.T, scripts map[string]string) string {
 	return dir
 }
 
-// Bare changes the test's environment. The variable that cache names is set to an empty
-// folder. The listed variables and JAVA_HOME are emptied. The only commands are the scripts.
+// Bare prepares the test's environment. It sets the variable named cache to an empty
+// folder, empties JAVA_HOME and the listed variables, and sets PATH so that the scripts
+// are the only commands.
 func Bare(t *testing.T, cache string, scripts map[string]string, variables ...string) {
 	t.Helper()
 	for _, name := range append(variables, "JAVA_HOME") {
@@ -50,9 +51,10 @@ func Bare(t *testing.T, cache string, scripts map[string]string, variables ...st
 // envHelper is the environment variable that makes a test binary run [HelperMain].
 const envHelper = "SERVERSTEST_HELPER"
 
-// HelperMain is the program that [EndsWithAKilledParent] kills. It starts a server, prints
-// the endpoint and waits until standard input ends. It doesn't end the server. TestMain
-// calls HelperMain. In a test process HelperMain does nothing and returns false.
+// HelperMain is the program that [EndsWithAKilledParent] kills. TestMain calls
+// HelperMain. In a test process HelperMain does nothing and returns false. In the
+// killed process it starts a server by find, prints the endpoint, and returns true when
+// standard input ends. It doesn't end the server.
 func HelperMain(find func(context.Context) (endpoint string, err error)) bool {
 	if os.Getenv(envHelper) == "" {
 		return false
@@ -68,8 +70,8 @@ func HelperMain(find func(context.Context) (endpoint string, err error)) bool {
 }
 
 // EndsWithAKilledParent checks that a server ends when the process that started it is
-// killed. endpoint is the name of an environment variable, which is emptied so that a
-// server is started. dir is the folder of the server's install.
+// killed. endpoint names the environment variable of an endpoint; the process gets an
+// empty one, so that it starts a server. dir is the folder of the server's install.
 func EndsWithAKilledParent(t *testing.T, endpoint, dir string) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -101,7 +103,7 @@ func EndsWithAKilledParent(t *testing.T, endpoint, dir string) {
 	_ = cmd.Wait() // "signal: killed"
 	WaitEnd(t, line)
 
-	// remove the helper's leftovers now instead of in a later run
+	// the killed helper couldn't remove its temporary folder
 	left, err := filepath.Glob(filepath.Join(dir, "tmp-"+strconv.Itoa(cmd.Process.Pid)+"-*"))
 	if err != nil || len(left) > 1 {
 		t.Errorf("the helper left %v (%v), want one folder at most", left, err)
@@ -116,15 +118,15 @@ func EndsWithAKilledParent(t *testing.T, endpoint, dir string) {
 // WaitEnd waits until nothing listens at the endpoint any more.
 func WaitEnd(t *testing.T, endpoint string) {
 	t.Helper()
-	// the deadline matters only if the test fails
+	// long, since it passes only if the test fails
 	deadline := time.Now().Add(10 * time.Minute)
 	for {
 		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(endpoint, "http://"))
 		if err != nil {
 			return
 		}
-		// a server that ends closes its connections, but a running server also closes them
-		// after a while; so after a close, dial again
+		// a closed connection doesn't prove that the server has ended, because a
+		// running server also closes idle connections: dial again
 		_ = conn.SetReadDeadline(deadline)
 		_, err = conn.Read(make([]byte, 1))
 		_ = conn.Close()
@@ -134,10 +136,11 @@ func WaitEnd(t *testing.T, endpoint string) {
 	}
 }
 
-// Loopback returns addresses in the kernel's form. got are the addresses on which
-// processes listen at the endpoint's port. want is the only allowed address, 127.0.0.1.
-// Loopback reads /proc itself, without the code under test. It skips the test outside Linux,
-// and on s390x, which is big-endian.
+// Loopback returns two lists of addresses in the form of /proc/net/tcp. got has the
+// addresses on which processes listen at the endpoint's port. want has the only allowed
+// address, 127.0.0.1 with that port. Loopback reads /proc itself, without calling the
+// code under test. It skips the test outside Linux, and on s390x, whose big-endian
+// addresses look different.
 func Loopback(t *testing.T, endpoint string) (got, want []string) {
 	t.Helper()
 	if runtime.GOOS != "linux" || runtime.GOARCH == "s390x" {

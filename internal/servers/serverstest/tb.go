@@ -10,13 +10,13 @@ import (
 // TB is a test that records how it ends.
 type TB struct {
 	testing.TB
-	SkippedWith, FailedWith string // the messages of Skip, and of Fatal or Error; "" if not called
+	SkippedWith, FailedWith string // the last message of Skip, and the last of Fatal or Error; "" if there was none
 
 	cleanups []func()
 }
 
-// RunTest runs f as a test: Skip and Fatal end f. Then RunTest calls the functions that
-// Cleanup registered.
+// RunTest runs f until f returns, or calls Skip or Fatal. Then RunTest calls the
+// functions that Cleanup registered.
 func RunTest(f func(t *TB)) *TB {
 	t := &TB{}
 	done := make(chan struct{})
