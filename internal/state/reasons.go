@@ -6,14 +6,15 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// Reason says why an operation doesn't continue by itself, or why operators see it in a list. Each
-// store has the reason in its index of records that wait for people.
+// Reason says why an operation needs people, the worker or its client. A store's index
+// of records that wait for people contains the reason of each record.
 type Reason string
 
 // The reasons. If a record has several reasons to wait for people, the first in this
-// order applies. WaitOf and FoundBySweep find the reason of a record.
+// order applies. WaitOf finds this reason, and FoundBySweep finds the reasons of
+// abandoned operations.
 const (
-	NoReason         Reason = ""           // finished, freed, or left to its client for now
+	NoReason         Reason = ""           // the operation is finished, freed, in flight, or left to its client for now
 	ReasonUnknown    Reason = "unknown"    // stuck, with a call in doubt: people find out whether the call was made
 	ReasonStuck      Reason = "stuck"      // nobody continues the operation: people settle it
 	ReasonBlocked    Reason = "blocked"    // the program refuses to continue: people change the program, or settle the operation
@@ -23,12 +24,13 @@ const (
 	ReasonOpen        Reason = "open"        // abandoned, with a stored request: the completer ends it
 	ReasonNoRequest   Reason = "no_request"  // abandoned, without a stored request: only the client can end it
 	ReasonExpiring    Reason = "expiring"    // abandoned with nothing committed: the record will expire
-	ReasonUndelivered Reason = "undelivered" // a job has waited for too long
-	ReasonKept        Reason = "kept"        // finished and its jobs delivered, but still kept
+	ReasonUndelivered Reason = "undelivered" // a job has waited too long for its delivery
+	ReasonKept        Reason = "kept"        // the operation is finished and its jobs are delivered, but the record is still kept
 
-	// Only hooks report the next two reasons, since the records are gone.
-	ReasonExpiredOpen Reason = "expired_open" // an unfinished operation was forgotten or deleted
-	ReasonJobLost     Reason = "job_lost"     // a parked job, or a later job before its time, was forgotten or deleted with its record
+	// Only hooks report the next two reasons, because no list can show a record that is
+	// gone.
+	ReasonExpiredOpen Reason = "expired_open" // the record of an unfinished operation was deleted or replaced
+	ReasonJobLost     Reason = "job_lost"     // a record was deleted or replaced while it had a parked job, or a later job that was not yet due
 )
 
 // Listing describes a reason for lists, metrics and the page.
@@ -36,7 +38,7 @@ type Listing struct {
 	Reason Reason   // the reason, as named in lists, filters and the index
 	Word   string   // the reason on a row of the page
 	Says   string   // the reason as a sentence
-	Verbs  []string // commands that end the wait; nil if the record doesn't wait for people
+	Verbs  []string // commands by which people end the wait; nil if there are none
 	Metric string   // the metric that counts the reason; "" for none
 	people bool
 }
@@ -58,8 +60,8 @@ var Reasons = []Listing{
 	{ReasonKept, "kept", "done, but still kept", nil, "", false},
 }
 
-// ReasonNames returns the names of some reasons: those to wait for people or, if people is false,
-// all others.
+// ReasonNames returns the names of the reasons to wait for people. If people is false,
+// ReasonNames returns the names of all other reasons.
 func ReasonNames(people bool) (names []string) {
 	for _, r := range Reasons {
 		if r.people == people {

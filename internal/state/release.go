@@ -9,19 +9,20 @@ import (
 
 // Release describes an attempt that ended without an answer to store.
 type Release struct {
-	Calls   []string          // calls that this attempt may have made and that no phase has recorded
+	Calls   []string          // calls that the attempt may have made; Released skips those that a phase has recorded
 	Sent    map[string]string // for each of Calls, the hash of the data sent, if known
-	Refused bool              // no completer needs to run the request: the handler refused it with a 4xx, or failed too often
+	Refused bool              // the handler refused the request with a 4xx, or the tries are used up, so no completer needs to run the request
 	Answers bool              // the handler gave an answer that isn't stored; if the record is kept, the answer is withheld
 	Counted bool              // the take-over that began the attempt has already added one to the record's Tries
-	Refusal error             // why the program refuses to continue with the record; nil: it doesn't refuse
+	Refusal error             // why the program refuses to continue with the record; nil if the program doesn't refuse
 	Why     string            // why the attempt ended, for people (LastErr); "" leaves LastErr as it is
 	Look    *LookedUp         // a look-up that has decided nothing; nil if there was none
 }
 
-// Released returns the record held without a lease. If nothing was done, the key becomes free for a
-// new request; otherwise the record is ready for the next attempt. Released sets the field Run to
-// now, because the time for which the operation is left to its client counts from Run.
+// Released returns a copy of held that has no lease. If nothing was done and no
+// completer needs to run the request, the copy is the record of a freed key. Otherwise
+// the copy is ready for the next attempt. Run becomes now, because the time for which
+// the operation is left to its client begins at Run.
 func Released(held *store.Record, now time.Time, b Release) *store.Record {
 	r := *held
 	r.Lease, r.Run = time.Time{}, Millis(now)
@@ -34,7 +35,7 @@ func Released(held *store.Record, now time.Time, b Release) *store.Record {
 		r.Sent = Sending(held.Sent, b.Sent)
 	}
 	until := held.DoubtUntil
-	if len(calls) > 0 { // the attempt's process goes on, and may send a copy until the lease ends
+	if len(calls) > 0 { // the attempt's process may send a copy of a call until the lease ends
 		until = doubtUntil(held, later(held.Lease, now))
 	}
 	doubt(&r, With(held.Doubts, calls...), doubtSince(held), until)
@@ -46,7 +47,7 @@ func Released(held *store.Record, now time.Time, b Release) *store.Record {
 		if b.Answers && Kept(&r) {
 			h.Kind = HandoverWithheld
 			if !b.Counted {
-				r.Tries++ // otherwise retries could run the handler for ever
+				r.Tries++ // the limit on Tries keeps retries from running the handler for ever
 			}
 		}
 		r.Handovers = handed(held, h)
@@ -58,9 +59,9 @@ func Released(held *store.Record, now time.Time, b Release) *store.Record {
 	return &r
 }
 
-// Kept reports whether an open record must not be forgotten, because a completer, a sweep or people
-// will act on the record without the client. While a record is kept, an answer that isn't stored is
-// withheld.
+// Kept reports whether r is open and must not expire. A completer, a sweep or people
+// will act on such a record without the client. While a record is kept, an answer of
+// the handler that isn't stored is withheld.
 func Kept(r *store.Record) bool { return r.State == store.Open && r.Keep == store.KeepOpen }
 
 // Withheld returns the time from which another attempt at rec may run. If an answer was withheld,
@@ -78,16 +79,17 @@ func Withheld(rec *store.Record) (until time.Time) {
 	return rec.Run.Add(BackOff(withheldFor, rec.Tries))
 }
 
-// free reports whether a release may free the key because nothing was done under the key: no phase
-// is committed, no job is staged, and no call is in doubt. Otherwise the record stays, because
-// committed work and derived keys depend on it. The record also stays if the request is stored and
-// the handler didn't refuse the request: the request must be completed.
+// free reports whether a release may free the key of r. If a phase is committed, a job
+// is staged or a call is in doubt, the record must stay, because work or derived keys
+// depend on the record. If the request is stored, the record must stay for a completer,
+// unless refused is set.
 func free(r *store.Record, refused bool) bool {
 	return len(r.Doubts) == 0 && len(r.Phases) == 0 && len(r.Jobs) == 0 && (r.Input == nil || refused)
 }
 
-// freedFor is how long a freed record stays: longer than a copy of the claim can be delayed. If TTL
-// deleted the record earlier, a late copy would start the operation again.
+// freedFor is how long a freed record stays. No copy of the claim's write can be
+// delayed for so long. If TTL deleted the record earlier, a late copy would start the
+// operation again.
 const freedFor = 15 * time.Minute
 
 // frees makes r the record of a freed key.
@@ -95,10 +97,10 @@ func frees(r *store.Record, now time.Time) {
 	r.Keep, r.Expires, r.Input, r.Mark, r.Blocked = store.KeepFreed, Seconds(now).Add(freedFor), nil, "", false
 }
 
-// Freed reports whether an attempt or a person freed the key of r: the next claim replaces the
-// record.
+// Freed reports whether an attempt or a person freed the key of r. If so, the next
+// claim replaces r.
 func Freed(r *store.Record) bool { return r.Keep == store.KeepFreed }
 
-// Free reports whether the next operation may have the key of r: r has expired, or was
-// freed.
+// Free reports whether a new operation may have the key of r, because r has expired or
+// was freed.
 func Free(r *store.Record, now time.Time) bool { return Over(r.Expires, now) || Freed(r) }

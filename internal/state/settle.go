@@ -50,8 +50,9 @@ func Settleable(rec *store.Record, s Settlement, now time.Time) bool {
 	return rec != nil && (rec.State == store.Stuck || s.Answer != nil && Abandoned(rec, now) || s.Result != nil && Decidable(rec, now) != nil)
 }
 
-// Decidable returns the call whose outcome people may record; nil if there is none. Either the
-// outcome of the call is unknown, or people have given the result and no attempt can have made
+// Decidable returns the call whose outcome people may record, or nil. The call belongs
+// to the last phase. Either the operation is stuck because the outcome is unknown, or
+// people have recorded the outcome and may correct it, because no attempt can have made
 // another call since.
 func Decidable(rec *store.Record, now time.Time) *store.Phase {
 	n := len(rec.Phases)
@@ -67,7 +68,7 @@ func Decidable(rec *store.Record, now time.Time) *store.Phase {
 		switch {
 		case d.What == resultOf(&rec.Phases[n-1]):
 			return &rec.Phases[n-1]
-		case strings.HasPrefix(d.What, riskOfTwice): // this decision has removed calls in doubt
+		case strings.HasPrefix(d.What, riskOfTwice): // this decision removed the doubt about a call that may have followed the result
 			return nil
 		}
 	}
@@ -82,9 +83,9 @@ const riskOfTwice = "risk of twice"
 // maxSettled is how many operators' decisions a record keeps.
 const maxSettled = 10
 
-// Settled returns rec ready for another try, with the decision recorded. An error says why the
-// decision doesn't fit. Settled sets Run to now: otherwise a limit that counts from the last
-// attempt could undo the decision a minute later.
+// Settled returns rec ready for another try, with the decision recorded. An error says
+// why the decision doesn't fit. Settled sets Run to now, so that a limit that counts
+// from Run can't undo the decision a minute later.
 func Settled(rec *store.Record, s Settlement, now time.Time) (*store.Record, error) {
 	r := *rec
 	r.State, r.Tries, r.LastErr, r.Run, r.Blocked = store.Open, 0, "", Millis(now), false
@@ -140,8 +141,8 @@ func Settled(rec *store.Record, s Settlement, now time.Time) (*store.Record, err
 	return &r, nil
 }
 
-// decided removes all doubts except the marks of other phases, because an operator has decided
-// about the phase's call.
+// decided removes the doubts that an operator's decision about the phase's call ends.
+// These are all doubts except the marks of other phases.
 func decided(r *store.Record, phase string) {
 	kept := slices.DeleteFunc(slices.Clone(r.Doubts), func(call string) bool { return !OthersMark(call, phase) })
 	doubt(r, kept, r.DoubtSince, r.DoubtUntil)
@@ -158,10 +159,11 @@ func Decided(rec *store.Record, now time.Time, by, what, to string) []store.Deci
 // Newest returns the newest decisions, as many as a record keeps.
 func Newest(all []store.Decision) []store.Decision { return all[max(0, len(all)-maxSettled):] }
 
-// HasDecision reports whether a record has the decision with the given id. The parameter now is
-// the current version of the record, seen is the version about which the decision was made. The
-// result known is false if the record is gone, belongs to another operation, or may have lost the
-// decision to newer decisions.
+// HasDecision reports whether a record has the decision with the given id. The
+// parameter now is the current version of the record, and seen is the version about
+// which the decision was made. The result known is false if the record is gone or
+// belongs to another operation. It is also false if the decision is absent, but newer
+// decisions may have displaced it.
 func HasDecision(now, seen *store.Record, id string) (made, known bool) {
 	if now == nil {
 		return false, false

@@ -6,9 +6,10 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// Room is the number of bytes that phases and jobs must leave free in an open record. Take-overs
-// and releases add names, reasons and times to the record. If the record were full, the store would
-// refuse both, and nobody could finish the operation or give it up.
+// Room is the number of bytes that phases and jobs must leave free in an open record.
+// Take-overs and releases add names, reasons and times to the record. If the record
+// were full, the store would refuse take-overs and releases, and nobody could continue
+// or release the operation.
 const Room = 16 << 10
 
 // number is the size of a small number in an item, including the overhead of a map entry.

@@ -18,10 +18,10 @@ func Taken(held *store.Record, now, lease time.Time, retention time.Duration) *s
 	return &r
 }
 
-// TakenByClient returns the record that a client's retry writes in place of the record held, to
-// take it over. The new record has the retry's input and handler, since the handler may have
-// another name than at the claim. The new record keeps the claim's tenant, because the tenant is
-// part of the key.
+// TakenByClient returns the record with which a client's retry takes held over. The new
+// record has the retry's input and handler, since the handler may have been renamed
+// after the claim. The new record keeps the claim's tenant, because the tenant is part
+// of the key.
 func TakenByClient(held *store.Record, now, lease time.Time, retention time.Duration, in *store.Input, by store.HandlerID) *store.Record {
 	r := Taken(held, now, lease, retention)
 	r.Input, r.Handler = in, by
@@ -33,13 +33,13 @@ func TakenByClient(held *store.Record, now, lease time.Time, retention time.Dura
 	return r
 }
 
-// TakenUp returns the record that a completer or an operator writes in place of the record held,
-// to take it over. TakenUp adds one to Tries, so that the try counts even if the process then dies.
+// TakenUp returns the record with which a completer or a sweep takes held over. TakenUp
+// adds one to Tries, so that the try counts even if the process then dies.
 func TakenUp(held *store.Record, now, lease time.Time, retention time.Duration) *store.Record {
 	r := Taken(held, now, lease, retention)
 	r.Tries++
-	// Don't shorten the list of handovers here: at each try of a completer, a store's Take appends
-	// to the list without reading it, and both must write the same record.
+	// Don't shorten the list of handovers here. A store's Take appends to the list
+	// without reading it, and TakenUp must return the record that Take writes.
 	r.Handovers = append(slices.Clone(held.Handovers), store.Handover{At: Millis(now), Kind: HandoverCompleter})
 	return r
 }
@@ -49,13 +49,14 @@ const (
 	HandoverRelease   = "release"   // an attempt ended without an answer
 	HandoverWithheld  = "withheld"  // an attempt ended with an answer that was withheld
 	HandoverRetry     = "retry"     // a client's retry took the record over
-	HandoverCompleter = "completer" // a completer took the record over
+	HandoverCompleter = "completer" // a completer or a sweep took the record over
 )
 
-// maxHandovers is how many handovers a record keeps after a release.
+// maxHandovers is how many handovers a record keeps after a release or a client's
+// retry.
 const maxHandovers = 10
 
-// handed returns the most recent handovers of the record held, followed by h.
+// handed returns the handovers of held followed by h, but only the newest maxHandovers.
 func handed(held *store.Record, h store.Handover) []store.Handover {
 	all := append(slices.Clone(held.Handovers), h)
 	return all[max(0, len(all)-maxHandovers):]

@@ -21,11 +21,11 @@ type Refusal int
 // The refusals.
 const (
 	Good         Refusal = iota // the take-over is allowed
-	Moved                       // the record has been written since the ticket was made
+	Moved                       // the record has been written since the ticket was made, has expired, or is gone
 	Held                        // the lease has not ended
 	OtherHandler                // the record belongs to another handler
 	OtherTenant                 // the operation was invoked for another tenant
-	NoRequest                   // the request isn't stored
+	NoRequest                   // the request isn't stored, or the record may expire
 )
 
 // Fits decides whether a ticket with owner and ver fits the current record rec:
@@ -40,8 +40,8 @@ func Fits(rec *store.Record, owner string, ver int64, now time.Time) Refusal {
 	return Good
 }
 
-// MayTake decides whether t may take rec over. MayTake checks owner and version first: only a
-// bearer that knows both may learn other facts about the record.
+// MayTake decides whether t may take rec over. MayTake checks owner and version first,
+// because only a bearer that knows them may learn other facts about the record.
 func MayTake(rec *store.Record, t store.Take) Refusal {
 	why := Fits(rec, t.Owner, t.Ver, t.Now)
 	switch {

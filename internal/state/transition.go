@@ -13,10 +13,10 @@ import (
 // Retained rounds a program's retention up to whole seconds, the form in which items store a retention.
 func Retained(d time.Duration) time.Duration { return (d + time.Second - 1).Truncate(time.Second) }
 
-// Stamp prepares the record next, which is to replace the record prev: it sets Owner to the given
-// owner, and Ver to the version after prev's. For a claim, prev is nil, and Ver becomes 1. Every
-// write checks these two fields. Apart from Stamp, only the update expression of a store's Take
-// sets them.
+// Stamp prepares next, the record that replaces prev. Stamp sets Owner to owner, and
+// Ver to prev.Ver+1. For a claim, prev is nil, and Ver becomes 1. Every write checks
+// Owner and Ver. Apart from Stamp, only the update expression of a store's Take sets
+// these fields.
 func Stamp(next, prev *store.Record, owner string) {
 	next.Owner, next.Ver = owner, 1
 	if prev != nil {
@@ -24,8 +24,8 @@ func Stamp(next, prev *store.Record, owner string) {
 	}
 }
 
-// Claimed returns the record of a new operation, made from r. The caller has set r.Retention to
-// the program's retention and, if the handler will make calls, r.Keep to store.KeepOpen.
+// Claimed returns the record of a new operation, made from r. Set r.Retention to the
+// program's retention and, if the handler will make calls, r.Keep to store.KeepOpen.
 func Claimed(r store.Record, now time.Time, lease time.Time) *store.Record {
 	r.State = store.Open
 	r.Created, r.Run = Millis(now), Millis(now)
@@ -38,15 +38,15 @@ func Claimed(r store.Record, now time.Time, lease time.Time) *store.Record {
 	return &r
 }
 
-// Calling returns a copy of the record held, to be written before a call. The copy gets the mark
-// and the hashes in the map sent, and loses its expiry. All this is written before the call, since
-// a process that dies during the call writes nothing afterwards. If the key then expired, the next
-// request would make the call again under another derived key. Without the mark, the operation
-// could end with a stored answer although the call is in doubt.
+// Calling returns the copy of held that is written before a call. The copy has the mark
+// and the hashes in the map sent, and it has no expiry. If the process dies during the
+// call, it writes nothing more. Without the mark, the operation could later end with a
+// stored answer although the call is in doubt. With an expiry, the key could expire,
+// and the next request would make the call again under another derived key.
 func Calling(held *store.Record, mark string, sent map[string]string) *store.Record {
 	r := *held
 	r.Keep, r.Expires, r.Mark, r.Sent = store.KeepOpen, time.Time{}, mark, Sending(held.Sent, sent)
-	r.Asked = ended(held.Asked) // another copy of the call follows, so the time at which the earlier copy was sent no longer counts
+	r.Asked = ended(held.Asked) // the attempt sends another copy of the call, so the time of the earlier copy no longer counts
 	return &r
 }
 
@@ -79,9 +79,9 @@ func Advanced(held *store.Record, now time.Time, phases []store.Phase, jobs map[
 	return &r
 }
 
-// IntentReplaced returns a copy of held whose last phase, an intent, is replaced by the only entry
-// of the list phases. If phases is empty, IntentReplaced only removes the intent, so that the
-// intent's call counts as not begun.
+// IntentReplaced returns a copy of held without its last phase, an intent. The only
+// entry of phases takes the intent's place. If phases is empty, the intent is only
+// removed, so that the intent's call counts as not begun.
 func IntentReplaced(held *store.Record, now time.Time, phases []store.Phase, calls []string) *store.Record {
 	r := *held
 	r.Phases = held.Phases[:len(held.Phases)-1]
@@ -142,11 +142,12 @@ func Lifetime(r *store.Record) time.Time {
 	return r.Expires
 }
 
-// Buried returns a copy of the record found, which has expired or was freed. To fence found, the
-// caller writes the copy under a new owner. After that, a former holder can't write the record. If
-// found has expired, the copy's expiry lies at least a minute in the past, so that hosts whose
-// clocks are behind also see that the record has expired. The copy of a freed record is unchanged,
-// because a freed record is recognized without a clock.
+// Buried returns a copy of found, a record that has expired or was freed. The engine
+// writes the copy under a new owner to fence found, so that former holders can't write
+// the record. If found has expired, the copy's expiry lies at least a minute in the
+// past, so that hosts whose clocks are behind also see that the record has expired. The
+// copy of a freed record is unchanged, because hosts need no clock to see that a record
+// was freed.
 func Buried(found *store.Record, now time.Time) *store.Record {
 	r := *found
 	if end := Seconds(now).Add(-time.Minute); !Freed(found) && end.Before(r.Expires) {

@@ -17,8 +17,8 @@ type Wait struct {
 	Tries  int    // the number of failed deliveries of Job
 }
 
-// OfJobs reports whether the record is neither stuck nor blocked. Such a record waits only if it
-// has a parked job.
+// OfJobs reports whether the record is neither stuck nor blocked. Such a record waits
+// for people only if it has a parked job.
 func (w Wait) OfJobs() bool { return w.Reason == NoReason || w.Reason == ReasonParked }
 
 // WaitOf returns the wait of a record. It looks neither at the time nor at the lease, so only a

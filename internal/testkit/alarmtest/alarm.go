@@ -16,8 +16,9 @@ type Alarm struct {
 	Name        string // logical id in the template
 	Description string
 
-	// Queries has one metric, or the metrics and expressions of metric math. Exactly one query has
-	// Return set: the alarm compares its value with Threshold.
+	// Queries has one metric, or the metrics and expressions of metric math. Exactly
+	// one query has Return set. The alarm compares the value of that query with
+	// Threshold.
 	Queries []Query
 
 	Periods    int // EvaluationPeriods: N in "M of N"

@@ -16,7 +16,7 @@ type point struct {
 	value float64
 }
 
-// Add adds one value of a metric, with its time, as an AWS service would.
+// Add adds one value of a metric at the time at, as an AWS service would.
 func (d *Data) Add(m Metric, at time.Time, value float64) {
 	if d.points == nil {
 		d.points = make(map[string][]point)
@@ -36,8 +36,8 @@ func (d *Data) EMF(lines []byte) error {
 	return d.EMFAt(lines, time.Time{})
 }
 
-// EMFAt is [Data.EMF] for a run in virtual time. If the parameter at isn't zero, it replaces the
-// time of each value.
+// EMFAt is [Data.EMF] for a run in virtual time. If at isn't zero, EMFAt uses at as the
+// time of every value.
 func (d *Data) EMFAt(lines []byte, at time.Time) error {
 	for line := range bytes.Lines(lines) {
 		var emf struct {

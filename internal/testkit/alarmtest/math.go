@@ -33,8 +33,9 @@ func compile(text string) (ast.Expr, error) {
 	return e, err
 }
 
-// evaluate returns the value of an expression. It returns false if the expression has no value,
-// because it divides by zero, or because it uses a query that has no data and isn't inside a FILL.
+// evaluate returns the value of an expression, or false if the expression has no value.
+// An expression has no value if it divides by zero, or if it uses a query that has no
+// data and isn't inside a FILL.
 func evaluate(text string, values map[string]float64) (float64, bool) {
 	e, err := compile(text)
 	if err != nil {

@@ -25,8 +25,9 @@ var comparisons = map[string]func(value, threshold float64) bool{
 // find periods with data.
 const beyond = 2
 
-// At returns the alarm's state at the time now. It assumes that the alarm's state before was
-// INSUFFICIENT_DATA. [Alarm.Over] takes the real earlier state into account.
+// At returns the alarm's state at the time now. At assumes that the alarm was in the
+// state INSUFFICIENT_DATA before. [Alarm.Over] uses the state of a minute earlier
+// instead.
 func (a Alarm) At(d Data, now time.Time) State { return a.next(d, now, Insufficient) }
 
 // Change is a change of an alarm to another state.

@@ -93,7 +93,7 @@ type Merchant struct {
 }
 
 type kept struct {
-	same   string // the part of the request that is compared with a later request
+	same   string // the form of the request with which later requests are compared
 	done   bool
 	status int
 	body   []byte
@@ -195,7 +195,7 @@ func (m *Merchant) keyed(w http.ResponseWriter, r *http.Request, op, key string,
 		other = false
 	}
 	if m.wrong["one-scope-replays"] && strings.HasPrefix(rec.same, op) && rec.same != same {
-		other = true // this fault compares only requests for the same operation
+		other = true // with this fault, requests are compared only if they ask for the same operation
 	}
 	switch {
 	case claimed:
@@ -263,7 +263,7 @@ func (m *Merchant) same(op string, body []byte) string {
 	return op + m.meaning(body)
 }
 
-// The method without removes the nulls from the compared form of a body.
+// The method without removes the nulls from a text that same returned.
 func (m *Merchant) without(same string) string {
 	return strings.NewReplacer(`"absent":null,`, "", `,"samekey_check":null`, "").Replace(same)
 }
@@ -279,7 +279,7 @@ func (m *Merchant) meaning(body []byte) string {
 		return string(body)
 	}
 	v = m.plain(v)
-	text, _ := json.Marshal(v) // v is decoded JSON
+	text, _ := json.Marshal(v) // no error is possible: v is decoded JSON
 	return string(text)
 }
 

@@ -7,9 +7,9 @@ import (
 	"sync"
 )
 
-// Race makes requests with the same key overlap if the key ends in "-concurrent", as in the check
-// "concurrent". The handler of such a request waits for N requests with the key, its own included.
-// A request counts when its handler begins to wait, or when it is answered.
+// Race makes requests with the same key overlap if the key ends in "-concurrent", as in
+// the check "concurrent". The handler of such a request waits until N requests with the
+// key, including this request, have begun to wait or have been answered.
 type Race struct {
 	N int
 
