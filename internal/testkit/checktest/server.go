@@ -15,10 +15,11 @@ import (
 	"time"
 )
 
-// Server is an API that takes orders by POST on /orders and /refunds. A PUT on these paths gets 200
-// and takes no order. The server follows the default contract, except for the rules that its faults
-// break. Don't use this code in a real API: the records are lost if the process dies. Race.N must
-// be set.
+// Server is an API that takes orders by POST on /orders and /refunds. A PUT on these
+// paths gets 200 and takes no order. The server follows the default contract, except
+// for the rules that its faults break. Don't use this code in a real API: the records
+// are lost if the process dies. Set Race.N to the number of requests that [Race] lets
+// overlap.
 type Server struct {
 	Race
 
@@ -38,7 +39,8 @@ type record struct {
 	expires string
 }
 
-// Wrong returns a server with the given faults. Its Race.N is the number racers.
+// Wrong returns a server with the given faults. The parameter racers is the server's
+// Race.N.
 func Wrong(racers int, faults ...string) *Server {
 	s := &Server{Race: Race{N: racers}, wrong: make(map[string]bool), records: make(map[string]*record)}
 	for _, f := range faults {
@@ -115,7 +117,8 @@ func (s *Server) refuse(w http.ResponseWriter, status int, code string, more ...
 	_, _ = bytes.NewReader(body).WriteTo(w) // the client may be gone
 }
 
-// key returns the key of a request. If status is not 0, the request must be refused.
+// key returns the key of a request. If the request must be refused, key returns the
+// status and the code of the refusal instead.
 func (s *Server) key(r *http.Request) (key string, status int, code string) {
 	values := r.Header.Values("Idempotency-Key")
 	invalid := http.StatusBadRequest
@@ -201,7 +204,8 @@ func (s *Server) fingerprint(r *http.Request, body []byte) string {
 	return strings.Join(parts, "\n")
 }
 
-// claim creates the record of a key, or returns the existing record.
+// claim creates the record of a key, and returns the record and true. If the key has a
+// record, claim returns a copy of that record and false.
 func (s *Server) claim(r *http.Request, key string, body []byte) (*record, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -220,7 +224,7 @@ func (s *Server) claim(r *http.Request, key string, body []byte) (*record, bool)
 	return rec, true
 }
 
-// finish marks the record as done. If the answer is a 422, it frees the key.
+// finish marks the record as done. If the answer is a 422, finish frees the key.
 func (s *Server) finish(name string, rec *record) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -230,7 +234,8 @@ func (s *Server) finish(name string, rec *record) {
 	}
 }
 
-// handle takes an order, and puts the answer into rec.
+// handle takes the order in the body, and puts the answer into rec. If the body has no
+// order, the answer is a 422.
 func (s *Server) handle(r *http.Request, body []byte, rec *record) *record {
 	var in struct{ Item string }
 	if err := json.Unmarshal(body, &in); err != nil || in.Item == "" {

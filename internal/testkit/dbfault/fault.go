@@ -26,25 +26,27 @@ import (
 	"time"
 )
 
-// Fault replaces the round trip of a request to DynamoDB: the client gets the Fault's result. The
-// Fault may send the request through base. A nil Fault sends the request normally. Some functions
-// of this package, such as [LoseAnswer], are faults. Others, such as [Delay], return a fault. Tests
-// can define other faults.
+// Fault replaces the round trip of a request to DynamoDB. The client gets the Fault's
+// result. The Fault may send the request through base. If the Fault is nil, [Transport]
+// sends the request normally. Some functions of this package are faults, such as
+// [LoseAnswer]. Other functions return a fault, such as [Delay]. Tests can define more
+// faults.
 //
-// A Fault follows the contract of [http.RoundTripper]: for example, it closes the request's body.
-// It may be called for several requests at once. If a fault of this package sends the request, it sends
-// the whole request and waits for the answer. If the context ends or the connection fails before
-// the answer is there, the fault returns the resulting error.
+// A Fault follows the contract of [http.RoundTripper]: for example, it closes the
+// request's body. A Fault may be called for several requests at once. If a fault of
+// this package sends the request, the fault sends the whole request and waits for the
+// answer. If the context ends or the connection fails before the answer is there, the
+// fault returns the resulting error.
 type Fault func(base http.RoundTripper, req *http.Request) (*http.Response, error)
 
-// LoseRequest is a refused connection: nothing is sent, so nothing is applied.
+// LoseRequest sends nothing. The client gets the error of a refused connection.
 func LoseRequest(_ http.RoundTripper, req *http.Request) (*http.Response, error) {
 	closeBody(req)
 	return nil, &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
 }
 
-// LoseAnswer sends the request, waits until DynamoDB has applied it, and then resets the
-// connection: the answer never arrives.
+// LoseAnswer sends the request, waits for the answer, and discards it. The client gets
+// the error of a reset connection.
 func LoseAnswer(base http.RoundTripper, req *http.Request) (*http.Response, error) {
 	if _, _, err := send(base, req); err != nil {
 		return nil, err
@@ -52,9 +54,10 @@ func LoseAnswer(base http.RoundTripper, req *http.Request) (*http.Response, erro
 	return nil, &net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", syscall.ECONNRESET)}
 }
 
-// TearAnswer sends the request, and breaks the connection in the middle of the answer. Status and
-// headers arrive, then half of the body, then io.ErrUnexpectedEOF. The status is the real status:
-// 200 if the request was applied, another one if DynamoDB refused the request.
+// TearAnswer sends the request, and breaks the connection in the middle of the answer.
+// The client gets the status and the headers of the answer, then half of the body, and
+// then io.ErrUnexpectedEOF. The status is 200 if the request was applied, and an
+// error's status if DynamoDB refused the request.
 func TearAnswer(base http.RoundTripper, req *http.Request) (*http.Response, error) {
 	resp, body, err := send(base, req)
 	if err != nil {
@@ -68,14 +71,14 @@ type tornReader struct{}
 
 func (tornReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-// Answer500 answers with an internal error of DynamoDB, as if the error had come before the request
-// was applied. The request isn't sent.
+// Answer500 sends nothing. It answers with an internal error of DynamoDB, as if
+// DynamoDB had failed before it applied the request.
 func Answer500(base http.RoundTripper, req *http.Request) (*http.Response, error) {
 	return AnswerError(http.StatusInternalServerError, "InternalServerError", "injected before the request was applied")(base, req)
 }
 
-// Answer500Applied sends the request, and then answers with an internal error of DynamoDB, as if
-// the error had come after the request was applied.
+// Answer500Applied sends the request, and replaces the answer with an internal error of
+// DynamoDB, as if DynamoDB had failed after it applied the request.
 func Answer500Applied(base http.RoundTripper, req *http.Request) (*http.Response, error) {
 	if _, _, err := send(base, req); err != nil {
 		return nil, err
@@ -83,16 +86,15 @@ func Answer500Applied(base http.RoundTripper, req *http.Request) (*http.Response
 	return answer(req, http.StatusInternalServerError, errorBody("InternalServerError", "injected after the request was applied")), nil
 }
 
-// Throttle is DynamoDB's ProvisionedThroughputExceededException. Nothing is
-// sent.
+// Throttle sends nothing, and answers with ProvisionedThroughputExceededException.
 func Throttle(base http.RoundTripper, req *http.Request) (*http.Response, error) {
 	return AnswerError(http.StatusBadRequest, "ProvisionedThroughputExceededException", "injected: the level of configured provisioned throughput was exceeded")(base, req)
 }
 
-// Conflict is DynamoDB's answer while another transaction holds an item of the request. Nothing is
-// sent. A request for a single item gets TransactionConflictException. A transaction is cancelled
-// with the reason TransactionConflict for its first item. To refuse another item, use
-// [CancelTransaction].
+// Conflict sends nothing. It answers as DynamoDB does while another transaction uses an
+// item of the request. A request for a single item gets TransactionConflictException. A
+// transaction gets TransactionCanceledException, with the reason TransactionConflict
+// for its first item. If another item must have this reason, use [CancelTransaction].
 func Conflict(base http.RoundTripper, req *http.Request) (*http.Response, error) {
 	switch operation(req) {
 	case "TransactWriteItems", "TransactGetItems":
@@ -107,10 +109,11 @@ func Conflict(base http.RoundTripper, req *http.Request) (*http.Response, error)
 	return AnswerError(http.StatusBadRequest, "TransactionConflictException", "injected: transaction is ongoing for the item")(base, req)
 }
 
-// CancelTransaction returns a fault that answers with TransactionCanceledException. Nothing is
-// sent. The parameter reasons is a list with one reason for each item, in the order of the
-// transaction's items: "TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded" or
-// others. "" means "None".
+// CancelTransaction returns a fault that sends nothing and answers with
+// TransactionCanceledException. The parameter reasons has one reason for each item of
+// the transaction, in the order of the items. A reason is "TransactionConflict",
+// "ThrottlingError", "ProvisionedThroughputExceeded" or another code of DynamoDB. ""
+// means "None".
 func CancelTransaction(reasons ...string) Fault {
 	type reason struct {
 		Code    string
@@ -143,8 +146,8 @@ func AnswerError(status int, code, message string) Fault {
 	}
 }
 
-// Delay returns a fault that holds the request for d, and then sends it. If the context ends first,
-// nothing is sent.
+// Delay returns a fault that holds the request for d, and then sends it. If the context
+// ends while the request is held, nothing is sent.
 func Delay(d time.Duration) Fault {
 	return func(base http.RoundTripper, req *http.Request) (*http.Response, error) {
 		timer := time.NewTimer(d)
@@ -159,8 +162,7 @@ func Delay(d time.Duration) Fault {
 	}
 }
 
-// Hang holds the request until the request's context ends. Nothing is sent. Hang never
-// returns if the context never ends.
+// Hang holds the request until the request's context ends, and sends nothing.
 func Hang(_ http.RoundTripper, req *http.Request) (*http.Response, error) {
 	closeBody(req)
 	<-req.Context().Done()
@@ -188,7 +190,8 @@ func closeBody(req *http.Request) {
 	}
 }
 
-// errorBody returns a body with the message under both names that DynamoDB uses.
+// errorBody returns the body of an error's answer. DynamoDB calls the message "message"
+// in some errors and "Message" in others, so the body has both.
 func errorBody(code, message string) map[string]any {
 	return map[string]any{
 		"__type":  "com.amazonaws.dynamodb.v20120810#" + code,

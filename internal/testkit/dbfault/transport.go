@@ -7,21 +7,23 @@ import (
 	"sync"
 )
 
-// Transport is an http.RoundTripper for DynamoDB clients in tests. It counts requests by operation
-// and injects the faults that its field Fault chooses. The zero Transport only counts. A Transport
-// is safe for concurrent use; set the fields before the first request. It must not be copied.
+// Transport is an http.RoundTripper for DynamoDB clients in tests. It counts requests
+// by operation, and injects the faults that its field Fault chooses. The zero Transport
+// only counts. Set the fields before the first request. After that, a Transport is safe
+// for concurrent use. A Transport must not be copied.
 //
 //	client := db.Client(func(o *dynamodb.Options) { o.HTTPClient = &http.Client{Transport: tr} })
 //
-// Each retry counts as another request.
+// If the client retries a request, each retry counts as another request.
 type Transport struct {
 	// Base sends the requests; nil means http.DefaultTransport.
 	Base http.RoundTripper
 
-	// Fault chooses the fault of each request. No fault is injected if Fault is nil or returns nil.
-	// The parameter op is the DynamoDB operation, such as "PutItem", or "" if the request names no
-	// operation. The parameter n is 1 in the first request of that operation, 2 in the second, and
-	// so on. Concurrent requests call Fault concurrently.
+	// Fault chooses the fault of each request. If the field Fault is nil or returns
+	// nil, no fault is injected. The parameter op is the DynamoDB operation, such as
+	// "PutItem", or "" if the request names no operation. The parameter n is 1 in the
+	// first request of that operation, 2 in the second, and so on. Concurrent requests
+	// call Fault concurrently.
 	Fault func(op string, n int) Fault
 
 	mu    sync.Mutex

@@ -16,10 +16,10 @@ import (
 type Line struct {
 	At         time.Time
 	Namespace  string
-	Dimensions []map[string]string  // one map for each set of dimensions, from a dimension's name to its value
+	Dimensions []map[string]string  // one map for each set of dimensions: name → value
 	Values     map[string][]float64 // values by metric name
 	Units      map[string]string
-	Properties map[string]any // members that are neither dimensions nor metrics
+	Properties map[string]any // the other members, without _aws
 }
 
 // Sum returns the sum of a metric's values.
@@ -53,8 +53,8 @@ var units = strings.Fields("Seconds Microseconds Milliseconds Bytes Kilobytes Me
 	"Gigabits Terabits Percent Count Bytes/Second Kilobytes/Second Megabytes/Second Gigabytes/Second Terabytes/Second Bits/Second " +
 	"Kilobits/Second Megabits/Second Gigabits/Second Terabits/Second Count/Second None")
 
-// Parse reads every line of a log. If lines break rules of the format, the error names each of
-// these lines.
+// Parse reads every line of a log, and returns the valid lines. The error names each
+// line that breaks a rule of the format.
 func Parse(log []byte) ([]Line, error) {
 	var lines []Line
 	var errs []error

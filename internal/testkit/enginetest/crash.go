@@ -14,8 +14,8 @@ import (
 // crashPath is a request and the store calls that it makes.
 type crashPath struct {
 	name    string
-	before  func(t *testing.T, e *env, a *app) // prepares the state before the request; may be nil
-	repeats bool                               // the request's record is read before the claim
+	before  func(t *testing.T, e *env, a *app) // runs before the request; may be nil
+	repeats bool                               // the request has ReadFirst
 	fails   bool                               // the handler fails
 	calls   []string                           // the names of the store calls
 	points  []crashPoint                       // crashes before and after each call
@@ -26,12 +26,12 @@ type crashPoint struct {
 	call  int // the number of the store call, counted from 1
 	after bool
 	retry string // the outcome of an immediate retry
-	runs  int    // how often the handler has run in the end
+	runs  int    // how often the handler has run when the scenario ends
 }
 
-// crashPaths is the matrix of crashes. A client that retries always gets a stored answer, at once
-// or after the lease. The handler runs twice only if it failed, or if the process died before it
-// stored the answer.
+// crashPaths is the matrix of crashes. If the client retries, the key gets a stored
+// answer, at once or after the lease. The handler runs twice only if its first run
+// failed, or if the process died before the answer was stored.
 var crashPaths = []crashPath{
 	{name: "a new request", calls: []string{"Claim", "Commit"}, points: []crashPoint{
 		{1, false, answers, 1},
@@ -116,7 +116,9 @@ func crashMatrix(s suite) {
 	})
 }
 
-// send sends the path's request from a separate process, and loses the answer.
+// send sends the path's request from a separate process, which crashes as planned. The
+// answer is ignored. send returns the process's store, and the names of the store
+// calls.
 func (p crashPath) send(t *testing.T, e *env, a *app, crash idemtest.Plan) (*idemtest.FaultyStore, []string) {
 	t.Helper()
 	if p.before != nil {
@@ -145,8 +147,9 @@ func (p crashPath) send(t *testing.T, e *env, a *app, crash idemtest.Plan) (*ide
 	return process, calls
 }
 
-// survives acts as a client whose first request got no answer: it retries at once and later. It
-// checks the outcomes.
+// survives retries a request whose client got no answer. It retries at once, and again
+// after the lease if the first retry is told to wait. It fails t unless each outcome is
+// the one that p expects.
 func survives(t *testing.T, e *env, a *app, p crashPoint) {
 	t.Helper()
 	last := do(t, e.engine(), order("k", "1"), a.run).cameTo(t, "a retry at once", p.retry)

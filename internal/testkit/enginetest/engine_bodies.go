@@ -31,7 +31,7 @@ func engineBodies(s suite) {
 		{"P31", 401 << 10, storetest.Noise},
 		{"A33", 900 << 10, storetest.Noise},
 		{"P31", 1 << 20, storetest.Noise},
-		{"P31", defaults.MaxMaxBody, storetest.Prose}, // not noise, because idemtest.TestStore already tests noise of this size
+		{"P31", defaults.MaxMaxBody, storetest.Prose}, // idemtest.TestStore already tests Noise of this size
 	} {
 		s.run(c.id+": an answer of "+strconv.Itoa(c.size)+" bytes replays as it was", func(t *testing.T, e *env) {
 			var a app
@@ -72,7 +72,7 @@ func engineBodies(s suite) {
 			e.store.Reset(idemtest.At("LoadBody", 1, idemtest.Fault{Err: fault}))
 			r := do(t, eng, order("k", "1"), a.run)
 			if e.store.Calls("LoadBody") == 0 {
-				r.replays(t, first) // this store keeps the body in the record, and has nothing to load
+				r.replays(t, first) // this store keeps the body in the record, so the engine has no body to load
 			} else {
 				r.refused(t, want)
 			}

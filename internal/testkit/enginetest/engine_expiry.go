@@ -20,7 +20,7 @@ func engineExpiry(s suite) {
 		first := do(t, eng, order("k", "1"), a.run).first(t)
 		old := e.record(t, order("k", "1"))
 
-		e.clock.Advance(defaults.Retention) // expiry is in whole seconds, so in this last second the answer is still replayed
+		e.clock.Advance(defaults.Retention) // the record expires after this second, because expiry is in whole seconds
 		do(t, eng, order("k", "1"), a.run).replays(t, first)
 		a.ran(t, 1)
 

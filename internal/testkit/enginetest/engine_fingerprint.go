@@ -170,8 +170,8 @@ func engineFingerprint(s suite) {
 	}
 }
 
-// changesScheme simulates a deployment that changes the scheme of fingerprints: the newer program
-// gets retries of requests that the older program has finished or begun.
+// changesScheme simulates a deployment that changes the scheme of fingerprints. The
+// newer program gets retries of requests that the older program has finished or begun.
 func changesScheme(t *testing.T, e *env, from, to idem.Fingerprint) {
 	t.Helper()
 	var a app
@@ -184,9 +184,9 @@ func changesScheme(t *testing.T, e *env, from, to idem.Fingerprint) {
 	first := do(t, e.engine(by(from)), send("done", `{"amount":1}`), a.run).first(t)
 	e.abandon(t, send("open", `{"amount":1}`), by(from))
 
-	// The newer program doesn't know the older scheme. It must not answer the retry with a
-	// mismatch, because that answer advises a new key, and a request with a new key would charge
-	// the card again.
+	// The newer program doesn't know the older scheme. It must not answer the retry with
+	// a mismatch. A mismatch advises the client to use a new key, and the request with
+	// the new key would charge the card again.
 	for _, key := range []string{"done", "open"} {
 		r := do(t, e.engine(by(to)), send(key, `{"amount":1}`), a.run).refused(t, idem.ErrIncomparable)
 		if err, ok := errors.AsType[*idem.Error](r.err); !ok || err.RetryAfter < 5*time.Minute {
@@ -211,9 +211,11 @@ func changesScheme(t *testing.T, e *env, from, to idem.Fingerprint) {
 	again := do(t, e.engine(by(known)), send("open", `{"amount":1}`), a.run).first(t)
 	a.ran(t, 2)
 
-	// The older program may run beside the newer program, or again after a roll-back. If the scheme
-	// is changed in two releases, the first release still uses the older scheme, but knows the
-	// newer one. Here the first release is the older program.
+	// If the scheme is changed in two releases, the first release (between) uses the
+	// older scheme and knows the newer scheme. The second release uses the newer scheme
+	// and knows the older scheme. The first release may run beside the second release,
+	// or again after a roll-back, so it must replay answers that the second release has
+	// stored.
 	between := from
 	between.Known = []idem.Fingerprint{to}
 	fresh := do(t, e.engine(by(known)), send("new", `{"amount":1}`), a.run).first(t)

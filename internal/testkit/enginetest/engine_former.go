@@ -15,8 +15,8 @@ import (
 	"github.com/samekey/samekey/internal/testkit/storetest"
 )
 
-// rescoped is a change of scope. It has the options of the former program and of the next program,
-// and the next program's Options.Former.
+// rescoped is a change of scope. The former program has the options old, and the next
+// program has the options new. The field former is the next program's Options.Former.
 type rescoped struct {
 	old, new   func(*idem.Options)
 	former     idem.Former
@@ -79,8 +79,9 @@ func (full) Begin(context.Context, idem.QuotaRequest) (func(idem.QuotaUse), time
 	return nil, time.Minute, nil
 }
 
-// twoKeys sends requests with one key on two routes. They are two operations under the scope that
-// includes the route, and one operation under the other scope.
+// twoKeys sends requests with the same key to two routes. If the scope includes the
+// route, the key names two operations. Under the other scope, the key names one
+// operation.
 func twoKeys(t *testing.T, e *env, c rescoped) {
 	t.Helper()
 	var a app
@@ -91,7 +92,7 @@ func twoKeys(t *testing.T, e *env, c rescoped) {
 		return r
 	}
 	first, second := e.engine(c.release(true)), e.engine(c.release(false))
-	byFirst, bySecond := first, second // byFirst claims under the scope that includes the route
+	byFirst, bySecond := first, second // byFirst must claim under the scope that includes the route
 	if c.former.Scope == nil {
 		byFirst, bySecond = second, first
 	}
@@ -106,8 +107,9 @@ func twoKeys(t *testing.T, e *env, c rescoped) {
 	a.ran(t, 2)
 }
 
-// releasedMeanwhile lets another attempt take over and release an operation of the former scope,
-// just before an attempt of the new scope takes over.
+// In releasedMeanwhile, an attempt of the second release takes over an operation of the
+// former scope. Just before that, another attempt takes the operation over and releases
+// it. The attempt of the second release must then continue the same operation.
 func releasedMeanwhile(t *testing.T, e *env, c rescoped) {
 	t.Helper()
 	var a app
@@ -133,10 +135,11 @@ func releasedMeanwhile(t *testing.T, e *env, c rescoped) {
 	a.ran(t, 2)
 }
 
-// asleepInTakeOver lets an attempt sleep in a take-over until a second operation of the key has
-// ended. After the sleep, the attempt must fence the second operation's record under a new nonce.
-// The old nonce isn't safe: another attempt that slept may remember it as the owner of the first
-// operation's record.
+// In asleepInTakeOver, an attempt sleeps in a take-over until the record has expired
+// and a second operation of the key has finished and expired, too. After the sleep, the
+// attempt must fence the second operation's record under a new nonce. The old nonce
+// isn't safe, because another attempt that slept may remember the old nonce as the
+// owner of the first operation's record.
 func asleepInTakeOver(t *testing.T, e *env, c rescoped) {
 	t.Helper()
 	var a app
@@ -167,7 +170,7 @@ func oneOperation(t *testing.T, e *env, c rescoped) {
 	var a app
 	old, first, second := e.engine(c.old), e.engine(c.release(true)), e.engine(c.release(false))
 
-	// the next programs find the operations of the former program
+	// Both releases find the operations of the former program.
 	done := do(t, old, c.request("done", "1", true), a.run).first(t)
 	e.abandon(t, c.request("open", "1", true), c.old)
 	for _, next := range []*idem.Engine{first, second} {
@@ -188,7 +191,7 @@ func oneOperation(t *testing.T, e *env, c rescoped) {
 	do(t, old, c.request("open", "1", true), a.run).replays(t, again)
 	a.ran(t, 2)
 
-	// each of two neighbouring releases replays the other's operations
+	// Neighbouring releases replay each other's operations.
 	of := do(t, first, c.request("of the first", "1", false), a.run).first(t)
 	do(t, old, c.request("of the first", "1", true), a.run).replays(t, of)
 	do(t, second, c.request("of the first", "1", false), a.run).replays(t, of)
@@ -218,8 +221,8 @@ func claimedAnew(t *testing.T, e *env, c rescoped) {
 	do(t, e.engine(c.new), c.request("freed", "2", false), a.run).replays(t, of) // this engine has no Former and finds the record, so the record is under the new scope
 	a.ran(t, 1)
 
-	// an attempt wakes up after its record has expired and the other release has claimed the key
-	// again
+	// An attempt sleeps. Meanwhile its record expires, and the other release claims the
+	// key again.
 	for name, order := range map[string][2]func(*idem.Options){
 		"in the former scope": {c.release(true), c.release(false)},
 		"in the new scope":    {c.release(false), c.release(true)},

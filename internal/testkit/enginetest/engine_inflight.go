@@ -154,7 +154,7 @@ func engineInFlight(s suite) {
 					t.Error("no Retry-After")
 				}
 			}
-			if left > 0 { // the engine has time to read the record, so the request may cost a call
+			if left > 0 { // if time is left, the engine may read the record, which costs a call
 				refused()
 			} else {
 				e.costs(t, 0, refused)

@@ -50,7 +50,7 @@ func enginePolicy(s suite) {
 			refusing, good := app{status: status}, app{}
 			eng := e.engine()
 			e.costs(t, 2, func() { serve(t, eng, keyed("k", "wrong"), refusing.run).status(t, status) })
-			e.costs(t, 3, func() { serve(t, eng, keyed("k", "right"), good.run).status(t, 201) }) // one call more, because the request reads the freed record first
+			e.costs(t, 3, func() { serve(t, eng, keyed("k", "right"), good.run).status(t, 201) }) // the refused claim, the claim that replaces the freed record, the finish
 			serve(t, eng, keyed("k", "wrong"), refusing.run).status(t, 422)
 			good.ran(t, 1)
 			refusing.ran(t, 1)

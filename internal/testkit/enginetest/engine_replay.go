@@ -172,7 +172,8 @@ func resend(t testing.TB, s store.Store, c idemtest.Call) {
 	}
 }
 
-// keyedDo returns the request that the function keyed returns, with Key set as Serve would set it.
+// keyedDo returns the same request as the function keyed, but the key is also in the
+// field Key. Serve sets Key in the same way.
 func keyedDo(key, body string) idem.Request {
 	r := keyed(key, body)
 	r.Key = key

@@ -76,7 +76,7 @@ func engineRetry(s suite) {
 	})
 }
 
-// retried returns the request with the header of a retry.
+// retried returns r with the header that marks a retry, and without other headers.
 func retried(r idem.Request) idem.Request {
 	r.Header = http.Header{retrysign.Client: {"1"}}
 	return r

@@ -178,7 +178,7 @@ func engineScope(s suite) {
 		do(t, v1, order("k", "1"), short.run).replays(t, first)
 		do(t, v2, order("k", "1"), long.run).replays(t, second)
 
-		e.clock.Advance(25 * time.Hour) // the retention of v1 is 24 hours, that of v2 is 30 days
+		e.clock.Advance(25 * time.Hour) // v1 keeps a key for 24 hours, and v2 keeps it for 30 days
 		do(t, v1, order("k", "1"), short.run).first(t)
 		do(t, v2, order("k", "1"), long.run).replays(t, second)
 		short.ran(t, 2)

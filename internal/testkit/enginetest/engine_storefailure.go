@@ -56,7 +56,7 @@ func engineStoreFailure(s suite) {
 		do(t, e.engine(), order("k", "1"), a.run).first(t)
 	})
 
-	// A conflict with another write is temporary, and no failure.
+	// A conflict with another write is no failure, because it is temporary.
 	s.run("a claim and a take-over that conflict are tried again", func(t *testing.T, e *env) {
 		var a app
 		e.abandon(t, order("k", "1"))
@@ -77,7 +77,7 @@ func engineStoreFailure(s suite) {
 		first := do(t, e.engine(), order("k", "1"), a.run).first(t)
 		e.store.Reset(func(_ context.Context, c idemtest.Call) idemtest.Fault {
 			if c.Verb == "Claim" && c.N == 1 {
-				e.clock.Advance(storetest.LeaseOver) // longer than a claim can be delayed
+				e.clock.Advance(storetest.LeaseOver) // a claim never takes so long, unless the sandbox sleeps
 				return idemtest.Fault{Err: idem.ErrConflict}
 			}
 			return idemtest.Fault{}
@@ -165,16 +165,18 @@ func engineStoreFailure(s suite) {
 		})
 
 		s.run("if the finish fails for good, "+name+", the answer is given and nothing runs again at once", func(t *testing.T, _ *env) {
-			synctest.Test(t, func(t *testing.T) { // virtual time, on a store in memory
+			synctest.Test(t, func(t *testing.T) { // virtual time, so the store must be in memory
 				e := newEnv(t, &idem.MemoryStore{})
 				var a app
 				e.store.Reset(func(_ context.Context, c idemtest.Call) idemtest.Fault {
-					if c.Verb == "Commit" && c.Commit.Next.State == store.Done { // only a finish fails: a wrong release would succeed, and the test would notice it
+					if c.Verb == "Commit" && c.Commit.Next.State == store.Done {
+						// Only the finish fails. If the engine wrongly released the record,
+						// the release would succeed, and the test would notice.
 						return idemtest.Fault{Err: err}
 					}
 					return idemtest.Fault{}
 				})
-				// the engine tries the finish again while there is time
+				// the engine repeats the finish until the deadline is near
 				ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 				defer cancel()
 				res, err := e.engine().Do(ctx, order("k", "1"), a.run)

@@ -49,7 +49,7 @@ func engineTakeOver(s suite) {
 		var a app
 		margin := func(o *idem.Options) { o.LeaseMargin = storetest.Limit }
 		e.abandon(t, order("k", "1"), margin)
-		e.clock.Advance(storetest.Limit) // the deadline is over
+		e.clock.Advance(storetest.Limit) // the holder's deadline is over
 		do(t, e.engine(), order("k", "1"), a.run).refused(t, idem.ErrInFlight)
 		e.clock.Advance(storetest.Limit)
 		do(t, e.engine(), order("k", "1"), a.run).first(t)
@@ -183,8 +183,8 @@ func engineTakeOver(s suite) {
 		a.ran(t, 1)
 	})
 
-	// In these scenarios, an attempt's claim is refused, and another attempt takes over just before
-	// this attempt would.
+	// In the next three scenarios, another attempt takes over between the refused claim and
+	// the take-over of the attempt under test.
 	s.run("who comes second to a take-over gets what the first has stored", func(t *testing.T, e *env) {
 		var a, other app
 		var theirs result
@@ -280,8 +280,9 @@ func (e *env) abandon(t testing.TB, r idem.Request, optFns ...func(*idem.Options
 
 func callsOut(o *idem.Options) { o.CallsOut = true }
 
-// beatenBy leaves an abandoned request whose lease is over. Just before the first commit in
-// e.store, the function first is called with the engine of another process.
+// beatenBy leaves an abandoned request whose lease is over, and returns the engine of
+// another process. Just before the first commit to e.store, beatenBy's plan calls the
+// function first with that engine.
 func (e *env) beatenBy(t testing.TB, first func(others *idem.Engine)) (others *idem.Engine) {
 	t.Helper()
 	e.abandon(t, order("k", "1"))

@@ -84,8 +84,8 @@ func order(key, body string) idem.Request {
 	}
 }
 
-// keyed returns the request that the function order returns, as an HTTP request: the key is in the
-// header Idempotency-Key.
+// keyed returns the same request as the function order, but the key is in the header
+// Idempotency-Key.
 func keyed(header, body string) idem.Request {
 	r := order("", body)
 	r.Header = http.Header{idem.KeyHeader: {header}}
@@ -122,7 +122,7 @@ func (a *app) fail(err error) handler {
 	}
 }
 
-// The method calls is a handler: it makes a call in a first phase, and then runs a.run.
+// The method calls is a handler. It makes a call in a phase, and then runs a.run.
 func (a *app) calls(ctx context.Context) (idem.Response, error) {
 	if _, err := idem.Foreign(ctx, "call", func(context.Context, *idem.Tx) (int, error) { return 1, nil }); err != nil {
 		return idem.Response{}, err

@@ -47,11 +47,12 @@ func (r result) cameTo(t testing.TB, who string, allowed ...string) result {
 
 var errHandler = errors.New("handler failed")
 
-// lostAnswers runs requests that lose the answer to one of their writes. In some rows of
-// the table the write was applied, in the others it wasn't. If the record can be read, the
-// engine finds out whether the write was applied, and the client notices nothing. There is
-// one exception: if a claim was not applied, the client may be told that the store is
-// unavailable. If the record can't be read, the loss causes no second run of the handler.
+// In lostAnswers, one write of each request gets no answer from the store. In some rows
+// of the table the store applied the write, and in the others it didn't. If the record
+// can be read, the engine finds out whether the write was applied, and the client
+// notices nothing. The only exception is a claim that was not applied: the client may
+// be told that the store is unavailable. If the record can't be read, the lost answer
+// still causes no second run of the handler.
 func lostAnswers(s suite) {
 	type want []string
 	for _, tt := range []struct {
@@ -129,7 +130,7 @@ func lostAnswers(s suite) {
 		})
 	}
 
-	// the write was not lost, only slow: it is applied after the engine has read the record
+	// The write is slow: the store applies it after the engine has read the record.
 	for _, tt := range []struct {
 		write string
 		fn    func(*app) handler
@@ -188,7 +189,7 @@ func lostAnswers(s suite) {
 		a.ran(t, 1)
 	})
 
-	// other attempts go on while the engine waits for a lost answer
+	// Another attempt finishes the operation before the engine reads the record.
 	for _, tt := range []struct {
 		write   string
 		verb    string

@@ -41,13 +41,13 @@ func TestStore(t *testing.T, open func(t testing.TB) store.Store) { //nolint:tpa
 	}
 }
 
-// suite runs a group of scenarios. For each scenario it calls the function open.
+// suite runs a group of scenarios. For each scenario it opens a store with open.
 type suite struct {
 	t    *testing.T
 	open func(testing.TB) store.Store
 }
 
-// run adds a scenario.
+// run runs a scenario as a parallel subtest.
 func (s suite) run(name string, scenario func(t *testing.T, e *env)) {
 	s.t.Run(name, func(t *testing.T) {
 		t.Parallel()

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// Recorder is a testing.TB that records failures. It has only some methods of testing.TB; a call of
-// any other method panics. A Recorder is safe for concurrent use.
+// Recorder is a testing.TB that records failures. It has only some methods of
+// testing.TB. A call of any other method panics. A Recorder is safe for concurrent use.
 type Recorder struct {
 	testing.TB // nil
 
@@ -26,7 +26,7 @@ type Recorder struct {
 func Run(test func(testing.TB)) []string {
 	r := new(Recorder)
 	done := make(chan struct{})
-	go func() { // a goroutine of its own, since Fatal ends it
+	go func() { // a separate goroutine, because Fatal ends the goroutine that calls it
 		defer close(done)
 		test(r)
 	}()

@@ -54,7 +54,7 @@ func (db *DB) UpdateItem(_ context.Context, in *dynamodb.UpdateItemInput, _ ...f
 		out.Attributes = next
 	case types.ReturnValueUpdatedNew:
 		out.Attributes = updated(next, aws.ToString(in.UpdateExpression), in.ExpressionAttributeNames)
-	case types.ReturnValueNone, types.ReturnValueAllOld, types.ReturnValueUpdatedOld: // this package never returns values from before the update
+	case types.ReturnValueNone, types.ReturnValueAllOld, types.ReturnValueUpdatedOld: // nothing to return: this package has no values from before the update
 	}
 	return out, nil
 }
@@ -184,7 +184,8 @@ func (db *DB) Scan(_ context.Context, in *dynamodb.ScanInput, _ ...func(*dynamod
 	return out, nil
 }
 
-// The key attributes of the only index, which Query reads. An item is in the index if it has both.
+// Each table has one index, for Query. The index has these key attributes. An item is in the
+// index if it has both attributes.
 const (
 	indexKey  = "waits"
 	indexSort = "wait_ms"

@@ -18,7 +18,8 @@ type (
 	value = types.AttributeValue
 )
 
-// scope holds what an expression refers to: an item, and the placeholders' names and values.
+// scope holds what an expression refers to: an item, and the names and values that the
+// expression's placeholders stand for.
 type scope struct {
 	it     Item
 	names  map[string]string
@@ -267,8 +268,8 @@ func (s *scope) apply(c *changes) Item {
 	return next
 }
 
-// put sets the value at a path, or removes the value if v is nil. In one update, put copies each map
-// once before it changes the map, since the stored item must not change.
+// put sets the value at a path, or removes the value if v is nil. The stored item must
+// not change, so put copies each map before the first change of the map in an update.
 func (s *scope) put(in Item, copied map[string]bool, prefix string, path []string, v value) {
 	if strings.HasPrefix(path[len(path)-1], "[") {
 		s.fail("this package sets no element of a list")

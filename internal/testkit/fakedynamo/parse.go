@@ -15,7 +15,7 @@ type condition struct {
 
 // operand is a path, a value's placeholder, or a function of operands.
 type operand struct {
-	path  []string // each part is a name, a placeholder, or [ with an index
+	path  []string // each part is a name, a placeholder, or an index such as "[0"
 	value string
 	fn    string // size, if_not_exists, list_append, + or -
 	args  []operand
