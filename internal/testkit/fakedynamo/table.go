@@ -13,8 +13,8 @@ import (
 	"github.com/samekey/samekey/internal/base/itemsize"
 )
 
-// DB is a database. Tables need no creation: the first write to a table makes it. Methods are not
-// safe for concurrent use.
+// DB is a database. The first write to a table creates the table. Methods are not safe
+// for concurrent use.
 type DB struct {
 	// Now is the clock for Change.Time. Default: time.Now.
 	Now func() time.Time
@@ -31,16 +31,17 @@ type Change struct {
 	Old, New Item
 }
 
-// table keeps items in the order of their first writes. DynamoDB orders them by hashes of their keys;
-// with random keys, that order would differ in each run of a test.
+// table keeps items in the order of their first writes, so that the order is the same
+// in each run of a test. DynamoDB orders items by hashes of their keys, and many tests
+// use random keys.
 type table struct {
 	items map[string]Item
-	place map[string]int  // each key's index in the slice order; it never changes
+	place map[string]int  // each key's position in order; a position never changes
 	order []string        // all keys that were ever written
-	index map[string]bool // keys of the items in the index
+	index map[string]bool // keys of the items in the index that Query reads
 }
 
-// keyName is the attribute that is the key of every table.
+// keyName is the name of every table's key attribute.
 const keyName = "pk"
 
 // maxItem is the maximum size of an item, in bytes.
@@ -72,8 +73,8 @@ func (db *DB) Items(name string) (all []Item) {
 // Item returns an item, or nil if there is none.
 func (db *DB) Item(name, pk string) Item { return db.table(name).items[pk] }
 
-// Last returns the table's newest key, or "" if there is none. The newest key is the one whose first
-// write came last; its item may be deleted by now.
+// Last returns the key that was first written most recently, even if its item is
+// deleted by now. It returns "" if the table never had an item.
 func (db *DB) Last(name string) string {
 	order := db.table(name).order
 	if len(order) == 0 {
@@ -120,7 +121,7 @@ func (db *DB) put(name, pk string, next Item) {
 type write struct {
 	table  *string
 	item   Item // the item that a put writes
-	key    Item // the item's key in a write of any other kind
+	key    Item // the item's key if the write isn't a put
 	update *string
 	remove bool
 
@@ -130,8 +131,8 @@ type write struct {
 	allOld bool
 }
 
-// plan evaluates a write, and doesn't apply it. The result refused says whether the write's condition
-// refused it.
+// plan evaluates a write, but doesn't apply it. The result refused is true if the
+// write's condition doesn't hold.
 func (db *DB) plan(w write) (pk string, old, next Item, refused bool, err error) {
 	t := db.table(aws.ToString(w.table))
 	from := w.key

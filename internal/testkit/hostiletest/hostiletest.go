@@ -16,8 +16,8 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// The constant forged begins a line of [Text]. A program's output must not have it at the start of a
-// line, where it could pass for the program's own text.
+// The constant forged begins a line of [Text]. No line of a program's output may begin
+// with forged, because a person could take such a line for the program's own text.
 const forged = "FORGED-LINE"
 
 // Text has characters that move the cursor, set a title, hide text, reverse text and end
@@ -36,8 +36,9 @@ func Claimed(t testing.TB, s store.Store, namespace string, now time.Time) map[s
 	return all
 }
 
-// Records returns a record of each state, by the state's name. Every text of a record is
-// hostile. The claims were made at the time now; a minute later, the records are in their states.
+// Records returns a record for each situation, such as "abandoned" or "replayable". The
+// map's key is the situation's name. Every text of a record is hostile. The records are
+// claimed at the time now. One minute later, each record is in its situation.
 func Records(namespace string, now time.Time) map[string]*store.Record {
 	raw, _ := json.Marshal(Text) // a string
 	raw = []byte(strings.ReplaceAll(string(raw), `\u2028`, "\u2028"))
@@ -93,8 +94,8 @@ func Records(namespace string, now time.Time) map[string]*store.Record {
 	return all
 }
 
-// CheckJSON applies [Check] to each string in the JSON text raw, members' names included. A string
-// may have forged lines.
+// CheckJSON applies [Check] to each string and each member's name in the JSON text raw.
+// Unlike Check, it allows forged lines.
 func CheckJSON(t *testing.T, what string, raw []byte) {
 	t.Helper()
 	var all any
@@ -120,9 +121,9 @@ func CheckJSON(t *testing.T, what string, raw []byte) {
 	check(all)
 }
 
-// Check fails t if the output got has a character that controls a terminal, reverses text or hides
-// text. Newlines and tabs are allowed. Check also fails t if got has a forged line. In messages, the
-// text what stands for got.
+// Check fails t if the output got has a character that controls a terminal, reverses
+// text or hides text. Newlines and tabs are allowed. Check also fails t if got has a
+// forged line. The parameter what names the output in messages.
 func Check(t *testing.T, what, got string) {
 	t.Helper()
 	for i, c := range got {

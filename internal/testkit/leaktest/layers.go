@@ -18,9 +18,10 @@ type layer struct {
 
 var gzipMagic = []byte{0x1f, 0x8b, 8}
 
-// The function layers decompresses or decodes those parts of text that are compressed or encoded, by
-// one layer. It looks for gzip at any place, and for base64 that contains gzip or DEFLATE. It looks
-// for DEFLATE at the beginning only, since DEFLATE has no signature.
+// The function layers decompresses each compressed part of text, and decodes each
+// encoded part. It removes one layer only. The function looks for gzip and base64 at
+// any place. It skips base64 that contains neither gzip nor DEFLATE. It looks for
+// DEFLATE only at the beginning of text, since DEFLATE has no signature.
 func layers(text []byte) (all []layer) {
 	for at := bytes.Index(text, gzipMagic); at >= 0; {
 		if z, err := gzip.NewReader(bytes.NewReader(text[at:])); err == nil {
@@ -48,7 +49,7 @@ func layers(text []byte) (all []layer) {
 var inflaters = sync.Pool{New: func() any { return flate.NewReader(nil) }}
 
 func inflated(text []byte) []byte {
-	if len(text) == 0 || text[0]&6 == 6 { // not a DEFLATE block
+	if len(text) == 0 || text[0]&6 == 6 { // DEFLATE has no such block type
 		return nil
 	}
 	r := inflaters.Get().(io.ReadCloser)
@@ -57,8 +58,8 @@ func inflated(text []byte) []byte {
 	return upTo(r)
 }
 
-// upTo reads until an error, and ignores the error, since other bytes may follow the compressed
-// text. It reads at most 16 MB.
+// upTo reads at most 16 MB. It stops at an error and ignores the error, because other
+// bytes may follow the compressed text.
 func upTo(r io.Reader) []byte {
 	plain, _ := io.ReadAll(io.LimitReader(r, 16<<20))
 	return plain

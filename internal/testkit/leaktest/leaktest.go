@@ -22,9 +22,11 @@ const (
 	Token = "tok_planted_91ab55d0"
 )
 
-// Texts returns every name, string, number and binary of items. Since a secret may be split
-// between two items of a body, Texts also returns all binaries joined. It decompresses the
-// joined text from the beginning of each binary, and returns the results, too.
+// Texts returns every name, string, number and binary of items. A body may be split
+// into several items, and the split may cut a secret in two. Therefore Texts also joins
+// all binaries, in the order of the items' keys, and returns the joined text. Texts
+// also inflates the joined text from the beginning of each binary, and returns these
+// results.
 func Texts(items []map[string]types.AttributeValue) [][]byte {
 	var all [][]byte
 	var together []byte
@@ -73,9 +75,10 @@ func pk(it map[string]types.AttributeValue) string {
 	return ""
 }
 
-// Find returns the secrets that texts contain, each with its form: plain, hexadecimal, or
-// base64 in either alphabet and at any offset. Find also searches for each form within
-// base64, gzip or DEFLATE, up to three layers deep.
+// Find returns the secrets that texts contain, each with the form in which it was
+// found. The forms are plain, hexadecimal and base64 (in either alphabet, at any
+// offset). Find also looks for these forms inside base64, gzip and DEFLATE, up to three
+// layers deep.
 func Find(texts [][]byte, secrets ...string) (found []string) {
 	for _, text := range texts {
 		found = append(found, find(text, secrets, "", 3)...)

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// shortest is the minimum length, in bytes, of a content that Contents looks for. Shorter
-// contents occur in many texts by chance.
+// shortest is the minimum length, in bytes, of what Contents looks for. A shorter
+// content occurs in many texts by chance.
 const shortest = 16
 
 // Contents looks for many contents at once, such as all bodies of a test run. The zero Contents is
@@ -18,20 +18,21 @@ type Contents struct {
 	Count   int
 }
 
-// The type content is one form of an added content, such as hex. The beginning of the form, the
-// needle, is the key in Contents.needles.
+// The type content is one form, such as hex, of a part of an added content. The
+// beginning of the form is called the needle, and is the key in Contents.needles.
 type content struct {
 	name, form string
 	rest       []byte // the text after the needle
 }
 
-// mostRest is the maximum number of bytes of a content that are compared. Contents looks for the
-// beginning of a longer content, and for a part from the middle if the content is long enough: such
-// a part is a leak, too.
+// mostRest is the maximum length of a part, in bytes. Contents looks for parts only,
+// because a leaked part is a leak too. One part is the beginning of the content. A
+// content of at least four times mostRest has a second part, from the middle.
 const mostRest = 48
 
-// Add adds a content, and reports whether it did so. It skips a content that is too short, and one
-// that repeats a single byte, since inflating random bytes often yields such repetitions.
+// Add adds a content's parts, and reports whether it added any. It skips a part shorter
+// than 16 bytes. It also skips a part that repeats a single byte, because inflating
+// random bytes often yields such repetitions.
 func (c *Contents) Add(text []byte) bool {
 	if c.needles == nil {
 		c.needles = make(map[[shortest]byte][]content)
@@ -67,9 +68,9 @@ func (c *Contents) add(name, form string, text []byte) {
 	}
 }
 
-// Find returns each content that text contains, followed by the form: plain, hexadecimal
-// or base64. It also finds these forms within gzip, DEFLATE or base64, up to three layers
-// deep.
+// Find returns the parts of contents that text contains. Each part is followed by its
+// form: plain, hexadecimal or base64. Find also looks inside gzip, DEFLATE and base64,
+// up to three layers deep.
 func (c *Contents) Find(text []byte) []string {
 	found := c.find(text, "", 3)
 	slices.Sort(found)

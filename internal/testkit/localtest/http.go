@@ -16,8 +16,9 @@ type Answer struct {
 	Body   string
 }
 
-// Send sends a request and returns the answer. The strings in header are the name and value of
-// each header in turn. The test fails if there is no answer.
+// Send sends a request and returns the answer. The parameter header has a name, its
+// value, the next name, its value, and so on. Send fails the test if there is no
+// answer.
 func Send(t *testing.T, method, url, body string, header ...string) Answer {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
@@ -39,7 +40,8 @@ func Send(t *testing.T, method, url, body string, header ...string) Answer {
 	return Answer{resp.StatusCode, resp.Header, string(data)}
 }
 
-// Eventually waits until ok returns true. After ten minutes it fails the test, with the text what.
+// Eventually waits until ok returns true. After ten minutes it fails the test. The
+// failure's text contains what.
 func Eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)

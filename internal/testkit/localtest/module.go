@@ -8,9 +8,10 @@ import (
 	"testing"
 )
 
-// Module makes a user's module in a new folder, and returns the folder. The parameter root is the
-// path from the test's folder to the repository's root. The parameter of is the path from there to
-// another module. The new module requires the library, and whatever the other module requires.
+// Module makes a user's module in a new folder, and returns the folder. The module
+// requires the library, and all that another module of the repository requires. The
+// parameter root is the path from the test's folder to the repository's root. The
+// parameter of is the path from the root to the other module.
 func Module(t *testing.T, root, of string) string {
 	t.Helper()
 	root, err := filepath.Abs(root)
@@ -24,7 +25,7 @@ func Module(t *testing.T, root, of string) string {
 		case strings.HasPrefix(line, "module "+name):
 			line = "module example.com/app\n"
 		case strings.Contains(line, name):
-			continue // the library is required below
+			continue // the last line requires the library
 		}
 		mod.WriteString(line)
 	}
@@ -56,8 +57,8 @@ func Write(t *testing.T, path, text string) {
 	}
 }
 
-// WriteProgram replaces a program's file as a compiler does, so that a process can go on running
-// the old program.
+// WriteProgram puts a new file in the place of a program's file, as a compiler does. A
+// process that runs the old program can go on.
 func WriteProgram(t *testing.T, path, program string) {
 	t.Helper()
 	next := path + ".next"

@@ -1,4 +1,5 @@
-// Package pagetest compares generated blocks of the pages with the generators' output, for tests.
+// Package pagetest compares the generated blocks of the pages with the output of their
+// generators, for tests.
 package pagetest
 
 import (
@@ -13,7 +14,8 @@ import (
 	"testing"
 )
 
-// Pages returns every Markdown file below root, by its path relative to root.
+// Pages returns the Markdown files below root. The map's key is a file's path relative
+// to root. Pages skips hidden folders and those named dist, testdata or node_modules.
 func Pages(t *testing.T, root string) map[string]string {
 	t.Helper()
 	found := make(map[string]string)
@@ -46,14 +48,15 @@ func Pages(t *testing.T, root string) map[string]string {
 
 var block = regexp.MustCompile(`(?s)<!-- generated ([a-z-]+) -->\n(.*?)<!-- end ([a-z-]+) -->`)
 
-// Blocks compares each block of the pages below root with the output of the block's
-// generator. If update is set, it writes the output into the block instead. A block is between
+// Blocks compares each block of the pages below root with the output of the generator
+// whose key is the block's NAME. If update is set, Blocks writes the output into the
+// block instead. A block is the text between these lines:
 //
 //	<!-- generated NAME -->
 //	<!-- end NAME -->
 //
-// If no page has the block of a generator, the test fails. Blocks returns the sorted names of the
-// blocks without a generator.
+// If no page has the block of a generator, Blocks fails the test. It returns the sorted
+// names of the blocks that have no generator.
 func Blocks(t *testing.T, root string, update bool, generators map[string]func(*testing.T) string) []string {
 	t.Helper()
 	used, others := make(map[string]bool), make(map[string]bool)
@@ -91,7 +94,8 @@ func Blocks(t *testing.T, root string, update bool, generators map[string]func(*
 	return slices.Sorted(maps.Keys(others))
 }
 
-// firstDifference returns the first line in which two texts differ.
+// firstDifference returns the number of the first line in which the texts differ, and
+// this line of both texts.
 func firstDifference(was, is string) string {
 	a, b := strings.Split(was, "\n"), strings.Split(is, "\n")
 	for i := range max(len(a), len(b)) {

@@ -1,5 +1,6 @@
-// Package statestest has a stand-in for Step Functions. It follows the documented rules for starting
-// executions: in a standard workflow, two executions with different inputs can't have the same name.
+// Package statestest has a stand-in for Step Functions. The stand-in follows the
+// documented rules for starting executions. For example, two executions of a standard
+// workflow can't have the same name if their inputs differ.
 package statestest
 
 import (
@@ -36,7 +37,7 @@ func (e *Error) Error() string { return e.Code + ": " + e.Message }
 // maxInput is the documented maximum length of an input, in bytes.
 const maxInput = 262_144
 
-// Start answers a StartExecution call. It returns the execution's ARN.
+// Start answers a StartExecution call with the execution's ARN.
 func (s *States) Start(machine, name, input string) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,7 +64,7 @@ func (s *States) Start(machine, name, input string) (string, error) {
 	}
 	p[5] = "execution"
 	arn := strings.Join(append(p[:7], name), ":")
-	if s.Types[plain] == "EXPRESS" { // each call starts a new execution, whatever its name
+	if s.Types[plain] == "EXPRESS" { // each call starts a new execution, even if the name is taken
 		arn = strings.Replace(arn, ":execution:", ":express:", 1) + ":" + string(rune('a'+len(s.executions)))
 	}
 	if e := s.executions[arn]; e != nil && (e.ended || e.input != input) {
@@ -75,7 +76,7 @@ func (s *States) Start(machine, name, input string) (string, error) {
 	return arn, nil
 }
 
-// Type answers a DescribeStateMachine call.
+// Type answers a DescribeStateMachine call with the machine's type.
 func (s *States) Type(machine string) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,7 +89,7 @@ func (s *States) Type(machine string) (string, error) {
 	return s.Types[machine], nil
 }
 
-// Input answers a DescribeExecution call.
+// Input answers a DescribeExecution call with the execution's input.
 func (s *States) Input(arn string) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

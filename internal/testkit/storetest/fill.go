@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// Fill sets each field of v. Each list and each map gets one entry. Fill makes the values
-// from the counter n, so that no two strings, numbers or times are equal.
+// Fill sets each field of v. Each list and each map gets one entry. Fill increments the
+// counter n for each value, and makes the value from n, so that no two strings,
+// integers or times are equal.
 func Fill(v reflect.Value, n *int) {
 	*n++
 	if at, ok := reflect.TypeAssert[*time.Time](v.Addr()); ok {

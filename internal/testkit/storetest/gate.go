@@ -11,7 +11,7 @@ type Gate struct{ entered, opened chan struct{} }
 // NewGate returns a closed gate.
 func NewGate() *Gate { return &Gate{make(chan struct{}), make(chan struct{})} }
 
-// Pass waits until the gate is opened or ctx is over. Only one handler may call Pass.
+// Pass waits until the gate is opened or ctx ends. A second call of Pass panics.
 func (g *Gate) Pass(ctx context.Context) {
 	close(g.entered)
 	select {
@@ -20,7 +20,7 @@ func (g *Gate) Pass(ctx context.Context) {
 	}
 }
 
-// Reached waits until a handler has called Pass.
+// Reached waits until the handler has called Pass. It fails the test after [Limit].
 func (g *Gate) Reached(t testing.TB) {
 	t.Helper()
 	select {

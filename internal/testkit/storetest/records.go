@@ -18,7 +18,8 @@ import (
 	"github.com/samekey/samekey/internal/trace"
 )
 
-// ClaimAt returns a claim of a new record by a new owner, as an engine makes it.
+// ClaimAt returns a claim of a new key by a new owner, like those that engines make.
+// The time of the claim is now, in whole seconds.
 func ClaimAt(now time.Time) store.Claim {
 	var random [sha256.Size]byte
 	_, _ = rand.Read(random[:])
@@ -26,7 +27,7 @@ func ClaimAt(now time.Time) store.Claim {
 	return store.Claim{Now: now, Next: &store.Record{
 		PK:    "v1#idemtest#" + base64.RawURLEncoding.EncodeToString(random[:]),
 		State: store.Open, Owner: rand.Text(), Ver: 1,
-		Lease: now.Add(Limit + 123*time.Millisecond), Expires: now.Add(24 * time.Hour), Retention: 24 * time.Hour, // Lease in whole milliseconds, Expires in whole seconds, as in an item
+		Lease: now.Add(Limit + 123*time.Millisecond), Expires: now.Add(24 * time.Hour), Retention: 24 * time.Hour, // an item has Lease in milliseconds, and Expires in seconds
 		Fingerprint: hex.EncodeToString(random[:]), Secret: "2026-11", Scheme: "-query json", ID: rand.Text(),
 		Created: now.Add(7 * time.Millisecond), Run: now.Add(7 * time.Millisecond), Route: "/rides/{id}", Region: "eu-central-1", Scope: "jwt:zoë#1",
 		Calls: map[string]int{}, DeliveryKey: true,
@@ -35,14 +36,16 @@ func ClaimAt(now time.Time) store.Claim {
 	}}
 }
 
-// Rival returns another attempt's claim of the key that c claims, made at the time now.
+// Rival returns another attempt's claim of the same key as c. The time of the claim is
+// now.
 func Rival(c store.Claim, now time.Time) store.Claim {
 	r := ClaimAt(now)
 	r.Next.PK = c.Next.PK
 	return r
 }
 
-// Next returns the record that follows r: a copy whose version is one higher, changed by f.
+// Next copies r, makes the copy's version one higher, and applies f to the copy. It
+// returns the copy.
 func Next(r *store.Record, f func(*store.Record)) *store.Record {
 	n := r.Clone()
 	n.Ver++
@@ -50,12 +53,13 @@ func Next(r *store.Record, f func(*store.Record)) *store.Record {
 	return n
 }
 
-// TakenOver returns the record that follows r if a new owner takes over.
+// TakenOver returns the record after another attempt has taken r over.
 func TakenOver(r *store.Record) *store.Record {
 	return Next(r, func(n *store.Record) { n.Owner = rand.Text() })
 }
 
-// MustClaim makes a claim that must succeed, and returns its record.
+// MustClaim makes the claim c, and returns the claimed record. It fails the test unless
+// the claim succeeds.
 func MustClaim(t testing.TB, s store.Store, c store.Claim) *store.Record {
 	t.Helper()
 	want := c.Next.Clone()
@@ -67,8 +71,8 @@ func MustClaim(t testing.TB, s store.Store, c store.Claim) *store.Record {
 	return want
 }
 
-// RefusedClaim makes a claim that must be refused, and returns the record that has the
-// key.
+// RefusedClaim makes the claim c, and returns the stored record. It fails the test
+// unless the store refuses the claim.
 func RefusedClaim(t testing.TB, s store.Store, c store.Claim) *store.Record {
 	t.Helper()
 	held, err := s.Claim(Limited(t), c)
@@ -78,7 +82,8 @@ func RefusedClaim(t testing.TB, s store.Store, c store.Claim) *store.Record {
 	return Whole(t, s, held)
 }
 
-// MustCommit makes a commit that must be applied, and returns the record that it has stored.
+// MustCommit commits next after prev, and returns a copy of next. It fails the test
+// unless the commit succeeds.
 func MustCommit(t testing.TB, s store.Store, prev, next *store.Record) *store.Record {
 	t.Helper()
 	want := next.Clone()
@@ -90,7 +95,8 @@ func MustCommit(t testing.TB, s store.Store, prev, next *store.Record) *store.Re
 	return want
 }
 
-// RefusedCommit makes a commit that must be refused, and returns the stored record.
+// RefusedCommit commits next after prev, and returns the stored record. It fails the
+// test unless the store refuses the commit.
 func RefusedCommit(t testing.TB, s store.Store, prev, next *store.Record) *store.Record {
 	t.Helper()
 	held, err := s.Commit(Limited(t), store.Commit{Prev: prev, Next: next})
@@ -100,7 +106,8 @@ func RefusedCommit(t testing.TB, s store.Store, prev, next *store.Record) *store
 	return Whole(t, s, held)
 }
 
-// Load returns the stored record with its body, or nil if there is no record.
+// Load returns the record stored under pk, with its bodies. It returns nil if there is
+// none.
 func Load(t testing.TB, s store.Store, pk string) *store.Record {
 	t.Helper()
 	r, err := s.Load(Limited(t), pk)
@@ -110,8 +117,8 @@ func Load(t testing.TB, s store.Store, pk string) *store.Record {
 	return Whole(t, s, r)
 }
 
-// Whole returns a record with its bodies. It fetches each body that the store keeps outside of the
-// record.
+// Whole returns r with the bodies of its request and its answer. It loads the bodies
+// that the store keeps outside of the record.
 func Whole(t testing.TB, s store.Store, r *store.Record) *store.Record {
 	t.Helper()
 	body := r != nil && r.Overflow != nil && r.Overflow.Count > 0
@@ -137,8 +144,8 @@ func Whole(t testing.TB, s store.Store, r *store.Record) *store.Record {
 	return r
 }
 
-// SameRecord fails t unless two records are equal. Absent and empty values count as equal, since a
-// store may not distinguish them.
+// SameRecord fails t if the records differ. It ignores the field Seal. An absent value
+// counts as equal to an empty one, because some stores don't distinguish them.
 func SameRecord(t testing.TB, got, want *store.Record) {
 	t.Helper()
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(store.Record{}, "Seal"), wholeBytes); diff != "" {
@@ -146,5 +153,6 @@ func SameRecord(t testing.TB, got, want *store.Record) {
 	}
 }
 
-// wholeBytes keeps go-cmp from searching for differences within large bodies.
+// wholeBytes makes go-cmp compare two bodies without a search for the bytes that
+// differ.
 var wholeBytes = cmp.FilterValues(func(a, b []byte) bool { return len(a)+len(b) > 0 }, cmp.Comparer(bytes.Equal))

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Limit is the time limit of a request. The lease ends a little later.
+// Limit is the time limit of a request. The request's lease ends a little after this
+// limit.
 const Limit = 2 * time.Minute
 
 // LeaseOver is longer than every lease.

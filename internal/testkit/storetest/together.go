@@ -4,7 +4,8 @@ import (
 	"sync"
 )
 
-// Together starts n goroutines at the same moment and waits for them.
+// Together calls f(0) to f(n-1) in n goroutines that start at the same moment. It
+// returns when all calls are done.
 func Together(n int, f func(i int)) {
 	var wg sync.WaitGroup
 	start := make(chan struct{})

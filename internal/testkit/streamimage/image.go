@@ -9,8 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Of converts an item to the form that it has in Lambda's events. For a nil item it returns
-// nil. It panics if the item has a set; no record has one.
+// Of converts an item to the form of items in Lambda's events. Of(nil) is nil. Of
+// panics if the item has a set, since no record has a set.
 func Of(it map[string]types.AttributeValue) map[string]events.DynamoDBAttributeValue {
 	if it == nil {
 		return nil
@@ -22,8 +22,10 @@ func Of(it map[string]types.AttributeValue) map[string]events.DynamoDBAttributeV
 	return out
 }
 
-// Record returns the stream record of an item's change from old to now. The item's key is the
-// attribute pk. For a new item, old must be nil. For a removed item, now must be nil.
+// Record returns the stream record of a change that an item underwent at the time at.
+// The parameter old is the item before the change, or nil if the change created the
+// item. The parameter now is the item after the change, or nil if the change removed
+// the item. The item's key is the attribute pk.
 func Record(old, now map[string]types.AttributeValue, at time.Time, sequence string) events.DynamoDBEventRecord {
 	r := events.DynamoDBEventRecord{EventSource: "aws:dynamodb", EventName: "MODIFY"}
 	either := now
@@ -40,7 +42,7 @@ func Record(old, now map[string]types.AttributeValue, at time.Time, sequence str
 	return r
 }
 
-// ByTTL returns the identity in the stream record of an item that TTL has removed.
+// ByTTL returns the UserIdentity of a stream record whose item was removed by TTL.
 func ByTTL() *events.DynamoDBUserIdentity {
 	return &events.DynamoDBUserIdentity{Type: "Service", PrincipalID: "dynamodb.amazonaws.com"}
 }

@@ -45,9 +45,9 @@ type Table struct {
 	server  *fakedynamo.Server
 }
 
-// New returns a fresh table in memory. The table evaluates expressions as DynamoDB does, and its
-// calls take no time. TestStoresAgree in internal/testkit/fakedynamo compares such tables with
-// DynamoDB Local.
+// New returns a fresh table in memory. The table evaluates expressions as DynamoDB
+// does, and answers each call at once. TestStoresAgree in internal/testkit/fakedynamo
+// compares such tables with DynamoDB Local.
 func New(t testing.TB, optFns ...func(*dynamo.Options)) *Table {
 	t.Helper()
 	tab := &Table{Name: "t-" + rand.Text(), server: &fakedynamo.Server{}}
@@ -67,14 +67,14 @@ func New(t testing.TB, optFns ...func(*dynamo.Options)) *Table {
 	return tab.open(t, optFns)
 }
 
-// Local is like New, but the table is on DynamoDB Local. It is for tests of capacity units, reserved
-// names, types of keys, a missing index, or simultaneous writes.
+// Local is like New, but the table is on DynamoDB Local. Use Local in tests of capacity
+// units, reserved names, types of keys, a missing index, or simultaneous writes.
 func Local(t testing.TB, optFns ...func(*dynamo.Options)) *Table {
 	t.Helper()
 	db := dynamotest.Start(t)
 	tab := &Table{Name: "t-" + rand.Text(), Direct: db.Client()}
-	// without TTL, since DynamoDB Local deletes expired items within a second, and without a
-	// stream, which slows all writes
+	// The table has no TTL, because DynamoDB Local would delete expired items within a
+	// second. It has no stream, because a stream slows all writes.
 	in := dynamo.CreateTableInput(tab.Name)
 	in.StreamSpecification = nil
 	if _, err := tab.Direct.CreateTable(t.Context(), in); err != nil {
@@ -86,7 +86,7 @@ func Local(t testing.TB, optFns ...func(*dynamo.Options)) *Table {
 	}
 	base := http.DefaultTransport.(*http.Transport).Clone()
 	base.MaxIdleConnsPerHost = 64
-	base.MaxConnsPerHost = 64 // DynamoDB Local resets connections beyond some hundreds
+	base.MaxConnsPerHost = 64 // DynamoDB Local resets connections if it has some hundreds
 	t.Cleanup(base.CloseIdleConnections)
 	var seen faults
 	t.Cleanup(func() { seen.tell(t) })
@@ -125,8 +125,9 @@ func (m inMemory) RoundTrip(req *http.Request) (*http.Response, error) {
 	return m.server.Do(req)
 }
 
-// Feed returns a function that reads the table's stream from now on. Each call of the function
-// returns the changes since the previous call. Feed needs a table in memory.
+// Feed returns a function that reads the table's stream. The function's first call
+// returns the changes since Feed was called. Each later call returns the changes since
+// the previous call. Feed needs a table in memory.
 func (tab *Table) Feed() (read func() events.DynamoDBEvent) {
 	var all []events.DynamoDBEventRecord
 	get := func() { tab.server.Locked(func(*fakedynamo.DB) { all = slices.Clone(tab.changes) }) }
@@ -139,15 +140,15 @@ func (tab *Table) Feed() (read func() events.DynamoDBEvent) {
 	}
 }
 
-// Lease is the time limit of a request whose context has no deadline. It is long because
+// Lease is how long an attempt without a deadline holds its record. It is long because
 // a request can take minutes on a machine that is busy with other tests.
 const Lease = 150 * time.Second
 
-// Unhurried sets the time limit of an engine's requests to Lease, and lets the engine
-// store requests of any size.
+// Unhurried is an option of an engine. It sets Options.Lease to [Lease], and
+// Options.MaxRequest to the largest allowed size.
 func Unhurried(o *idem.Options) { o.Lease, o.MaxRequest = Lease, defaults.MaxStoredRequest }
 
-// Engine returns an engine on the table's store. The engine's leases are long.
+// Engine returns an [Unhurried] engine on the table's store.
 func (tab *Table) Engine(optFns ...func(*idem.Options)) *idem.Engine {
 	return idem.New(tab.Store, append([]func(*idem.Options){Unhurried}, optFns...)...)
 }
@@ -174,8 +175,9 @@ func (tab *Table) Items(t testing.TB) (items []map[string]types.AttributeValue) 
 	return items
 }
 
-// Planted is in the query of every request and in the args of jobs. The command "make sealed" checks
-// that Planted is in no log, and in no table with encrypted records.
+// Planted is in the query of each request that [Post] returns, and in the args of jobs.
+// The command "make sealed" checks that neither logs nor tables with encrypted records
+// contain Planted.
 const Planted = "card=" + leaktest.Card + "&mail=" + leaktest.Mail + "&token=" + leaktest.Token
 
 // Post returns a POST with a key.
@@ -200,8 +202,8 @@ func Created(body string) func(context.Context) (store.Response, error) {
 // NewKey returns a unique key.
 func NewKey() string { return rand.Text() }
 
-// Only is for a table with a single record. It returns this record, and fails the test if the table
-// has none or several.
+// Only returns the table's only record. It fails the test if the table has no record or
+// several.
 func (tab *Table) Only(t testing.TB) *store.Record {
 	t.Helper()
 	var pks []string
@@ -220,9 +222,10 @@ func (tab *Table) Only(t testing.TB) *store.Record {
 	return r
 }
 
-// WithRetries runs test twice, each time with another client. One client sends each request once, so
-// the engine must find out whether a write without an answer was applied. The other client retries
-// as set by dynamo.Tune: the SDK's retryer sends the same bytes again.
+// WithRetries runs test twice, each time with another client. One client sends each
+// request once, so the engine must find out whether a write without an answer was
+// applied. The other client has the retryer of dynamo.Tune, which sends the same bytes
+// again.
 func WithRetries(t *testing.T, test func(t *testing.T, tab *Table)) {
 	t.Helper()
 	for name, once := range map[string]bool{"retried by the client": false, "sent once": true} {
@@ -249,8 +252,8 @@ func (tab *Table) SendOnce(t testing.TB) {
 	}
 }
 
-// On returns a function for Transport.Fault. It injects a fault into the first n requests of an
-// operation.
+// On returns a function for Transport.Fault. The function injects a fault into the
+// first n requests of the operation op.
 func On(op string, n int, fault dbfault.Fault) func(string, int) dbfault.Fault {
 	return func(o string, i int) dbfault.Fault {
 		if o == op && i <= n {
@@ -260,7 +263,8 @@ func On(op string, n int, fault dbfault.Fault) func(string, int) dbfault.Fault {
 	}
 }
 
-// Ambiguous has the faults that leave open whether a write was applied.
+// Ambiguous has faults of a write. Under some of them the write is applied, under the
+// others it isn't.
 var Ambiguous = map[string]dbfault.Fault{
 	"the request is lost":              dbfault.LoseRequest,
 	"the answer is lost":               dbfault.LoseAnswer,
@@ -272,7 +276,7 @@ var Ambiguous = map[string]dbfault.Fault{
 	"a transaction is still in flight": dbfault.AnswerError(http.StatusBadRequest, "TransactionInProgressException", "injected"),
 }
 
-// Replays requires that req is answered with body, as a replay.
+// Replays fails t unless the engine answers req with a replay of body.
 func Replays(t *testing.T, engine *idem.Engine, req idem.Request, body string) {
 	t.Helper()
 	res, err := engine.Do(t.Context(), req, NeverRuns(t))
@@ -281,13 +285,13 @@ func Replays(t *testing.T, engine *idem.Engine, req idem.Request, body string) {
 	}
 }
 
-// Ahead sets an engine's clock forward by d.
+// Ahead returns an option that sets an engine's clock forward by d.
 func Ahead(d time.Duration) func(*idem.Options) {
 	return func(o *idem.Options) { o.Now = func() time.Time { return time.Now().Add(d) } }
 }
 
-// Abandon claims the key of req, and then acts as if the handler's process had died: the record
-// stays open.
+// Abandon claims the key of req and leaves the record open, as if the handler's process
+// had died after the claim.
 func (tab *Table) Abandon(t *testing.T, req idem.Request) {
 	t.Helper()
 	died := make(chan struct{})
@@ -301,10 +305,11 @@ func (tab *Table) Abandon(t *testing.T, req idem.Request) {
 	<-died
 }
 
-// DeadAfterClaim is a store whose commits fail, as if the process had died after its claim.
+// DeadAfterClaim is a store that accepts claims and fails all commits, as if the
+// process had died after the claim.
 type DeadAfterClaim struct{ store.Store }
 
-// Commit fails, as if the process had died.
+// Commit fails.
 func (DeadAfterClaim) Commit(context.Context, store.Commit) (*store.Record, error) {
 	return nil, errors.New("the process is dead")
 }
@@ -343,10 +348,10 @@ func Read[T any](t testing.TB, tab *Table, name, id string) (v T, found bool) {
 	return v, len(out.Item) > 0
 }
 
-// ID returns the key of an item in a user's table.
+// ID returns the key of the item s in a user's table.
 func ID(s string) map[string]string { return map[string]string{"pk": s} }
 
-// NeverRuns returns a handler that must not run.
+// NeverRuns returns a handler that fails t if it runs.
 func NeverRuns(t *testing.T) func(context.Context) (store.Response, error) {
 	t.Helper()
 	return func(context.Context) (store.Response, error) {

@@ -1,6 +1,6 @@
-// Package tap is a proxy between the app and the systems that the app calls: DynamoDB and external
-// systems. The proxy counts the calls. It can hold a call or an answer, so that tests and the demo
-// can kill the app at that moment.
+// Package tap is a proxy between the app and the systems that the app calls: DynamoDB
+// and external systems. The proxy records the calls. It can hold a call or an answer,
+// so that tests and the demo can kill the app while the call or the answer is held.
 package tap
 
 import (
@@ -23,8 +23,8 @@ const (
 	After  Side = "after"  // the call is done, and the answer has not been passed on
 )
 
-// Tap records the calls to any number of services in the order of arrival, and can hold them. The
-// zero Tap is ready to use. A Tap is safe for concurrent use.
+// Tap records the calls to any number of services in the order of arrival, and can hold
+// a call. The zero Tap is ready to use. A Tap is safe for concurrent use.
 type Tap struct {
 	mu    sync.Mutex
 	calls []Call
@@ -48,9 +48,10 @@ type Held struct {
 	once    sync.Once
 }
 
-// Hold makes the tap hold the nth call from now on for which the function match returns true. n is
-// 1 for the first of these calls. If match is nil, all calls count. If an earlier Hold still waits
-// for its call, the new Hold replaces it. A call that is already held stays held.
+// Hold makes the tap hold one later call. The tap counts the calls for which match
+// returns true, and holds the nth of them. The first of them has n = 1. If match is
+// nil, the tap counts all calls. A new Hold replaces an earlier Hold that still waits
+// for its call. A call that is already held stays held.
 func (t *Tap) Hold(n int, match func(Call) bool, side Side) *Held {
 	h := &Held{side: side, left: n, match: match, reached: make(chan struct{}), goOn: make(chan bool, 1)}
 	t.mu.Lock()
@@ -70,8 +71,9 @@ func (h *Held) GoOn() { h.end(true) }
 // service.
 func (h *Held) Drop() { h.end(false) }
 
-// h.at(side) holds the call until GoOn or Drop if h is for this side. It returns false after Drop,
-// otherwise true. h may be nil.
+// If h is for the given side, the method at holds the call until GoOn or Drop. If h is
+// nil or for the other side, at returns at once. It returns false after Drop, otherwise
+// true.
 func (h *Held) at(side Side) bool {
 	if h == nil || h.side != side {
 		return true
@@ -82,8 +84,9 @@ func (h *Held) at(side Side) bool {
 
 func (h *Held) end(goOn bool) { h.once.Do(func() { h.goOn <- goOn }) }
 
-// Down makes all services unreachable if its argument is true, otherwise reachable again. While
-// they are unreachable, the tap cuts each connection, and neither counts the call nor passes it on.
+// Down makes all services unreachable if down is true: the tap cuts the connection of
+// each new call, and neither records the call nor passes it on. If down is false, Down
+// makes the services reachable again.
 func (t *Tap) Down(down bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -104,8 +107,8 @@ func (t *Tap) Reset() {
 	t.calls = nil
 }
 
-// note(c) counts the call c. If services are down, it counts nothing, and ok is false. If c is to
-// be held, h is not nil.
+// note records the call c, unless the services are down. If they are down, ok is false.
+// If c is to be held, h is not nil.
 func (t *Tap) note(c Call) (h *Held, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -123,20 +126,22 @@ func (t *Tap) note(c Call) (h *Held, ok bool) {
 	return h, true
 }
 
-// DynamoDB returns the operation of a request to DynamoDB, as the call's name for Handler.
+// DynamoDB returns the operation of a request to DynamoDB. Use it as the function name
+// in [Tap.Handler].
 func DynamoDB(r *http.Request) string {
 	_, op, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
 	return op
 }
 
-// Path returns the path of a request, as the call's name for Handler.
+// Path returns the path of a request. Use it as the function name in [Tap.Handler].
 func Path(r *http.Request) string { return r.URL.Path }
 
-// Handler returns a handler that passes calls on to the service at the URL target. The function
-// name returns a call's name, such as [Path].
+// Handler returns a handler that passes calls on to the service at the URL target. The
+// function name returns a call's name. It can be [DynamoDB] or [Path].
 func (t *Tap) Handler(target *url.URL, name func(*http.Request) string) http.Handler {
-	// With DisableCompression, answers are passed on as they are. With DisableKeepAlives, the
-	// transport repeats no call.
+	// DisableCompression makes the transport pass on answers unchanged. With
+	// DisableKeepAlives, each call has a connection of its own, so the transport never
+	// repeats a call.
 	base := &http.Transport{DisableCompression: true, DisableKeepAlives: true}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -151,7 +156,7 @@ func (t *Tap) Handler(target *url.URL, name func(*http.Request) string) http.Han
 		if !h.at(After) || err != nil {
 			panic(http.ErrAbortHandler) //nolint:forbidigo // as above
 		}
-		resp.header.Del("Connection") // the header is about the connection to the service only
+		resp.header.Del("Connection") // it concerns only the tap's connection to the service
 		maps.Copy(w.Header(), resp.header)
 		w.WriteHeader(resp.status)
 		_, _ = w.Write(resp.body) // the caller may have gone
@@ -164,11 +169,11 @@ type answer struct {
 	body   []byte
 }
 
-// pass sends the request r, with the given body, to the URL target, and returns the whole answer.
-// It continues even if the caller has gone.
+// pass sends the request r, with the given body, to the URL target, and returns the
+// whole answer. pass continues even if the caller has gone.
 func pass(base http.RoundTripper, r *http.Request, target *url.URL, body []byte) (*answer, error) {
 	out := r.Clone(context.WithoutCancel(r.Context()))
-	out.URL.Scheme, out.URL.Host = target.Scheme, target.Host // out.Host stays as it is, since it is signed
+	out.URL.Scheme, out.URL.Host = target.Scheme, target.Host // out.Host doesn't change, because the signature covers it
 	out.Body, out.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	resp, err := base.RoundTrip(out)
 	if err != nil {

@@ -1,6 +1,8 @@
-// Package ticketqueue is an in-memory SQS standard queue of tickets, for tests in virtual time. It
-// hides messages as SQS does, and delivers messages to a worker as Lambda's event source mapping
-// does. It counts the messages that Lambda would count as part of a loop.
+// Package ticketqueue is an in-memory SQS standard queue of tickets, for tests in
+// virtual time. As in SQS, a message that is delayed or being delivered is invisible
+// for a time. The queue delivers messages to a worker as Lambda's event source mapping
+// does. It counts the messages that the worker sends while it runs, because Lambda
+// would count them as part of a loop.
 package ticketqueue
 
 import (
@@ -80,9 +82,10 @@ func (*Queue) GetQueueAttributes(context.Context, *sqs.GetQueueAttributesInput, 
 	return &sqs.GetQueueAttributesOutput{}, nil
 }
 
-// Deliver passes at most ten visible messages to the function invoke, which runs the worker and
-// returns its report. The report names the messages that failed; Deliver removes the others. If
-// invoke fails or its report can't be read, Deliver removes no message.
+// Deliver passes at most ten visible messages to the function invoke. The function runs
+// the worker and returns the worker's report, which names the messages that failed.
+// Deliver removes the other messages. If invoke fails or the report can't be read,
+// Deliver removes no message.
 func (q *Queue) Deliver(invoke func(events.SQSEvent) ([]byte, error)) error {
 	const hidden = 30 * time.Minute // the queue's visibility timeout
 	var batch []events.SQSMessage
@@ -138,7 +141,8 @@ func (q *Queue) count(of *[]*message) int {
 	return len(*of)
 }
 
-// Drop drops all messages, as Lambda drops the messages of a loop.
+// Drop removes all messages except the dead letters, as Lambda drops the messages of a
+// loop.
 func (q *Queue) Drop() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -152,7 +156,7 @@ func (q *Queue) Bury() {
 	q.dead, q.all = append(q.dead, q.all...), nil
 }
 
-// Redrive puts the dead letters back, as StartMessageMoveTask does.
+// Redrive puts the dead letters back into the queue, as StartMessageMoveTask does.
 func (q *Queue) Redrive() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
