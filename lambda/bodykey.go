@@ -20,22 +20,23 @@ import (
 //	lambda.Direct[Order, Receipt](lambda.JSONKey("/order/id"))
 //	idem.New(store, func(o *idem.Options) { o.KeyFrom = lambda.JSONKey("/order/id").From }) // HTTP
 //
-// If the value for the key is missing, empty, or neither a text nor an integer, that is an error
-// ([idem.ErrKeyInvalid]) in every [idem.KeyMode]. So bodies without a value never share a key. The
-// error names the value's path. The functions Key and Same must be safe for concurrent use.
+// A body is refused ([idem.ErrKeyInvalid]) in every [idem.KeyMode] if the value for the
+// key is missing, empty, or neither a text nor an integer. So bodies without a value
+// never share a key. The error names the value's path. The functions Key and Same must
+// be safe for concurrent use.
 type BodyKey struct {
 	// Key returns the name of the work that a body asks for. Required.
 	Key func(body []byte) (string, error)
 
-	// Same returns the part of a body that must be the same in all bodies with the same key. If
-	// Same is nil, that is the whole body. If Same returns an error, the request is refused: with
-	// [idem.ErrIncomparable] if the key has a record, otherwise with [idem.ErrRequest]. See
-	// [BodyKey.Comparing].
+	// Same returns the part of a body that must be the same in all bodies with the same
+	// key. If Same is nil, the whole body must be the same. If Same returns an error,
+	// the request is refused: with [idem.ErrIncomparable] if the key has a record,
+	// otherwise with [idem.ErrRequest]. See [BodyKey.Comparing].
 	Same func(body []byte) ([]byte, error)
 
-	// shared reports whether the client chooses the key, and nothing in the body names the client.
-	// If body is nil, shared reports whether this is true of all bodies. If the function is nil,
-	// this is true of no body.
+	// shared reports whether the client chooses the body's key, and the body doesn't
+	// name the client. If body is nil, shared reports whether every body is of this
+	// kind. If shared is nil, no body is of this kind.
 	shared func(body []byte) bool
 }
 
@@ -67,7 +68,7 @@ func (k BodyKey) Comparing(pointers ...string) BodyKey {
 			if v, err = canonical(p.Text, v); err != nil {
 				return nil, err
 			}
-			all = append(append(all, v...), '\n') // separates the values, since canonical JSON contains no newline
+			all = append(append(all, v...), '\n') // canonical JSON has no newline, so a newline separates the values
 		}
 		return all, nil
 	}
@@ -96,8 +97,8 @@ func (k BodyKey) FromOptional(r *idem.Request) (string, error) {
 	return k.From(r)
 }
 
-// compare sets r.Same to the part of r's body that must be the same in a retry. If k.Same returns
-// an error, compare sets r.Unread to it.
+// compare sets r.Same to the part of r's body that must be the same in a retry. compare
+// stores an error of k.Same in r.Unread.
 func (k BodyKey) compare(r *idem.Request) {
 	if k.Same == nil {
 		return
@@ -112,12 +113,13 @@ func (k BodyKey) compare(r *idem.Request) {
 // pointers, the key is made of the values at all of them, in order. Each of these values must
 // exist.
 //
-// If the value is a text, the text is the key. If the value is an integer of any size, the key is
-// the integer as written. So 7 and "7" are the same key. If a later body has the other spelling, it
-// is refused ([idem.ErrMismatch]), and the work isn't done a second time. Numbers with a fraction or
-// an exponent, true, false, null, objects and lists can't be keys. If a text has more than 255
-// characters, or other characters than visible ASCII, the key is the text's SHA-256. The names of
-// members must match the pointer exactly, including case. A duplicate member on the path is an
+// If the value is a text, the text is the key. If the value is an integer of any size,
+// the key is the integer as written. So 7 and "7" are the same key. But after a body
+// with 7, a body with "7" is refused ([idem.ErrMismatch]), so that the work isn't done
+// a second time. Numbers with a fraction or an exponent, true, false, null, objects and
+// lists can't be keys. If a value has more than 255 characters, or other characters
+// than visible ASCII, the key is a SHA-256 hash of the value. The names of members must
+// match the pointer exactly, including case. A duplicate member on the path is an
 // error.
 //
 // JSONKey panics if a pointer is malformed or "".
@@ -132,8 +134,8 @@ func JSONKey(pointer string, more ...string) BodyKey {
 	}}
 }
 
-// parsePointers panics if a pointer is malformed. The message begins with who, the name of the
-// exported function that got the pointers.
+// parsePointers panics if a pointer is malformed. The parameter who names the exported
+// function in the panic's message.
 func parsePointers(who string, texts []string) []rawjson.Pointer {
 	paths := make([]rawjson.Pointer, len(texts))
 	for i, text := range texts {
@@ -155,8 +157,9 @@ func canonical(where string, v []byte) ([]byte, error) {
 	return c, nil
 }
 
-// keyOf converts a key function's result. If the function failed, the key counts as unreadable, not
-// as missing.
+// keyOf returns a key function's result. If the function failed, keyOf adds
+// [idem.ErrKeyInvalid] to the error and returns the key unreadable, so that the key
+// doesn't count as missing.
 func keyOf(key string, err error) (string, error) {
 	if err != nil {
 		return unreadable, &idem.Error{Op: "key", Err: fmt.Errorf("%w: %w", idem.ErrKeyInvalid, err)}
@@ -164,11 +167,13 @@ func keyOf(key string, err error) (string, error) {
 	return key, nil
 }
 
-// unreadable is the key of an unreadable request. The engine refuses it in every key mode
-// ([idem.Options.Key]). An engine that is disabled or only observes still runs the handler.
+// unreadable is the key of a request that can't be read. The engine refuses such a
+// request in every key mode ([idem.Options.Key]). But if the engine is disabled or only
+// observes, the handler runs.
 const unreadable = "\x00"
 
-// textKey makes a key of texts. A single text is itself the key if it is valid.
+// textKey makes a key of texts. A single text that is a valid key stays as it is;
+// otherwise the key is a hash.
 func textKey(parts ...string) string {
 	if len(parts) == 1 && plainKey(parts[0]) {
 		return parts[0]

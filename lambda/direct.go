@@ -20,27 +20,31 @@ import (
 //
 //	pay := lambda.Wrap(engine, lambda.Direct[Order, Receipt](func(o Order) (string, error) { return o.ID, nil }), charge)
 //
-// The first invocation's result is stored as JSON. Every later invocation with the same key and
-// payload gets the same bytes. The engine compares the whole payload, byte for byte.
-// ([Handler.Handle] has no payload, and makes one by json.Marshal.) If callers may spell equal
-// payloads differently, set [idem.Fingerprint.CanonicalJSON].
+// The first invocation's result is stored as JSON. Every later invocation with the same
+// key and payload gets the same bytes. The engine compares the whole payload, byte for
+// byte. If callers may spell equal payloads differently, set
+// [idem.Fingerprint.CanonicalJSON]. [Handler.Handle] gets no payload, so the engine
+// compares the event's JSON (json.Marshal) instead.
 //
-// The scope of a key is the function, and the tenant if Lambda isolates tenants. Each alias of a
-// function has a separate scope; all versions share one scope. [DirectOptions.Scope] replaces the
-// function in the scope. The handler's name, if any, is part of the scope
-// ([HandlerOptions.Operation]). Only one handler of an engine may have no name.
+// The scope of a key is the function, and the tenant if Lambda isolates tenants. Each
+// alias of a function has a separate scope; all versions share one scope.
+// [DirectOptions.Scope] replaces the function in the scope. The handler's name, if any,
+// is part of the scope ([HandlerOptions.Operation]). An engine may have only one Direct
+// handler without a name.
 //
-// If the function key returns "" and no error, the event has no idempotency key. [idem.Options.Key]
-// then decides, as for HTTP: the event is refused, is handled each time ([idem.KeyOptional]), or
-// gets a random key ([idem.KeyGenerate]). A handler with a random key can have phases, but it runs
-// again if Lambda or the caller invokes again. If the function key returns an error, the event is
-// refused in every [idem.KeyMode].
+// If the function key returns "" and no error, the event has no idempotency key.
+// [idem.Options.Key] then decides, as for HTTP: the event is refused, is handled each
+// time ([idem.KeyOptional]), or gets a random key ([idem.KeyGenerate]). With a random
+// key the handler can have phases. But each later invocation gets another key, so the
+// handler runs again. If the function key returns an error, the event is refused in
+// every [idem.KeyMode].
 //
 // # Errors
 //
-// If the handler returns an error, the key is freed and the caller gets the error unchanged. If the
-// engine refuses the event, the caller gets an error too. In Go code, test the error of
-// [Handler.Handle] with [errors.Is]. Lambda reports the refusal with one of these errorTypes:
+// An error of the handler reaches the caller unchanged. It frees the key, unless
+// [idem.Options.Resumable] is set. The engine's errors reach the caller too. In Go
+// code, test an error of [Handler.Handle] with [errors.Is]. In Lambda, an error of the
+// engine has one of these errorTypes:
 //
 //	IdempotencyInFlight          another invocation works on the operation: invoke again, with a delay
 //	IdempotencyLeaseLost         another invocation has taken over: invoke again
@@ -48,25 +52,27 @@ import (
 //	IdempotencyStoreUnavailable  the store doesn't answer: invoke again
 //	IdempotencyUnfinished        the operation was begun, and may still be carried out: invoke again
 //	IdempotencyQuotaExceeded     nothing was done: the caller is over a limit of idem.Options.Quota: invoke again, with a delay
-//	IdempotencyKeyMissing        nothing was done: the payload names no key, which idem.KeyRequired demands
+//	IdempotencyKeyMissing        nothing was done: no key, and idem.KeyRequired is set
 //	IdempotencyKeyInvalid        key returned an error, or a key that isn't 1 to 255 visible ASCII characters
 //	IdempotencyKeyMismatch       nothing was done: the key was used with another payload
-//	IdempotencyScopeUnknown      DirectOptions.Scope failed
+//	IdempotencyScopeUnknown      DirectOptions.Scope failed, or the caller is unknown
 //	IdempotencyRequestInvalid    nothing was done: the key is new, and the fingerprint can't be made
 //	IdempotencyAnswerNotKept     the operation was done; its result was larger than idem.Options.MaxBody, or has no JSON form
 //	IdempotencyStuck             the operation waits for a person
 //	IdempotencyRecordCorrupt     an operator must look at the record
-//	IdempotencyIncomparable      the key is known, and its payload can't be compared: an operator must configure
-//	                             the fingerprint's former scheme or secret
+//	IdempotencyIncomparable      the key has a record, but the payloads can't be compared:
+//	                             if the fingerprint's scheme or secret has changed, an operator must
+//	                             configure the former one
 //
-// Lambda retries an asynchronous invocation after every error, even if a retry can't help: up to
-// the function's MaximumRetryAttempts, first after one minute, then after two. Retries are few. So
-// an invocation that finds another invocation at work doesn't fail at once: it waits for the
-// other's result, or for the end of the other's lease ([DirectOptions.Synchronous] turns the wait
-// off). If a process dies, the event needs one retry. With a MaximumRetryAttempts of 2 one more is
-// left; see docs/use/sources.md. A retry helps only after an error for which the list says "invoke
-// again". After the last retry Lambda sends the event to the function's failure destination:
-// configure one.
+// Lambda retries an asynchronous invocation after every error, even if a retry can't
+// help. The function's MaximumRetryAttempts allows at most two retries: one after a
+// minute, and one two minutes later. Because retries are few, an invocation that finds
+// another invocation at work doesn't fail at once. Instead it waits for the other's
+// result, or for the end of the other's lease. [DirectOptions.Synchronous] turns the
+// wait off. If a process dies, the event needs one retry. If MaximumRetryAttempts is 2,
+// a second retry is left for another failure; see docs/use/sources.md. A retry helps
+// only after an error for which the list says "invoke again". After the last retry
+// Lambda sends the event to the function's failure destination: configure one.
 //
 // # Keys in the payload
 //
@@ -75,10 +81,10 @@ import (
 //
 //	pay := lambda.Wrap(engine, lambda.Direct[Order, Receipt](lambda.JSONKey("/order/id")), charge)
 //
-// With [JSONRPCKey], [MCPToolKey] and [AppSyncKey], clients choose the keys. If two clients choose
-// equal keys, these name one operation unless the scope distinguishes the clients. So set
-// [DirectOptions.Scope], or, if all clients may share keys, [idem.OneScope] on the engine. If
-// AppSyncKey finds the caller in the call, neither is needed.
+// With [JSONRPCKey], [MCPToolKey] and [AppSyncKey], clients choose the keys. Equal keys
+// of two clients name one operation, unless the scope distinguishes the clients. So set
+// [DirectOptions.Scope]. If all clients may share keys, set [idem.OneScope] on the
+// engine instead. AppSyncKey needs neither if it finds the caller in the call.
 //
 // Direct panics if key is nil.
 func Direct[In, Out any, Key func(In) (string, error) | BodyKey](key Key, optFns ...func(*DirectOptions[In])) Adapter[In, Out] {
@@ -121,20 +127,23 @@ func Direct[In, Out any, Key func(In) (string, error) | BodyKey](key Key, optFns
 
 // DirectOptions are the options of [Direct].
 type DirectOptions[In any] struct {
-	// Scope returns the owner of the key: equal keys of two owners are two operations. Derive the
-	// owner from verified facts only. If Scope returns an error, the event is refused. By default
-	// the function is the owner. If you set Scope, give the handler a name ([HandlerOptions.Name]),
-	// otherwise [Wrap] panics. The name separates the handler's keys from other functions' keys on
-	// the table. If [idem.Options.Resumable] is set, the engine needs [idem.Options.CallerFromOp].
+	// Scope returns the owner of the key: equal keys of two owners are two operations.
+	// Derive the owner from verified facts only. If Scope returns an error, the event
+	// is refused. By default the function is the owner. If you set Scope, give the
+	// handler a name ([HandlerOptions.Name]), otherwise [Wrap] panics. The name
+	// separates the handler's keys from other functions' keys on the table. If
+	// [idem.Options.Resumable] is set, also set [idem.Options.CallerFromOp], otherwise
+	// the engine refuses the event.
 	Scope func(ctx context.Context, in In) (string, error)
 
-	// Synchronous says that all callers wait for the result, as the SDK (RequestResponse), Step
-	// Functions, AppSync and pipes do. An invocation that finds another invocation at work on the
-	// operation is then refused at once (IdempotencyInFlight), and its caller tries again. By
-	// default it waits for the other's result, or for the end of the other's lease, because Lambda
-	// drops an asynchronous event after two retries. Set Synchronous yourself, because Lambda
-	// doesn't tell a function how it was invoked. Only an invocation with a ClientContext is known
-	// to be synchronous without this option.
+	// Synchronous says that all callers wait for the result, as the SDK
+	// (RequestResponse), Step Functions, AppSync and pipes do. With Synchronous, an
+	// invocation that finds another invocation at work on the operation is refused at
+	// once (IdempotencyInFlight), and its caller tries again. Without Synchronous, the
+	// invocation waits for the other's result, or for the end of the other's lease,
+	// because Lambda drops an asynchronous event after two retries. Set Synchronous
+	// yourself, because Lambda doesn't tell a function how it was invoked. Without this
+	// option, only an invocation with a ClientContext is known to be synchronous.
 	Synchronous bool
 }
 
@@ -224,11 +233,11 @@ func (h *Handler[Ev, Re]) handleTyped(ctx context.Context, ev Ev) (Re, error) {
 	if err != nil {
 		return own, err
 	}
-	// Return the stored result to the first invocation too: a phase may have answered instead of the
-	// handler.
+	// Return the stored result to the first invocation too, because a phase may have
+	// answered instead of the handler.
 	re, err := decodeResult[Re](res.Body)
 	if err != nil && !res.Replayed {
-		return own, nil // JSON can't decode a result of this type; no error is returned, since the work is done (Invoke decodes no results)
+		return own, nil // JSON can't decode a Re, but the work is done
 	}
 	return re, err
 }
@@ -289,9 +298,9 @@ func (h *Handler[Ev, Re]) do(ctx context.Context, ev Ev, req idem.Request, reqEr
 	return res, own, engineError(err)
 }
 
-// neutral returns a handler's own result in its stored form. If a result has no JSON form, the
-// operation is stored as done without the result: an error would only make the caller repeat the
-// work.
+// neutral returns a handler's own result in its stored form. If a result has no JSON
+// form, the operation is stored as done without the result, because an error would only
+// make the caller repeat the work.
 func (h *Handler[Ev, Re]) neutral(own Re) idem.Response {
 	resp, err := h.adapter.Response(own)
 	if err != nil {

@@ -49,25 +49,27 @@
 //
 // # Requests
 //
-// The engine acts on requests that have a key and one of the engine's methods (by default POST
-// and PATCH):
+// The engine acts on requests with one of the engine's methods, by default POST and
+// PATCH:
 //
-//   - The handler runs for the first request. Later requests with the same key get the first
-//     answer's status, body bytes and allow-listed headers, with the additional header
-//     Idempotent-Replayed: true. This also holds if they come through another kind of event.
+//   - The handler runs for the first request. Later requests with the same key get the
+//     first answer's status, body bytes and allow-listed headers, with the additional
+//     header Idempotent-Replayed: true.
 //   - A request with the same key that arrives while the handler runs gets 409 with Retry-After. A
 //     request with the same key but another method, path, query or body gets 422. A missing or
 //     malformed key gets 400. The handler doesn't run for any of these requests.
-//   - The key is freed if the handler fails, panics, or returns an answer that isn't kept (by
-//     default 5xx, and the 4xx that ask for a corrected request). The next retry runs the handler
-//     again. If [idem.Options.Resumable] is set, a completer may complete the operation without a
-//     retry of the client. After a panic the client gets the same 500 as after an error; then the
-//     process ends, as it does without a wrapper.
+//   - The key is freed if the handler fails, panics, or returns an answer that isn't
+//     kept (by default 5xx, and the 4xx that ask for a corrected request). The next
+//     retry runs the handler again. If [idem.Options.Resumable] is set, an error, a
+//     panic or a 5xx doesn't free the key: the client's retry or a completer continues
+//     the operation. After a panic the client gets the same 500 as after an error; then
+//     the process ends, as it does without a wrapper.
 //   - If too little time is left before the function's deadline, the answer is 503 and the
 //     handler isn't run. The handler's context ends shortly before the deadline, so that the
 //     answer can still be stored.
 //
-// All other requests reach the handler as if it were not wrapped.
+// Requests with other methods reach the handler as if it were not wrapped. The same
+// holds for requests without a key if [idem.Options.Key] is [idem.KeyOptional].
 //
 // # Limits
 //
@@ -87,10 +89,11 @@
 //
 //   - A record is done once, however often it is delivered: alone or in a batch,
 //     twice in one batch, in two invocations at once, or after a timeout.
-//   - Failures are reported record by record if the source accepts a report of single records
-//     (batchItemFailures). A FIFO queue's message group, a stream's shard and a topic's partition
-//     each stop at the first failure. The invocation fails if a record fails and the source accepts
-//     no such report, or if no record was done.
+//   - Failures are reported record by record if the source accepts a report of single
+//     records (batchItemFailures). A FIFO queue's message group, a stream's shard and a
+//     topic's partition each stop at the first failure. The whole invocation fails if
+//     no record was done. If the source accepts no report, the invocation fails even if
+//     only one record fails.
 //   - A record counts as failed, and is delivered again, if another invocation works on
 //     it, if too little time is left to begin it, or if the store doesn't answer.
 //   - A panic fails only the record that was being handled.
@@ -99,10 +102,10 @@
 //     for a handler that ignores the end of its context: that handler delays neither the other
 //     records nor the report.
 //
-// The comment of each batch describes its keys, scopes and failures. One engine can serve HTTP and
-// records, with two differences. [idem.Options.Methods] applies to HTTP only. Records don't need
-// [idem.Options.Resumable]: their source delivers them again, and a completer can't make a record
-// from a stored request.
+// The comment of each batch describes its keys, scopes and failures. One engine can
+// serve HTTP and records, with two differences. [idem.Options.Methods] applies to HTTP
+// only. Records don't need [idem.Options.Resumable], because their source delivers
+// failed records again. A completer doesn't run records.
 //
 // # Scopes
 //
@@ -118,14 +121,16 @@
 //
 // # One request in four forms
 //
-// A retry may come through another kind of event, if its source verifies the same identity. Header
-// names may be in upper or lower case. The engine compares the decoded bytes of bodies. It compares
-// paths without the stage, after it has made their percent-encoding uniform. It compares queries
-// regardless of the order of their names. Two differences between requests don't reach the engine:
-// an HTTP API hides whether a slash or a percent sign in the path was escaped, and a load balancer
-// without multi-value headers hides all but the last value of a header or parameter. Behind an API
-// and in a [Router] the route ([idem.Request.Route]) is a pattern. For function URLs, load
-// balancers and the route $default it is the method followed by /*, such as "POST /*".
+// A retry may come through another kind of event than the first request, if both
+// sources verify the same identity. Header names may be in upper or lower case. The
+// engine compares the decoded bytes of bodies. It compares paths without the stage and
+// with uniform percent-encoding, and queries regardless of the order of their names.
+// Two differences between requests don't reach the engine: an HTTP API hides whether a
+// slash or a percent sign in the path was escaped, and a load balancer without
+// multi-value headers hides all but the last value of a header or parameter. Behind an
+// API and in a [Router] the route ([idem.Request.Route]) is a pattern. For function
+// URLs, load balancers and the route $default, the route is the method followed by /*,
+// such as "POST /*".
 //
 // # Events made from records
 //
@@ -139,8 +144,8 @@
 //     a token, the context of a Lambda authorizer, the IAM or Cognito identity, the id of
 //     the API key, the name in a client certificate.
 //
-// The event has no other headers, no ids and times of the first invocation, and no secrets: no
-// tokens, cookies, API keys, access keys or certificates. The context of a Lambda authorizer is
-// stored, except values that look like tokens. So an authorizer must put no secrets into its
-// context.
+// The event has no other headers, no ids and times of the first invocation, and no
+// secrets: no tokens, cookies, API keys, access keys or certificates. But the context
+// of a Lambda authorizer is stored, except values that look like tokens. So an
+// authorizer must put no other secrets into its context.
 package lambda

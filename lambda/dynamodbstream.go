@@ -61,8 +61,8 @@ func tableName(streamARN string) string {
 	return name
 }
 
-// plainItem returns an item in a form whose JSON is the same for equal items, in whatever order
-// their sets arrive.
+// plainItem returns an item in a form whose JSON doesn't depend on the order of the
+// values in sets.
 func plainItem(item map[string]events.DynamoDBAttributeValue) map[string]any {
 	if item == nil {
 		return nil
@@ -100,8 +100,8 @@ func plainValue(v events.DynamoDBAttributeValue) any {
 	}
 }
 
-// dynamoDBStreamReply names only the first failure, because Lambda goes back to the lowest reported
-// number.
+// dynamoDBStreamReply names only the first failure, because Lambda delivers again all
+// records from the lowest reported sequence number on.
 func dynamoDBStreamReply(failed []string) events.DynamoDBEventResponse {
 	re := events.DynamoDBEventResponse{BatchItemFailures: []events.DynamoDBBatchItemFailure{}}
 	for _, id := range failed[:min(len(failed), 1)] {

@@ -32,10 +32,10 @@ import (
 //
 // The source delivers a failed record again.
 //
-// A record has no key if [Batch.Key] returns "" and no error. The record fails, unless the engine
-// has [idem.KeyOptional]: then h runs for each delivery of the record. [idem.KeyGenerate] doesn't
-// help, since the next delivery would get another key. If [Batch.Key] returns an error, the
-// record fails in every mode.
+// A record has no key if [Batch.Key] returns "" and no error. Such a record fails. But
+// if the engine has [idem.KeyOptional], h runs for each delivery of the record.
+// [idem.KeyGenerate] doesn't help, since the next delivery would get another key. If
+// [Batch.Key] returns an error, the record fails in every mode.
 //
 // h runs for several records at once, each in its own goroutine ([Batch.Concurrency]). The context
 // of a run ends when the record's share of the invocation's time is over, or earlier if
@@ -45,10 +45,12 @@ import (
 // If a phase has failed and h returns nil, the record fails with the phase's error. If the
 // record shall count as done in spite of the failed phase, h has to return [idem.Respond].
 //
-// h gets the record unchanged. WrapEach panics if a required value is nil. It also panics if an
-// engine gets two handlers of one kind of record with the same [Batch.Name], or two without a name:
-// each would skip records that only the other has done. If the store counts handlers, WrapEach also
-// finds two handlers without a name on different engines with the same store and namespace.
+// h gets the record unchanged. WrapEach panics if a required value is nil. It also
+// panics if an engine gets two handlers of one kind of record with the same
+// [Batch.Name], or two without a name, because each handler would skip records that
+// only the other has done. Two handlers without a name on different engines also make
+// WrapEach panic, if the engines have the same namespace and the same store, and the
+// store counts handlers.
 func WrapEach[Ev, Rec, Re any](e *idem.Engine, b Batch[Ev, Rec, Re], h func(context.Context, Rec) error) *EachHandler[Ev, Rec, Re] {
 	switch {
 	case e == nil:
@@ -88,15 +90,17 @@ var _ awslambda.Handler = (*EachHandler[any, any, any])(nil)
 // Handle works on all records of an event, and returns when each record is done or has failed. If
 // some have failed, the result names them for the source.
 //
-// Handle returns an error if no record was done, if records failed and the source takes no report
-// of single records, or if ev isn't the batch's kind of event ([ErrEvent]; nothing was done). For
-// an event of one record the error is the record's error, otherwise a [*BatchError].
+// Handle returns an error if no record was done, if records failed and the source takes
+// no report of single records, or if ev isn't the batch's kind of event ([ErrEvent];
+// nothing was done). If records failed, the error is a [*BatchError], or for an event
+// of one record the record's error.
 //
-// If a handler has not returned in its time, its record fails ([ErrOverdue]), and Handle returns
-// without waiting. The handler still runs, and still holds its key ([idem.Options.Lease]). In
-// Lambda this is dangerous: Lambda freezes the process, and the handler would continue later, when
-// another invocation may hold the key. Therefore Handle panics in Lambda, which ends the process.
-// Invoke sends the answer before it ends that handler.
+// If a handler has not returned in its time, its record fails ([ErrOverdue]), and
+// Handle returns without waiting. The handler still runs, and still holds its key
+// ([idem.Options.Lease]). But in Lambda, except on Managed Instances, Handle doesn't
+// return but panics, so that the process ends. Otherwise Lambda would freeze the
+// process, and the handler would continue later, when another invocation may hold the
+// key.
 func (h *EachHandler[Ev, Rec, Re]) Handle(ctx context.Context, ev Ev) (Re, error) {
 	re, overdue, err := h.each(ctx, ev)
 	if overdue > 0 && freezes() {
@@ -109,8 +113,9 @@ func (h *EachHandler[Ev, Rec, Re]) Handle(ctx context.Context, ev Ev) (Re, error
 // of event, the error says which kind. Errors of the engine have the errorTypes that [Direct]
 // lists.
 //
-// If a handler has not returned in its time, Invoke posts the answer to the runtime's API and
-// then restarts the program in the same process, which ends that handler.
+// If a handler has not returned in its time, Invoke doesn't panic where Handle does.
+// Instead, Invoke posts the answer to the runtime's API, and then restarts the program
+// in the same process, so that the handler ends.
 func (h *EachHandler[Ev, Rec, Re]) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	ev, err := decode[Ev](payload)
 	if err != nil {
@@ -158,7 +163,7 @@ func (h *EachHandler[Ev, Rec, Re]) each(ctx context.Context, ev Ev) (re Re, over
 		return re, overdue, failure
 	}
 	if len(failed) > 0 {
-		h.warned.Do(func() { // always: a function can't learn whether the source reads the report
+		h.warned.Do(func() { // warn always, because a function can't learn whether the source reads the report
 			slog.WarnContext(ctx, "records must be delivered again, which needs ReportBatchItemFailures on the event source mapping: "+
 				"without it, Lambda counts them as done")
 		})

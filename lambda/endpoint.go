@@ -9,19 +9,19 @@ import (
 	"github.com/samekey/samekey/idem"
 )
 
-// StatusHandler serves the status resource that [idem.Options.StatusURL] names: it answers with the
-// state of the operation whose key is in the path, as [idem.Engine.ServeStatus] does. Protect the
-// route with the same authorizer as the requests, since only the sender of a request may read the
-// state:
+// StatusHandler makes a Lambda handler for the status resource at
+// [idem.Options.StatusURL]. Like [idem.Engine.ServeStatus], the handler answers with
+// the state of the operation whose key is in the path. Protect the route with the same
+// authorizer as the requests, since only the sender of a request may read the state:
 //
 //	lambda.Start(lambda.StatusHandler(engine, lambda.HTTPAPI)) // GET /operations/{key}
 //
 // HTTP APIs decode the path. So behind an HTTP API a key whose own text contains an escape such as
 // %2F is not found.
 //
-// The parameter engine needs the same options as the engine that runs the operations, otherwise it
-// looks up the operation under another scope or key. StatusHandler panics if engine or a function
-// of the adapter is nil, or if the adapter is made by [Direct].
+// The parameter engine needs the same options as the engine that runs the operations,
+// otherwise it looks up the operation under another scope or key. StatusHandler panics
+// if engine, a.Request or a.Reply is nil, or if the adapter is made by [Direct].
 func StatusHandler[Ev, Re any](engine *idem.Engine, a Adapter[Ev, Re]) *EndpointHandler[Ev, Re] {
 	if engine == nil || a.Request == nil || a.Reply == nil || a.typed {
 		panic("lambda: StatusHandler: an engine and an adapter for HTTP are required") //nolint:forbidigo // a mistake in the program
@@ -29,12 +29,13 @@ func StatusHandler[Ev, Re any](engine *idem.Engine, a Adapter[Ev, Re]) *Endpoint
 	return &EndpointHandler[Ev, Re]{adapter: a, endpoint: status{engine}}
 }
 
-// Webhook makes a Lambda handler that lets h answer HTTP requests. The adapter converts events to
-// requests, and answers to results:
+// Webhook makes a Lambda handler that lets h answer HTTP requests. The adapter converts
+// an event to a request for h, and the answer of h to a result for Lambda:
 //
 //	lambda.Start(lambda.Webhook(lambda.HTTPAPI, webhook.New(store, "stripe", verifier, handle)))
 //
-// Webhook panics if h or a function of the adapter is nil, or if the adapter is made by [Direct].
+// Webhook panics if h, a.Request or a.Reply is nil, or if the adapter is made by
+// [Direct].
 func Webhook[Ev, Re any](a Adapter[Ev, Re], h Endpoint) *EndpointHandler[Ev, Re] {
 	if a.Request == nil || a.Reply == nil || a.typed || h == nil {
 		panic("lambda: Webhook: an adapter for HTTP and an endpoint are required") //nolint:forbidigo // a mistake in the program
@@ -62,12 +63,12 @@ type EndpointHandler[Ev, Re any] struct {
 
 var _ awslambda.Handler = (*EndpointHandler[any, any])(nil)
 
-// Handle returns the answer to an event, for tests and for routers that send only some events to
-// this handler. Handle returns an error only if ev is of another kind than the adapter's
-// ([ErrEvent]; the endpoint was not called). If the endpoint's own handler panics, the endpoint
-// recovers, and makes an answer. Outside of Lambda, Handle returns this answer. In a Lambda
-// function, Handle panics again, so that the process ends; if Lambda called Invoke, Invoke first
-// sends the answer.
+// Handle returns the answer to an event, for tests and for routers that send only some
+// events to this handler. Handle returns an error only if ev is of another kind than
+// the adapter's ([ErrEvent]; the endpoint was not called). If the endpoint's own
+// handler panics, the endpoint still makes an answer. Outside of Lambda, Handle returns
+// this answer. In Lambda, Handle panics, so that the process ends. Invoke sends the
+// answer before the panic.
 func (h *EndpointHandler[Ev, Re]) Handle(ctx context.Context, ev Ev) (Re, error) {
 	req, err := h.adapter.request(ctx, ev, false)
 	switch {

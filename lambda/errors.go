@@ -21,8 +21,9 @@ var (
 	// as a receive, although the handler was not run.
 	ErrNotRun = errors.New("not tried")
 
-	// ErrOverdue matches the error of a record whose handler had not returned when the report was
-	// sent, although its context had ended. The handler may have had its effect.
+	// ErrOverdue matches the error of a record whose handler ran past the end of its
+	// context and had not returned when the report was sent. The handler may have had
+	// its effect.
 	ErrOverdue = errors.New("the handler has not returned, although its time is over")
 
 	errHeldBack = fmt.Errorf("%w: an earlier record of its group failed", ErrNotRun)
@@ -85,8 +86,8 @@ type PanicError struct {
 	Stack []byte // the stack trace, from debug.Stack
 }
 
-// Error includes the panic's value only if the Go runtime made the value: any other value may
-// hold data of the record.
+// Error includes the panic's value only if the Go runtime made the value, because any
+// other value may hold data of the record.
 func (e *PanicError) Error() string {
 	return "lambda: handler " + redact.Panic(e.Value)
 }
@@ -114,9 +115,9 @@ func engineError(err error) error {
 	return &idem.Error{Op: "do", Err: err}
 }
 
-// errorTypes names the engine's errors for callers that see no Go errors: Step Functions and log
-// filters match on errorType. If an error matches several entries, the first of these gives the
-// name. The names are part of the API.
+// errorTypes names the engine's errors, because Step Functions and log filters see no
+// Go errors and match on errorType. If an error matches several entries, the first of
+// these gives the name. The names are part of the API.
 var errorTypes = []struct {
 	err  error
 	name string
