@@ -13,9 +13,10 @@ import (
 	"github.com/samekey/samekey/internal/base/redact"
 )
 
-// ErrEvent matches the error for an event of another kind than the adapter's: the function is
-// connected to the wrong source. The handler is not run, because decoding would silently give an
-// empty event, and might lose the caller's identity.
+// ErrEvent matches the error for an event of a kind that the adapter or batch doesn't
+// take. Usually the function is connected to the wrong source. The handler is not run,
+// because such an event may decode without an error, but to an empty event, or to one
+// without the caller's identity.
 var ErrEvent = errors.New("event of another kind")
 
 // notA returns the error for an event of a wrong kind. The text want names the right kind, and why
@@ -24,7 +25,8 @@ func notA(want, why string) error {
 	return fmt.Errorf("lambda: %w: want %s: %s", ErrEvent, want, why)
 }
 
-// origin is the source that a record names.
+// origin is what a record says of itself: its service, its id, and the ARN of its
+// source.
 type origin struct{ service, id, arn string }
 
 // checkOrigins checks that each of n records comes from the expected service and has an id and a
@@ -46,8 +48,8 @@ func checkOrigins(want, service string, n int, of func(i int) origin) error {
 	return nil
 }
 
-// decode reads an event, and turns a panic into an error: some types of aws-lambda-go have their
-// own decoders, which panic if the payload is of another kind.
+// decode reads an event. It turns a panic into an error, because some types of
+// aws-lambda-go have their own decoders, which panic if the payload is of another kind.
 func decode[Ev any](payload []byte) (ev Ev, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -108,8 +110,9 @@ func kind(payload []byte) string {
 	return fmt.Sprintf("an object of %.40q", names[:min(len(names), 5)])
 }
 
-// encode marshals an answer without HTML escapes, as the runtime does for plain handlers: an
-// escape takes six bytes instead of one, and a response has at most 6 MB.
+// encode marshals an answer as the runtime does for plain handlers, without HTML
+// escapes. An escape would take six bytes instead of one, and an answer has at most 6
+// MB.
 func encode(re any) ([]byte, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)

@@ -11,19 +11,20 @@ import (
 
 const eventBridgeKind = "an EventBridge event"
 
-// EventBridge takes the events of a bus, if the rule passes whole events on. Don't change
-// EventBridge: change a copy, as [Batch] shows. For a rule, a pipe or a schedule with its own
-// input use [Direct].
+// EventBridge takes the events of a bus from a rule that passes on whole events. Don't
+// change EventBridge: change a copy, as [Batch] shows. If a rule, a pipe or a schedule
+// has its own input, use [Direct].
 //
-// EventBridge invokes the function asynchronously. If an event fails, so does its invocation.
-// Lambda runs a failed invocation again, by default twice, and then hands the event to the
-// function's failure destination: configure one.
+// EventBridge invokes the function asynchronously. If an event fails, so does its
+// invocation. Lambda runs a failed invocation again, by default twice, and then hands
+// the event to the function's failure destination. So configure a failure destination.
 //
-// The key of an event is the id of the [JobEvent] in its detail, or else the event's id. The scope
-// is the event's account, region and source, and the function. So if two rules pass one event to
-// one function, the handler runs once. If an archive replays an event under the old id, the
-// handler doesn't run again while the key lives. Events with the same key must have the same
-// detail type, resources and detail.
+// The key of an event is the id of the [JobEvent] in its detail, or else the event's
+// id. The scope is the event's account, region and source, and the function. The rule
+// is part of neither. So if two rules pass one event to one function, the handler runs
+// once. If an archive replays an event under the old id, the handler doesn't run again
+// while the key lives. Events with the same key must have the same detail type,
+// resources and detail.
 var EventBridge = Batch[events.EventBridgeEvent, events.EventBridgeEvent, struct{}]{
 	Records: eventBridgeRecords,
 	ID:      func(ev events.EventBridgeEvent) string { return ev.ID },
@@ -33,9 +34,10 @@ var EventBridge = Batch[events.EventBridgeEvent, events.EventBridgeEvent, struct
 	shared:  true,
 }
 
-// keepsEventBridge is the 24 hours for which EventBridge tries to deliver (MaximumEventAgeInSeconds
-// of a target), and the time for which the invocation may then wait in Lambda. It doesn't count an
-// archive, which can replay events for as long as it keeps them.
+// keepsEventBridge is the sum of the 24 hours for which EventBridge tries to deliver
+// (MaximumEventAgeInSeconds of a target), and of the time for which the invocation may
+// then wait in Lambda. Replays from an archive are not counted: they are possible for
+// as long as the archive keeps the events.
 // https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-rule-retry-policy.html
 const keepsEventBridge = day + keepsAsync
 

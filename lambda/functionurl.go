@@ -19,18 +19,20 @@ const (
 )
 
 // FunctionURL adapts events of Lambda function URLs (invoke mode BUFFERED). Don't
-// change it: change a copy, as [Adapter] shows.
+// change FunctionURL: change a copy, as [Adapter] shows.
 //
-// As with HTTP APIs, several values of a header are joined by commas. A function URL has no route
-// patterns, so the route is the method followed by /*, such as "POST /*".
+// As with HTTP APIs, several values of a header are joined by commas. A function URL
+// has no route patterns, so the route is the method followed by /*, such as "POST /*".
 //
-// With AuthType AWS_IAM the caller is the user ARN. A role's session is a caller only if you choose
-// [RoleScope] or [SessionScope]. Users of a Cognito identity pool can't be distinguished. With
-// AuthType NONE there is no verified caller, whatever the event or its headers say: set
+// With AuthType AWS_IAM the caller is the user ARN. A role's session is a caller only
+// if you choose [RoleScope] or [SessionScope]. A user of a Cognito identity pool is not
+// a verified caller, because the event doesn't name the user. With AuthType NONE there
+// is no verified caller, whatever the event or its headers say. So set
 // [idem.Options.Scope].
 //
-// Events of HTTP APIs have the same form, but this adapter would drop their authorizers. So an
-// event whose domain name isn't a function URL's is refused ([ErrEvent]).
+// FunctionURL refuses an event whose domain name isn't a function URL's ([ErrEvent]).
+// Otherwise FunctionURL would accept an HTTP API's event, which has the same form, and
+// would ignore the API's authorizer.
 var FunctionURL = Adapter[events.LambdaFunctionURLRequest, events.LambdaFunctionURLResponse]{
 	Request:  functionURLRequest,
 	Event:    functionURLEvent,

@@ -13,9 +13,10 @@ import (
 	"github.com/samekey/samekey/idem"
 )
 
-// anyRoute returns the route of a request whose event has no route pattern. The route is never the
-// path: a path may name a person, and the number of paths is unlimited, but routes appear in logs,
-// in metrics and in the list of operations that wait for people.
+// anyRoute returns the route of a request whose event has no route pattern. Routes
+// appear in logs, in metrics and in the list of operations that wait for people. So the
+// route is never the path, because a path may name a person, and the number of paths is
+// unlimited.
 func anyRoute(method string) string { return method + " /*" }
 
 // encodedQuery encodes decoded parameters. If multi isn't empty, it has all parameters, and single
@@ -24,8 +25,9 @@ func encodedQuery(single map[string]string, multi map[string][]string) string {
 	return url.Values(parameters(single, multi)).Encode()
 }
 
-// rawQuery joins parameters that are in the client's encoding. It sorts the names, because map
-// order is random. For the engine this changes nothing: it compares queries in sorted order.
+// rawQuery joins parameters that are in the client's encoding. It sorts the names,
+// because map order is random. The order of names doesn't matter to the engine, which
+// sorts queries before it compares them.
 func rawQuery(single map[string]string, multi map[string][]string) string {
 	var b strings.Builder
 	params := parameters(single, multi)
@@ -95,8 +97,8 @@ func joinedParameters(raw string) map[string]string {
 	return single
 }
 
-// lastOf returns the last value of each name in m. Sources that send one value for each name send
-// the last one too.
+// lastOf returns the last value of each name in m. In their maps with one value for
+// each name, REST APIs and load balancers send the last value too.
 func lastOf[M url.Values | http.Header](m M) map[string]string {
 	if len(m) == 0 {
 		return nil
@@ -116,9 +118,9 @@ func firstLabel(domain string) string {
 	return label
 }
 
-// header merges an event's two maps under canonical names. If a name is in both maps, multi wins:
-// it has all values, and single only the last. If a map has a name in several spellings, their
-// values are merged in a fixed order.
+// header merges an event's two maps under canonical names. If a name is in both maps,
+// header takes the values of multi, because single has only the last one. If a map has
+// a name in several spellings, header merges the values in a fixed order.
 func header(single map[string]string, multi map[string][]string) http.Header {
 	h := make(http.Header, max(len(single), len(multi)))
 	for _, name := range slices.Sorted(maps.Keys(single)) {
@@ -144,9 +146,9 @@ func v2Headers(h http.Header) map[string]string {
 	return headers
 }
 
-// joined returns h with one value for each name. Several values are joined by commas, which doesn't
-// change their meaning (RFC 9110, 5.3). Only Set-Cookie can't be joined: joined returns its last
-// value.
+// joined returns h with one value for each name. Several values are joined by commas,
+// which doesn't change their meaning (RFC 9110, 5.3). Values of Set-Cookie can't be
+// joined, so joined returns the last one.
 func joined(h http.Header) map[string]string {
 	single := make(map[string]string, len(h))
 	for name, values := range h {
@@ -163,7 +165,7 @@ func joined(h http.Header) map[string]string {
 
 const setCookie = "Set-Cookie"
 
-// withCookies puts the cookies of a request back into their header.
+// withCookies puts the cookies of a request into the header Cookie.
 func withCookies(h http.Header, cookies []string) http.Header {
 	if len(cookies) > 0 {
 		h["Cookie"] = []string{strings.Join(cookies, "; ")}
@@ -171,10 +173,11 @@ func withCookies(h http.Header, cookies []string) http.Header {
 	return h
 }
 
-// response converts a handler's answer to a neutral Response. In payload format 2.0 the parameter
-// cookies has the cookies, and h has none. The default status is 200. A body that is wrongly
-// declared as base64 is taken unchanged: the effect has happened, so an error would only make the
-// client repeat the request.
+// response converts a handler's answer to an [idem.Response]. It adds cookies, the
+// separate list of payload format 2.0, to the header Set-Cookie. The default status is
+// 200. If a body is declared as base64 but isn't base64, response takes the body
+// unchanged. An error would only make the client repeat a request whose effect has
+// happened.
 func response(status int, h http.Header, cookies []string, body string, isBase64 bool) (idem.Response, error) {
 	if len(cookies) > 0 {
 		h[setCookie] = append(h[setCookie], cookies...)
@@ -204,20 +207,21 @@ func decoded(body string, isBase64 bool) ([]byte, error) {
 	return b, nil
 }
 
-// textBody returns the body of an answer, as text or in base64. Base64 is for bodies that aren't
-// text, since a JSON string would change their bytes, and for large texts that are shorter in
-// base64.
+// textBody returns the body of an answer, as text or in base64. A body that isn't text
+// is in base64, because a JSON string would change its bytes. A large text is in base64
+// if base64 is shorter.
 func textBody(b []byte) (body string, isBase64 bool) {
-	const small = 128 << 10 // a body of this size fits even if every byte is a control character
+	const small = 128 << 10 // even if every byte is a control character, the answer stays below 1 MB
 	if utf8.Valid(b) && (len(b) <= small || !inflates(b)) {
 		return string(b), false
 	}
 	return base64.StdEncoding.EncodeToString(b), true
 }
 
-// inflates reports whether b has so many control characters, at six bytes each in JSON, that base64
-// is shorter. This matters only for bodies that could exceed the limit of an invocation's answer: 1
-// MB to a load balancer, 6 MB to others.
+// inflates reports whether b has so many control characters that base64 is shorter than
+// a JSON string. In JSON a control character takes six bytes. The difference matters
+// only for large bodies, because an invocation's answer has at most 1 MB for a load
+// balancer, and 6 MB for other sources.
 func inflates(b []byte) bool {
 	n := 0
 	for _, c := range b {
@@ -225,7 +229,7 @@ func inflates(b []byte) bool {
 			n++
 		}
 	}
-	return n > len(b)/15 // JSON adds 5·n bytes, base64 adds a third
+	return n > len(b)/15 // JSON adds 5·n bytes, base64 adds a third of len(b)
 }
 
 // eventBody is the inverse of decoded. The parameter was tells whether the original body came in

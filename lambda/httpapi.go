@@ -13,26 +13,29 @@ import (
 
 const httpAPIKind = "an HTTP API event (payload format 2.0)"
 
-// HTTPAPI adapts events of API Gateway's HTTP APIs in payload format 2.0. Don't
-// change it: change a copy, as [Adapter] shows.
+// HTTPAPI adapts events of API Gateway's HTTP APIs in payload format 2.0. Don't change
+// HTTPAPI: change a copy, as [Adapter] shows.
 //
-// HTTP APIs join the values of a header by commas. If a request has two keys, the engine sees one
-// key with a comma, and refuses the request. HTTP APIs decode the path: an escaped slash equals a
-// plain slash, and %2541 equals %41. Paths without these escapes are not affected. The adapter
-// removes a named stage from the path.
+// HTTP APIs join the values of a header by commas. So if a request has two keys, the
+// engine sees one key with a comma, and refuses the request. HTTP APIs decode the path.
+// So the engine can't distinguish an escaped slash from a plain slash, nor %2541 from
+// %41. Other paths are not affected. The adapter removes a named stage from the path.
 //
 // The authorizer decides who the caller is:
 //
 //   - with a JWT authorizer, the token's iss and sub;
 //   - with IAM, the Cognito identity, or else the user ARN;
-//   - with a Lambda authorizer, the API's id together with principalId, or else sub, from the
-//     authorizer's context. A whole number from 1 to 2^53-1 counts as the text of its digits.
+//   - with a Lambda authorizer, principalId or else sub from the authorizer's context,
+//     together with the API's id. If principalId or sub is a whole number from 1 to
+//     2^53-1, its digits are used.
 //
-// If a Lambda authorizer names no caller, the request is refused ([idem.ErrScope]), unless
-// [idem.Options.Scope] finds the scope. A role's session ([RoleScope], [SessionScope]) and a client
-// certificate ([CertificateScope]) are callers only if you choose these scopes.
+// If a Lambda authorizer names no caller, the request is refused ([idem.ErrScope]),
+// unless [idem.Options.Scope] finds the scope. A role's session ([RoleScope],
+// [SessionScope]) and a client certificate ([CertificateScope]) are callers only if you
+// choose these scopes.
 //
-// Events of a function URL have the same form, so the same handler can serve a function URL too.
+// Events of a function URL have the same form, so the same handler can serve a function
+// URL too.
 var HTTPAPI = Adapter[events.APIGatewayV2HTTPRequest, events.APIGatewayV2HTTPResponse]{
 	Request:  httpAPIRequest,
 	Event:    httpAPIEvent,
@@ -68,8 +71,8 @@ func httpAPIRequest(ctx context.Context, ev events.APIGatewayV2HTTPRequest) (ide
 	return req, err
 }
 
-// httpAPIRoute makes a request's route from the route key. If the key has ANY, the route has the
-// method of the request instead, as with a REST API.
+// httpAPIRoute makes a request's route from the route key. If the route key begins with
+// ANY, the route begins with the request's method instead, as with a REST API.
 func httpAPIRoute(key, method string) string {
 	switch {
 	case key == "" || key == "$default":
@@ -92,11 +95,10 @@ func httpAPIIdentity(rc *events.APIGatewayV2HTTPRequestContext) (caller idem.Ide
 	case a.IAM != nil:
 		caller, facts = iamIdentity(a.IAM.CognitoIdentity.IdentityPoolID, a.IAM.CognitoIdentity.IdentityID, a.IAM.UserARN)
 	case a.JWT != nil && a.Lambda == nil:
-		// The route is public: local emulators add an empty jwt to public routes. If API Gateway
-		// had verified a token, there would be claims.
+		// The route is public. Local emulators add a jwt without claims to public routes,
+		// but API Gateway adds a jwt with claims, after it has verified a token.
 	default:
-		// This case includes an empty context: the authorizer allowed the caller, but didn't name
-		// it.
+		// If a.Lambda is empty, the authorizer allowed the caller, but didn't name the caller.
 		caller, facts.Claims = lambdaIdentity(rc.APIID, a.Lambda), a.Lambda
 	}
 	cert := &rc.Authentication.ClientCert

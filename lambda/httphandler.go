@@ -28,10 +28,11 @@ import (
 // set, the handler needs a [HandlerOptions.Name], so that the completer can run h without the
 // client.
 //
-// Answers are buffered: h can't flush, hijack or send trailers. The engine learns of h's failure
-// only from the answer's status, so h must answer with a 5xx after a failed phase. A panic that h
-// doesn't recover, including http.ErrAbortHandler, has the effect that [Handler.Handle] and
-// [Handler.Invoke] describe. A HEAD is answered without a body.
+// Answers are buffered, so h can't flush, hijack or send trailers. The engine learns of
+// h's failure only from the answer's status, so h must answer with a 5xx after a failed
+// phase. A panic that h doesn't recover, including http.ErrAbortHandler, has the effect
+// that [Handler.Handle] and [Handler.Invoke] describe. A HEAD is answered without a
+// body.
 //
 // WrapHandler panics in the same cases as Wrap, and for an adapter of [Direct].
 func WrapHandler[Ev, Re any](e *idem.Engine, a Adapter[Ev, Re], h http.Handler, optFns ...func(*HandlerOptions)) *Handler[Ev, Re] {
@@ -86,8 +87,8 @@ func EventOf[Ev any](ctx context.Context) (Ev, bool) {
 	return ev, ok
 }
 
-// patternOf returns a function that finds the pattern of a request before h serves the request. If
-// h can't tell the pattern (an http.ServeMux can), patternOf returns nil.
+// patternOf returns a function that finds the pattern of a request before h serves the
+// request. patternOf returns nil if h can't find patterns as an http.ServeMux can.
 func patternOf(h http.Handler) func(*http.Request) string {
 	mux, ok := h.(interface {
 		Handler(*http.Request) (http.Handler, string)

@@ -16,11 +16,13 @@ import (
 	"github.com/samekey/samekey/internal/trace"
 )
 
-// Inner returns the content that the producer of a message sent. If m has an envelope of SNS
-// (without raw message delivery) or EventBridge, Inner returns the notification's message or the
-// event's detail; otherwise it returns the body of m. The batch [SQS] finds the key, and compares
-// messages, inside of the envelope. But the handler gets m with the envelope, and can call Inner.
-// Inner returns an error if the body of m looks like an envelope and can't be read.
+// Inner returns the content that the producer of a message sent. If m has an envelope
+// of SNS (without raw message delivery) or EventBridge, Inner returns the
+// notification's message or the event's detail. Otherwise Inner returns the body of m.
+// [SQS] looks for the key inside the envelope, and compares messages without the
+// envelope's ids, times and signatures. But the handler gets m with the envelope, and
+// can call Inner. Inner returns an error if the body of m looks like an envelope but
+// can't be read.
 func Inner(m events.SQSMessage) (string, error) {
 	in, ok, err := openBody(m.Body)
 	if err != nil {
@@ -35,7 +37,7 @@ func Inner(m events.SQSMessage) (string, error) {
 // inner is the content of a message without the envelopes of services. Envelopes hold data that
 // differs between deliveries of the same job: ids, times and signatures.
 type inner struct {
-	key  string     // the text of KeyAttribute, or else the id of the job, of the innermost envelope, or of the message
+	key  string     // the text of KeyAttribute, or else the job's id, or else the id of the innermost envelope, or else the message id
 	body string     // a notification's message, an event's detail, a job, or the body of a message without an envelope
 	said url.Values // the envelopes' data about the work: attributes, subject, topic, type, source, resources, unknown members
 
@@ -52,10 +54,10 @@ func (in *inner) traces(name, value string) {
 	}
 }
 
-// content returns what a message's envelopes hold. If there is no envelope, content returns the
-// body, and the message id as the key. keyed says that the producer has named the work in
-// [KeyAttribute]: then content opens no envelope. If an envelope can't be read, content returns the
-// message unchanged, and an error.
+// content returns what a message's envelopes hold. If keyed is true, the producer has
+// named the work in [KeyAttribute], and content opens no envelope. If content opens no
+// envelope, it returns the body, with id as the key. If an envelope can't be read,
+// content returns body and id too, together with an error.
 func content(keyed bool, id, body string) (in inner, opened bool, err error) {
 	if !keyed {
 		if in, opened, err = openBody(body); opened {
@@ -88,7 +90,7 @@ func attributeKey(attributes iter.Seq2[string, string]) (key string, keyed bool,
 // openBody opens the envelopes of a message. ok is false if there is no envelope.
 func openBody(body string) (in inner, ok bool, err error) {
 	if !marked(body) {
-		return inner{}, false, nil // in the usual case without an envelope, openBody only scans the body a few times
+		return inner{}, false, nil // the usual case: no envelope, so the body is not decoded
 	}
 	in, ok, err = openObject([]byte(body))
 	if err != nil {
@@ -98,19 +100,19 @@ func openBody(body string) (in inner, ok bool, err error) {
 	return in, ok, nil
 }
 
-// Each element of marks lists texts that a kind of envelope contains. An envelope is a JSON object
-// with one of these sets of members:
+// Each element of marks lists texts that a kind of envelope contains. An envelope is a
+// JSON object with one of these sets of members:
 //
 //   - a Type of "Notification" and a TopicArn: SNS without raw message delivery;
-//   - exactly one record in Records, from aws:sns: a message in the dead-letter queue of a function
-//     that a topic invokes;
+//   - exactly one record in Records, from aws:sns: a message in the dead-letter queue
+//     of a function that a topic invokes;
 //   - a detail-type and a source, and an id or a detail: an event of EventBridge;
-//   - exactly the members of [JobEvent], with or without a trace context: the detail of an
-//     EventBridge event, if the rule passes on only the detail.
+//   - exactly the members of [JobEvent], with or without a trace context: the detail of
+//     an EventBridge event, if the rule passes on only the detail.
 //
-// The names of members are case-sensitive. An object that has an envelope's members but can't be
-// read is an error: if its key were the message's own id, the job would be done once for each
-// message that delivers it.
+// The names of members are case-sensitive. An object that has an envelope's members but
+// can't be read is an error. If the message id were the key instead, the job would be
+// done once for each message that delivers the job.
 var marks = [][]string{
 	{`"Notification"`, `"TopicArn"`},
 	{`"detail-type"`, `"source"`},
@@ -251,7 +253,7 @@ func openEvent(m map[string]json.RawMessage) (inner, bool, error) {
 	return inner{key: key, body: string(m["detail"]), said: said, trace: jobTrace(m["detail"])}, true, err
 }
 
-// These lists name the members that the services and Lambda write into envelopes.
+// These lists name the members that SNS, EventBridge and Lambda write into envelopes.
 var (
 	notificationMembers = []string{
 		"Message", "MessageAttributes", "MessageId", "Replayed", "SequenceNumber", "Signature", "SignatureVersion", "SigningCertURL", "SigningCertUrl",
@@ -271,7 +273,8 @@ func others(said url.Values, m map[string]json.RawMessage, known []string) {
 	}
 }
 
-// openRecords opens an envelope that is an event with which SNS invokes a function.
+// openRecords opens an envelope with Records: an event with which SNS has invoked a
+// function.
 func openRecords(event map[string]json.RawMessage) (inner, bool, error) {
 	var records []json.RawMessage
 	if err := json.Unmarshal(event["Records"], &records); err != nil || len(records) != 1 || !bytes.Contains(records[0], []byte(`"aws:sns"`)) {

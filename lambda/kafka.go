@@ -20,35 +20,38 @@ import (
 
 const kafkaKind = "a Kafka event"
 
-// Kafka takes the records of topics (in Amazon MSK or your own cluster), in order within each
-// partition. Don't change Kafka: change a copy, as [Batch] shows.
+// Kafka takes the records of topics (in Amazon MSK or your own cluster), in order
+// within each partition. Don't change Kafka: change a copy, as [Batch] shows.
 //
-// The event source mapping must have ReportBatchItemFailures among its FunctionResponseTypes, which
-// requires the mapping's provisioned mode. Without this setting Lambda ignores the report and
-// continues after the failed records. If you can't use the setting, set the field Reply to nil in a
-// copy. Then a failure fails the invocation, and Lambda delivers the whole batch again. Set
-// MaximumRecordAgeInSeconds or MaximumRetryAttempts so that the retries of a batch end before
-// [idem.Options.Retention] is over.
+// The event source mapping must have ReportBatchItemFailures among its
+// FunctionResponseTypes, which requires the mapping's provisioned mode. Without this
+// setting Lambda ignores the report and continues after the failed records. If you
+// can't use the setting, set the field Reply to nil in a copy. Then a failure fails the
+// invocation, and Lambda delivers the whole batch again. In this case set
+// MaximumRecordAgeInSeconds or MaximumRetryAttempts so that Lambda stops delivering a
+// batch before [idem.Options.Retention] is over.
 //
-// A partition stops at its first failure. Lambda delivers that record and all later ones of the
-// partition again; the other partitions continue. By default Lambda tries for ever, or 10 times
-// if the mapping has a failure destination, and the partition waits all that time. Set a failure
-// destination and MaximumRetryAttempts.
+// A partition stops at its first failure. Lambda delivers the failed record and all
+// later ones of the partition again; the other partitions continue. By default Lambda
+// tries for ever, and the partition waits all that time. If the mapping has a failure
+// destination, the default is 10 tries. So set a failure destination and
+// MaximumRetryAttempts.
 //
-// The key of a record is the text of its header [KeyAttribute], or else is made of the record's
-// topic, partition, offset and timestamp. (The timestamp is part of the key because a topic that is
-// deleted and made again counts offsets from 0.) The header's name may be in upper or lower case.
-// If a producer sends a message again, or through a retry topic, the result is another record.
-// Without this header it has another key; see [Batch.WithKey].
+// The key of a record is the text of its header [KeyAttribute]. The header's name may
+// be in upper or lower case. Without this header the key is made of the record's topic,
+// partition, offset and timestamp. (A topic that is deleted and made again repeats the
+// offsets, but not the timestamps.) If a producer sends a message again, or through a
+// retry topic, the message becomes a new record. Without the header, the new record has
+// another key; see [Batch.WithKey].
 //
-// The scope is the cluster, the topic and the function. In the scope, a cluster of your own is
-// named by its bootstrap servers. If they can change, set a lasting name by [Batch.WithScope].
-// Records with the same idempotency key must have the same Kafka key, value and headers, except the
-// headers of tracing. The field Keeps has Kafka's default, 7 days. In your copy, set it to your
-// topic's retention.
+// The scope is the cluster, the topic and the function. In the scope, a cluster of your
+// own is named by its bootstrap servers. If they can change, set a lasting name by
+// [Batch.WithScope]. Records with the same idempotency key must have the same Kafka
+// key, value and headers, except the headers of tracing. The field Keeps has Kafka's
+// default, 7 days. In your copy, set it to your topic's retention.
 //
-// The whole event is refused ([ErrEvent]) if a record's topic and partition differ from those
-// under which the event lists it, or if a value is not base64.
+// The whole event is refused ([ErrEvent]) if a record's topic and partition differ from
+// those under which the event lists the record, or if a value is not base64.
 var Kafka = Batch[events.KafkaEvent, KafkaRecord, kafkaResponse]{
 	Records: kafkaRecords,
 	ID:      func(r KafkaRecord) string { return kafkaID(kafkaPartition(&r.KafkaRecord), r.Offset) },
@@ -69,7 +72,7 @@ const keepsKafka = 7 * day
 type KafkaRecord struct {
 	events.KafkaRecord        // Key and Value are in base64
 	Cluster            string // the cluster's ARN, or its bootstrap servers, sorted
-	Data               []byte // the decoded Value; empty for a record without a value, such as a tombstone
+	Data               []byte // the decoded Value; empty for a record without a value (a tombstone)
 }
 
 // kafkaResponse is the report on failed records. aws-lambda-go 1.55 has no type for it.
@@ -173,13 +176,14 @@ func kafkaRequest(ctx context.Context, r KafkaRecord) (idem.Request, error) {
 	}, nil
 }
 
-// kafkaReply names the first failure of each partition: Lambda continues from there.
+// kafkaReply names the first failure of each partition, because Lambda continues from
+// there.
 func kafkaReply(failed []string) kafkaResponse {
 	re := kafkaResponse{BatchItemFailures: []kafkaFailure{}}
 	last := ""
 	for _, id := range failed { // kafkaRecords orders the ids by partition
 		at := strings.LastIndexByte(id, ':') + 1
-		partition := id[:max(at-1, 0)] // "" if a copy of Kafka has another ID function: Lambda then repeats the event
+		partition := id[:max(at-1, 0)] // "" if a copy of Kafka has ids without a colon; then Lambda repeats the event
 		offset, _ := strconv.ParseInt(id[at:], 10, 64)
 		if partition == "" || partition != last {
 			re.BatchItemFailures = append(re.BatchItemFailures, kafkaFailure{kafkaPlace{partition, offset}})

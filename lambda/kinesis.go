@@ -11,26 +11,27 @@ import (
 
 const kinesisKind = "a Kinesis event"
 
-// Kinesis takes the records of a data stream in their order. Don't change Kinesis: change a copy,
-// as [Batch] shows.
+// Kinesis takes the records of a data stream in their order. Don't change Kinesis:
+// change a copy, as [Batch] shows.
 //
-// The event source mapping must have ReportBatchItemFailures among its FunctionResponseTypes.
-// Otherwise Lambda ignores the reply that names the failed record, and continues after that record.
-// If you can't use the setting, use a copy with a nil Reply: then a failure fails the whole
-// invocation.
+// The event source mapping must have ReportBatchItemFailures among its
+// FunctionResponseTypes. Otherwise Lambda ignores the reply that names the failed
+// record, and continues after that record. If you can't use the setting, use a copy
+// with a nil Reply. Then a failure fails the whole invocation.
 //
-// After the first record that fails, no later record of the event is tried. Lambda then delivers
-// the failed record and all later ones again, within the mapping's MaximumRetryAttempts and
-// MaximumRecordAgeInSeconds. By default Lambda tries for as long as the stream keeps the record,
-// and the shard waits all that time. Set both limits. Also set BisectBatchOnFunctionError and a
-// failure destination. The handler runs the records of one event one after the other. But if
-// ParallelizationFactor is set, Lambda sends several events of a shard at a time.
+// After the first record that fails, no later record of the event is tried. Lambda
+// delivers the failed record and all later ones again, until the mapping's
+// MaximumRetryAttempts or MaximumRecordAgeInSeconds is reached. By default Lambda tries
+// for as long as the stream keeps the record, and the shard waits all that time. So set
+// both limits. Also set BisectBatchOnFunctionError and a failure destination. The
+// records of one event are tried one after the other. But if ParallelizationFactor is
+// set, Lambda sends several events of a shard at a time.
 //
-// The key of a record is the event id, which consists of shard and sequence number. If a producer
-// sends the same data again, that is another record with another key. For a key made from the data
-// use [Batch.WithKey]. The scope is the stream and the function. Records with the same key must
-// have the same data and partition key. An aggregate of the Kinesis Producer Library counts as one
-// record.
+// The key of a record is its event id, which consists of shard and sequence number. If
+// a producer sends the same data again, the result is another record with another key.
+// For a key made from the data use [Batch.WithKey]. The scope is the stream and the
+// function. Records with the same key must have the same data and partition key. An
+// aggregate of the Kinesis Producer Library counts as one record.
 var Kinesis = Batch[events.KinesisEvent, events.KinesisEventRecord, events.KinesisEventResponse]{
 	Records: kinesisRecords,
 	ID:      func(r events.KinesisEventRecord) string { return r.Kinesis.SequenceNumber },

@@ -18,7 +18,7 @@ type course[Ev, Rec, Re any] struct {
 	errs  []error // errors of records that were not begun; at the end, errors of all records
 
 	workers int
-	end     time.Time // end of all handlers' contexts; zero: no deadline
+	end     time.Time // latest end of a handler's context; zero: no deadline
 	mu      sync.Mutex
 	waiting [][]int // lanes that no worker has taken
 	behind  []int   // for each waiting lane, the number of records in this lane and all later lanes
@@ -100,7 +100,7 @@ func (c *course[Ev, Rec, Re]) next() ([]int, turn) {
 	return lane, c.turnOf(lane)
 }
 
-// course.turn returns the state of the lanes (the turn) for a lane that begins without waiting.
+// course.turn returns the [turn] of a lane that begins without waiting.
 func (c *course[Ev, Rec, Re]) turn(lane []int) turn {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -111,7 +111,8 @@ func (c *course[Ev, Rec, Re]) turnOf(lane []int) turn {
 	return turn{own: len(lane), behind: c.behind[0], longest: c.longest[0], workers: c.workers}
 }
 
-// run handles the records of a lane until the lane's time is over or a failure holds back the rest.
+// run handles the records of a lane until the lane's time is over, or until a failure
+// holds back the later records.
 func (c *course[Ev, Rec, Re]) run(ctx context.Context, lane []int, t turn) {
 	end := c.end
 	if now := time.Now(); !end.IsZero() {
@@ -134,7 +135,7 @@ func (c *course[Ev, Rec, Re]) run(ctx context.Context, lane []int, t turn) {
 			c.skip(lane[n+1:], why)
 			return
 		}
-		if !task.ran() && n+1 < len(lane) { // the record was done before: this event repeats an earlier one, or a part of it, so the next record may be done too
+		if !task.ran() && n+1 < len(lane) { // the handler did not run, so an earlier event may have done this record, and also the next
 			c.tasks[lane[n+1]].req.ReadFirst = true
 		}
 	}
@@ -170,9 +171,9 @@ func (c *course[Ev, Rec, Re]) skip(rest []int, why error) {
 	}
 }
 
-// report collects the results of the records that were begun, and returns how many handlers are
-// still running. If a handler has returned but its result isn't stored yet, report waits; the
-// engine ends that wait in time for the answer.
+// report collects the results of the records that were begun, and returns how many
+// handlers are still running. If a handler has returned but its result isn't stored
+// yet, report waits. The engine limits this wait, so that time for the answer remains.
 func (c *course[Ev, Rec, Re]) report(ctx context.Context) (left int) {
 	for i, t := range c.tasks {
 		if t.done == nil {

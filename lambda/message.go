@@ -38,14 +38,14 @@ func identifies(name string) bool {
 	return !slices.Contains(transportAttributes, name) && !strings.HasPrefix(name, "x-b3-") && !strings.HasPrefix(name, "x-datadog-")
 }
 
-// JobEvent is the form of a staged job where no message attributes can be sent: it is the detail of
-// an EventBridge event, or the payload of a function:
+// JobEvent is the form of a staged job for sinks that take no message attributes. A
+// JobEvent is the detail of an EventBridge event, or the payload of a function:
 //
 //	send := lambda.Wrap(engine, lambda.Direct[lambda.JobEvent, struct{}](func(j lambda.JobEvent) (string, error) { return j.Key, nil }), mail)
 //	hear := lambda.WrapEach(engine, lambda.EventBridge, listen)
 //
-// [SQS], [SNS] and [EventBridge] recognize a JobEvent by its JSON members, and use its Key as the
-// key.
+// [SQS], [SNS] and [EventBridge] recognize a JobEvent by its JSON members, and use its
+// Key as the key.
 type JobEvent struct {
 	Key       string          `json:"idempotency_key"` // the job's id: do the work once for each id
 	Operation string          `json:"operation"`       // the id of the operation that staged the job

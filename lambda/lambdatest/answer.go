@@ -14,7 +14,7 @@ type answer struct {
 	http     bool
 	status   int
 	header   http.Header
-	replayed bool           // an HTTP answer has the header Idempotent-Replayed: true
+	replayed bool           // whether an HTTP answer has the header Idempotent-Replayed: true
 	failures int            // number of records that a batch reports as failed
 	rest     map[string]any // an HTTP answer without its headers and cookies, as JSON
 	raw      []byte

@@ -17,12 +17,13 @@ type Handler[Ev, Re any] interface {
 	Invoke(context.Context, []byte) ([]byte, error)
 }
 
-// CrashEverywhere is [idemtest.CrashEverywhere] for a handler of package lambda. In each new
-// process the function start makes the handler, with an engine from World.Engine and with the
-// World's clients. As the client's retry, the test sends the same event again. In place of the
-// completer, the test invokes the handler with an envelope; batches have no completer. An answer of
-// 500 or above, and a batch that reports a failure, count as errors. CrashOptions.Engine has no
-// effect: start sets the engine's options.
+// CrashEverywhere is [idemtest.CrashEverywhere] for a handler of package lambda. The
+// function start makes the handler anew in each process, with an engine from
+// World.Engine and with the World's clients. Where the client would retry, the test
+// sends ev again. Where the completer would run, the test invokes the handler with the
+// record's ticket. Batches have no completer. An answer of 500 or above, and a batch
+// that reports a failure, count as errors. CrashOptions.Engine has no effect, because
+// start sets the engine's options.
 func CrashEverywhere[H Handler[Ev, Re], Ev, Re any](t testing.TB, start func(*idemtest.World) H, ev Ev, check func(testing.TB, *idemtest.World, Re), optFns ...func(*idemtest.CrashOptions)) {
 	t.Helper()
 	idemtest.CrashProgram(t, func(w *idemtest.World) idemtest.Program[Re] {

@@ -6,13 +6,13 @@ import (
 	"github.com/samekey/samekey/idem/idemtest"
 )
 
-// Replays sends ev twice and returns the first answer. Replays fails the test unless the handler
-// answers the first event, and the record answers the second event with the same status, body and
-// stored headers.
+// Replays sends ev twice and returns the first answer. The test passes if the handler
+// makes the first answer, and the second answer is a replay with the same status, body
+// and stored headers.
 //
-// An HTTP answer says whether it is a replay. Answers of lambda.Direct and of batches don't say so.
-// To test these, pass the store's log: Replays then fails the test if the second event commits
-// anything.
+// An HTTP answer says whether it is a replay. Answers of lambda.Direct and of batches
+// don't say so. For such answers pass the store's log: the test then fails if the
+// second event commits anything.
 //
 //	store := idemtest.Watch(new(idem.MemoryStore))
 //	h := lambda.Wrap(idem.New(store), lambda.Direct[Order, Receipt](byID), charge)
