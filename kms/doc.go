@@ -1,10 +1,11 @@
-// Package kms gives a sealer data keys from AWS KMS. Package kms is in a separate module, so that
-// other programs don't link the client of KMS.
+// Package kms gives a sealer data keys from AWS KMS. Package kms is a separate module,
+// so that programs without it don't link the client of KMS.
 //
 //	provider, err := kms.New(client, keyARN, func(o *kms.Options) { o.Context = map[string]string{"table": table} })
 //	sealer := seal.New(provider)
 //	store, err := dynamo.New(db, table, func(o *dynamo.Options) { o.Seal = sealer })
 //
-// A program that runs handlers needs kms:GenerateDataKey on the key, and kms:Decrypt to read the
-// records of other processes. A program that only reads, such as the worker, needs kms:Decrypt.
+// A program that runs handlers needs kms:GenerateDataKey on the key, and kms:Decrypt to
+// read the records of other processes. A program that only reads records, such as the
+// worker, needs only kms:Decrypt.
 package kms

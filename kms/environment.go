@@ -5,13 +5,14 @@ import (
 	"strings"
 )
 
-// FromEnvironment returns a provider with settings from environment variables, so that functions,
-// worker and operators can use the same settings:
+// FromEnvironment returns a provider with settings from environment variables, so that
+// functions, worker and operators can share settings. The variables are:
 //
-//	SAMEKEY_KMS_KEYS     ARNs of symmetric keys, with commas or blanks between them: the
-//	                     current key, then Options.Former; required
-//	SAMEKEY_KMS_CONTEXT  Options.Context, as NAME=VALUE with commas between them; default
-//	                     table=NAME, the name of the table of IDEM_TABLE
+//	SAMEKEY_KMS_KEYS     required: ARNs of symmetric keys, with commas or blanks between
+//	                     them: first the current key, then Options.Former
+//	SAMEKEY_KMS_CONTEXT  Options.Context, as NAME=VALUE with commas between them;
+//	                     default: table=NAME, where NAME is the table in IDEM_TABLE
+//	IDEM_TABLE           name or ARN of the table; required without SAMEKEY_KMS_CONTEXT
 //
 // getenv is os.Getenv or a substitute. An error begins with the name of the wrong variable.
 func FromEnvironment(api API, getenv func(string) string) (*Provider, error) {

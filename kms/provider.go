@@ -27,8 +27,9 @@ var (
 	_ seal.Provider = (*Provider)(nil)
 )
 
-// Provider is a [seal.Provider] with data keys of AWS KMS. It is safe for concurrent use. The
-// client of KMS retries a failed call until the context ends, but for at most 5 seconds.
+// Provider is a [seal.Provider] with data keys of AWS KMS. It is safe for concurrent
+// use. A call of KMS, with the retries of KMS's client, takes at most 5 seconds, or
+// less if the context ends earlier.
 type Provider struct {
 	api  API
 	key  string
@@ -38,10 +39,11 @@ type Provider struct {
 
 // Options are a provider's settings; the zero value is the default.
 type Options struct {
-	// Former are the ARNs of the keys that were used before a rotation: the provider also opens
-	// data keys under these keys. KMS's yearly rotation keeps the ARN and needs no entry in Former.
-	// If a record names any other key, the provider refuses to open the record's data key. So
-	// nobody can bring in data keys under a foreign key. Default: none.
+	// Former are the ARNs of earlier keys that the current key has replaced. The
+	// provider opens data keys that were wrapped with the current key or a key in
+	// Former. It refuses data keys of any other key, so that a forged record can't
+	// bring in a foreign key. KMS's yearly rotation keeps the ARN, so it needs no entry
+	// in Former. Default: none.
 	Former []string
 	// Context is the encryption context of all data keys, for instance the table and the
 	// application. The context is not secret: policies and CloudTrail show it. After a change of
@@ -49,14 +51,15 @@ type Options struct {
 	Context map[string]string
 }
 
-// timeout limits a call with its retries, so that the call ends before the request's time is
-// over.
+// timeout limits a call together with the call's retries, so that these end before the
+// request's time is over.
 const timeout = 5 * time.Second
 
 var keyARN = regexp.MustCompile(`^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[a-zA-Z0-9-]+$`)
 
-// New returns a provider that wraps data keys with a symmetric key of KMS. The parameter key is its
-// ARN. New refuses an alias, since records name the key by its ARN. New makes no calls.
+// New returns a provider that wraps data keys with a symmetric key of KMS. The
+// parameter key is the ARN of the symmetric key. New refuses an alias, because records
+// name the key by its ARN. New makes no calls.
 func New(api API, key string, optFns ...func(*Options)) (*Provider, error) {
 	var opt Options
 	for _, fn := range optFns {
@@ -86,8 +89,8 @@ func (p *Provider) Generate(ctx context.Context) (seal.DataKey, error) {
 	return seal.DataKey{KeyID: p.key, Plain: out.Plaintext, Wrapped: out.CiphertextBlob}, nil
 }
 
-// Open implements [seal.Provider] by one call of Decrypt. If keyID is neither the key of New nor in
-// Options.Former, Open returns an error without a call.
+// Open implements [seal.Provider] by one call of Decrypt. If keyID is neither the key
+// of New nor in Options.Former, Open returns an error without a call.
 func (p *Provider) Open(ctx context.Context, keyID string, wrapped []byte) ([]byte, error) {
 	if !slices.Contains(p.keys, keyID) {
 		return nil, fmt.Errorf("kms: the key %q is neither the current key nor in Options.Former", keyID)

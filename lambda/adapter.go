@@ -11,9 +11,9 @@ import (
 	"github.com/samekey/samekey/internal/base/secrets"
 )
 
-// Adapter converts the events of one source to requests, and converts answers to the source's
-// responses. The converted forms are the same for all sources, so that an answer stored through
-// one kind of event is replayed through any other.
+// Adapter converts the events of one source to requests, and converts answers to the
+// source's responses. Requests and answers have the same form for all sources. So an
+// answer to one kind of event can be replayed to another kind.
 //
 // [HTTPAPI], [REST], [FunctionURL] and [ALB] are the adapters for HTTP. [Direct] makes adapters
 // for your own events. To write an adapter, fill in all functions, or change a copy of an
@@ -28,44 +28,49 @@ import (
 //
 // All functions except Event are required. All functions must be safe for concurrent use.
 type Adapter[Ev, Re any] struct {
-	// Request converts an event to a request. Set Body to the decoded body that the client sent.
-	// Set Identity only to an identity that the source has verified. If Tenant is empty, the
-	// engine uses the tenant of the invocation's lambdacontext.
+	// Request converts an event to a request. Set Body to the decoded body that the
+	// client sent. Set Identity only to an identity that the source has verified. If
+	// Request leaves Tenant empty, the tenant of the invocation's lambdacontext is
+	// used.
 	//
-	// The adapters of this package set Snapshot only if ctx says that the engine stores requests
-	// ([idem.Options.Resumable]): if you call these adapters, pass ctx on.
+	// The adapters of this package learn from ctx whether the engine stores requests
+	// ([idem.Options.Resumable]), and set Snapshot only then. So if your Request calls
+	// the Request of such an adapter, pass ctx on.
 	//
-	// An error that matches [ErrEvent] says that the event is of another kind. Then no client waits
-	// for an HTTP answer, so [Handler] returns the error. Any other error is answered with 400, or
-	// as the engine's table of errors says. With such an error, Request should also return the
-	// parts of the request that could be read.
+	// If the event is of another kind, Request returns an error that matches
+	// [ErrEvent]. [Handler] returns this error, because no client waits for an HTTP
+	// answer. For any other error, the client gets the status in the engine's table of
+	// errors, or 400 if the table lacks the error. With any other error, Request should
+	// also return the parts of the request that it could read.
 	Request func(ctx context.Context, ev Ev) (idem.Request, error)
 
-	// Event is the inverse of Request: it makes an event from a stored request r, for a handler
-	// that runs a second time. Request would turn this event into r again. r has no key; r has the
-	// headers that the engine stores, and the Snapshot that Request made. If Event is nil, requests
-	// can't be run again from their records.
+	// Event is the inverse of Request: it makes an event from a request r that a record
+	// has stored, so that the handler can run again. r has the Snapshot that Request
+	// made and the headers that the engine stores, but no key. If Request got this
+	// event, it would return r again. If Event is nil, handlers can't run again from a
+	// record.
 	Event func(r idem.Request) (Ev, error)
 
-	// Response converts the handler's answer to the engine's form. An error of Response has the
-	// same effect as an error of the handler.
+	// Response converts the handler's answer to the engine's form. If Response returns
+	// an error, this has the same effect as an error of the handler.
 	Response func(re Re) (idem.Response, error)
 
-	// Reply converts an answer, first or replayed, to the source's response.
+	// Reply converts a first or a replayed answer to the source's response.
 	Reply func(r idem.Response) Re
 
 	// typed says that answers are values and errors instead of HTTP; see Direct.
 	typed bool
-	// ownScope says that the scope of a typed adapter's keys doesn't contain the function.
+	// ownScope says that DirectOptions.Scope has replaced the function in the scope of
+	// keys.
 	ownScope bool
-	// shared is BodyKey.shared of the typed adapter's key. It is nil if the key isn't a BodyKey or
-	// has no such function, or if DirectOptions.Scope is set.
+	// shared is the field shared of the BodyKey that was passed to Direct. It is nil if
+	// the key is no BodyKey, or if DirectOptions.Scope is set.
 	shared func(body []byte) bool
 }
 
-// Adapter.request calls Request, and adds the invocation's tenant, so that users' adapters needn't
-// add it. stored says whether the engine may store the request: only then does the request need a
-// snapshot.
+// Adapter.request calls Request. If Request sets no tenant, Adapter.request adds the
+// invocation's tenant. The parameter stored says whether the engine may store the
+// request. If the engine may not, Request omits the snapshot.
 func (a *Adapter[Ev, Re]) request(ctx context.Context, ev Ev, stored bool) (idem.Request, error) {
 	if !stored {
 		ctx = context.WithValue(ctx, unstoredKey{}, struct{}{})
@@ -77,13 +82,14 @@ func (a *Adapter[Ev, Re]) request(ctx context.Context, ev Ev, stored bool) (idem
 	return req, err
 }
 
-// If a handler runs again, it needs parts of the event that the other fields of [idem.Request]
-// lack: the verified identity in the source's form, and the source's data about the route. A
-// snapshot ([idem.Request.Snapshot]) holds these parts. A snapshot is JSON in the event's form, so
-// decoding restores the parts.
+// A snapshot ([idem.Request.Snapshot]) holds parts of the event that a handler needs
+// when it runs again, and that the other fields of [idem.Request] lack: the verified
+// identity in the source's form, and the source's data about the route. A snapshot is
+// JSON in the event's form, so decoding a snapshot into an event restores these parts.
 //
-// A snapshot has no credentials: no tokens, API keys, access keys or certificates. If a value in a
-// Lambda authorizer's context looks like a token by its name or form, the snapshot omits it.
+// A snapshot has no credentials: no tokens, API keys, access keys or certificates. From
+// a Lambda authorizer's context, the snapshot omits values that look like a token by
+// their name or form.
 
 // withoutTokens returns an authorizer's context without the values that look like tokens.
 func withoutTokens(context map[string]any) map[string]any {
@@ -96,7 +102,7 @@ func withoutTokens(context map[string]any) map[string]any {
 		if inner, ok := v.(map[string]any); ok {
 			v = withoutTokens(inner)
 		}
-		if name == "principalId" || name == "sub" || !secrets.Named(name) && !secrets.Token(text) { // principalId and sub are kept: they name the caller, and the scope contains that name anyway
+		if name == "principalId" || name == "sub" || !secrets.Named(name) && !secrets.Token(text) { // principalId and sub are kept, because they name the caller, and the scope contains this name anyway
 			kept[name] = v
 		}
 	}
@@ -114,8 +120,8 @@ func (a *Adapter[Ev, Re]) answer(v any) (idem.Response, error) {
 
 type unstoredKey struct{}
 
-// storable reports whether a request may be stored. A GET or HEAD is never stored, since
-// the engine ignores its key.
+// storable reports whether a request may be stored. A GET or HEAD is never stored,
+// because the engine ignores a key in it.
 func storable(ctx context.Context, method string) bool {
 	return method != http.MethodGet && method != http.MethodHead && ctx.Value(unstoredKey{}) == nil
 }
@@ -132,7 +138,7 @@ func take(s any) ([]byte, error) {
 	return b, nil
 }
 
-// restore puts a snapshot back into ev. If there is no snapshot, ev gets no identity.
+// restore decodes a snapshot into ev. Without a snapshot, ev stays unchanged.
 func restore(snapshot []byte, ev any) error {
 	if len(snapshot) == 0 {
 		return nil
@@ -143,7 +149,7 @@ func restore(snapshot []byte, ev any) error {
 	return nil
 }
 
-// certSnapshot is the identity in a client's certificate, for mutual TLS.
+// certSnapshot is the identity in a client's certificate of mutual TLS.
 type certSnapshot struct {
 	IssuerDN     string   `json:"issuerDN,omitempty"`
 	SerialNumber string   `json:"serialNumber,omitempty"`

@@ -19,17 +19,20 @@ const albKind = "a load balancer's event"
 // ALB adapts events of an Application Load Balancer with a Lambda target. Don't
 // change it: change a copy, as [Adapter] shows.
 //
-// Turn on multi-value headers in the target group (lambda.multi_value_headers.enabled). Otherwise
-// the load balancer passes only the last value of each header and query parameter: a second key in
-// a request, or a difference in an earlier value, isn't noticed. The adapter leaves the query in
-// the client's encoding.
+// Turn on multi-value headers in the target group (lambda.multi_value_headers.enabled).
+// Otherwise the load balancer passes only the last value of each header and query
+// parameter. Then a request with two keys isn't refused, and requests that differ only
+// in dropped values count as the same. The adapter leaves the query in the client's
+// encoding.
 //
-// A load balancer verifies no caller: in its events x-amzn-oidc-identity is plain text, and
-// x-amzn-oidc-data an unverified token. Verify the token in [idem.Options.Scope], as
-// docs/use/http.md shows. The engine refuses keyed requests without a scope ([idem.ErrScope]).
+// A load balancer's event has no verified caller: the header x-amzn-oidc-identity is
+// plain text, and x-amzn-oidc-data is an unverified token. The engine refuses keyed
+// requests without a scope ([idem.ErrScope]). So set [idem.Options.Scope] to a function
+// that verifies the token, as docs/use/http.md shows.
 //
-// A reply fills in both Headers and MultiValueHeaders, since the target group's setting decides
-// which of the two the load balancer reads. Headers can hold only the last of several cookies.
+// A reply has both Headers and MultiValueHeaders, because the load balancer reads one
+// of the two, depending on the target group's setting. Of several cookies, Headers has
+// only the last.
 var ALB = Adapter[events.ALBTargetGroupRequest, events.ALBTargetGroupResponse]{
 	Request:  albRequest,
 	Event:    albEvent,
@@ -70,7 +73,7 @@ func albReply(r idem.Response) events.ALBTargetGroupResponse {
 	re := events.ALBTargetGroupResponse{
 		StatusCode:        r.Status,
 		StatusDescription: strings.TrimSpace(strconv.Itoa(r.Status) + " " + http.StatusText(r.Status)),
-		// Neither map may be null: the load balancer would answer 502.
+		// If one of the two maps were null, the load balancer would answer 502.
 		Headers:           joined(r.Header),
 		MultiValueHeaders: make(map[string][]string, len(r.Header)),
 		Body:              body,
@@ -92,14 +95,14 @@ func albRequestSnapshot(ev *events.ALBTargetGroupRequest, req *idem.Request) ([]
 	})
 }
 
-// albEvent fills in both single-value and multi-value maps, since the target group's setting
-// decides which maps a handler reads.
+// albEvent fills in both single-value and multi-value maps, because a handler reads one
+// kind, depending on the target group's setting.
 func albEvent(req idem.Request) (ev events.ALBTargetGroupRequest, err error) {
 	if err := restore(req.Snapshot, &ev); err != nil {
 		return ev, err
 	}
 	elb := &ev.RequestContext.ELB
-	elb.TargetGroupArn = cmp.Or(elb.TargetGroupArn, "unknown") // not empty: this field shows that the event is a load balancer's
+	elb.TargetGroupArn = cmp.Or(elb.TargetGroupArn, "unknown") // never empty: this field marks an event of a load balancer
 	ev.HTTPMethod = req.Method
 	ev.Path = cmp.Or(ev.Path, req.Path)
 	query := splitQuery(req.Query)
@@ -113,7 +116,7 @@ func albEvent(req idem.Request) (ev events.ALBTargetGroupRequest, err error) {
 	return ev, nil
 }
 
-// albSnapshot has no identity: a load balancer verifies no caller.
+// albSnapshot has no identity, because a load balancer verifies no caller.
 type albSnapshot struct {
 	Path            string     `json:"path,omitempty"`
 	IsBase64Encoded bool       `json:"isBase64Encoded,omitempty"`

@@ -7,34 +7,36 @@ import (
 	"github.com/samekey/samekey/internal/base/rawjson"
 )
 
-// AppSyncKey makes the key of a call that AppSync makes to a direct Lambda resolver. The key
-// consists of the field, the caller, and the client's key. The client sends its key in an
-// argument, as with Shopify's @idempotent(key:). The parameter argument is a JSON Pointer that
-// begins at the payload's arguments:
+// AppSyncKey makes the key of a call that AppSync makes to a direct Lambda resolver.
+// The key consists of the field, the caller, and the client's key. The client sends the
+// client's key in an argument of the field. The parameter argument is a JSON Pointer to
+// the client's key; the pointer begins at the payload's arguments:
 //
 //	lambda.Direct[Charge, Receipt](lambda.AppSyncKey("/input/idempotencyKey"))
 //
-// A retry must have the same field, arguments and parent. The parent is the payload's source; a
-// field of Query or Mutation has no parent. Headers, claims and the selection may differ and are
-// not compared. In each replay AppSync applies the retry's selection to the first answer.
+// A retry must have the same field, arguments and parent. The parent is the payload's
+// source; a field of Query or Mutation has no parent. Headers, claims and the selection
+// are not compared. For a replay, AppSync applies the retry's selection to the first
+// answer.
 //
-// The caller is one of these: the subject and issuer in the token of a user pool or an OpenID
-// provider, a user of an identity pool, an IAM user, an account's root, or a person of IAM Identity
-// Center. An API key doesn't name the caller: set [DirectOptions.Scope], or [idem.OneScope] if all
-// callers are to share their keys. Otherwise an adapter of [Direct] refuses the call
-// ([idem.ErrScope]).
+// The caller is one of these: the subject and issuer in the token of a user pool or an
+// OpenID provider, a user of an identity pool, an IAM user, an account's root, or a
+// person of IAM Identity Center. A call with an API key doesn't name the caller, so an
+// adapter of [Direct] refuses the call ([idem.ErrScope]). To accept these calls, set
+// [DirectOptions.Scope], or use [idem.OneScope] if all callers may share their keys.
 //
-// Two kinds of calls need further pointers, which name the caller and begin at the payload's
-// identity. Without these pointers, both kinds are errors:
+// The parameter caller has further pointers, which begin at the payload's identity and
+// lead to the caller's name. Two kinds of calls are refused without such pointers:
 //   - Calls through a Lambda authorizer, which has no standard field for the caller. Use, for
 //     example, AppSyncKey("/key", "/resolverContext/user").
-//   - Calls by a session of any other role. The session may be a person, or one of many sessions of
-//     a program. If each session is a caller, use AppSyncKey("/key", "/userArn").
+//   - Calls by a session of a role that isn't of IAM Identity Center: the session may be a
+//     person, or one of a program's many sessions. If each session is a caller, use
+//     AppSyncKey("/key", "/userArn").
 //
-// BatchInvoke calls are always errors.
+// BatchInvoke calls are always refused.
 //
-// In GraphQL a failure may have the form of an answer. Set [idem.Options.Stored] to
-// [GraphQLStored], so that such a failure isn't stored.
+// In GraphQL an answer may report a failure. Set [idem.Options.Stored] to
+// [GraphQLStored], so that failures aren't stored.
 func AppSyncKey(argument string, caller ...string) BodyKey {
 	path := parsePointers("AppSyncKey", []string{argument})
 	callers := parsePointers("AppSyncKey", caller)
@@ -70,8 +72,8 @@ func AppSyncKey(argument string, caller ...string) BodyKey {
 	}
 }
 
-// appSyncField returns the resolved field's arguments, and the names of its parent type and of the
-// field.
+// appSyncField returns the names of the resolved field's parent type and of the field,
+// and the field's arguments.
 func appSyncField(body []byte) (field []string, arguments []byte, err error) {
 	field, err1 := rawjson.Texts(body, []rawjson.Pointer{rawjson.Member("info", "parentTypeName"), rawjson.Member("info", "fieldName")})
 	arguments, err2 := rawjson.Member("arguments").Find(body)
@@ -81,9 +83,10 @@ func appSyncField(body []byte) (field []string, arguments []byte, err error) {
 	return field, arguments, nil
 }
 
-// appSyncParent returns the parent of the resolved field, or nil for a field of Query or
-// Mutation. The parent distinguishes the objects of a list: AppSync resolves the field of each
-// object with the same arguments.
+// appSyncParent returns the parent of the resolved field, or nil for a field of Query
+// or Mutation. If the field belongs to the objects of a list, AppSync calls the
+// resolver for each object, with equal arguments. Only the parent tells these calls
+// apart.
 func appSyncParent(body []byte) ([]string, error) {
 	parent, err := rawjson.Member("source").Find(body)
 	if errors.Is(err, rawjson.ErrAbsent) || string(parent) == "null" {
@@ -93,8 +96,8 @@ func appSyncParent(body []byte) ([]string, error) {
 	return []string{string(parent)}, err
 }
 
-// appSyncAnonymous reports whether AppSync knows no caller, for example because the client sent an
-// API key.
+// appSyncAnonymous reports whether the payload has no identity, for example because the
+// client used an API key.
 func appSyncAnonymous(body []byte) bool {
 	identity, err := rawjson.Member("identity").Find(body)
 	return errors.Is(err, rawjson.ErrAbsent) || string(identity) == "null"

@@ -1,4 +1,4 @@
-// Package tracetest has a tracer for tests. The tracer records the steps that it gets.
+// Package tracetest has a tracer for tests, which records the steps.
 package tracetest
 
 import (
@@ -11,8 +11,8 @@ import (
 	"github.com/samekey/samekey/internal/trace"
 )
 
-// Recorder is a tracer that stores its spans. The zero value is ready to use. It samples
-// all traces.
+// Recorder is a tracer that stores its spans and samples all traces. The zero value is
+// ready to use.
 type Recorder struct {
 	mu    sync.Mutex
 	begun int
@@ -65,12 +65,12 @@ func (r *Recorder) Context(ctx context.Context) trace.Context {
 	return one.Identity()
 }
 
-// Identity returns the trace context of s for other processes.
+// Identity returns the trace context by which other processes name s.
 func (s *Span) Identity() trace.Context {
 	return trace.Context{Parent: fmt.Sprintf("00-%s-%016x-01", s.trace, s.number)}
 }
 
-// Spans returns the spans in the order of their starts, and forgets them.
+// Spans returns the spans in the order of their starts, and removes them from r.
 func (r *Recorder) Spans() []*Span {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -79,7 +79,8 @@ func (r *Recorder) Spans() []*Span {
 	return all
 }
 
-// Tree draws spans as lines with kind, name and outcome.
+// Tree returns a line for each span, with its kind, name and outcome. The indent is the
+// span's depth.
 func Tree(spans []*Span) string {
 	var b strings.Builder
 	for _, s := range spans {

@@ -31,12 +31,13 @@ func cachedDir(cache, path, version string) (string, error) {
 	return filepath.Join(cache, escaped+"@"+v), err
 }
 
-// errIncompatible is the error for changes that need more than a patch version.
+// errIncompatible is the error for incompatible changes that the rules of compareAPI
+// forbid.
 var errIncompatible = errors.New("the API has incompatible changes")
 
-// compareAPI prints how the exported API of the module in the folder root has changed since the
-// module's last tag. Before 1.0 an incompatible change needs a new minor version, and is an error
-// only if strict is set. From 1.0 on, an incompatible change is always an error.
+// compareAPI prints how the exported API of the module in the folder root has changed
+// since the module's last tag. From 1.0 on, an incompatible change is an error. Before
+// 1.0 it needs a new minor version, and is an error only if strict is set.
 func compareAPI(out io.Writer, root string, strict bool) error {
 	tag, err := lastTag(root)
 	if err != nil {
@@ -104,15 +105,14 @@ func report(out io.Writer, tag string, was, is map[string]*types.Package) (incom
 	return incompatible
 }
 
-// lastTag returns the newest version of the root module among the tags; "" if there is
-// none.
+// lastTag returns the newest release tag of the root module, or "" if there is none.
 func lastTag(root string) (string, error) {
 	out, err := git(root, "tag", "--merged", "HEAD")
 	if err != nil {
 		return "", err
 	}
 	last := ""
-	for tag := range strings.FieldsSeq(out) { // a nested module's tag begins with its folder, so IsValid is false
+	for tag := range strings.FieldsSeq(out) { // IsValid skips a nested module's tag, which begins with the module's folder
 		if semver.IsValid(tag) && semver.Prerelease(tag) == "" && (last == "" || semver.Compare(tag, last) > 0) {
 			last = tag
 		}
@@ -142,7 +142,7 @@ func git(dir string, args ...string) (string, error) {
 	return string(out), nil
 }
 
-// exported returns a module's importable packages. dir is the module's folder.
+// exported returns the importable packages of the module in the folder dir.
 func exported(dir string) (map[string]*types.Package, error) {
 	pkgs, err := packages.Load(&packages.Config{Dir: dir, Mode: packages.LoadTypes | packages.NeedModule}, "./...")
 	if err != nil {

@@ -32,8 +32,8 @@ const ours = "github.com/samekey/samekey"
 // imported has the folders of the modules that users import or run.
 var imported = []string{".", "cmd/samekey", "kms", "otel"}
 
-// linked goes through the modules of the list imported. It returns the modules that these link,
-// except those that only tests link. root is the repository's folder.
+// linked returns the modules that the programs and packages of the list imported link.
+// Modules that only tests link are left out. root is the repository's folder.
 func linked(root string) (modules []module, err error) {
 	for _, dir := range imported {
 		more, err := linkedBy(filepath.Join(root, dir))
@@ -78,14 +78,14 @@ func linkedBy(root string) ([]module, error) {
 	return modules, nil
 }
 
-// mostOf is the minimum percentage of known licence text in a licence file; the rest is names and
-// years.
+// mostOf is the minimum percentage of known licence text in a licence file. The rest
+// may be names and years.
 const mostOf = 75.0
 
 var licenceFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying)([-.].*)?$`)
 
-// licenceOf returns the licence of a module's folder. Each licence file must consist mostly of
-// known text, and its licence must be allowed.
+// licenceOf returns the licence of the module in the folder dir. It returns an error if
+// a licence file isn't mostly known text, or has a licence that isn't allowed.
 func licenceOf(dir string) (string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -93,7 +93,7 @@ func licenceOf(dir string) (string, error) {
 	}
 	var found []string
 	for _, e := range entries {
-		if e.IsDir() || !licenceFile.MatchString(e.Name()) || strings.HasSuffix(e.Name(), "-SUMMARY") { // such a file only lists the other licence files
+		if e.IsDir() || !licenceFile.MatchString(e.Name()) || strings.HasSuffix(e.Name(), "-SUMMARY") { // a SUMMARY only lists the licence files
 			continue
 		}
 		text, err := os.ReadFile(filepath.Join(dir, e.Name())) //nolint:gosec // a file of the module cache
@@ -120,7 +120,7 @@ func licenceOf(dir string) (string, error) {
 	return strings.Join(found, " AND "), nil
 }
 
-// licenceTable returns the table of LICENCES.md, and an error for each module whose
+// licenceTable returns the table of LICENCES.md. The error names each module whose
 // licence is unknown or not allowed.
 func licenceTable(modules []module) (string, error) {
 	var b strings.Builder

@@ -1,10 +1,12 @@
 // Command supply has these commands for a release:
 //
-//	supply sbom -o DIR BINARY...    bills of materials, CycloneDX JSON; for one binary also -o FILE.json
-//	supply licences ROOT            the licence of each linked module
-//	supply api [-strict] ROOT       changes of the exported API since the last tag
+//	supply sbom -o DIR BINARY...    write a bill of materials (CycloneDX JSON) for each binary
+//	supply sbom -o FILE.json BINARY
+//	                                write the bill of one binary
+//	supply licences ROOT            print the licence of each linked module
+//	supply api [-strict] ROOT       print changes of the exported API since the last tag
 //	supply proxy -o DIR ROOT VERSION FOLDER...
-//	                                a module proxy of the last commit's modules
+//	                                add modules of the last commit to a module proxy
 package main
 
 import (

@@ -18,8 +18,9 @@ import (
 	"golang.org/x/mod/zip"
 )
 
-// publish adds modules to the module proxy in the folder dir. It reads the modules from the given
-// folders, as they are in the repository's last commit. To use the proxy, set GOPROXY=file://DIR.
+// publish adds modules to the module proxy in the folder dir. The modules are those in
+// the given folders of root, as they are in the last commit. To use the proxy, set
+// GOPROXY=file://DIR.
 func publish(dir, root, version string, folders []string) error {
 	for _, folder := range folders {
 		if err := publishOne(dir, root, version, folder); err != nil {
@@ -68,7 +69,7 @@ func publishOne(dir, root, version, folder string) error {
 	return nil
 }
 
-// show returns the go.mod of a folder in the last commit.
+// show returns a folder's go.mod in the last commit.
 func show(root, folder string) ([]byte, error) {
 	cmd := exec.CommandContext(context.Background(), "git", "show", "HEAD:./"+filepath.ToSlash(filepath.Join(folder, "go.mod"))) //nolint:gosec // folders of the repository
 	cmd.Dir = root

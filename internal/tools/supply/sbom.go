@@ -16,9 +16,9 @@ import (
 	cdx "github.com/CycloneDX/cyclonedx-go"
 )
 
-// writeBills writes the bill of materials of each binary into the folder dir. If there is only one
-// binary and dir ends in .json, dir names the bill's file. In a folder, a bill is named after its
-// binary; if the binary is called bootstrap, after the binary's folder.
+// writeBills writes the bill of materials of each binary into the folder dir. Each bill
+// is named after its binary, or after the binary's folder if the binary is called
+// bootstrap. If there is only one binary and dir ends in .json, dir is the bill's file.
 func writeBills(out io.Writer, dir string, binaries []string) error {
 	if len(binaries) == 0 {
 		return errors.New("sbom: name the binaries")
@@ -57,8 +57,9 @@ func encode(path string, bill *cdx.BOM) (err error) {
 	return cdx.NewBOMEncoder(f, cdx.BOMFileFormatJSON).SetPretty(true).EncodeVersion(bill, cdx.SpecVersion1_6)
 }
 
-// billOf returns the bill of a binary. It reads the list of modules from the binary itself. The
-// bill has neither a time nor a random number, so that equal binaries have equal bills.
+// billOf returns the bill of a binary, with the modules that the binary itself lists.
+// The bill has neither a time nor a random number, so that equal binaries have equal
+// bills.
 func billOf(name, path string) (*cdx.BOM, error) {
 	info, err := buildinfo.ReadFile(path)
 	if err != nil {
@@ -80,12 +81,12 @@ func billOf(name, path string) (*cdx.BOM, error) {
 	}}
 	needs := []string{"go"}
 	for _, m := range info.Deps {
-		if m.Replace != nil && !strings.HasPrefix(m.Replace.Path, ".") { // the replacement is not a folder of this repository
+		if m.Replace != nil && !strings.HasPrefix(m.Replace.Path, ".") { // a path that begins with a dot is a folder of this repository
 			m = m.Replace
 		}
 		purl := "pkg:golang/" + m.Path + "@" + m.Version
 		c := cdx.Component{BOMRef: purl, Type: cdx.ComponentTypeLibrary, Name: m.Path, Version: m.Version, PackageURL: purl}
-		if m.Sum != "" { // a property, since a checksum of go.sum is not the hash of one file
+		if m.Sum != "" { // not a Hash: a Hash is of one file, and a checksum of go.sum is of many
 			c.Properties = &[]cdx.Property{{Name: "go.sum", Value: m.Sum}}
 		}
 		if licence := licences[m.Path]; licence != "" {
@@ -112,8 +113,9 @@ func settings(info *debug.BuildInfo) string {
 	return strings.Join(all, " ")
 }
 
-// licencesOf returns the licences of those modules of a binary that are in the module
-// cache.
+// licencesOf returns the licences of a binary's modules by their paths. A module is
+// left out if it isn't in the module cache, or if its licence is unknown or not
+// allowed.
 func licencesOf(info *debug.BuildInfo) (map[string]string, error) {
 	cache, err := moduleCache()
 	if err != nil {

@@ -3,11 +3,12 @@
 //
 //	samekey get REF --data --keys-from samekey-keys
 //
-// SAMEKEY_KMS_KEYS names the keys. IDEM_TABLE, or samekey's --table, names the table.
-// kms.FromEnvironment explains both variables. Region and account come from AWS's environment and
-// config files, or from samekey's --region and --profile. The caller needs kms:Decrypt on the
-// keys. To settle an operation whose record is unsealed, the caller also needs
-// kms:GenerateDataKey.
+// samekey-keys reads the environment variables that kms.FromEnvironment explains. The
+// command samekey sets one of these, IDEM_TABLE, to its own table. Region and
+// credentials come from AWS's environment variables and config files. samekey passes
+// --region and --profile on as AWS_REGION and AWS_PROFILE. The user of samekey needs
+// kms:Decrypt on the keys, and also kms:GenerateDataKey to store an answer in a record
+// that isn't sealed yet.
 package main
 
 import (

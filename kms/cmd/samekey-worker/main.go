@@ -1,6 +1,7 @@
-// Command samekey-worker is the background function of a table. It does the work of the program
-// of the same name in module github.com/samekey/samekey. In addition it opens sealed args of jobs
-// with AWS KMS. It has two more environment variables, which kms.FromEnvironment reads:
+// Command samekey-worker is the background function of a table. It does the same work
+// as github.com/samekey/samekey/cmd/samekey-worker, and also opens sealed args of jobs
+// with AWS KMS. It has two more environment variables, which kms.FromEnvironment
+// explains:
 //
 //	SAMEKEY_KMS_KEYS         ARNs of the keys, the current key first; if not set, jobs
 //	                         with sealed args wait
@@ -23,7 +24,7 @@ func main() { readyworker.Main(keys) }
 func keys(sdk func(service string) aws.Config, getenv func(string) string) (seal.Provider, error) {
 	provider, err := kms.FromEnvironment(awskms.NewFromConfig(sdk("KMS")), getenv)
 	if err != nil {
-		return nil, err // not a typed nil
+		return nil, err // not provider: a nil *Provider makes an interface that isn't nil
 	}
 	return provider, nil
 }
