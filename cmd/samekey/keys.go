@@ -16,7 +16,7 @@ import (
 // registerKeys registers --keys-from, for commands that read contents of records.
 func (op *operator) registerKeys(fs *pflag.FlagSet) {
 	fs.StringVar(&op.keysFrom, "keys-from", op.env.getenv("SAMEKEY_KEYS_FROM"),
-		"`PROGRAM`, with arguments, that has the keys of sealed records, such as samekey-keys (default: SAMEKEY_KEYS_FROM)")
+		"`PROGRAM` that has the keys of sealed records, such as samekey-keys; arguments may follow (default: SAMEKEY_KEYS_FROM)")
 }
 
 // openKeys makes the sealer for the program of --keys-from, but doesn't run the program yet.
@@ -61,6 +61,6 @@ func sealedText(sealer *seal.Sealer, err error) string {
 
 // sealedWrite explains why a decision about a sealed record was refused.
 func (op *operator) sealedWrite(err error) error {
-	return fmt.Errorf("sealed: %s; nothing was changed, since the command needs the data key to store an answer or a result",
+	return fmt.Errorf("the record is sealed: %s; nothing was changed, because the command needs the data key to store an answer or a result",
 		sealedText(op.sealer, err))
 }

@@ -59,8 +59,8 @@ func newList(env environment) *cobra.Command {
 		Use:   "list [FLAGS]",
 		Short: "List the operations that wait for people, the oldest first",
 		Long: `Lists the operations and jobs that wait for people, from the table's index "waiting".
-Entries with the same reason, route and place (AT) share a row, which shows the oldest of
-their records.
+A row counts the entries with the same reason, route and place (column AT), and shows the
+record of the oldest entry.
 
 --scan         reads the whole table, and also lists abandoned operations and late jobs,
                which the worker handles without people
@@ -108,7 +108,7 @@ their records.
 		}
 		return err
 	}
-	return exitCodes(cmd, map[int]string{exitFailed: "failed, or the list is incomplete", exitFound: "the --caller has no operation"})
+	return exitCodes(cmd, map[int]string{exitFailed: "failed, or the list is incomplete", exitFound: "with --caller: the caller has no operation"})
 }
 
 func (l *lister) register(env environment, fs *pflag.FlagSet) {
@@ -119,12 +119,12 @@ func (l *lister) register(env environment, fs *pflag.FlagSet) {
 	fs.IntVar(&l.max, "max", 1000, "print at most this many rows (with --json: entries), and count the rest")
 	fs.BoolVar(&l.each, "each", false, "print a row for each record")
 	fs.BoolVar(&l.scan, "scan", false, "read the whole table, and list all unfinished work")
-	fs.StringVar(&l.caller, "caller", "", "list all operations of the caller `SCOPE`, in every namespace; SCOPE is a scope as samekey get prints it, or a bare subject, which matches in every kind of scope")
+	fs.StringVar(&l.caller, "caller", "", "list all operations of the caller `SCOPE`, in every namespace; give the scope that samekey get prints, or a bare subject; a bare subject matches in every kind of scope")
 	fs.BoolVar(&l.stats, "stats", false, "count the records by state, route and age")
 	fs.BoolVar(&l.needs, "fingerprints", false, "count the records by the secret and scheme of their fingerprint")
 	l.op.registerKeys(fs)
 	fs.Float64Var(&l.pages, "pages", 4, "scan: number of 1-MB pages to read per second; each page costs 128 read units")
-	fs.DurationVar(&l.grace, "grace", state.DefaultGrace, "scan: the completer's grace, the time for which it leaves an operation to the client")
+	fs.DurationVar(&l.grace, "grace", state.DefaultGrace, "scan: the completer's grace: how long the completer leaves an abandoned operation to the client")
 }
 
 func (l *lister) list(ctx context.Context) (*listed, error) {
@@ -141,7 +141,7 @@ func (l *lister) list(ctx context.Context) (*listed, error) {
 func (l *lister) index(ctx context.Context) (*listed, error) {
 	for _, why := range l.reasons {
 		if !slices.Contains(stream.WaitingReasons(), state.Reason(why)) {
-			return nil, wrongCallf("--reason %s needs --scan: the index never has such entries", plain.Line(why))
+			return nil, wrongCallf("--reason %s needs --scan: the index never has entries with this reason", plain.Line(why))
 		}
 	}
 	rep := &listed{From: "index", ByReason: make(map[state.Reason]stream.Tally), Entries: []stream.Entry{}}
@@ -294,9 +294,9 @@ func (l *lister) print(rep *listed) error {
 	case !rep.Complete:
 		counts = append(counts, "the list is incomplete")
 	case len(rep.ByReason) == 0 && rep.Others == 1:
-		counts = append(counts, "no entry matches; 1 other entry waits")
+		counts = append(counts, "the only entry doesn't match the flags")
 	case len(rep.ByReason) == 0 && rep.Others > 0:
-		counts = append(counts, fmt.Sprintf("no entry matches; %d other entries wait", rep.Others))
+		counts = append(counts, fmt.Sprintf("none of the %d entries matches the flags", rep.Others))
 	case len(rep.ByReason) == 0:
 		counts = append(counts, "nothing waits for people")
 	}

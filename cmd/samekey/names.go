@@ -15,7 +15,7 @@ import (
 // file describes.
 func vetOpen(ctx context.Context, env environment, op *operator, s *scan, file string) error {
 	if file == "" {
-		return wrongCallf("no lock file: give --lock FILE (samekey vet --lock FILE --update ./... writes it)")
+		return wrongCallf("no lock file: give --lock FILE (samekey vet --lock FILE --update ./... writes the file)")
 	}
 	if err := s.check(); err != nil {
 		return err

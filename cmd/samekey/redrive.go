@@ -42,9 +42,9 @@ flag --namespace limits the redrive to the jobs of one namespace.
 
 With --removed, redrive reads stream batches that Lambda gave up. Each FILE is an object that
 you downloaded from the stack's FailedBucket, or a folder of such objects. From these batches,
-redrive sends the worker only the records that TTL has removed from the table; the sweep finds
-the others. If a job of a removed record was already delivered, it is delivered again, with
-the same id.`,
+redrive sends the worker only the records that TTL has removed from the table. The sweep
+handles the records that are still in the table. If a job of a removed record was already
+delivered, the worker delivers it again, with the same id.`,
 	}
 	m := &redriver{}
 	m.decider = newDecider(env, cmd, true, &decision{wish: func() records.Wish { return records.Wish{Do: records.Redrive, Jobs: names} }})
@@ -54,7 +54,7 @@ the same id.`,
 	fs.StringVar(&m.jobs.Cause, "error", "", "redrive only jobs whose last error contains `TEXT`")
 	fs.DurationVar(&m.jobs.Older, "older", 0, "redrive only jobs of records that have waited for a person longer than `TIME`")
 	cmd.Args = takes(0, 10_000)
-	fs.BoolVar(&m.removed, "removed", false, "send the worker those records of each FILE that TTL has removed from the table")
+	fs.BoolVar(&m.removed, "removed", false, "send the worker the records in each FILE that TTL has removed from the table")
 	fs.StringVar(&m.function, "function", "", "with --removed: name or ARN of the `WORKER` (the stack's output WorkerArn)")
 	byName(cmd, &names)
 	run := cmd.RunE
@@ -70,7 +70,7 @@ the same id.`,
 		}
 		if m.all || m.jobs != (records.Parked{}) {
 			if len(args) > 0 || m.find.key != "" || m.jobs.Older < 0 || m.c.by == "" {
-				return wrongCallf("with --all or a filter: set --by or USER, and give no record; --older must not be negative")
+				return wrongCallf("with --all or a filter, set --by or USER, name no record, and give no negative --older")
 			}
 			return m.run(cmd.Context())
 		}

@@ -200,12 +200,12 @@ func TestPageOfSealedRecords(t *testing.T) {
 	}
 	closed := page(nil)
 	story, text := shown(closed)
-	if strings.Contains(text, "secret") || strings.Contains(text, "corrupt") || len(story.Said) != 2 || !strings.HasPrefix(story.Said[1], "Sealed: no data key") {
+	if strings.Contains(text, "secret") || strings.Contains(text, "corrupt") || len(story.Said) != 2 || !strings.HasPrefix(story.Said[1], "The record is sealed, and the page has no data key") {
 		t.Errorf("without keys, the page shows %s", text)
 	}
 	before := d.items(t)
 	settle := ui.Action{Do: "settle", PK: rec.PK, Seen: story.Seen, By: "jane", Status: 201}
-	if said, err := closed.Act(t.Context(), settle); !errors.Is(err, ui.ErrRefused) || !strings.Contains(err.Error(), "Sealed: no data key") {
+	if said, err := closed.Act(t.Context(), settle); !errors.Is(err, ui.ErrRefused) || !strings.Contains(err.Error(), "The record is sealed, and the page has no data key") {
 		t.Errorf("without keys, settling says %q, %v", said, err)
 	}
 	if diff := cmp.Diff(before, d.items(t), values); diff != "" {

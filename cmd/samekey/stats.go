@@ -76,7 +76,7 @@ func (e environment) printStats(rep *stats.Report) error {
 		err = errors.Join(err, e.say("oldest open operation: %s, claimed %v ago", rep.OldestOpenRecord, rep.At.Sub(rep.OldestOpen).Round(time.Second)))
 	}
 	err = errors.Join(err, e.say("size of a record: %d bytes on average, %d at most; %d records are above 1 KB", rep.MeanBytes, rep.MostBytes, rep.OverKB))
-	return errors.Join(err, e.say("write units per month for records, at the rate of the last day: about %d", rep.WriteUnits))
+	return errors.Join(err, e.say("records cost about %d write units per month, if each day is like the last", rep.WriteUnits))
 }
 
 func seconds(n int64) string { return (time.Duration(n) * time.Second).String() }

@@ -25,9 +25,9 @@ func newSweep(env environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sweep --function WORKER [FLAGS]",
 		Short: "Run the worker's sweep now",
-		Long: `Invokes the worker as its schedule does. The sweep delivers late jobs, makes tickets for
-abandoned operations, and updates the index of operations that wait for people. The command
-waits until the run ends. To look without changing anything, use samekey list --scan.`,
+		Long: `Invokes the worker as the sweep's schedule does. The sweep delivers late jobs, makes tickets
+for abandoned operations, and updates the index of operations that wait for people. The
+command waits until the run ends. To look without changing anything, use samekey list --scan.`,
 		Args: takes(0, 0),
 	}
 	fs := cmd.Flags()
@@ -53,7 +53,7 @@ waits until the run ends. To look without changing anything, use samekey list --
 		case out.FunctionError != nil:
 			var told struct{ ErrorMessage string }
 			_ = json.Unmarshal(out.Payload, &told) // if the payload can't be decoded, only the kind of error is shown
-			return fmt.Errorf("the sweep failed: %s: %s; the next run begins with the rest of the table", *out.FunctionError, told.ErrorMessage)
+			return fmt.Errorf("the sweep failed: %s: %s; the next run continues this sweep", *out.FunctionError, told.ErrorMessage)
 		}
 		var rep stream.Report
 		if err := json.Unmarshal(out.Payload, &rep); err != nil {

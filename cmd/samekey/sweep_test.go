@@ -54,7 +54,7 @@ func TestSweepIsTheWorkers(t *testing.T) {
 		"failed": {
 			lambdaSays{answer: `{"errorMessage":"scan of segment 1"}`, fault: "Unhandled"},
 			nil, 1,
-			"samekey sweep: the sweep failed: Unhandled: scan of segment 1; the next run begins with the rest of the table\n",
+			"samekey sweep: the sweep failed: Unhandled: scan of segment 1; the next run continues this sweep\n",
 		},
 		"no worker": {
 			lambdaSays{answer: `"hello"`},

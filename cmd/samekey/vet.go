@@ -24,20 +24,20 @@ import (
 )
 
 const vetLong = `Finds mistakes in handlers with phases: effects that a retry repeats,
-variables that stay empty in a resumed run, calls without a derived key. Tests are skipped.
+variables that stay empty in a retry, calls without a derived key. Tests are skipped.
 PACKAGES are as for the go command (default: ./...). docs/use/vet.md explains the rules, and
 how to suppress a finding.
 
 With --lock, vet also compares phases, scopes and fingerprints with a lock file in your
 repository, and finds the changes that break open operations.
 
-With --lock and --open, vet scans the table, and examines no packages. Run it before a deploy.
-The lock file describes the build to deploy. vet finds open operations that don't fit this
-build:
-  refused   the operation has a phase that the build lacks: the build refuses to continue it
-  twice     the operation has a call in doubt that the build lacks: the call may happen twice
+With --lock and --open, vet scans the table, and examines no packages. Run this check before
+a deploy. The lock file describes the build to deploy. vet finds open operations that don't
+fit this build:
+  refused   the build lacks a phase of the operation, and refuses to continue the operation
+  twice     the build lacks a call that is in doubt, so the call may be made twice
 
-To run vet as a tool of go vet, with go vet's cache but without the lock file:
+To run the rules as a tool of go vet, which caches results but reads no lock file:
     go vet -vettool=$(which samekey) ./...
 
 Rules:
@@ -91,7 +91,7 @@ func newVet(env environment) *cobra.Command {
 	op, s = newOperator(env, fs), newScan(env, fs)
 	return exitCodes(cmd, map[int]string{
 		exitDone: "no findings; with --open: the build can finish every open operation", exitFailed: "findings, or packages that don't compile",
-		exitFound: "with --open: the build can't finish some operations, or some are unreadable",
+		exitFound: "with --open: the build can't finish some operations, or some items are unreadable",
 	})
 }
 
@@ -211,7 +211,7 @@ func vetLock(ctx context.Context, env environment, opt vetOptions, pkgs []*packa
 			opt.lock, opt.lock, strings.Join(opt.patterns, " "))
 		return 1, nil
 	case len(changes) == 0 && !next.Equal(file):
-		fmt.Fprintf(env.stdout, "%s: lock: the code has changes that the lock file lacks. Open operations survive these changes; to record them, run samekey vet --lock %s --update\n", opt.lock, opt.lock)
+		fmt.Fprintf(env.stdout, "%s: lock: the code has changes that the lock file lacks. Open operations survive these changes; to record the changes, run samekey vet --lock %s --update\n", opt.lock, opt.lock)
 		return 1, nil
 	}
 	return len(changes), nil

@@ -243,8 +243,8 @@ func TestVetComparesWithTheLockFile(t *testing.T) {
 		t.Error("it begins with another place")
 	}
 	for _, want := range []string{
-		`lock: github.com/samekey/samekey/cmd/samekey/internal/vet/testdata/handlers.App.book: the phase "created" is now called "ordered": open operations are refused until the old version is back`,
-		`the phase "charged" no longer asks for the derived key of "payments/mail"; without this key, the provider treats a repeated call as a new call: an open operation may make the call twice`,
+		`lock: github.com/samekey/samekey/cmd/samekey/internal/vet/testdata/handlers.App.book: the phase "created" is now called "ordered": open operations may be blocked until the old version is back`,
+		`the phase "charged" no longer calls tx.Key for "payments/mail"; without the derived key, the provider treats a repeated call as a new call: an open operation may make the call twice`,
 		`docs/operate/changes.md#keep-the-old-phases`,
 	} {
 		if !strings.Contains(stdout, want) {

@@ -171,9 +171,9 @@ func TestActs(t *testing.T) {
 		}},
 		"no keys": {
 			do: answer, sealed: keys, is: ErrRefused, asks: "The change is in",
-			says: "refused: Sealed: no data key. Start samekey ui with --keys-from set to a program that has the keys. Nothing was changed, because the page needs the data key to store an answer or a result",
+			says: "refused: The record is sealed, and the page has no data key. Start samekey ui with --keys-from set to a program that has the keys. Nothing was changed, because the page needs the data key to store an answer or a result",
 		},
-		"no right": {do: answer, sealed: keys, pages: closed{keys}, is: ErrRefused, asks: "The change is in", says: "refused: Sealed: no data key, because the program of --keys-from failed: "},
+		"no right": {do: answer, sealed: keys, pages: closed{keys}, is: ErrRefused, asks: "The change is in", says: "refused: The record is sealed, and the page has no data key, because the program of --keys-from failed: "},
 	} {
 		k := keep(t, stuckNow(), tt.sealed, tt.pages)
 		do := k.seen(t, tt.do)
@@ -211,7 +211,7 @@ func TestShown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const closed = "Sealed: no data key. Start samekey ui with --keys-from set to a program that has the keys."
+	const closed = "The record is sealed, and the page has no data key. Start samekey ui with --keys-from set to a program that has the keys."
 	open := &Personal{Parts: []Part{{"Result of phase booked", "{\n  \"id\": 7\n}"}}}
 	for name, tt := range map[string]struct {
 		sealed seal.Provider

@@ -45,8 +45,8 @@ func (t *Table) Story(ctx context.Context, pk string, personal bool) (*Story, er
 		return nil, t.said(err)
 	case rec == nil && len(listed) > 0 && strings.HasPrefix(pk, state.NoTicket):
 		return &Story{Row: Row{PK: pk, Name: shortName(pk), Reasons: []string{string(listed[0].Reason)}, Error: listed[0].LastErr}, Seen: "-", Said: []string{
-			"This is not a record, but a message that is no longer in the tickets' queue.",
-			"The message leaves the list within a day, or at once if you run samekey forget " + pk + ".",
+			"This entry is not a record. It names a message that was no ticket and has left the tickets' queue.",
+			"The entry leaves the list within a day, or at once if you run samekey forget " + pk + ".",
 		}}, nil
 	case rec == nil:
 		return nil, ErrGone
@@ -75,9 +75,9 @@ func (t *Table) load(ctx context.Context, pk string) (rec *store.Record, sealed 
 
 func (t *Table) sealedText(err error) string {
 	if t.opt.Seal == nil {
-		return "Sealed: no data key. Start samekey ui with --keys-from set to a program that has the keys."
+		return "The record is sealed, and the page has no data key. Start samekey ui with --keys-from set to a program that has the keys."
 	}
-	return "Sealed: no data key, because the program of --keys-from failed: " + err.Error() + "."
+	return "The record is sealed, and the page has no data key, because the program of --keys-from failed: " + err.Error() + "."
 }
 
 // seenOf returns a text that changes with each write of the record. It consists of the

@@ -210,7 +210,7 @@ func (s *Server) find(w http.ResponseWriter, r *http.Request) {
 		in.Scan = true
 	}
 	if !in.Caller && (in.Key == "") == (in.Any == "") {
-		refuse(w, http.StatusBadRequest, "search for a customer's key, a caller, a partition key, or the short name of a record in the list; for operations and jobs, use samekey get")
+		refuse(w, http.StatusBadRequest, "search for a customer's key, a caller, a partition key, or the short name of a record in the list; to find an operation or a job by its id, use samekey get")
 		return
 	}
 	if rows, _, _ := s.view.snapshot(); in.Any != "" { // a record in the list is found without a call of Find

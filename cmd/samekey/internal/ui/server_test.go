@@ -343,7 +343,7 @@ func TestAnswers(t *testing.T) {
 		return ui.Action{Do: "settle", PK: pk, Seen: "x", By: "jane", Body: body}
 	}
 	state := `"complete":true,"live":true`
-	const ask = `{"error":"search for a customer's key, a caller, a partition key, or the short name of a record in the list; for operations and jobs, use samekey get"}`
+	const ask = `{"error":"search for a customer's key, a caller, a partition key, or the short name of a record in the list; to find an operation or a job by its id, use samekey get"}`
 	for _, tt := range []struct {
 		method, path string
 		in           any

@@ -11,7 +11,7 @@ import (
 	"github.com/samekey/samekey/idem"
 )
 
-var answers = newRule("answers", "find refusals that a handler returns after a phase: the client gets 503 instead", checkAnswers)
+var answers = newRule("answers", "find refusals that a handler returns after a phase: the client gets 503 instead of the refusal", checkAnswers)
 
 // answer is a handler's refusal that [idem.DefaultStored] doesn't store.
 type answer struct {

@@ -6,7 +6,7 @@ import (
 	"go/types"
 )
 
-var assigns = newRule("assigns", "find outer variables that a phase's function assigns: a retry skips the function if the phase is committed, and the variables stay empty", checkAssigns)
+var assigns = newRule("assigns", "find assignments in a phase to outer variables, which stay empty if a retry skips the committed phase", checkAssigns)
 
 // checkAssigns finds assignments in a phase's function to outer variables that are used
 // after the phase. If the phase is already recorded, its function doesn't run, and the

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-var safe = newRule("safe", "find a SafeToRetry that marks every error of a call", checkSafe)
+var safe = newRule("safe", "find a SafeToRetry that marks every error of a call, even a timeout", checkSafe)
 
 // checkSafe finds a SafeToRetry that marks every error of a call with an effect, so that
 // even after a timeout, the call counts as not made.

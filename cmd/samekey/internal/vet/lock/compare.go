@@ -42,7 +42,7 @@ const guide = "https://github.com/samekey/samekey/blob/main/docs/operate/changes
 
 // fates has a text for each danger: what happens, and how to prevent it.
 var fates = map[Danger]string{
-	Refused: "open operations are refused until the old version is back. Keep the old phases for open operations: " + guide + "keep-the-old-phases",
+	Refused: "open operations may be blocked until the old version is back. Keep the old phases for open operations: " + guide + "keep-the-old-phases",
 	Twice:   "an open operation may make the call twice. Keep the old phases for open operations: " + guide + "keep-the-old-phases",
 	Incomparable: "retries of earlier requests are refused with 503. Keep the old fingerprint for two releases (Fingerprint.Known): " +
 		guide + "change-the-meaning-of-a-key",
@@ -202,12 +202,12 @@ func comparePhase(was, is Phase, add func(Danger, string, ...any)) {
 	repeats := was.Kind == is.Kind && (was.NotIdempotent || !is.NotIdempotent) // if false, a call in doubt is not repeated
 	for _, call := range was.Calls {
 		if repeats && !slices.Contains(is.Calls, call) && !slices.Contains(is.Calls, "*") {
-			add(Twice, "the phase %q no longer asks for the derived key of %q; without this key, the provider treats a repeated call as a new call", was.Name, call)
+			add(Twice, "the phase %q no longer calls tx.Key for %q; without the derived key, the provider treats a repeated call as a new call", was.Name, call)
 		}
 	}
 	switch {
 	case was.Kind == "Foreign" && is.Kind == "Atomic":
-		add(Refused, "the phase %q was a Foreign and is now an Atomic, which doesn't repeat a call that the Foreign began", was.Name)
+		add(Refused, "the phase %q was a Foreign and is now an Atomic, but an Atomic can't repeat a call in doubt", was.Name)
 	case was.NotIdempotent && !is.NotIdempotent:
 		add(Refused, "the phase %q no longer has idem.NotIdempotent", was.Name)
 	case !was.NotIdempotent && is.NotIdempotent && was.Kind == is.Kind:

@@ -171,7 +171,7 @@ func TestMessages(t *testing.T) {
 			ridePays,
 			[]Phase{ride, call("charge", "pay")},
 			inOrder,
-			[]string{`the phase "charge" no longer asks for the derived key of "payments"; without this key, the provider treats a repeated call as a new call`},
+			[]string{`the phase "charge" no longer calls tx.Key for "payments"; without the derived key, the provider treats a repeated call as a new call`},
 		},
 		"type": {result("int"), result("string"), inOrder, []string{`the phase "ride" returns another type (the result was int and is now string)`}},
 	} {
