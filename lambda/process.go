@@ -17,16 +17,19 @@ import (
 	"github.com/aws/aws-lambda-go/lambdacontext"
 )
 
-// A handler that has panicked may leave the process in any state: a locked mutex, a half-written
-// map. So the process must end, and Lambda must see an error, as under the bare runtime. But first
-// the client must get an answer, as under net/http.
+// A handler that has panicked may leave the process in any state: a locked mutex, a
+// half-written map. So the process must end, and Lambda must see an error, as under the
+// bare runtime. But first the client must get an answer, as under net/http.
 //
-// An invocation reports either a response or an error. The report doesn't end the invocation:
-// Lambda ends it when the runtime asks for the next invocation. If the process exits before that,
-// the invocation has failed (Runtime.ExitError) despite its response. So crash.ends posts the
-// answer as the response, and the panic continues to the runtime. After this response the runtime
-// can't report an error any more, and exits without asking for more work. If the process has other
-// invocations, the runtime waits for their end before it exits.
+// For each invocation, the process posts either a response or an error. The invocation
+// ends later, when the runtime asks for the next invocation. If the process exits
+// before it asks, Lambda counts the invocation as failed (Runtime.ExitError), although
+// its response was posted.
+//
+// So crash.ends posts the answer as the response, and then panics. The runtime recovers
+// the panic, but can't post an error after a response. Therefore it exits without
+// asking for the next invocation. If the process has other invocations, the runtime
+// waits for their end before it exits.
 
 // crash holds a handler's panic until the client's answer is posted.
 type crash struct{ value any }
@@ -38,14 +41,16 @@ func (c *crash) ends(ctx context.Context, out []byte, err error) {
 	if err == nil {
 		err = post(ctx, "response", out)
 	}
-	if err != nil { // the client gets the gateway's own 5xx, as for any panic
+	if err != nil { // then the client gets the gateway's own 5xx
 		slog.ErrorContext(ctx, "a panic's answer was not posted", "error", err)
 	}
 	panic(panicked(c.value)) //nolint:forbidigo // the handler's panic, without its value: the runtime logs the panic
 }
 
-// crashed hands a panic to invoke, which posts the answer before the panic continues. If invoke
-// isn't running, the panic continues at once in Lambda, and ends here outside of Lambda.
+// crashed stores a panic for invoke, which posts the answer before the panic continues.
+// If invoke isn't running, because the program has called Handle itself, nobody posts
+// the answer. Then the panic continues at once in Lambda. Outside of Lambda, the panic
+// ends here, and Handle returns the answer.
 func crashed(ctx context.Context, value any) {
 	c, ok := ctx.Value(crashKey{}).(*crash)
 	switch {
@@ -56,21 +61,21 @@ func crashed(ctx context.Context, value any) {
 	}
 }
 
-// Go can't stop a goroutine, so a handler that doesn't return can't be ended. As soon as the
-// runtime asks for the next invocation, Lambda freezes the process, and the handler with it.
-// Minutes later the next invocation thaws the process. The handler would continue, and charge a
-// card that another process has charged meanwhile. So the handler must be gone before the runtime
-// asks.
+// Go can't stop a goroutine, so a handler that doesn't return can't be ended. When the
+// runtime asks for the next invocation, Lambda freezes the process, and the handler
+// with it. Minutes later the next invocation thaws the process. The handler would then
+// continue, and charge a card that another process has charged meanwhile. So the
+// handler must be gone before the runtime asks for the next invocation.
 //
-// If the process exited, the invocation would fail despite its answer (see crash): the report on
-// failed records would be lost, and the source would deliver all records again. So the program
-// restarts in the same process: execve ends all threads. When the new program's runtime asks for
-// the next invocation, Lambda ends the current one. Lambda sees the same process, only a little
-// slower.
+// If the process exited, the invocation would fail although its answer is posted (see
+// crash). The report on failed records would be lost, and the source would deliver all
+// records again. So the program restarts in the same process: execve ends all threads.
+// When the new program's runtime asks for the next invocation, the current one ends.
+// Lambda sees the same process, only a little slower.
 
-// freezes reports whether Lambda freezes the process after its answer. Processes of
-// Managed Instances have several invocations at a time and are not frozen: the
-// handler continues, and the engine renews its lease.
+// freezes reports whether Lambda freezes the process after an invocation's answer.
+// Lambda doesn't freeze processes of Managed Instances, which run several invocations
+// at a time. There the handler continues, and the engine renews the lease.
 func freezes() bool { return runtimeAPI() != "" && lambdacontext.MaxConcurrency() <= 1 }
 
 // startAnew posts an invocation's answer, or its failure, and restarts the program. startAnew
@@ -115,8 +120,8 @@ func execAgain() error {
 	return syscall.Exec(self, os.Args, os.Environ()) //nolint:gosec // this very program
 }
 
-// post ends an invocation with its answer ("response") or its failure ("error"), in
-// place of the runtime.
+// post posts an invocation's answer (kind "response") or failure (kind "error") to the
+// runtime's API, in place of the runtime.
 func post(ctx context.Context, kind string, answer []byte) error {
 	lc, ok := lambdacontext.FromContext(ctx)
 	if !ok {
@@ -142,5 +147,5 @@ func post(ctx context.Context, kind string, answer []byte) error {
 // runtimeAPI returns the address of the Lambda runtime's API, "" outside of Lambda.
 func runtimeAPI() string { return os.Getenv("AWS_LAMBDA_RUNTIME_API") }
 
-// Like the runtime's own client, runtimeClient uses no proxy.
+// runtimeClient uses no proxy, like the runtime's own client.
 var runtimeClient = &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{}}

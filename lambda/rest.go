@@ -13,28 +13,30 @@ import (
 
 const restKind = "a REST API event (payload format 1.0)"
 
-// REST adapts events of API Gateway's REST APIs with Lambda proxy integration (payload format
-// 1.0). Don't change REST: change a copy, as [Adapter] shows.
+// REST adapts events of API Gateway's REST APIs with Lambda proxy integration (payload
+// format 1.0). Don't change REST: change a copy, as [Adapter] shows.
 //
-// A request's path doesn't include the stage. On a custom domain the path includes the base path
-// that the client sent. API Gateway decodes the query and loses the order of the names; REST
-// encodes the query again.
+// A request's path doesn't include the stage. On a custom domain the path includes the
+// base path that the client sent. API Gateway decodes the query and loses the
+// order of its names, so REST encodes the query again, sorted by name.
 //
 // The authorizer decides who the caller is:
 //
-//   - with a Cognito authorizer, the claims iss and sub, as with an HTTP API's JWT authorizer;
+//   - with a Cognito authorizer, the claims iss and sub, as with an HTTP API's JWT
+//     authorizer;
 //   - with a Lambda authorizer, the API and the principalId;
 //   - with IAM, the Cognito identity, or else the user ARN.
 //
-// If an authorizer returns the principalId "user" for all callers, all callers share one scope. A
-// role's session ([RoleScope], [SessionScope]), an API key ([APIKeyScope]) and a client certificate
-// ([CertificateScope]) are callers only if you set [idem.Options.Scope] to the function in
-// parentheses.
+// If an authorizer returns the principalId "user" for all callers, all callers share
+// one scope. By default, a role's session, an API key and a client certificate aren't
+// callers. To make them callers, set [idem.Options.Scope]: to [RoleScope] or
+// [SessionScope] for sessions, to [APIKeyScope] for API keys, to [CertificateScope] for
+// certificates.
 //
-// A handler's response may use both Headers and MultiValueHeaders. If a name is in both, the values
-// in MultiValueHeaders are used, as in API Gateway. In the reply to API Gateway, a header with one
-// value is in Headers, and a header with several values is in MultiValueHeaders. API Gateway merges
-// the two, and no header is doubled.
+// A handler's response may use both Headers and MultiValueHeaders. If a name is in
+// both, the values in MultiValueHeaders are used, as in API Gateway. The reply to API
+// Gateway has each header only once: in Headers if the header has one value, in
+// MultiValueHeaders if it has several.
 var REST = Adapter[events.APIGatewayProxyRequest, events.APIGatewayProxyResponse]{
 	Request:  restRequest,
 	Event:    restEvent,
@@ -68,9 +70,9 @@ func restRequest(ctx context.Context, ev events.APIGatewayProxyRequest) (idem.Re
 	return req, err
 }
 
-// API Gateway refuses an authorizer's answer without principalId, so an authorizer that ran always
-// names the caller. On public routes API Gateway sends empty objects and null members, which don't
-// mean that an authorizer ran.
+// If a Lambda authorizer ran, its context has at least the principalId, because API
+// Gateway refuses an authorizer's answer without one. On public routes no authorizer
+// ran, but the event may have an empty context, or a context of null members.
 func restIdentity(rc *events.APIGatewayProxyRequestContext) (caller idem.Identity, facts idem.Facts) {
 	id := &rc.Identity
 	claims, _ := rc.Authorizer["claims"].(map[string]any)
@@ -90,7 +92,7 @@ func restIdentity(rc *events.APIGatewayProxyRequestContext) (caller idem.Identit
 	return caller, facts
 }
 
-// named reports whether an authorizer's context has a value.
+// named reports whether an authorizer's context has a value other than null.
 func named(authorizer map[string]any) bool {
 	for _, v := range authorizer {
 		if v != nil {
@@ -150,8 +152,8 @@ func restRequestSnapshot(ev *events.APIGatewayProxyRequest, req *idem.Request) (
 	return take(s)
 }
 
-// restAuthorizer returns the part of an authorizer's result that may be stored. Claims may be
-// stored: they come from a verified token, but contain no token.
+// restAuthorizer returns the part of an authorizer's result that may be stored. Claims
+// may be stored: they come from a token, but don't contain it.
 func restAuthorizer(authorizer map[string]any) map[string]any {
 	if claims, ok := authorizer["claims"].(map[string]any); ok && len(claims) > 0 {
 		return authorizer
@@ -204,7 +206,7 @@ type restContext struct {
 	Identity      restCaller     `json:"identity,omitzero"`
 }
 
-// restCaller is the event's identity without its secrets.
+// restCaller is the event's identity without the API key and the access key.
 type restCaller struct {
 	AccountID                     string        `json:"accountId,omitempty"`
 	APIKeyID                      string        `json:"apiKeyId,omitempty"`

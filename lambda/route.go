@@ -13,8 +13,8 @@ import (
 type pathKey struct{}
 
 // PathValue returns the decoded value of a wildcard in the route's pattern, like
-// [http.Request.PathValue]. It returns "" if the pattern has no wildcard of this name, and
-// outside of a [Router].
+// [http.Request.PathValue]. PathValue returns "" if the pattern has no wildcard of this
+// name, or if ctx doesn't come from a [Router].
 func PathValue(ctx context.Context, name string) string {
 	r, ok := ctx.Value(pathKey{}).(*http.Request)
 	if !ok {
@@ -27,11 +27,10 @@ func withPath(ctx context.Context, r *http.Request) context.Context {
 	return context.WithValue(ctx, pathKey{}, r)
 }
 
-// target is the http.Handler of a route in a ServeMux. The ServeMux is used only to find the route,
-// so target doesn't run it.
+// target is the http.Handler of a route in a ServeMux. The ServeMux only finds the
+// route, so target doesn't run the route's handler.
 type target struct{ route any }
 
-// ServeHTTP records that the route was found.
 func (t *target) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if m, ok := w.(*matched); ok {
 		m.target, m.request = t, r
@@ -61,9 +60,9 @@ func match(mux *http.ServeMux, req *idem.Request) *matched {
 	return m
 }
 
-// refusal is the answer if a request has no route. ServeMux would redirect a request whose path is
-// not clean or lacks the last slash. Router refuses such a request too, since a client may repeat a
-// redirected POST without the body.
+// refusal returns the answer to a request without a route. ServeMux would redirect a
+// request if its path lacks the last slash, or has "//" or "..". Router refuses such a
+// request instead, because a client may repeat a redirected POST without the body.
 func (m *matched) refusal() idem.Response {
 	if m.status != http.StatusMethodNotAllowed {
 		return idem.ProblemJSON(idem.Problem{
@@ -108,8 +107,9 @@ func (p *pattern) route(method string) string {
 	return method + " " + p.host + p.path
 }
 
-// pattern.values adds the path values of a stored request to ctx. It compares only the path with
-// the pattern, because the host and the routes may have changed since the request was stored.
+// pattern.values adds the path values of a stored request to ctx. It matches the
+// request's path with the path of pattern p only. Method and host don't count, nor do
+// other routes, because host and routes may have changed since the request was stored.
 func (p *pattern) values(ctx context.Context, req *idem.Request) (context.Context, error) {
 	m := match(p.mux, req)
 	switch {

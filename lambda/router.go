@@ -15,27 +15,30 @@ import (
 	"github.com/samekey/samekey/internal/envelope"
 )
 
-// Router serves the routes of a function. Each keyed route has an engine; several routes may share
-// an engine. All routes share one adapter for HTTP. The method Invoke takes an event of the gateway
-// or an envelope of the completer, and finds its handler:
+// Router serves the routes of a function. Each keyed route has an engine; several
+// routes may share an engine. All routes share one adapter for HTTP. The method Invoke
+// takes an event of the gateway or an envelope of the completer, and runs the handler
+// of the right route:
 //
 //	router := lambda.NewRouter(lambda.HTTPAPI)
 //	router.Keyed("POST /rides", engine, app.create)
 //	router.Route("GET /rides/{id}", app.show)
 //	lambda.Start(router)
 //
-// Patterns are those of [http.ServeMux], with methods and wildcards. They match the path that the
-// client sent, without a stage. If several patterns match, the most specific one is used.
-// [PathValue] returns the value of a wildcard. If no pattern matches the path, the router answers
-// 404. If patterns match the path only for other methods, it answers 405 with Allow. Router never
-// redirects: neither "/rides/" to "/rides", nor "/a//b" to "/a/b".
+// Patterns are those of [http.ServeMux], with methods and wildcards. They match the
+// path that the client sent, without a stage. If several patterns match, the most
+// specific one is used. [PathValue] returns the value of a wildcard. If no pattern
+// matches the path, the router answers 404. If patterns match the path only for other
+// methods, it answers 405 with Allow. Router never redirects: neither "/rides/" to
+// "/rides", nor "/a//b" to "/a/b".
 //
-// A keyed route's name is its pattern, unless [HandlerOptions] set another name. Each stored
-// request holds the name. So if you change a route's pattern, set Name to the former pattern, or
-// list the former name in Accepts.
+// A keyed route's name is its pattern, unless [HandlerOptions] set another name. Each
+// stored request holds the name of its route, by which a completer finds the route. So
+// if you change a route's pattern, set Name to the former pattern, or list the former
+// name in Accepts.
 //
-// Add all routes before you use the router. Once all routes are added, the router is safe for
-// concurrent use.
+// Add all routes before you use the router. Once all routes are added, the router is
+// safe for concurrent use.
 type Router[Ev, Re any] struct {
 	adapter Adapter[Ev, Re]
 	opt     RouterOptions
@@ -53,10 +56,11 @@ type RouterOptions struct {
 	CORS idem.CORS
 }
 
-// NewRouter returns a router without routes. If no route matches a request's path, the router
-// answers 404 with the code "route_not_found". If routes match the path only for other methods, it
-// answers 405 with the code "method_not_allowed". [idem.ProblemJSON] writes both answers. NewRouter
-// panics if the adapter lacks a function, or isn't for HTTP.
+// NewRouter returns a router without routes. If no route matches a request's path, the
+// router answers 404 with the code "route_not_found". If routes match the path only for
+// other methods, it answers 405 with the code "method_not_allowed". [idem.ProblemJSON]
+// writes both answers. NewRouter panics if the adapter isn't for HTTP, or lacks
+// Request, Response or Reply.
 func NewRouter[Ev, Re any](a Adapter[Ev, Re], optFns ...func(*RouterOptions)) *Router[Ev, Re] {
 	var opt RouterOptions
 	for _, fn := range optFns {
@@ -76,9 +80,10 @@ type Route[Ev, Re any] struct {
 	before  func(context.Context, Ev) (*Re, error)
 }
 
-// Route adds a route without keys: h gets the event unchanged, and the answer of h is sent
-// unchanged. To add an [EndpointHandler], such as a [StatusHandler], pass its method Handle. Route
-// panics if [http.ServeMux] refuses the pattern by itself or together with the other patterns.
+// Route adds a route without keys: h gets the event unchanged, and the answer of h is
+// sent unchanged. To add an [EndpointHandler], such as a [StatusHandler], pass its
+// method Handle. Route panics if h is nil, or if [http.ServeMux] refuses the pattern by
+// itself or together with the other patterns.
 func (r *Router[Ev, Re]) Route(pattern string, h func(context.Context, Ev) (Re, error)) {
 	if h == nil {
 		panic("lambda: Router: handler is nil") //nolint:forbidigo // a mistake in the program
@@ -86,12 +91,14 @@ func (r *Router[Ev, Re]) Route(pattern string, h func(context.Context, Ev) (Re, 
 	r.add(pattern, &Route[Ev, Re]{plain: h})
 }
 
-// Keyed adds a route and wraps the handler with an engine, as [Wrap] does. Keyed panics in all
-// cases in which Wrap panics. It also panics if [http.ServeMux] refuses the pattern, if the name is
-// empty, or if another route has or accepts the name. Finally, Keyed panics if the route's method
-// is not in [idem.Options.Methods], because the engine would not protect the route
-// ([idem.Engine.CheckRoute]). If the pattern has no method, the route also gets requests with
-// methods that take no keys, and the engine doesn't protect these requests.
+// Keyed adds a route and wraps the handler with an engine, as [Wrap] does. Keyed panics
+// in all cases in which Wrap panics. It also panics if [http.ServeMux] refuses the
+// pattern, or if the route's name is empty. If another route has or accepts the route's
+// name, or a name in the route's Accepts, Keyed panics too. Finally, Keyed panics if
+// the route's method is not in [idem.Options.Methods], because the engine would not
+// protect the route ([idem.Engine.CheckRoute]). If the pattern has no method, the route
+// also gets requests with methods that take no keys, and the engine doesn't protect
+// these requests.
 func (r *Router[Ev, Re]) Keyed(pattern string, e *idem.Engine, h func(context.Context, Ev) (Re, error), optFns ...func(*HandlerOptions)) *Route[Ev, Re] {
 	opt := HandlerOptions{Name: pattern}
 	for _, fn := range optFns {
@@ -113,12 +120,13 @@ func (r *Router[Ev, Re]) Keyed(pattern string, e *idem.Engine, h func(context.Co
 	return route
 }
 
-// Before sets the route's check, a function that runs before the engine reads the key, and returns
-// the route. If check returns an answer, the client gets this answer, and the key remains unused.
-// Use Before for requests that the handler can't serve, such as malformed requests or requests
-// without a user. If check returns nil, the request continues to the handler or to its stored
-// answer. If a request is run again from its record, check doesn't run, because the request has
-// passed the check already.
+// Before sets the route's check, and returns the route. The check runs before the
+// engine reads the key. If check returns an answer, the client gets this answer, and
+// the key remains unused. Use Before for requests that the handler can't serve, such as
+// malformed requests or requests without a user. If check returns nil, the engine
+// serves the request: it runs the handler or replays the stored answer. If a request is
+// run again from its record, check doesn't run, because the request has passed the
+// check already.
 func (t *Route[Ev, Re]) Before(check func(context.Context, Ev) (*Re, error)) *Route[Ev, Re] {
 	t.before = check
 	return t
@@ -138,9 +146,10 @@ func (r *Router[Ev, Re]) named(id store.HandlerID) *Route[Ev, Re] {
 	return r.keyed[i]
 }
 
-// Handle returns the answer to an event, for tests and for routers around this router. For a keyed
-// route the error is that of [Handler.Handle], or of the check ([Route.Before]); for another route
-// it is that of the handler. If ev isn't the adapter's kind of event, the error matches [ErrEvent].
+// Handle returns the answer to an event, for tests and for routers around this router.
+// For a keyed route, Handle returns the error of the check ([Route.Before]), or the
+// error of [Handler.Handle]. For another route, Handle returns the handler's error. If
+// ev isn't the adapter's kind of event, the error matches [ErrEvent].
 func (r *Router[Ev, Re]) Handle(ctx context.Context, ev Ev) (Re, error) {
 	var none Re
 	req, err := r.adapter.request(ctx, ev, r.stored)
@@ -170,8 +179,9 @@ func (r *Router[Ev, Re]) Handle(ctx context.Context, ev Ev) (Re, error) {
 	return t.handler.serve(ctx, ev, req, err)
 }
 
-// Invoke is Handle for the runtime: payload and result are JSON. The payload may also be a
-// completer's envelope. Then the handler that the operation's record names completes the operation.
+// Invoke is Handle for the runtime: payload and result are JSON. If the payload is a
+// completer's envelope, Invoke completes an operation with the handler that the
+// operation's record names.
 func (r *Router[Ev, Re]) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	switch t, ok, err := envelope.ParseTicket(payload); {
 	case err != nil:
@@ -182,9 +192,9 @@ func (r *Router[Ev, Re]) Invoke(ctx context.Context, payload []byte) ([]byte, er
 	return invoke(ctx, payload, r.Handle)
 }
 
-// resume completes the operation of ticket t. Only the record names the engine, so resume asks one
-// engine after the other whether the operation is its own. An engine doesn't change the operation
-// of another engine.
+// resume completes the operation of ticket t. The ticket doesn't say which engine the
+// operation belongs to. So resume tries the ticket with one engine after the other. An
+// engine doesn't change the operation of another engine.
 func (r *Router[Ev, Re]) resume(ctx context.Context, t jobs.Ticket) error {
 	if r.adapter.Event == nil {
 		return errNoInverse
@@ -203,7 +213,7 @@ func (r *Router[Ev, Re]) resume(ctx context.Context, t jobs.Ticket) error {
 		case !errors.Is(err, jobs.ErrMoved):
 			return err
 		case len(asked) == 1:
-			result = err // the operation may be in another engine's table
+			result = err // the operation may be in another engine's table: the next engine is asked
 		}
 	}
 	return result
@@ -222,10 +232,10 @@ func (r *Router[Ev, Re]) names(e *idem.Engine) (all []store.HandlerID) {
 func (r *Router[Ev, Re]) runStored(ctx context.Context, req *idem.Request) (idem.Response, error) {
 	t := r.named(req.Handler)
 	if t == nil {
-		t = r.named(store.HandlerID{Name: req.Handler.Name}) // this function's routes are named without a function
+		t = r.named(store.HandlerID{Name: req.Handler.Name}) // the record names the function too, but a route's own name doesn't
 	}
 	if t == nil {
-		return idem.Response{}, fmt.Errorf("there is no route of the %v", req.Handler) // not reached: the engine knows the routes' names
+		return idem.Response{}, fmt.Errorf("there is no route of the %v", req.Handler) // not reached: the engine takes only records with the routes' names
 	}
 	ctx, err := t.pattern.values(ctx, req)
 	if err != nil {

@@ -8,19 +8,22 @@ import (
 	"github.com/samekey/samekey/internal/base/rawjson"
 )
 
-// JSONRPCKey makes the key of a JSON-RPC 2.0 request from the method and the id. The parameter more
-// adds further values to the key, by JSON Pointers into the request. The ids 1 and "1" are
-// different, as in JSON-RPC. A notification (a request without an id) and a batch are errors.
+// JSONRPCKey makes the key of a JSON-RPC 2.0 request from the method and the id. The
+// parameter more has JSON Pointers into the request: the values at these pointers
+// become part of the key too. The ids 1 and "1" are different, as in JSON-RPC. A
+// notification (a request without an id) and a batch are errors.
 //
-// In JSON-RPC every client chooses ids, and an id needs to be unique only while the request is
-// open. Random ids (UUIDs) are safe. Ids that count from 1 aren't safe: two clients would get each
-// other's answers, and a client that restarts would get its own earlier answers. For ids that
-// count, include a value that distinguishes sessions: JSONRPCKey("/params/session"). An adapter of
-// [Direct] needs a [DirectOptions.Scope] that returns the client, or [idem.OneScope] if all clients
-// may get each other's answers.
+// In JSON-RPC every client chooses ids, and an id needs to be unique only while the
+// request is open. Random ids (UUIDs) are safe. Ids that count from 1 aren't safe: two
+// clients would get each other's answers, and a client that restarts would get its own
+// earlier answers. For ids that count, include a value that distinguishes sessions:
+// JSONRPCKey("/params/session"). An adapter of [Direct] needs a [DirectOptions.Scope]
+// that returns the client. If all clients may get each other's answers, set
+// [idem.OneScope] instead.
 //
-// JSON-RPC reports a failure in an answer with status 200, which an engine stores by default. So
-// set [idem.Options.Stored] to [JSONRPCStored].
+// JSON-RPC reports a failure in an answer with status 200. An engine stores such
+// answers by default, so a retry would get the failure again. To prevent this, set
+// [idem.Options.Stored] to [JSONRPCStored].
 func JSONRPCKey(more ...string) BodyKey {
 	paths := parsePointers("JSONRPCKey", more)
 	return BodyKey{shared: always, Key: func(body []byte) (string, error) {
@@ -62,29 +65,35 @@ func rpcRequest(body []byte) (method, id string, err error) {
 	return method, "text " + id, nil
 }
 
-// MCPToolKey makes the key of a tool call of the Model Context Protocol from the
-// tool's name and the values at the pointers, which begin at the request's params:
+// MCPToolKey makes the key of a tool call of the Model Context Protocol. The key has
+// the tool's name and the values at the pointers (JSON Pointers into the request's
+// params):
 //
 //	lambda.MCPToolKey("/arguments/order_id")         // one refund for an order
 //	lambda.MCPToolKey("/_meta/idempotency-key")      // a client that names each call
 //	lambda.MCPToolKey()                              // all arguments: equal calls are one
 //
-// The body is a tools/call request, or its params. Calls with the same key must have the same name
-// and arguments. The request's id and _meta (with the progress token) change each time an agent
-// tries again. So neither the key nor the comparison of calls includes them, unless a pointer leads
-// to them.
+// The body is a tools/call request, or its params. Calls with the same key must have
+// the same name and arguments. The request's id and _meta (with the progress token)
+// change each time an agent tries again, so calls are compared without them. The key
+// has no id, and a value of _meta only if a pointer leads to it.
 //
-// If you give no pointers, two equal calls are the same operation while the key lives, even if the
-// agent wants two operations. A call without arguments is then an error. So omit the pointers only
-// if equal calls of the tool mean the same thing, such as the refund of one order.
+// Without pointers, two equal calls are the same operation while the key lives, even if
+// the agent wants two operations. So omit the pointers only if equal calls of the tool
+// mean the same thing, such as the refund of one order. Without pointers, a call
+// without arguments is an error.
 //
-// If the stored answer held the request's id, each replay would have the id of the first call. So
-// wrap the function that does the tool's work, inside the JSON-RPC layer. An adapter of [Direct]
-// needs a [DirectOptions.Scope] that returns the user for whom the agent acts. If [idem.OneScope]
-// is set, all users get each other's answers.
+// Wrap the function that does the tool's work, inside the JSON-RPC layer: then the
+// stored answer doesn't hold the request's id. Otherwise each replay would have the id
+// of the first call.
 //
-// MCP reports a tool's failure in an answer with status 200, which an engine stores by default. So
-// set [idem.Options.Stored] to [MCPToolStored].
+// An adapter of [Direct] needs a [DirectOptions.Scope] that returns the user for whom
+// the agent acts. If you set [idem.OneScope] instead, all users get each other's
+// answers.
+//
+// MCP reports a tool's failure in an answer with status 200. An engine stores such
+// answers by default, so a retry would get the failure again. To prevent this, set
+// [idem.Options.Stored] to [MCPToolStored].
 func MCPToolKey(pointers ...string) BodyKey {
 	paths := parsePointers("MCPToolKey", pointers)
 	return BodyKey{

@@ -13,17 +13,19 @@ import (
 
 const s3Kind = "an S3 event"
 
-// S3 takes the notifications of a bucket. Don't change S3: change a copy, as [Batch] shows.
+// S3 takes the notifications of a bucket. Don't change S3: change a copy, as [Batch]
+// shows.
 //
-// S3 invokes the function asynchronously, and takes no report of which records failed. So if one
-// record fails, the whole invocation fails. Lambda runs a failed invocation again, by default
-// twice, and then hands the event to the function's failure destination. So configure a failure
-// destination.
+// Amazon S3 invokes the function asynchronously, and takes no report of which records
+// failed. So if one record fails, the whole invocation fails. Lambda runs a failed
+// invocation again, by default twice, and then hands the event to the function's
+// failure destination. So configure a failure destination.
 //
-// The key of a notification is made of the bucket, object, version, event name and sequencer. If S3
-// gives no sequencer (restores, lifecycle), the key has the id of the request that caused the
-// notification instead. So an object that is written again is new work, but a second delivery of a
-// notification is the same work. The scope is the bucket and the function. Notifications with the
+// The key of a notification is made of the bucket, object, version, event name and
+// sequencer. Notifications of restores and lifecycle rules have no sequencer. Instead,
+// their key has the event's time, and the id of the request that caused the event. So
+// an object that is written again is new work, but a second delivery of a notification
+// is the same work. The scope is the bucket and the function. Notifications with the
 // same key must have the same event name, object, size and ETag.
 var S3 = Batch[events.S3Event, events.S3EventRecord, struct{}]{
 	Records: s3Records,

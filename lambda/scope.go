@@ -28,21 +28,22 @@ func jwtIdentity(iss, sub string) idem.Identity {
 	return id
 }
 
-// poolSession is the session name that all users of an identity pool share, so it doesn't identify
-// a user. If the event doesn't name the user elsewhere (a function URL's event doesn't), the caller
-// is unknown.
+// poolSession is the session name that all users of an identity pool share, so the name
+// doesn't identify a user. Some events don't name the user elsewhere, such as those of
+// a function URL. Then the caller is unknown.
 const poolSession = "/CognitoIdentityCredentials"
 
-// iamIdentity returns a signed request's caller: the user of an identity pool, an IAM user, an
-// account's root, or a person of IAM Identity Center, whose name AWS puts into the session. The
-// name of any other session is chosen by whoever creates the session. So iamIdentity returns such a
-// session only as a fact, and [RoleScope] and [SessionScope] make it a caller.
+// iamIdentity returns a signed request's caller: the user of an identity pool, an IAM
+// user, an account's root, or a person of IAM Identity Center, whose name AWS puts into
+// the session. The name of any other session is chosen by whoever creates the session,
+// so it proves no caller. iamIdentity returns such a session only as a fact, from which
+// [RoleScope] and [SessionScope] make a caller.
 func iamIdentity(pool, identity, userARN string) (idem.Identity, idem.Facts) {
 	id, facts := idem.Identity{Kind: "iam"}, idem.Facts{}
 	switch {
 	case identity != "":
 		id.Subject = join(pool, identity)
-	case strings.HasSuffix(userARN, poolSession): // a user whom this event doesn't name
+	case strings.HasSuffix(userARN, poolSession): // a user of an identity pool, whom this event doesn't name
 	case strings.Contains(userARN, ":user/"), strings.HasSuffix(userARN, ":root"), strings.Contains(userARN, assumedRole+identityCenter):
 		id.Subject = userARN
 	default:
@@ -59,10 +60,10 @@ const (
 	identityCenter = "AWSReservedSSO_"
 )
 
-// lambdaIdentity returns the caller that a Lambda authorizer names. A name is unique only within
-// one authorizer, and no event identifies the authorizer. So the identity includes the API. The
-// authorizer's whole context can't be used instead of the name, because it may hold data that
-// changes with each token.
+// lambdaIdentity returns the caller that a Lambda authorizer names. A name is unique
+// only within one authorizer, and no event identifies the authorizer. So the identity
+// includes the API. The authorizer's other data isn't part of the identity, because it
+// may change with each token.
 func lambdaIdentity(api string, authorizer map[string]any) idem.Identity {
 	id := idem.Identity{Kind: "lambda"}
 	for _, name := range []string{"principalId", "sub"} {
@@ -115,15 +116,16 @@ func ClaimScope(claim string, more ...string) func(context.Context, *idem.Reques
 	}
 }
 
-// RoleScope is an [idem.Options.Scope] for services that sign their requests: all sessions of a
-// role are one caller. RoleScope ignores a session's name, which may change between a request and
-// its retry: an SDK that assumes a role anew, or a replaced ECS task, has another session name.
-// Don't use RoleScope if people share a role: they would get each other's answers. See
-// [SessionScope].
+// RoleScope is an [idem.Options.Scope] for services that sign their requests: all
+// sessions of a role are one caller. RoleScope ignores a session's name, because the
+// name may change between a request and its retry: when an SDK assumes the role anew,
+// or an ECS task is replaced. Don't use RoleScope if people share a role: they would
+// get each other's answers. See [SessionScope].
 //
-// RoleScope treats IAM users, roots and people of IAM Identity Center as separate callers.
-// RoleScope refuses three kinds of caller: one without a verified IAM identity, a user of a Cognito
-// identity pool whom the event doesn't name, and a session without a role.
+// RoleScope treats IAM users, roots and people of IAM Identity Center as separate
+// callers. RoleScope refuses three kinds of caller: one without a verified IAM
+// identity, a user of a Cognito identity pool whom the event doesn't name, and a
+// session without a role.
 func RoleScope(_ context.Context, r *idem.Request) (string, error) {
 	session := r.Facts.Session
 	switch i := strings.LastIndexByte(session, '/'); {
@@ -136,11 +138,12 @@ func RoleScope(_ context.Context, r *idem.Request) (string, error) {
 	}
 }
 
-// SessionScope is an [idem.Options.Scope] for people who assume a role by SAML or web identity:
-// each session name of a role is a separate caller. The role's trust policy must not let people
-// choose the name (sts:RoleSessionName): a person who takes another person's name would be the same
-// caller. Don't use SessionScope for services: a retry under new credentials would be a new
-// operation. See [RoleScope].
+// SessionScope is an [idem.Options.Scope] for people who assume a role by SAML or web
+// identity: each session name of a role is a separate caller. The role's trust policy
+// must prevent people from choosing the session name (sts:RoleSessionName): otherwise a
+// person could take another person's name, and get that person's answers. Don't use
+// SessionScope for services: a retry under new credentials would be a new operation.
+// See [RoleScope].
 //
 // SessionScope treats callers without a session as RoleScope does.
 func SessionScope(_ context.Context, r *idem.Request) (string, error) {
@@ -157,10 +160,11 @@ func iamScope(name string, r *idem.Request) (string, error) {
 	return "iam:" + r.Identity.Subject, nil
 }
 
-// APIKeyScope is an [idem.Options.Scope] for programs that a REST API knows by the API key of a
-// usage plan: each API key, known by its id, is a separate caller. An API key names a program, not
-// a person. Don't use APIKeyScope if several people send requests with one API key: they would get
-// each other's answers. APIKeyScope refuses a request unless API Gateway has checked its API key.
+// APIKeyScope is an [idem.Options.Scope] for programs that call a REST API with the API
+// key of a usage plan. The caller is the id of the API key. An API key names a program,
+// not a person. Don't use APIKeyScope if several people send requests with one API key:
+// they would get each other's answers. APIKeyScope refuses requests without an API key
+// that API Gateway has checked.
 func APIKeyScope(_ context.Context, r *idem.Request) (string, error) {
 	if r.Facts.APIKey == "" {
 		return "", nobody("APIKeyScope: no API key was checked")
@@ -168,12 +172,13 @@ func APIKeyScope(_ context.Context, r *idem.Request) (string, error) {
 	return "apikey:" + r.Facts.APIKey, nil
 }
 
-// CertificateScope is an [idem.Options.Scope] for clients that API Gateway knows by their
-// certificates (mutual TLS). The caller is the certificate's issuer name together with its subject
-// name. Use CertificateScope only with a truststore of a single CA: with two CAs, each CA can issue
-// a certificate that looks like a certificate of the other CA. CertificateScope refuses a request
-// without a verified certificate. Disable the API's default endpoint: it takes no certificates, so
-// CertificateScope would refuse each request there.
+// CertificateScope is an [idem.Options.Scope] for clients that API Gateway knows by
+// their certificates (mutual TLS). The caller is the certificate's issuer name together
+// with its subject name. Use CertificateScope only with a truststore of a single CA:
+// with two CAs, each CA can issue a certificate that looks like a certificate of the
+// other CA. CertificateScope refuses a request without a verified certificate. Disable
+// the API's default endpoint, because requests to it have no certificate and would all
+// be refused.
 func CertificateScope(_ context.Context, r *idem.Request) (string, error) {
 	if r.Facts.Certificate == "" {
 		return "", nobody("CertificateScope: no client certificate was verified")
@@ -181,8 +186,7 @@ func CertificateScope(_ context.Context, r *idem.Request) (string, error) {
 	return "certificate:" + join(r.Facts.Issuer, r.Facts.Certificate), nil
 }
 
-// nobody makes the error with which a scope function refuses a request without a caller of its
-// kind.
+// nobody makes the error of a scope function that finds no caller in a request.
 func nobody(why string) error { return fmt.Errorf("%w: lambda: %s", idem.ErrScope, why) }
 
 // consumerScope returns the scope of records that several functions may get, such as those of a
@@ -194,7 +198,6 @@ func consumerScope(ctx context.Context, source string) string {
 	return join(source, functionScope(ctx))
 }
 
-// functionScope returns this function's scope.
 func functionScope(ctx context.Context) string {
 	if arn := functionARN(ctx); arn != "" {
 		return arn
@@ -202,9 +205,10 @@ func functionScope(ctx context.Context) string {
 	return "function:" + lambdacontext.FunctionName
 }
 
-// functionARN returns the ARN of the invoked function without the version, because a deployment
-// continues the work of the former version. An alias remains in the ARN, since an alias may be a
-// stage. Outside of Lambda, functionARN returns "".
+// functionARN returns the ARN of the invoked function without the version, because a
+// new version continues the work of the former version. An alias remains in the ARN,
+// because it may stand for a stage, such as test. Outside of Lambda, functionARN
+// returns "".
 func functionARN(ctx context.Context) string {
 	lc, ok := lambdacontext.FromContext(ctx)
 	if !ok {
@@ -218,8 +222,8 @@ func functionARN(ctx context.Context) string {
 	return strings.Join(parts, ":")
 }
 
-// tenantOf returns the invocation's tenant, or "" if the function has no tenant isolation. If it
-// has isolation, Lambda requires a tenant for every invocation.
+// tenantOf returns the invocation's tenant, or "" if the function has no tenant
+// isolation. With tenant isolation, Lambda refuses invocations without a tenant.
 func tenantOf(ctx context.Context) string {
 	if lc, ok := lambdacontext.FromContext(ctx); ok {
 		return lc.TenantID

@@ -66,8 +66,8 @@ func (m *Metrics) observed(_ context.Context, ev idem.Event) {
 	m.write(l)
 }
 
-// The function would names the outcome that err stands for. An engine that only observes reports
-// err: the request would have ended with this outcome if the engine had acted on it.
+// The function would names the outcome that a request would have had in ModeEnforce. In
+// ModeObserve, the engine reports this outcome as err.
 func would(err error) string {
 	for _, one := range []struct {
 		err  error
@@ -107,8 +107,8 @@ func cost(l *line, c store.Cost) {
 	}
 }
 
-// StoreHooks returns the hooks of a store. They count the DynamoDB calls of drain, completer and
-// sweep. The calls of a request are counted in the request's line instead.
+// StoreHooks returns a store's hooks, which count DynamoDB calls outside of requests,
+// such as those of the drain. The line of a request counts the request's calls.
 func (m *Metrics) StoreHooks() dynamo.Hooks {
 	return dynamo.Hooks{Called: func(ctx context.Context, c store.Call) {
 		if meter.Of(ctx) != nil {
@@ -122,8 +122,8 @@ func (m *Metrics) StoreHooks() dynamo.Hooks {
 	}}
 }
 
-// StreamHooks returns the hooks of drain, completer and sweep. Don't call StreamHooks if you use
-// package lambda/worker, which calls it.
+// StreamHooks returns the hooks of drain, completer and sweep. The worker of package
+// lambda/worker has these hooks already, so don't call StreamHooks for it.
 func (m *Metrics) StreamHooks() stream.Hooks {
 	one := func(ctx context.Context, name, record string, properties ...any) {
 		m.add(ctx, record, func(l *line) { l.count(name, 1) }, properties...)
@@ -191,9 +191,9 @@ func (m *Metrics) swept(ctx context.Context, r *stream.Report, err error) {
 	}, "pass_began", r.PassBegan, "last_pass", r.LastPass, "scanned", r.Scanned)
 }
 
-// Metrics.counted writes the gauges of records that wait for people. Each time a worker counts
-// these records, every gauge is written, even if its value is 0. So an alarm on a gauge stays on
-// while a record waits, and ends afterwards.
+// Metrics.counted writes the gauges of records that wait for people. After each count
+// it writes every gauge, even if the value is 0, so that an alarm ends when no record
+// waits any more.
 func (m *Metrics) counted(ctx context.Context, c *stream.Counted) {
 	m.add(ctx, "", func(l *line) {
 		l.measure("Waiting", float64(c.Count))

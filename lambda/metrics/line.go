@@ -18,11 +18,12 @@ const (
 	maxDimension = 250 // bytes of a dimension's value; the format allows 1024
 )
 
-// level is the log level of each line. Lambda keeps lines of this level if the function's log level
-// includes warnings.
+// level is the log level of each line. If a function logs JSON, Lambda drops lines
+// below the function's ApplicationLogLevel. A line without a level counts as INFO, so
+// Lambda might drop it, and alarms would get no data.
 const level = "WARN"
 
-// line collects metrics with their values, and properties, for a log line.
+// line collects the metrics and properties of a log line.
 type line struct {
 	route  string // value of the dimension Route, or "" if the line has no such dimension
 	values map[string][]float64
@@ -59,9 +60,9 @@ func (l *line) property(name string, v any) {
 	l.extra[name] = v
 }
 
-// encode returns l as lines of the format: one line, or more if a metric has more than 100 values.
-// One line has room for all metrics: the format allows 100 metrics in a line, and Samekey has
-// fewer.
+// encode returns l as one line of the format, or as several lines if a metric has more
+// than 100 values. The metrics themselves fit into one line: the format allows 100, and
+// Samekey has fewer.
 func (l *line) encode(namespace, app string, at time.Time) []byte {
 	var out []byte
 	left := maps.Clone(l.values)
@@ -99,8 +100,6 @@ func (l *line) one(b []byte, namespace, app string, at time.Time, names []string
 		b = append(b, `,"Unit":`...)
 		b = append(quote(b, cmp.Or(metrictable.Named(name).Unit, "Count")), '}')
 	}
-	// If a function logs JSON, Lambda drops lines below the ApplicationLogLevel. If this line had
-	// no level, it would count as INFO, and alarms might get no data.
 	b = append(b, `]}]},"level":"`+level+`","timestamp":"`...)
 	b = at.UTC().AppendFormat(b, time.RFC3339Nano)
 	b = append(b, `","App":`...)

@@ -22,16 +22,17 @@ type Metrics struct {
 
 // Options are settings of [New]; the zero value is the default.
 type Options struct {
-	// Routes is how many routes have metrics under the dimensions App and Route too. Each of these
-	// routes adds up to 27 metrics to the bill. All further routes share the Route "other".
-	// Default: 0, no dimension Route.
+	// Routes is the number of routes that also have metrics of their own, under the
+	// dimensions App and Route. Each of these routes adds up to 27 metrics to the bill.
+	// All further routes share the Route "other". If Routes is 0, no metric has the
+	// dimension Route. Default: 0.
 	Routes int
 }
 
-// New returns metrics that are written to w, one Write for each line. In Lambda, pass os.Stdout.
-// The parameter app is the name of the application, which is the value of the dimension App. A line
-// that can't be written is dropped. New panics if w is nil, app is empty or Options.Routes is
-// negative.
+// New returns a Metrics that writes lines to w; each Write has whole lines. In Lambda,
+// pass os.Stdout. The parameter app is the application's name, which becomes the value
+// of the dimension App. A line that can't be written is dropped. New panics if w is
+// nil, app is empty or Options.Routes is negative.
 func New(w io.Writer, app string, optFns ...func(*Options)) *Metrics {
 	var opt Options
 	for _, fn := range optFns {
@@ -43,9 +44,10 @@ func New(w io.Writer, app string, optFns ...func(*Options)) *Metrics {
 	return &Metrics{app: dimension(app), opt: opt, out: w, routes: make(map[string]bool)}
 }
 
-// Count writes n as a metric of the application, in a separate line. The properties aren't metrics:
-// use them to search the logs. Count drops a property with the name "_aws", "App" or "Route", or
-// with the metric's name.
+// Count writes n as a metric of the application, in a separate line. The properties
+// aren't metrics: use them to search the logs. Count drops a property that has no JSON
+// form. Count also drops a property with the metric's name, or with the name "_aws",
+// "App", "Route", "level" or "timestamp".
 func (m *Metrics) Count(name string, n int, properties map[string]any) {
 	l := &line{extra: properties}
 	l.count(name, float64(n))
@@ -85,10 +87,11 @@ type Handler interface {
 	Invoke(ctx context.Context, payload []byte) ([]byte, error)
 }
 
-// Wrap returns a handler that runs h and writes one line for each invocation. The line sums up what
-// [Metrics.StreamHooks] and [Metrics.StoreHooks] report during the invocation. Each request still
-// has a separate line. The invocation's line is written before the result is returned; if h panics,
-// the line is written before the panic continues.
+// Wrap returns a handler that runs h. For each invocation, the handler writes one line,
+// which sums up what [Metrics.StreamHooks] and [Metrics.StoreHooks] report during the
+// invocation. If they report nothing, there is no such line. Each request still has a
+// separate line. The invocation's line is written before the result is returned, or, if
+// h panics, before the panic continues.
 func (m *Metrics) Wrap(h Handler) Handler { return &wrapped{m, h} }
 
 type wrapped struct {
@@ -115,12 +118,13 @@ type invocation struct {
 	flushed bool
 }
 
-// maxRecords is how many records the line of an invocation names at most.
+// maxRecords limits the number of records that the line of an invocation names.
 const maxRecords = 50
 
-// add calls the function fill with the line of the context's invocation. If there is no invocation,
-// add writes a separate line. record is the short name of a record that the line should list, or
-// "".
+// add calls the function fill with the line of the context's invocation. If the context
+// has no invocation, or the invocation's line is already written, add writes a separate
+// line, with the properties. record is the short name of the record that the line
+// should name, or "".
 func (m *Metrics) add(ctx context.Context, record string, fill func(*line), properties ...any) {
 	inv, _ := ctx.Value(invocationKey{}).(*invocation)
 	if inv == nil || inv.of != m || !inv.take(record, fill) {
@@ -134,9 +138,9 @@ func (m *Metrics) add(ctx context.Context, record string, fill func(*line), prop
 	}
 }
 
-// take calls the function fill with the line, and adds record to the list of records. It returns
-// false if the line is already written: then the caller is a goroutine that has outlived its
-// invocation.
+// take calls the function fill with the line, and adds record to the list of records.
+// take returns false if the line is already written, because the caller is a goroutine
+// that has outlived the invocation.
 func (i *invocation) take(record string, fill func(*line)) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
