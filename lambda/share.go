@@ -6,16 +6,16 @@ import (
 	"github.com/samekey/samekey/internal/base/defaults"
 )
 
-// The lanes of an event share the event's time, so that a hanging record doesn't use up the time of
-// other lanes. If no lane waits, a lane gets all the remaining time. Within a lane, a record may
-// use up all the lane's time, since the record's failure would hold back the lane's later records
-// anyway.
+// The lanes of an event share the event's time, so that a hanging record doesn't use up
+// the time of other lanes. If no lane waits for a worker, a lane gets all the remaining
+// time. The records of a lane don't share the lane's time, because a record that hangs
+// holds back the lane's later records anyway.
 //
-// All these times end when defaults.Reserve is left until the deadline: the reserve is for the last
-// write and the answer.
+// The time of every lane ends defaults.Reserve before the deadline, because the last
+// write and the answer need this reserve.
 
-// least is how much time must remain for a further record to begin: a handler that is cut off
-// halfway is worse than a handler that never began.
+// least is the time that a lane must have left to begin its next record. With less
+// time, the handler would be cut off halfway, which is worse than not to begin.
 const least = defaults.Reserve / 2
 
 // grace is how long a handler may still run after its context has ended. In this time the engine
@@ -30,16 +30,17 @@ type turn struct {
 	workers int
 }
 
-// rounds returns the longest time for which the waiting lanes can keep the workers busy. The unit
-// is the time of one record. The worst case is that a worker takes the longest lane last.
+// rounds returns how long the waiting lanes can keep the workers busy at most. The unit
+// is the time of one record. The longest lane counts in full, because a worker may take
+// it last.
 func (t turn) rounds() int {
 	return t.longest + (t.behind-t.longest+t.workers-1)/t.workers
 }
 
-// share returns the part of the remaining time that a lane's handlers get. The share allows the
-// same time for each record, whether of this lane or of a waiting lane. The share has a minimum: if
-// there are too many records for the time, some still succeed, and the last ones may find no time
-// left.
+// share returns the part of the remaining time that a lane's handlers get. Each record
+// gets the same time, whether it is in this lane or in a waiting lane. But the share
+// has a minimum, so that some records succeed even if the time isn't enough for all.
+// The last records may then find no time left.
 func share(left time.Duration, t turn) time.Duration {
 	if t.behind == 0 {
 		return left

@@ -10,24 +10,26 @@ import (
 
 const snsKind = "an SNS event"
 
-// SNS takes the messages of a topic to which the function itself is subscribed. Don't change SNS:
-// change a copy, as [Batch] shows. For a queue that is subscribed to a topic use [SQS], with or
-// without raw message delivery.
+// SNS takes the messages of a topic to which the function itself is subscribed. Don't
+// change SNS: change a copy, as [Batch] shows. If a queue is subscribed to the topic,
+// use [SQS] for the queue; raw message delivery may be on or off.
 //
-// SNS invokes the function asynchronously, and takes no report of which messages failed. So if one
-// message fails, the whole invocation fails. Lambda runs a failed invocation again, by default
-// twice, and then hands the event to the function's failure destination. So configure a failure
-// destination.
+// The service SNS invokes the function asynchronously, and takes no report of which
+// messages failed. So if one message fails, the whole invocation fails. Lambda runs a
+// failed invocation again, by default twice, and then hands the event to the function's
+// failure destination. So configure a failure destination.
 //
 // The key of a message is the first of these that exists:
 //
-//   - the attribute [KeyAttribute], with its name in upper or lower case;
-//   - the id of the [JobEvent] or EventBridge event, if the message is one;
+//   - the text of the attribute [KeyAttribute], whose name may be in upper or lower
+//     case;
+//   - if the message is a [JobEvent] or an EventBridge event, the id of the job or
+//     event;
 //   - the message id.
 //
-// A message that is published again has a new message id, so its phases would repeat their calls.
-// Therefore, if the key is the message id, a phase refuses to call other systems
-// ([idem.ErrDeliveryKey]), unless [Batch.CallsAgainAfterRedrive] is set.
+// If a message is published again, its message id is new, and the handler would repeat
+// its calls to other systems. Therefore, if the key is the message id, a phase refuses
+// such calls ([idem.ErrDeliveryKey]), unless [Batch.CallsAgainAfterRedrive] is set.
 //
 // The scope is the topic and the function, since each subscriber does its own work. Messages with
 // the same key must have the same text, subject and attributes, except the attributes of tracing.
@@ -40,8 +42,8 @@ var SNS = Batch[events.SNSEvent, events.SNSEventRecord, struct{}]{
 	shared:  true,
 }
 
-// keepsSNS is the 23 days for which SNS tries to hand a message to Lambda, and the time for which
-// the invocation may then wait in Lambda.
+// keepsSNS is the sum of two times. For 23 days SNS tries to hand a message to Lambda,
+// and for keepsAsync the invocation may then wait in Lambda.
 // https://docs.aws.amazon.com/sns/latest/dg/sns-message-delivery-retries.html
 const keepsSNS = 23*day + keepsAsync
 
@@ -58,7 +60,7 @@ func snsKey(r events.SNSEventRecord) (string, error) {
 }
 
 func snsRequest(ctx context.Context, r events.SNSEventRecord) (idem.Request, error) {
-	in, _ := snsContent(r.SNS.MessageID, r.SNS.Message, r.SNS.Subject, r.SNS.MessageAttributes) // ignores the error: snsKey returns it, and with Batch.WithKey the key doesn't depend on the envelope
+	in, _ := snsContent(r.SNS.MessageID, r.SNS.Message, r.SNS.Subject, r.SNS.MessageAttributes) // the error matters only for the key, and snsKey returns it
 	return idem.Request{
 		Source: consumerScope(ctx, r.SNS.TopicArn),
 		Route:  "SNS " + resourceName(r.SNS.TopicArn),

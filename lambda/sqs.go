@@ -16,33 +16,41 @@ const sqsKind = "an SQS event"
 
 // SQS takes the messages of a queue. Don't change SQS: change a copy, as [Batch] shows.
 //
-// The event source mapping must have ReportBatchItemFailures among its FunctionResponseTypes.
-// Otherwise Lambda ignores the reply that names the failed messages, and deletes these messages. If
-// you can't use the setting, use a copy with a nil Reply. Then a failure fails the whole
-// invocation. Lambda delivers all messages again, and the handler runs only for those that aren't
-// done.
+// The event source mapping must have ReportBatchItemFailures among its
+// FunctionResponseTypes. Otherwise Lambda ignores the reply that names the failed
+// messages, and deletes these messages. If you can't set ReportBatchItemFailures, use a
+// copy with a nil Reply. Then one failed message makes the whole invocation fail, and
+// Lambda delivers all messages of the invocation again. The handler runs only for the
+// messages that aren't done.
 //
 // The key of a message is the first of these that exists:
 //
-//   - the text of its attribute [KeyAttribute], with its name in upper or lower case;
-//   - if the body is an envelope of SNS (without raw message delivery) or EventBridge, the key in
-//     the envelope: the attribute [KeyAttribute], the id of a [JobEvent], or the id of the
-//     notification or event;
+//   - the text of the attribute [KeyAttribute], whose name may be in upper or lower
+//     case;
+//   - if the body is an envelope of SNS (without raw message delivery) or EventBridge,
+//     the first of these in the envelope: the attribute [KeyAttribute], the id of a
+//     [JobEvent], the id of the notification or event;
 //   - the message id.
 //
-// The message id is the same for every delivery of a message. If a producer sends the message
-// again, or an operator redrives it from a dead-letter queue, the message id is new, so its phases
-// would repeat their calls. Therefore, if the key is the message id, a phase refuses to call other
-// systems ([idem.ErrDeliveryKey]), unless [Batch.CallsAgainAfterRedrive] is set. A message that
-// looks like an envelope and can't be read fails ([idem.ErrKeyInvalid]). The deduplication id of a
-// FIFO queue is not used as the key. If it is a hash of the content, two equal messages an hour
-// apart would be one operation.
+// The message id is the same for every delivery of a message. But the id is new if a
+// producer sends the message again, or an operator redrives the message from a
+// dead-letter queue. The handler would then repeat its calls to other systems.
+// Therefore, if the key is the message id, a phase refuses such calls
+// ([idem.ErrDeliveryKey]), unless [Batch.CallsAgainAfterRedrive] is set.
 //
-// The scope is the queue. For a message in a dead-letter queue the scope is the source queue.
-// Messages with the same key must have the same body, message group and attributes, except the
-// attributes of tracing. If the body is an envelope, the envelope's content is compared, without
-// times and signatures. Nobody verifies an envelope: if the message lacks [KeyAttribute], the
-// author of the body chooses the key. The handler gets the message with its envelope; see [Inner].
+// The deduplication id of a FIFO queue is never the key, because that id may be a hash
+// of the content: two equal messages an hour apart would then be one operation.
+//
+// The scope is the queue. For a message in a dead-letter queue the scope is the source
+// queue. Messages with the same key must have the same body, message group and
+// attributes, except the attributes of tracing.
+//
+// SQS opens an envelope only if the message itself lacks [KeyAttribute]. It then
+// compares the envelope's content, without times and signatures, instead of the
+// message's body and attributes. Nobody verifies an envelope, so the author of the body
+// chooses the key. If a body looks like an envelope but can't be read, the message
+// fails ([idem.ErrKeyInvalid]). The handler gets the message with its envelope; [Inner]
+// opens the envelope.
 //
 // In a FIFO queue a message group stops at its first failure: the failed message and all later
 // messages of the group are reported as failed, and other groups continue. A message that can never
@@ -79,7 +87,7 @@ func sqsKey(m events.SQSMessage) (string, error) {
 
 func sqsRequest(_ context.Context, m events.SQSMessage) (idem.Request, error) {
 	queue := cmp.Or(m.Attributes["DeadLetterQueueSourceArn"], m.EventSourceARN)
-	in, _ := sqsContent(&m) // ignores the error: sqsKey returns it, and with Batch.WithKey the key doesn't depend on the envelope
+	in, _ := sqsContent(&m) // the error matters only for the key, and sqsKey returns it
 	if group := m.Attributes["MessageGroupId"]; group != "" {
 		in.said.Set("@group", group) // no attribute can have this name
 	}
@@ -133,8 +141,8 @@ func sqsContent(m *events.SQSMessage) (inner, error) {
 	return in, err
 }
 
-// sqsGroup returns a message's group in a FIFO queue. In standard queues groups are for fairness
-// and have no order, so sqsGroup returns "".
+// sqsGroup returns a message's group in a FIFO queue. For a standard queue sqsGroup
+// returns "", because groups there are for fairness and have no order.
 func sqsGroup(m events.SQSMessage) string {
 	if !strings.HasSuffix(m.EventSourceARN, ".fifo") {
 		return ""

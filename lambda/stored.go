@@ -7,11 +7,12 @@ import (
 	"github.com/samekey/samekey/internal/base/rawjson"
 )
 
-// This file has policies for protocols that report failures inside of an answer with status 200.
-// Each policy is an idem.Options.Stored, and stores only answers that idem.DefaultStored would
-// store too. If a failure is the final outcome, such as a declined card, answer with idem.Respond.
-// If the engine has idem.Options.Resumable, other failures don't end the operation: the client gets
-// "not finished", and the completer tries again.
+// This file has policies for protocols that report failures inside of an answer with
+// status 200. Each policy is an idem.Options.Stored, and stores only answers that
+// idem.DefaultStored would store too. To store a failure that is a final outcome, such
+// as a declined card, answer with idem.Respond. If the engine has
+// idem.Options.Resumable, a failure that is not stored doesn't end the operation: the
+// client gets "not finished", and the completer tries again.
 
 // JSONRPCStored is an [idem.Options.Stored] for JSON-RPC 2.0: it doesn't store a response with an
 // error. JSONRPCStored reads uncompressed bodies only: it takes a compressed failure for a success.

@@ -72,8 +72,9 @@ func (h *EachHandler[Ev, Rec, Re]) try(ctx context.Context, rec Rec, t *task) (e
 	case t.err != nil && !t.ran():
 		return t.err
 	case !t.ran() && errors.Is(err, idem.ErrNotKept):
-		// An earlier attempt has done the record, and only its answer is missing. (If the handler
-		// ran in this attempt, the error may come from a phase, and must be reported.)
+		// An earlier attempt has done the record. The record's answer was not kept, but
+		// a record needs no answer. If the handler ran in this attempt, the error may
+		// come from a phase, and must be reported.
 		return nil
 	case errors.Is(err, idem.ErrNoTime) && !t.ran() && !errors.Is(err, ErrNotRun):
 		return &idem.Error{Op: "start", Err: fmt.Errorf("%w: %w", ErrNotRun, err)}
@@ -111,7 +112,7 @@ type task struct {
 
 	limit   time.Duration // the most time for the handler; 0: as long as the lane has time
 	lane    time.Time     // end of the lane's time; zero: no end
-	until   time.Time     // end of the handler's context, set when the handler begins; zero: it ends with the engine's context
+	until   time.Time     // end of the handler's context, set when the handler begins; zero: the end of the engine's context
 	begun   chan struct{} // closed when the field until is set
 	done    chan struct{} // closed when all work for the task is finished; nil: not begun
 	came    error         // the task's result, valid once done is closed
@@ -127,9 +128,9 @@ const (
 	overdue // still running when the report was made
 )
 
-// task.enter records that the handler begins, and returns a context that ends when the handler must
-// return. enter returns false if the time is over, if the handler has begun already, or if the
-// report was made without the task.
+// task.enter records that the handler begins, and returns a context that ends when the
+// handler must return. enter returns false if the handler must not begin: its time is
+// over, it has begun already, or the report on the event counts it as not run.
 func (t *task) enter(ctx context.Context) (context.Context, context.CancelFunc, bool) {
 	if ctx.Err() != nil || passed(t.lane) || !t.handler.CompareAndSwap(notRun, running) {
 		return nil, nil, false
@@ -158,8 +159,9 @@ func earliest(a, b time.Time) time.Time {
 	return a
 }
 
-// await waits until a task is done, but at most until grace has passed since the time at which the
-// handler should have returned.
+// await waits until the task is done, and reports whether it is done. await gives up
+// when grace has passed since the end of the handler's context. If the handler has not
+// begun, grace counts from the end of the lane's time.
 func (t *task) await(grace time.Duration) (ended bool) {
 	select {
 	case <-t.done:

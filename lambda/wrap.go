@@ -45,13 +45,19 @@ func deepen(i int) byte {
 // Wrap panics in these cases:
 //
 //   - e, h or a required function of the adapter is nil;
-//   - the engine has [idem.Options.Resumable], and the handler has no name, or the name of another
-//     handler: an abandoned request could reach the wrong handler;
-//   - two handlers of [Direct] have the same [HandlerOptions.Operation] (by default the name): they
-//     would share keys;
-//   - a handler of [Direct] has a [DirectOptions.Scope] and no name;
+//   - the handler's name or [HandlerOptions.Operation] has more than 256 bytes, or the
+//     name isn't UTF-8;
+//   - the engine has [idem.Options.Resumable], and the handler's name is empty or
+//     belongs to another handler, so that an abandoned request could reach the wrong
+//     handler;
+//   - two handlers of [Direct] have the same Operation (by default the name), so that
+//     they would share keys;
+//   - a handler of [Direct] is on an engine whose [idem.Options.Stored] refuses status
+//     200;
+//   - a handler of [Direct] has a [DirectOptions.Scope], and neither a name nor an
+//     Operation;
 //   - a handler of [Direct] has a [JSONRPCKey] or an [MCPToolKey], and neither a
-//     DirectOptions.Scope nor an engine with [idem.OneScope].
+//     DirectOptions.Scope nor an engine with [idem.OneScope];
 func Wrap[Ev, Re any](e *idem.Engine, a Adapter[Ev, Re], h func(context.Context, Ev) (Re, error), optFns ...func(*HandlerOptions)) *Handler[Ev, Re] {
 	var opt HandlerOptions
 	for _, fn := range optFns {
@@ -60,24 +66,25 @@ func Wrap[Ev, Re any](e *idem.Engine, a Adapter[Ev, Re], h func(context.Context,
 	return wrap(e, a, h, nil, opt)
 }
 
-// HandlerOptions are the options of a handler, such as its name. Records store the name, so if you
-// change it, list the former name in Accepts.
+// HandlerOptions are the options of a handler, such as its name. If you change the
+// name, list the former name in Accepts, because records store the name.
 type HandlerOptions struct {
 	// Name distinguishes the handler from the function's other handlers, and from handlers that
 	// replace it later. Required with [idem.Options.Resumable]. At most 256 bytes. Default: none;
 	// in a [Router] the pattern of the route.
 	Name string
-	// Operation is the owner of the handler's keys, for adapters of [Direct]. The owner is part of
-	// the scope, so that equal keys of two handlers are two operations. If the owner changes, all
-	// earlier keys count as new, and their work is done again. So if you change Name, set Operation
-	// to the former name, or to [Unnamed] if there was none. At most 256 bytes. Default: Name.
-	// Adapters for HTTP don't use Operation, because method and path are part of their requests'
-	// fingerprint.
+	// Operation is the handler's name in the scope of its keys, with adapters of
+	// [Direct]. So equal keys of two handlers are two operations. If Operation changes,
+	// all earlier keys count as new, and their work is done again. So if you change
+	// Name, set Operation to the former name, or to [Unnamed] if the handler had no
+	// name. At most 256 bytes. Default: Name. Adapters for HTTP ignore Operation,
+	// because the fingerprint of an HTTP request contains the method and the path.
 	Operation string
-	// Accepts contains former names and functions of this handler. The handler also completes
-	// abandoned requests under these names. It also completes requests of the former functions, if
-	// the worker sends these functions' tickets to this function. In an entry, an empty Function
-	// means this function, and an empty Name means a handler without a name.
+	// Accepts lists former names of the handler, each with its function. The handler
+	// also completes abandoned requests under these names. In an entry, an empty
+	// Function means this function, and an empty Name means a handler without a name.
+	// If an entry names another function, the worker must send that function's tickets
+	// to this function.
 	Accepts []store.HandlerID
 	// Route returns the pattern of a request, with or without a method, for scope, logs and
 	// metrics. It is called before the handler of [WrapHandler] serves the request. "" means none.
@@ -89,8 +96,8 @@ type HandlerOptions struct {
 // were used.
 const Unnamed = "-"
 
-// operation returns the owner of the handler's keys. The owner is "" if Operation is [Unnamed], or
-// if neither Operation nor Name is set.
+// operation returns the handler's name in the scope of its keys. This name is "" if
+// Operation is [Unnamed], or if neither Operation nor Name is set.
 func (o *HandlerOptions) operation() string {
 	if o.Operation == Unnamed {
 		return ""
@@ -98,8 +105,8 @@ func (o *HandlerOptions) operation() string {
 	return cmp.Or(o.Operation, o.Name)
 }
 
-// wrap makes a Handler that runs h. If h is nil, the Handler runs, for each event, the function
-// that of(request, error) returns.
+// wrap makes a Handler that runs h. If h is nil, a reader (of) makes the handler for
+// each event.
 func wrap[Ev, Re any](e *idem.Engine, a Adapter[Ev, Re], h func(context.Context, Ev) (Re, error), of reader[Ev, Re], opt HandlerOptions) *Handler[Ev, Re] {
 	switch {
 	case e == nil:
@@ -132,8 +139,8 @@ func wrap[Ev, Re any](e *idem.Engine, a Adapter[Ev, Re], h func(context.Context,
 	return &Handler[Ev, Re]{engine: e, adapter: a, fn: h, of: of, opt: opt, operation: operation, stored: e.StoresRequests()}
 }
 
-// whoseKeys is advice for a program whose clients choose the keys, and whose scope doesn't
-// distinguish the clients.
+// whoseKeys is advice for a program in which clients choose the keys, and the scope
+// doesn't distinguish the clients.
 const whoseKeys = "set DirectOptions.Scope, or use idem.OneScope if all clients may get each other's answers"
 
 func checkName(name string) error {
@@ -153,32 +160,33 @@ type Handler[Ev, Re any] struct {
 	engine  *idem.Engine
 	adapter Adapter[Ev, Re]
 	fn      func(context.Context, Ev) (Re, error)
-	of      reader[Ev, Re] // used instead of fn if it isn't nil
+	of      reader[Ev, Re] // nil: fn handles all events
 	opt     HandlerOptions
 
-	operation string // owner of the handler's keys
+	operation string // the handler's name in the scope of its keys
 	stored    bool   // the engine stores requests
 }
 
 var _ awslambda.Handler = (*Handler[any, any])(nil)
 
-// Handle returns the answer to an event, for tests and for nesting. If a wrapper runs inside
-// another wrapper, the inner wrapper has no effect on the same request with the same key. The
-// inner wrapper refuses another request with that key ([idem.ErrMismatch]).
+// Handle returns the answer to an event, for tests and for nesting. If another
+// wrapper's handler calls Handle with that wrapper's request and key, Handle just runs
+// its own handler. With that key and another request, Handle refuses the request
+// ([idem.ErrMismatch]).
 //
 // If the engine doesn't act on a request (its method uses no keys, or an optional key is missing),
 // the handler's answer and error are returned unchanged. The adapter converts all other answers:
 // the meaning is the same, but the form may differ (header names in canonical case, text no longer
 // in base64).
 //
-// With an adapter for HTTP, Handle returns an error if the handler failed on a request on which the
-// engine didn't act. It also returns an error ([ErrEvent]) if ev isn't the adapter's kind of event;
-// then the handler did not run. In all other cases the error is nil. With an adapter of [Direct],
-// Handle returns the error of the handler or of the engine.
+// With an adapter for HTTP, Handle returns an error in two cases only: the engine
+// doesn't act on the request and the handler fails, or ev isn't the adapter's kind of
+// event ([ErrEvent]; the handler doesn't run). With an adapter of [Direct], Handle
+// returns the error of the handler or of the engine.
 //
-// If the handler panics, Handle frees the key and answers 500, as after an error. But with an
-// adapter of [Direct], or in a Lambda function, the panic continues once the key is free. So in
-// Lambda the process ends; Invoke answers before that.
+// If the handler panics, Handle first frees the key. Outside of Lambda and with an
+// adapter for HTTP, Handle then answers 500, as after an error. Otherwise the panic
+// continues. In Lambda it ends the process; see [Handler.Invoke].
 func (h *Handler[Ev, Re]) Handle(ctx context.Context, ev Ev) (Re, error) {
 	if h.adapter.typed {
 		return h.handleTyped(ctx, ev)
@@ -191,14 +199,15 @@ func (h *Handler[Ev, Re]) Handle(ctx context.Context, ev Ev) (Re, error) {
 // kind of event, or has a field of the wrong JSON type, the error names the kind of the payload.
 // With an adapter of [Direct], the first result and all replays are the same stored bytes.
 //
-// After a panic of the handler, Invoke answers the client with 500 "retry with the same key" and
-// ends the process. Lambda counts this as an error of the invocation (Runtime.ExitError) and
-// starts a new process.
+// If the handler panics in Lambda, Invoke with an adapter for HTTP answers the client
+// with 500 "retry with the same key" and ends the process. Lambda counts this as an
+// error of the invocation (Runtime.ExitError) and starts a new process.
 //
-// The payload may also be a completer's envelope, which names an operation. The handler then
-// completes the operation with the request from the record, and the result is the outcome. No
-// gateway lets a client make an envelope. A principal that may invoke the function can send
-// envelopes, but can't invent a caller or a request: an envelope holds neither.
+// The payload may also be a completer's envelope, which names an operation. The handler
+// then completes the operation with the request from the record, and the result is the
+// outcome. Clients can't send an envelope through a gateway. A principal that may
+// invoke the function can send envelopes, but can't invent a caller or a request,
+// because an envelope holds neither.
 func (h *Handler[Ev, Re]) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	switch t, ok, err := envelope.ParseTicket(payload); {
 	case err != nil:
@@ -246,7 +255,7 @@ func (h *Handler[Ev, Re]) serve(ctx context.Context, ev Ev, req idem.Request, re
 	case errors.Is(reqErr, ErrEvent):
 		return own, reqErr
 	case reqErr != nil && (!h.engine.Acts(req.Method, req.Header) || h.engine.Observes(ctx, req, reqErr)):
-		serve = h.engine.Pass // the engine doesn't act on this event, so the event needn't be readable
+		serve = h.engine.Pass // the engine doesn't act on this request, or only observes it, so the request needn't be readable
 	case reqErr != nil:
 		return h.adapter.Reply(h.engine.Refuse(ctx, req, reqErr)), nil
 	}
@@ -295,8 +304,9 @@ func (h *Handler[Ev, Re]) resume(ctx context.Context, t jobs.Ticket) error {
 
 var errNoInverse = errors.New("lambda: the adapter has no Event function: its requests can't be run again from their records")
 
-// resume completes the operation of ticket t. If run panics, the try has failed, but the process
-// needn't end: the engine has released the record, and no client waits.
+// resume completes the operation of ticket t. If run panics, this attempt has failed.
+// The process needn't end, because the engine has released the record and no client
+// waits.
 func resume(ctx context.Context, e *idem.Engine, t jobs.Ticket, names []store.HandlerID, run func(context.Context, *idem.Request) (idem.Response, error)) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -319,8 +329,9 @@ func (h *Handler[Ev, Re]) runStored(ctx context.Context, req *idem.Request) (ide
 	if err != nil {
 		return idem.Response{}, fmt.Errorf("the stored request: %w", err)
 	}
-	// A client's retry may have moved the operation to this handler from a handler of another kind
-	// of event. The stored request then has a snapshot that this adapter can't read.
+	// A client's retry may have moved the operation to this handler from a handler of
+	// another kind of event. The stored request then has a snapshot that this adapter
+	// can't read, so the event may have another caller, or no caller.
 	made, err := h.adapter.request(ctx, ev, false)
 	if !h.adapter.typed && (err != nil || made.Identity != req.Identity) {
 		return idem.Response{}, fmt.Errorf("the stored request: %w: the event made of it has another caller", errors.Join(idem.ErrCorrupt, err))

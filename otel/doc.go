@@ -1,5 +1,5 @@
-// Package otel makes traces and metrics with OpenTelemetry. Package otel is in a separate module,
-// so that a program without OpenTelemetry doesn't link it.
+// Package otel makes traces and metrics with OpenTelemetry. Package otel is in a
+// separate module, so that other programs don't depend on OpenTelemetry.
 //
 //	import samekeyotel "github.com/samekey/samekey/otel"
 //
@@ -10,8 +10,8 @@
 // calls and commits, and the deliveries and consumers of the jobs. A completer's attempt and a
 // replay are separate traces, with a link to the first attempt.
 //
-// The zero [Telemetry] uses the global providers of go.opentelemetry.io/otel. Package otel links no
-// exporter, so the program has to set up one.
+// The zero [Telemetry] uses the global providers of go.opentelemetry.io/otel. Package
+// otel has no exporter, so your program has to set up an exporter.
 //
 // # Attributes
 //

@@ -21,8 +21,9 @@ import (
 // samekey.phase_duration. Times are in seconds.
 func (t Telemetry) Hooks() idem.Hooks { return t.lines().Hooks() }
 
-// StreamHooks returns the hooks of drain, completer and sweep, for metrics. Don't call StreamHooks
-// if you set Options.Telemetry of package lambda/worker: the worker then calls it.
+// StreamHooks returns the hooks of drain, completer and sweep, for metrics. Don't call
+// StreamHooks if you set Options.Telemetry of package lambda/worker, because the worker
+// then calls StreamHooks.
 func (t Telemetry) StreamHooks() stream.Hooks { return t.lines().StreamHooks() }
 
 // StoreHooks returns the hooks of a store ([dynamo.Options]), for metrics of the calls that
@@ -42,8 +43,9 @@ func metricName(name string) string {
 	return b.String()
 }
 
-// lines returns CloudWatch's metrics with a writer that records the values of each line. So
-// CloudWatch and OpenTelemetry get the same metrics.
+// lines returns the metrics that package metrics makes for CloudWatch, with a writer
+// that records the values of each line in OpenTelemetry. So both systems get the same
+// metrics.
 func (t Telemetry) lines() *metrics.Metrics {
 	return metrics.New(&instruments{meter: t.meterProvider().Meter(scope), record: make(map[string]func(float64))}, "otel")
 }
@@ -60,7 +62,7 @@ var listed = func() map[string]metrictable.Metric {
 // seconds are the bounds of a histogram of times.
 var seconds = []float64{.005, .01, .025, .05, .075, .1, .25, .5, .75, 1, 2.5, 5, 7.5, 10, 30, 60, 300, 900}
 
-// instruments record the values of lines in the embedded metric format.
+// instruments reads lines in the embedded metric format, and records their values.
 type instruments struct {
 	meter metric.Meter
 
@@ -108,8 +110,9 @@ func (w *instruments) of(name, unit string) func(float64) {
 	return w.record[name]
 }
 
-// instrument makes the instrument of a metric. If the SDK can't make it, the SDK reports the
-// error to its error handler, and returns an instrument that can be used nevertheless.
+// instrument makes the instrument of a metric, and returns the function that records a
+// value. instrument ignores the SDK's error, because the SDK reports the error to its
+// error handler, and returns a usable instrument.
 func (w *instruments) instrument(name, unit string) func(float64) {
 	ctx, called, meaning := context.Background(), metricName(name), metric.WithDescription(listed[name].Meaning)
 	factor := 1.0

@@ -58,15 +58,16 @@ func (t *tracer) Start(ctx context.Context, s trace.Step) (context.Context, func
 		}
 		span.SetAttributes(end(o)...)
 		if o.Code != "" && !refusal[o.Code] || o.Panicked || o.Status >= 500 {
-			span.SetStatus(codes.Error, o.Code) // a code word: the error's text may quote a caller's data
+			span.SetStatus(codes.Error, o.Code) // not the error's text, which may quote a caller's data
 		}
 		span.End()
 	}
 }
 
-// place returns the context with the parent of a step, and the step's links. One link leads to
-// the operation's first attempt. Another leads to the sender or to the span in ctx, unless that
-// is the parent.
+// place returns a context that holds the parent of a step, and the step's links. One
+// link leads to the operation's first attempt, if that attempt is known. The parent is
+// either the span in ctx or the sender's span. If these spans are in different traces,
+// a second link leads to the span that isn't the parent.
 func (t *tracer) place(ctx context.Context, s trace.Step) (context.Context, []oteltrace.Link) {
 	var links []oteltrace.Link
 	if link, ok := first(s.Origin); ok {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Algorithm is the name of the encryption in records: AES-256-GCM, stored as a random nonce of 12
-// bytes, the ciphertext and a tag of 16 bytes.
+// Algorithm is the name by which records identify the encryption, AES-256-GCM. A sealed
+// part is a random nonce of 12 bytes, the ciphertext, and a tag of 16 bytes.
 const Algorithm = "A256GCM"
 
 // overhead is the number of bytes that sealing adds.
@@ -28,7 +28,7 @@ type Key struct {
 	wrapped []byte
 	aead    cipher.AEAD
 	made    time.Time
-	used    atomic.Int64 // messages sealed by this process
+	used    atomic.Int64 // parts of records that this process has sealed
 }
 
 // newKey returns the key for data, and overwrites data.Plain. Afterwards only the cipher holds

@@ -11,12 +11,12 @@ type Provider interface {
 	// Generate returns a new data key. An error means that the provider can't make a data key at
 	// the moment.
 	Generate(ctx context.Context) (DataKey, error)
-	// Open returns the plain data key. The argument wrapped is the key's wrapped form, and keyID
-	// its KeyID. Both come from a record, which somebody may have altered. So if keyID is a key of
-	// the provider, but the provider didn't make the wrapped form with this key, Open returns an
-	// error that matches [ErrInvalid]. Any other error means that the data key can't be opened at
-	// the moment, or that this program can't open it, for instance because it doesn't have the key
-	// keyID.
+	// Open returns the plain data key. The argument wrapped is the data key's wrapped
+	// form, and keyID is its KeyID. Both come from a record, which somebody may have
+	// altered. If the provider has the key keyID, but did not make wrapped with that
+	// key, Open returns an error that matches [ErrInvalid]. Any other error means that
+	// the provider can't open the data key at the moment, or never can, for instance
+	// because the provider doesn't have the key keyID.
 	Open(ctx context.Context, keyID string, wrapped []byte) ([]byte, error)
 }
 

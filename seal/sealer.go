@@ -17,7 +17,7 @@ type Sealer struct {
 
 	mu      sync.Mutex
 	current *Key
-	making  *opening            // opening of a data key for new records; nil if no data key is being made
+	making  *opening            // the data key for new records that is being made; nil if none is
 	opened  map[string]*opening // by key id and wrapped form
 }
 
@@ -25,13 +25,14 @@ type Sealer struct {
 type opening struct {
 	done chan struct{} // closed once key or err is set; a failed opening is removed
 	key  *Key
-	err  error // the provider's error; nil if the call's time was over
+	err  error // the provider's error; nil if the call succeeded, or its time was over
 	used time.Time
 }
 
-// wait waits for another caller's call of the provider, and returns its key or error. So callers
-// don't wait for a hanging provider one after the other. If wait returns neither, the caller must
-// call the provider.
+// wait waits for another caller's call of the provider, and returns the key or error of
+// that call. So a provider that fails slowly isn't called again for each caller that
+// waits. If wait returns neither a key nor an error, the other caller's time was over,
+// and this caller must call the provider.
 func (o *opening) wait(ctx context.Context, op string) (*Key, error) {
 	select {
 	case <-o.done:
@@ -121,8 +122,9 @@ func (s *Sealer) Key(ctx context.Context) (*Key, error) {
 	}
 }
 
-// good returns the current key if it may seal another record. Otherwise good returns the opening
-// of the next key; mine says that the caller has to make that key.
+// good returns the current key if that key may seal another record. Otherwise good
+// returns the opening of the next key. If mine is true, the caller has to make the next
+// key.
 func (s *Sealer) good() (k *Key, o *opening, mine bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,10 +164,10 @@ func (s *Sealer) generate(ctx context.Context, o *opening) (k *Key, err error) {
 
 func (s *Sealer) old(k *Key, now time.Time) bool { return now.Sub(k.made) >= s.opt.MaxAge }
 
-// Open returns the data key with this wrapped form. If the key isn't in memory, Open calls the
-// provider. Concurrent calls for a key share one call of the provider, and get the same key or
-// error. An error matches [ErrInvalid] if the arguments don't come from a sealed record, and
-// [ErrNoKey] in all other cases.
+// Open returns the data key whose wrapped form is wrapped. If the key isn't in memory,
+// Open calls the provider. Concurrent calls for a key share one call of the provider,
+// and get the same key or error. An error matches [ErrInvalid] if the arguments don't
+// come from a sealed record, and [ErrNoKey] in all other cases.
 func (s *Sealer) Open(ctx context.Context, keyID, algorithm string, wrapped []byte) (*Key, error) {
 	switch {
 	case algorithm != Algorithm:
@@ -184,7 +186,8 @@ func (s *Sealer) Open(ctx context.Context, keyID, algorithm string, wrapped []by
 	}
 }
 
-// entry returns the entry of a key; mine says that the caller has to open the key.
+// entry returns the opening of the data key with this id. If mine is true, the caller
+// has to open this key.
 func (s *Sealer) entry(id string) (o *opening, mine bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

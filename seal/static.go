@@ -16,10 +16,11 @@ type Static struct {
 	keys    map[string]cipher.AEAD
 }
 
-// NewStatic returns a provider with your own keys. The map keys has each key, of 32 random bytes,
-// by its name. The parameter current is the name of the key that wraps new data keys. Every key
-// opens the data keys that it has wrapped. To rotate the keys, add a key and pass its name as
-// current. Remove the old key when the last record under it has expired. NewStatic copies the keys.
+// NewStatic returns a provider with your own keys. The map keys holds your keys by
+// their names. Each key has 32 random bytes. The parameter current is the name of the
+// key that wraps new data keys. Every key opens the data keys that it has wrapped. To
+// rotate the keys, add a key and pass its name as current. Remove an old key when the
+// last record whose data key it wrapped has expired. NewStatic copies the keys.
 func NewStatic(current string, keys map[string][]byte) (*Static, error) {
 	if len(keys[current]) == 0 || current == "" {
 		return nil, fmt.Errorf("seal: NewStatic: there is no key %q", current)

@@ -1,7 +1,8 @@
-// Package worker lets you build the background worker in a main package of your own. Use it to add
-// your own sink, fair queues, another provider of data keys, or traces. The worker reads the same
-// environment variables as cmd/samekey-worker (docs/operate/background.md#its-settings), and writes
-// the same metrics and log lines. So samekey.yaml can deploy it too:
+// Package worker lets you build the background worker in a main package of your own.
+// Use it to add your own sink, fair queues, another provider of data keys, or traces.
+// The worker reads the same environment variables as cmd/samekey-worker
+// (docs/operate/background.md#its-settings), and writes the same metrics and log lines.
+// So samekey.yaml can deploy your worker too:
 //
 //	w, err := worker.New(func(o *worker.Options) {
 //		o.Sinks = jobs.Route{"send_receipt": jobs.SinkFunc(send)}
@@ -26,35 +27,39 @@ import (
 // Options are the settings that an environment variable can't hold. The zero value makes
 // the worker of cmd/samekey-worker.
 type Options struct {
-	// Sinks take the jobs of their kinds, in addition to the sinks of SAMEKEY_SINKS. New refuses a
-	// kind that has a sink in SAMEKEY_SINKS too. Each sink has 5 seconds for a batch. Default:
-	// nil, only the sinks of SAMEKEY_SINKS.
+	// Sinks maps kinds of jobs to your own sinks, in addition to the sinks of
+	// SAMEKEY_SINKS. New refuses a kind that SAMEKEY_SINKS has too. Each sink has 5
+	// seconds for a batch. Default: nil, only the sinks of SAMEKEY_SINKS.
 	Sinks jobs.Route
-	// FairBy returns the unit of a job, such as its tenant, for fair queues. While one unit is
-	// busy, a standard queue delivers the messages of other units first, also if it gets them
-	// through a standard topic. "" means no unit. FairBy applies to the queues and topics of
-	// SAMEKEY_SINKS, except that a FIFO queue uses the job's group instead. nil: no job has a unit.
+	// FairBy returns the unit of a job, such as its tenant, for the fair queues of SQS:
+	// while consumers are busy with one unit's messages, a standard queue delivers the
+	// messages of other units first. This also holds if a standard topic passes the
+	// messages to the queue. "" means no unit. FairBy applies to the standard queues
+	// and topics of SAMEKEY_SINKS. FIFO queues and topics use the job's group instead.
+	// nil: no job has a unit.
 	FairBy func(jobs.Delivery) string
 	// WithoutTenant contains the kinds of jobs whose function in SAMEKEY_SINKS has no tenant
 	// isolation: the worker invokes that function without a tenant. For all other kinds the worker
 	// passes the tenant of the operation that staged the job, if the operation has one.
 	WithoutTenant []string
 
-	// Former maps the former name of each renamed function to its present name. The worker sends
-	// operations under the former name to the renamed function, which completes them if
-	// HandlerOptions.Accepts lists the former name. A present name is a name in SAMEKEY_FUNCTIONS,
-	// without its qualifier, or a name in Resume. nil: no function was renamed.
+	// Former maps the former name of each renamed function to its present name. The
+	// worker sends abandoned operations under the former name to the renamed function.
+	// The function completes them only if its HandlerOptions.Accepts lists the former
+	// name. A present name is a name in SAMEKEY_FUNCTIONS, without its qualifier, or a
+	// name in Resume. nil: no function was renamed.
 	Former map[string]string
-	// Resume maps the name of a function in records (idem.Options.Function) to code that
-	// completes the function's abandoned operations in this program, by [idem.Engine.Resume].
-	// Use it for handlers that aren't Lambda functions; SAMEKEY_FUNCTIONS lists the Lambda
-	// functions. nil: the worker completes no operations in this program.
+	// Resume maps a function's name, as records store it (idem.Options.Function), to
+	// code that completes the function's abandoned operations in this program. The code
+	// calls [idem.Engine.Resume]. Use Resume for handlers that aren't Lambda functions;
+	// SAMEKEY_FUNCTIONS lists the Lambda functions. nil: the worker completes no
+	// operations in this program.
 	//
 	// [idem.Engine.Resume]: https://pkg.go.dev/github.com/samekey/samekey/idem#Engine.Resume
 	Resume map[string]func(context.Context, jobs.Ticket) error
 
-	// Keys opens the args of sealed jobs. New refuses the variable SAMEKEY_KMS_KEYS, whether Keys
-	// is set or nil. nil: sealed jobs wait.
+	// Keys opens the args of sealed jobs. Keys replaces the variable SAMEKEY_KMS_KEYS,
+	// which New refuses even if Keys is nil. nil: sealed jobs wait.
 	Keys seal.Provider
 	// Telemetry adds traces of the deliveries, and sends metrics to OpenTelemetry as well as
 	// CloudWatch. Use the Telemetry of module github.com/samekey/samekey/otel. nil: no traces,

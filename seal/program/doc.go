@@ -1,6 +1,7 @@
-// Package program gets data keys from another program, which has the right to use the keys. The
-// option --keys-from of the command samekey names this program. For each data key, samekey runs the
-// program and writes a question to its standard input. The program calls [Serve] with a provider:
+// Package program gets data keys from another program, which has a provider. The option
+// --keys-from of the command samekey names the other program. For each data key,
+// samekey runs this program and writes a question to the program's standard input. To
+// answer, the program calls [Serve] with the provider:
 //
 //	func main() {
 //		if err := program.Serve(context.Background(), provider, os.Stdin, os.Stdout); err != nil {

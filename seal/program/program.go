@@ -74,7 +74,7 @@ func (p *Provider) Open(ctx context.Context, keyID string, wrapped []byte) ([]by
 const (
 	mostAnswer = 64 << 10
 	mostWords  = 1 << 10         // bytes of the program's standard error that an error quotes
-	endTime    = 2 * time.Second // how long a program may run on after its context has ended
+	endTime    = 2 * time.Second // how long to wait for the end of the output after a program has exited or its context has ended
 )
 
 func (p *Provider) ask(ctx context.Context, q question) (a answer, err error) {
@@ -105,7 +105,8 @@ func (p *Provider) ask(ctx context.Context, q question) (a answer, err error) {
 	return a, nil
 }
 
-// words returns the program's standard error as an error; nil if it is empty.
+// words returns the text of the program's standard error as an error, or nil if there
+// is no text.
 func words(said *bytes.Buffer) error {
 	if text := strings.TrimSpace(said.String()); text != "" {
 		return errors.New(text)
@@ -113,7 +114,7 @@ func words(said *bytes.Buffer) error {
 	return nil
 }
 
-// atMost is a writer that drops bytes beyond a number.
+// atMost is a writer that keeps the first bytes, and drops all others.
 type atMost struct {
 	to   *bytes.Buffer
 	most int
@@ -124,9 +125,10 @@ func (w *atMost) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Serve reads a question from in, calls provider, and writes the answer to out. If the provider
-// fails, Serve writes its error as the answer. Serve itself returns only errors of reading in and
-// writing out. A program that has no provider calls [Refuse] with the reason.
+// Serve reads a question from in, calls provider, and writes the answer to out. If the
+// provider fails, Serve writes the provider's error as the answer. Serve returns an
+// error only if it can't read the question or can't write the answer. A program that
+// has no provider calls [Refuse] with the reason.
 func Serve(ctx context.Context, provider seal.Provider, in io.Reader, out io.Writer) error {
 	var q question
 	if err := json.NewDecoder(io.LimitReader(in, mostAnswer)).Decode(&q); err != nil {
@@ -150,8 +152,7 @@ func Serve(ctx context.Context, provider seal.Provider, in io.Reader, out io.Wri
 	return write(out, a)
 }
 
-// Refuse writes an error as the answer, for a program that has no provider. The error why is the
-// reason.
+// Refuse writes the error why as the answer, for a program that has no provider.
 func Refuse(out io.Writer, why error) error { return write(out, answer{Error: why.Error()}) }
 
 func write(out io.Writer, a answer) error {
