@@ -9,8 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
 )
 
-// askBuses asks AWS about the buses to which the worker sends jobs. It leaves out the bus named
-// "default", which every account has.
+// askBuses asks AWS about the buses to which the worker sends jobs. askBuses doesn't
+// ask for the bus "default", because every account has this bus.
 func (f *Facts) askBuses(ctx context.Context, api EventBridge) {
 	w := f.worker()
 	if w == nil {

@@ -11,15 +11,15 @@ type Check struct {
 	Severity Severity
 	Looks    string   // what must be true
 	Causes   string   // the consequence if Looks is false
-	Mend     string   // how to mend it
+	Mend     string   // what to change, so that Looks becomes true
 	Needs    []Source // the questions whose answers the check needs
 
 	// find returns what is wrong, or the reason why the check could not be made.
 	find func(*Facts) ([]wrong, string)
 }
 
-// wrong is a finding of a check. If its severity, causes or mend is empty, the value is taken
-// from the Check.
+// wrong is a finding of a check. Examine replaces an empty severity, causes or mend by
+// the value of the Check.
 type wrong struct {
 	where, what  string
 	severity     Severity
@@ -35,7 +35,8 @@ func All() []Check {
 	return append(all, otherChecks()...)
 }
 
-// found returns the result of a check that could be made: its findings, and no reason.
+// found returns the findings of a check. The second result is "", because the check
+// could be made.
 func found(all ...wrong) ([]wrong, string) { return all, "" }
 
 // Page returns the checks as Markdown lists, for docs/operate/doctor.md.

@@ -119,7 +119,7 @@ func envApp(f *Facts) ([]wrong, string) {
 }
 
 // apps returns the possible values of the metrics' dimension App. If the worker sets
-// SAMEKEY_APP, the worker's value is the only one. Otherwise the values are each function's
+// SAMEKEY_APP, no other value is possible. Otherwise the values are each function's
 // SAMEKEY_APP, and the worker's name.
 func (f *Facts) apps(w *Function) (all []string) {
 	if app := w.Env["SAMEKEY_APP"]; app != "" {
@@ -221,10 +221,11 @@ func gatewayTimeout(f *Facts) ([]wrong, string) {
 	return all, ""
 }
 
-// The asynchronous check is about the retries of asynchronous events. Lambda retries one minute
-// after the first failure and two minutes after the second. If the first attempt died, the
-// first retry waits until the attempt's lease is over. If the Timeout is more than a minute,
-// this retry may then have too little time left, so a second retry is needed.
+// asynchronous checks that Lambda retries asynchronous events often enough and for long
+// enough. Lambda retries one minute after the first failure and two minutes after the
+// second. If the first attempt died, the first retry waits until the attempt's lease is
+// over. If the Timeout is more than a minute, this wait may leave the first retry too
+// little time for the work. Then a second retry is needed.
 func asynchronous(f *Facts) ([]wrong, string) {
 	var all []wrong
 	for _, fn := range f.Functions {

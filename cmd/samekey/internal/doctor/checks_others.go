@@ -65,8 +65,8 @@ func otherChecks() []Check {
 	}
 }
 
-// watched returns the alarms on the named metric. It leaves out alarms whose dimension App
-// isn't in the list apps.
+// watched returns the alarms on the named metric whose dimension App has a value in the
+// list apps.
 func (f *Facts) watched(metric string, apps []string) (all []types.MetricAlarm) {
 	for _, a := range f.Alarms {
 		if aws.ToString(a.Namespace) == metrictable.Namespace && aws.ToString(a.MetricName) == metric &&
@@ -175,8 +175,8 @@ func rights(f *Facts) ([]wrong, string) {
 }
 
 func clock(f *Facts) ([]wrong, string) {
-	// the limit is 5 seconds; one more is allowed, because the Date header has whole
-	// seconds and the answer took time to arrive
+	// the limit is 5 seconds. Another second is for the Date header, which has whole
+	// seconds, and for the time that the answer took to arrive.
 	if d := f.Skew.Abs(); d > 5*time.Second+time.Second {
 		side := "ahead"
 		if f.Skew < 0 {

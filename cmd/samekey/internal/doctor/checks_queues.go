@@ -99,7 +99,8 @@ func (q *Queue) wrong(format string, args ...any) wrong {
 	return wrong{where: "queue " + name, what: fmt.Sprintf(format, args...)}
 }
 
-// seconds returns the value of an attribute that AWS gives in seconds; 0 if it is missing.
+// seconds returns the value of an attribute that AWS gives in seconds. If the attribute
+// is missing, seconds returns 0.
 func (q *Queue) seconds(attribute string) time.Duration {
 	n, err := strconv.ParseInt(q.Attributes[attribute], 10, 64)
 	if err != nil {
@@ -191,8 +192,8 @@ func ticketsFilters(f *Facts) ([]wrong, string) {
 	return all, ""
 }
 
-// consumed calls the function look with each queue that a Lambda function reads, and gathers
-// the findings.
+// consumed calls look for each mapping of a queue to a function, and gathers the
+// findings.
 func (f *Facts) consumed(look func(*Queue, reader) []wrong) (all []wrong, why string) {
 	readers := f.consumers()
 	if len(readers) == 0 {
@@ -253,7 +254,7 @@ func queueKept(f *Facts) ([]wrong, string) {
 	return f.consumed(func(q *Queue, _ reader) []wrong {
 		p, ok := q.redrive()
 		n, err := p.Receives.Int64()
-		if !ok || err != nil || q == f.tickets() { // tickets are exempt: they may wait for any length of time
+		if !ok || err != nil || q == f.tickets() { // the queue of tickets is exempt, because tickets wait by being received
 			return nil
 		}
 		if whole := time.Duration(n) * q.seconds("VisibilityTimeout"); q.kept() < whole {

@@ -12,8 +12,8 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// windowChecks compare how long records are kept with how long callers retry: a retry
-// that comes after its record is gone does the work again.
+// windowChecks find what is gone before it is needed: answers, keys at the provider,
+// and records of the stream.
 func windowChecks() []Check {
 	return []Check{
 		{
@@ -43,12 +43,13 @@ func windowChecks() []Check {
 	}
 }
 
-// hidden is the longest time for which SQS hides a ticket.
+// hidden is the longest time for which SQS can delay a new ticket.
 const hidden = 15 * time.Minute
 
-// retentions estimates from the sample the shortest time for which each function's answers are
-// kept. It counts from the start of an operation's most recent attempt until the answer is no
-// longer replayed, so the estimate is too long by the duration of this attempt.
+// retentions estimates the shortest time for which each function keeps an answer of the
+// sample. The time counts from the record's Run until the answer is no longer replayed.
+// For an operation without jobs, Run is the start of the last attempt, so the estimate
+// is too long by the attempt's duration.
 func (f *Facts) retentions() map[string]time.Duration {
 	all := make(map[string]time.Duration)
 	for _, r := range f.Sample {

@@ -147,8 +147,8 @@ func (f *Facts) eachReader(look func(reader) []wrong) (all []wrong, why string) 
 	return all, ""
 }
 
-// probes are stream records that the worker needs, in the form in which Lambda filters them. NS
-// stands for the namespace.
+// probes are stream records that the worker needs. The probes have the form to which
+// Lambda applies filters. NS stands for the namespace.
 var probes = []struct{ what, record string }{
 	{"an open record", `{"eventName":"INSERT","dynamodb":{"NewImage":{"pk":{"S":"v1#NS#x"},"st":{"S":"open"}}}}`},
 	{"the renewal of an open record", `{"eventName":"MODIFY","dynamodb":{"NewImage":{"pk":{"S":"v1#NS#x"},"st":{"S":"open"}},"OldImage":{"pk":{"S":"v1#NS#x"},"st":{"S":"open"}}}}`},
@@ -159,8 +159,8 @@ var probes = []struct{ what, record string }{
 	{"the removal of a finished record with jobs", `{"eventName":"REMOVE","userIdentity":{"type":"Service","principalId":"dynamodb.amazonaws.com"},"dynamodb":{"Keys":{"pk":{"S":"v1#NS#x"}},"OldImage":{"pk":{"S":"v1#NS#x"},"st":{"S":"done"},"keep":{"S":"jobs"}}}}`},
 }
 
-// streamFilters finds the probes that the filters of every mapping leave out. It is enough if
-// one mapping lets a probe through: drain and completer can be separate functions, which need
+// streamFilters finds the probes that no mapping lets through. One mapping is enough
+// for a probe, because drain and completer can be separate functions, which need
 // different records.
 func streamFilters(f *Facts) ([]wrong, string) {
 	readers := f.readers()

@@ -138,7 +138,7 @@ func tableCapacity(f *Facts) ([]wrong, string) {
 	b := f.Table.BillingModeSummary
 	onDemand := b != nil && b.BillingMode == types.BillingModePayPerRequest
 	look := func(of string, p *types.ProvisionedThroughputDescription, most *types.OnDemandThroughput) {
-		units := int64(0) // 0: on-demand capacity without a limit
+		units := int64(0) // 0 means on-demand capacity without a limit
 		switch {
 		case onDemand && most != nil:
 			units = aws.ToInt64(most.MaxWriteRequestUnits)
@@ -259,8 +259,8 @@ func ttlUnit(f *Facts) ([]wrong, string) {
 	return found(f.atTable("%d of %d records have an exp_s that is not a time in seconds, for example %s", n, len(f.Sample), example))
 }
 
-// mistaken reports whether a record's exp_s is obviously not in seconds: read as seconds, it is
-// more than 20 years ahead.
+// mistaken reports whether a record's exp_s can't be in seconds, because this time in
+// seconds would be more than 20 years ahead.
 func mistaken(r *store.Record, now time.Time) bool { return r.Expires.After(now.AddDate(20, 0, 0)) }
 
 func layout(f *Facts) ([]wrong, string) {
@@ -301,7 +301,7 @@ func protection(f *Facts) ([]wrong, string) {
 	return found(f.atTable("deletion protection is off"))
 }
 
-// span formats a duration as people write it in templates.
+// span formats a duration without zero minutes and seconds, for example 24h.
 func span(d time.Duration) string {
 	s := d.String()
 	s = strings.TrimSuffix(s, "0s")

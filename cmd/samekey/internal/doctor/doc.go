@@ -2,7 +2,7 @@
 // functions that use the table. The package changes nothing: it reads, and tries writes
 // that can't succeed.
 //
-// [Gather] asks AWS, and notes which questions got no answer. [Examine] applies the checks
-// of [All] to the answers; it makes no call. If a question of a check had no answer, the
-// check is reported as not checked, never as good.
+// [Gather] asks AWS, and notes which questions got no answer. [Examine] applies the
+// checks of [All] to the answers, without a call to AWS. If a check needs an answer
+// that AWS didn't give, [Examine] reports the check as not checked, never as good.
 package doctor

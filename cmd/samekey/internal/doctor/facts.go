@@ -61,8 +61,8 @@ type Options struct {
 	As string
 	// ClientRetries is the longest time over which a client retries; 0 = unknown.
 	ClientRetries time.Duration
-	// ProviderRemembers is how long the payment provider remembers a key. Default 24
-	// hours, as with Stripe's API v1.
+	// ProviderRemembers is how long the payment provider remembers a key. 0 means 24
+	// hours, the time of Stripe's API v1.
 	ProviderRemembers time.Duration
 	// Version is the version of the library in this command; "" leaves the command out of
 	// the comparison of versions.
@@ -70,6 +70,7 @@ type Options struct {
 	// Sample is how many items are examined. Default 200.
 	Sample int
 	// TableOnly is the reason why only the table is examined; "" examines everything.
+	// The report gives this reason for each check that needs more than the table.
 	TableOnly string
 	// Now is the time of the examination. The default is the current time.
 	Now time.Time
@@ -84,7 +85,7 @@ type Facts struct {
 	TTL       *ddbtypes.TimeToLiveDescription
 	Recovery  bool // point-in-time recovery is on
 	Sample    []*store.Record
-	Unread    []string          // for each item of the sample that can't be read, the reason
+	Unread    []string          // why items of the sample can't be read: one reason for each item
 	Refused   map[Source]string // AWS's errors for the calls that the caller isn't allowed to make
 	Skew      time.Duration     // how far the local clock is ahead of the table's
 	Functions []*Function
@@ -92,10 +93,10 @@ type Facts struct {
 	Queues    map[string]*Queue
 	Buses     []*Bus
 	Machines  []*Machine
-	Role      *Role      // role of the schedules for later jobs; may be nil
+	Role      *Role      // role of the schedules for later jobs; nil if there is none, or if AWS gave no answer
 	Schedules []Schedule // schedules of the worker
 	Alarms    []cwtypes.MetricAlarm
-	Counted   []string // values of the dimension App (applications) for which CloudWatch lists the metric Requests
+	Counted   []string // applications (values of the dimension App) for which CloudWatch lists the metric Requests
 
 	unread map[Source]string // why a source has no answer
 }
@@ -107,9 +108,9 @@ type Function struct {
 	Policy    string // its resource policy
 	Timeout   time.Duration
 	Env       map[string]string
-	Reserved  *int32                          // concurrency; nil = none
-	Events    *Events                         // configuration for asynchronous invocations; nil if the function isn't known to have such invocations
-	Loops     bool                            // Lambda doesn't stop recursive loops with this function; set for the worker only
+	Reserved  *int32                          // reserved concurrency; nil = none
+	Events    *Events                         // configuration for asynchronous invocations; nil if the function seems to have none
+	Loops     bool                            // Lambda allows recursive loops of this function; set for the worker only
 	LogLevel  lambdatypes.ApplicationLogLevel // the lowest level of log lines that Lambda keeps; "" keeps all
 	Mappings  []lambdatypes.EventSourceMappingConfiguration
 	Gateways  []Gateway
@@ -166,8 +167,8 @@ type Schedule struct {
 	Enabled    bool
 }
 
-// missing returns the reason why one of the sources has no answer; "" if all have
-// answers.
+// missing returns the reason why the first unanswered source in needs has no answer. If
+// all have answers, missing returns "".
 func (f *Facts) missing(needs []Source) string {
 	for _, s := range needs {
 		if why, ok := f.unread[s]; ok {
@@ -232,8 +233,8 @@ type reader struct {
 	mapping lambdatypes.EventSourceMappingConfiguration
 }
 
-// tickets returns the worker's queue of tickets; nil if there is none, or it can't be
-// read.
+// tickets returns the worker's queue of tickets. If there is no worker, or if the queue
+// can't be read, tickets returns nil.
 func (f *Facts) tickets() *Queue {
 	w := f.worker()
 	if w == nil {

@@ -12,8 +12,8 @@ import (
 )
 
 // Gather asks AWS about opt's table and the resources that use the table. The facts say
-// which questions had no answer. Gather fails only if ctx ends or there is no table to
-// examine.
+// which questions had no answer. Gather fails only if ctx ends, if the stack can't be
+// read, or if the table isn't known or can't be reached.
 func Gather(ctx context.Context, c Clients, opt Options) (*Facts, error) {
 	opt.ProviderRemembers = cmp.Or(opt.ProviderRemembers, 24*time.Hour)
 	opt.Sample = cmp.Or(opt.Sample, 200)
@@ -56,8 +56,8 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// code returns AWS's code of an error, without the namespace that some services put
-// before it.
+// code returns AWS's code of an error. It cuts the prefix that some services put before
+// the code, such as com.amazonaws#.
 func code(err error) string {
 	api, ok := errors.AsType[smithy.APIError](err)
 	if !ok {

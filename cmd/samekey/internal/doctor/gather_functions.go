@@ -12,9 +12,9 @@ import (
 	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
 )
 
-// askFunctions finds the functions on the table: the named functions (if none is named, all
-// functions whose IDEM_TABLE is the table), the readers of the table's stream, and the
-// functions in the worker's SAMEKEY_FUNCTIONS.
+// askFunctions finds the functions that use the table: the named functions, the readers
+// of the table's stream, and the functions in the worker's SAMEKEY_FUNCTIONS. If no
+// function is named, askFunctions finds every function whose IDEM_TABLE is the table.
 func (f *Facts) askFunctions(ctx context.Context, c Clients, names []string) {
 	if len(names) > 0 {
 		for _, name := range names {
@@ -69,8 +69,8 @@ func plain(function string) string {
 	return name
 }
 
-// parts splits a function's name or ARN into the prefix of the ARN ("" for a name), the
-// name, and the alias or version ("" for $LATEST).
+// parts splits a function's name or ARN into the ARN's prefix, the name, and the alias
+// or version. A name has the prefix "", and $LATEST has the alias "".
 func parts(function string) (place, name, alias string) {
 	place, after, ok := strings.Cut(function, ":function:")
 	if !ok {
@@ -80,15 +80,15 @@ func parts(function string) (place, name, alias string) {
 	return place, name, strings.TrimPrefix(alias, "$LATEST")
 }
 
-// Function.is reports whether a string is the name or ARN of the function, with the same alias.
-// Region and account are compared only if the string contains them.
+// Function.is reports whether the argument is the function's name or ARN, with the
+// function's alias. Region and account are compared only if the argument contains them.
 func (fn *Function) is(named string) bool {
 	place, name, alias := parts(named)
 	own, _, _ := parts(fn.ARN)
 	return name == fn.Name && alias == fn.Alias && strings.HasSuffix(own, place)
 }
 
-// qualified returns the ARN by which the function is invoked.
+// qualified returns the function's ARN, with the alias if there is one.
 func (fn *Function) qualified() string {
 	return strings.TrimSuffix(fn.ARN+":"+fn.Alias, ":")
 }
@@ -101,9 +101,9 @@ func (f *Facts) function(name string) *Function {
 	return f.Functions[i]
 }
 
-// listFunctions adds the deployed functions whose IDEM_TABLE has the table's name. It also adds
-// functions whose table of this name is in another Region or account, so that the check
-// envTable can report them.
+// listFunctions adds the functions whose IDEM_TABLE has the table's name. It adds a
+// function even if its table is in another Region or account, so that the check
+// env-table can report the function.
 func (f *Facts) listFunctions(ctx context.Context, api Lambda) {
 	pages := lambda.NewListFunctionsPaginator(api, &lambda.ListFunctionsInput{})
 	for pages.HasMorePages() {
@@ -136,10 +136,11 @@ func (f *Facts) sameTable(fn *Function, name string) bool {
 	return name == aws.ToString(f.Table.TableArn)
 }
 
-// askDeployed asks for a function's $LATEST and aliases. It adds each of them that has an event
-// source mapping or a resource policy. If none has one, it adds all aliases, or $LATEST if
-// there is no alias. If the argument function names an alias, it adds only this alias, even if
-// the alias has neither.
+// askDeployed asks for a function's $LATEST and aliases. It adds those that are in use,
+// which means that they have an event source mapping or a resource policy. If none is
+// in use, askDeployed adds all aliases, or $LATEST if there is no alias. If the
+// argument function names an alias, askDeployed adds only this alias, even if the alias
+// isn't in use.
 func (f *Facts) askDeployed(ctx context.Context, api Lambda, function string) {
 	if _, _, alias := parts(function); alias != "" {
 		f.askFunction(ctx, api, function, nil)
@@ -245,9 +246,9 @@ func (f *Facts) askCallers(ctx context.Context, api Lambda, fn *Function) {
 	}
 }
 
-// askEvents asks for a function's configuration for asynchronous invocations. If the function
-// has none, but its policy allows SNS, S3 or EventBridge to invoke it, askEvents sets Lambda's
-// defaults.
+// askEvents asks for a function's configuration for asynchronous invocations. A
+// function without this configuration gets Lambda's defaults if SNS, S3 or EventBridge
+// may invoke the function.
 func (f *Facts) askEvents(ctx context.Context, api Lambda, fn *Function) {
 	in := &lambda.GetFunctionEventInvokeConfigInput{FunctionName: &fn.ARN}
 	if fn.Alias != "" {

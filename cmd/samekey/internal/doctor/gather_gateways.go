@@ -19,8 +19,8 @@ const (
 	restAPITimeout = 29 * time.Second
 )
 
-// askGateways reads in each function's policy which APIs may invoke the function, and asks for
-// the integrations of these APIs with the function.
+// askGateways asks for the integrations of APIs with the functions. A function's policy
+// says which APIs may invoke the function.
 func (f *Facts) askGateways(ctx context.Context, c Clients) {
 	for _, fn := range f.Functions {
 		all, err := apis(fn.Policy)
@@ -79,7 +79,7 @@ func (f *Facts) askGateway(ctx context.Context, c Clients, fn *Function, api str
 	for {
 		out, err := c.HTTPAPIs.GetIntegrations(ctx, in)
 		if notFound(err) {
-			break // no HTTP API has this id, so it is the id of a REST API
+			break // no HTTP API has this id, so the API is a REST API
 		}
 		if err != nil {
 			f.miss(Gateways, fmt.Sprintf("%s: %s", api, reason(err)))

@@ -33,8 +33,9 @@ func (f *Facts) named(ctx context.Context, c Clients) ([]string, error) {
 	return names, nil
 }
 
-// stackResources returns the functions of a stack and its nested stacks, and the
-// tables with the logical name Table, as in samekey.yaml.
+// stackResources returns the functions of a stack and its nested stacks. It also
+// returns the tables with the logical name Table, which samekey.yaml gives to its
+// table.
 func stackResources(ctx context.Context, api cloudformation.ListStackResourcesAPIClient, stack string) (tables, functions []string, _ error) {
 	pages := cloudformation.NewListStackResourcesPaginator(api, &cloudformation.ListStackResourcesInput{StackName: &stack})
 	for pages.HasMorePages() {

@@ -67,11 +67,11 @@ func (f *Facts) askTable(ctx context.Context, api DynamoDB) error {
 	return nil
 }
 
-// nobody is a partition key that no record has: records' keys begin with v1#.
+// nobody is a partition key that no record has, because records' keys begin with v1#.
 const nobody = "samekey#doctor"
 
-// Facts.try makes the calls that the roles need. The calls change nothing: the conditions
-// of the writes can't be true.
+// Facts.try makes the calls that the roles need, except Scan. The calls change nothing,
+// because the conditions of the writes can't be true.
 func (f *Facts) try(ctx context.Context, api DynamoDB) {
 	name := &f.Options.Table
 	key := map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: nobody}}

@@ -55,8 +55,8 @@ func (f *Facts) askVersions(ctx context.Context, c Clients) {
 	}
 }
 
-// download gets a function's zip file. Errors omit the URL: anyone who has it can read the
-// file for ten minutes.
+// download gets a function's zip file. Errors omit the URL, because anyone who has the
+// URL can read the file for ten minutes.
 func download(ctx context.Context, client aws.HTTPClient, from string) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, from, http.NoBody)
 	if err != nil {

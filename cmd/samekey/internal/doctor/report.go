@@ -30,7 +30,7 @@ type Finding struct {
 type Unchecked struct {
 	Check      string `json:"check"`
 	Why        string `json:"why"`
-	Unanswered bool   `json:"unanswered,omitempty"` // AWS didn't answer; false: there is nothing to examine, or a flag is missing
+	Unanswered bool   `json:"unanswered,omitempty"` // true: an answer of AWS is missing; false: there is nothing to examine, or a flag is missing
 }
 
 // Report is the result of an examination.

@@ -74,7 +74,7 @@ func assumedBy(policy, service string) (bool, error) {
 	}
 	for _, s := range p.Statement {
 		var of struct{ Service json.RawMessage }
-		_ = json.Unmarshal(s.Principal, &of) // "*" is no service
+		_ = json.Unmarshal(s.Principal, &of) // a principal that isn't an object, such as "*", names no service
 		if s.Effect == "Allow" && slices.Contains(texts(of.Service), service) &&
 			slices.ContainsFunc(texts(s.Action), func(a string) bool { return a == "sts:AssumeRole" || a == "sts:*" || a == "*" }) {
 			return true, nil

@@ -42,7 +42,7 @@ func (f *Facts) askSchedules(ctx context.Context, api Scheduler) {
 			}
 			var input struct{ Task string }
 			if out.Target != nil {
-				_ = json.Unmarshal([]byte(aws.ToString(out.Target.Input)), &input) // a schedule without JSON input has no task
+				_ = json.Unmarshal([]byte(aws.ToString(out.Target.Input)), &input) // a schedule without JSON input names no task
 			}
 			f.Schedules = append(f.Schedules, Schedule{aws.ToString(s.Name), cmp.Or(input.Task, taskSweep), out.State == types.ScheduleStateEnabled})
 		}

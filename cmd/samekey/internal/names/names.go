@@ -1,6 +1,7 @@
-// Package names compares a program with the table's records before the program is deployed. It
-// finds unfinished operations with phases or calls that the program lacks. The program's phases
-// and calls are read from its lock file.
+// Package names compares a program with the table's records before the program is
+// deployed. It finds unfinished operations that the program doesn't fit, because the
+// program lacks a phase or a call of the operation. The program's phases and calls are
+// read from its lock file.
 package names
 
 import (
@@ -60,7 +61,7 @@ func knows(all []*regexp.Regexp, name string) bool {
 	return slices.ContainsFunc(all, func(r *regexp.Regexp) bool { return r.MatchString(name) })
 }
 
-// Danger is the consequence if the program doesn't fit an operation.
+// Danger is what happens to an operation that the program doesn't fit.
 type Danger string
 
 // The dangers.
@@ -69,9 +70,11 @@ const (
 	Twice   Danger = "twice"   // a call that may have been made is made again, under another key
 )
 
-// Judge reports whether one of the handlers has all phases and calls of r. It tries all
-// handlers, because a record doesn't name the handler's Go function. If no handler has them
-// all, Judge returns the danger, and a phase or call that is missing; otherwise d is "".
+// Judge returns "" if r is finished, or if one of the handlers has all of r's phases,
+// and all calls that the operation may have made. Otherwise Judge takes the handler
+// that has most of r's phases, and returns the danger, and a phase or call that this
+// handler lacks. Judge tries all handlers, because a record doesn't name the handler's
+// Go function.
 func (p *Program) Judge(r *store.Record) (d Danger, unknown string) {
 	if r.State == store.Done {
 		return "", ""
@@ -101,12 +104,12 @@ func (p *Program) Judge(r *store.Record) (d Danger, unknown string) {
 	return d, unknown
 }
 
-// unknownCall returns a call that r's operation may have made, but that the handler lacks;
-// "" if there is none.
+// unknownCall returns a call that r's operation may have made and that the handler
+// lacks. If there is no such call, unknownCall returns "".
 func (h handler) unknownCall(r *store.Record) string {
 	for _, call := range r.Doubts {
 		if state.IsMark(call) {
-			continue // the mark may belong to any of the handler's calls
+			continue // a mark doesn't name a call
 		}
 		name, _, _ := strings.Cut(call, "#")
 		if !knows(h.calls, name) {
@@ -116,7 +119,8 @@ func (h handler) unknownCall(r *store.Record) string {
 	return ""
 }
 
-// Row counts operations for which the program lacks the same phase or call.
+// Row counts operations that have the same route and state, and for which the program
+// lacks the same phase or call.
 type Row struct {
 	Danger  Danger    `json:"danger"`
 	Unknown string    `json:"unknown"`
@@ -137,8 +141,8 @@ type Report struct {
 	Rows       []*Row `json:"rows"`
 }
 
-// Add compares r with the program. If r's operation is unfinished, Add counts it. If the
-// program doesn't fit the operation, Add counts it in a row too.
+// Add counts r's operation if it is unfinished. If the program doesn't fit the
+// operation, Add also counts the operation in a row.
 func (rep *Report) Add(p *Program, r *store.Record) {
 	if r.State == store.Done {
 		return
@@ -170,7 +174,7 @@ func (rep *Report) Misfits() (n int) {
 	return n
 }
 
-// Sort orders the rows by danger (Twice first), then by count.
+// Sort orders the rows by danger (Twice first), then by count (largest first).
 func (rep *Report) Sort() {
 	slices.SortFunc(rep.Rows, func(a, b *Row) int {
 		return cmp.Or(cmp.Compare(b.Danger, a.Danger), cmp.Compare(b.Count, a.Count), cmp.Compare(a.Unknown, b.Unknown), cmp.Compare(a.Route, b.Route), cmp.Compare(a.State, b.State))

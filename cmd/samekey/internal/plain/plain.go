@@ -1,5 +1,5 @@
-// Package plain makes texts from a table harmless for a terminal, the page and a shell.
-// Anyone may have written these texts.
+// Package plain makes texts from a table harmless for a terminal, the page of samekey
+// ui and a shell. Anyone may have written these texts.
 package plain
 
 import (
@@ -51,8 +51,8 @@ func Args(args []any) []any {
 	return out
 }
 
-// Lines applies Line to each line of s, and indents all lines but the first, so that they
-// can't pass for lines of this program.
+// Lines applies Line to each line of s, and indents all lines but the first, so that a
+// text can't imitate lines of this program.
 func Lines(s string) string {
 	all := strings.Split(s, "\n")
 	for i := range all {
@@ -100,7 +100,7 @@ func Text(s string) string {
 // the JSON get the same values.
 func EscapedJSON(raw []byte) []byte {
 	return eachRune(raw, func(out []byte, c rune) []byte {
-		if !hidden(c) || c == '\n' || c == '\t' { // newlines and tabs occur only between values
+		if !hidden(c) || c == '\n' || c == '\t' { // JSON has newlines and tabs only between values, because strings escape them
 			return utf8.AppendRune(out, c)
 		}
 		for _, unit := range utf16.Encode([]rune{c}) {
@@ -132,8 +132,8 @@ func PageJSON(raw []byte) []byte {
 	})
 }
 
-// If the escape at the end of out encodes a hidden character, plainEscape replaces the
-// escape by a space.
+// plainEscape replaces the escape at the end of out by a space, if Text would replace
+// the escaped character.
 func plainEscape(out []byte) []byte {
 	at := len(out) - 2
 	if out[at] != '\\' {
@@ -172,8 +172,9 @@ func Command(words ...string) string {
 	return strings.Join(quoted, " ")
 }
 
-// Quote returns s as one word of a shell, in single quotes if it needs them. A word with
-// hidden characters has the form $'…', which bash, zsh and POSIX.1-2024 know.
+// Quote returns s as one word of a shell. If s is empty or a shell would interpret s,
+// the word is in single quotes. If s has hidden characters or isn't UTF-8, the word has
+// the form $'…', which bash, zsh and POSIX.1-2024 know.
 func Quote(s string) string {
 	switch {
 	case strings.ContainsFunc(s, hidden) || !utf8.ValidString(s):

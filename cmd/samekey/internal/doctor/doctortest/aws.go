@@ -223,7 +223,7 @@ func (w *World) iam(req *http.Request, body string) (*http.Response, error) {
 	return w.answer(req, http.StatusOK, xml, []byte("<"+op+"Response><"+op+"Result>"+result+"</"+op+"Result><ResponseMetadata><RequestId>1</RequestId></ResponseMetadata></"+op+"Response>"), nil), nil
 }
 
-// scan serves Scan: the first segment has all items.
+// scan serves Scan. Segment 0 has all items, and other segments are empty.
 func (w *World) scan(req *http.Request, in Object) (*http.Response, error) {
 	if segment, ok := in["Segment"].(float64); ok && segment > 0 {
 		return w.json(req, json10, Object{"Items": []any{}, "Count": 0, "ScannedCount": 0})
@@ -255,7 +255,7 @@ func (w *World) scan(req *http.Request, in Object) (*http.Response, error) {
 func (w *World) lambda(req *http.Request) (*http.Response, error) {
 	const plain = "application/json"
 	query := req.URL.Query()
-	part := strings.Split(strings.Trim(req.URL.Path, "/"), "/") // DATE, functions, NAME, …
+	part := strings.Split(strings.Trim(req.URL.Path, "/"), "/") // for example DATE, functions, NAME, configuration
 	op, name := "ListFunctions", ""
 	switch {
 	case part[1] == "event-source-mappings":
@@ -373,7 +373,8 @@ func (w *World) gateway(req *http.Request) (*http.Response, error) {
 	return w.fail(req, http.StatusNotFound, "NotFoundException")
 }
 
-// alarms serves CloudWatch's binary protocol, in pages of five alarms.
+// alarms serves CloudWatch, whose protocol is binary. A page of DescribeAlarms has five
+// alarms.
 func (w *World) alarms(req *http.Request, body []byte) (*http.Response, error) {
 	proto := map[string]string{"Smithy-Protocol": "rpc-v2-cbor"}
 	const binary = "application/cbor"

@@ -17,9 +17,9 @@ const Version = "v0.1.0"
 
 var program = sync.OnceValues(func() ([]byte, error) { return Program("github.com/samekey/samekey", Version, "") })
 
-// Program builds a Go program that requires a module, and returns a function's zip file with
-// the program. The argument replace is the right side of a replace directive in go.mod; ""
-// means no directive.
+// Program builds a Go program that requires a module, and returns the program in the
+// zip file of a Lambda function. The argument replace is the right side of a replace
+// directive in go.mod; "" means no directive.
 func Program(module, version, replace string) (file []byte, err error) {
 	dir, err := os.MkdirTemp("", "doctortest-")
 	if err != nil {

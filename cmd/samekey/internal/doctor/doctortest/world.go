@@ -34,7 +34,7 @@ type World struct {
 	Resources           map[string][]Object // of REST APIs
 	BinaryMediaTypes    map[string][]string // of REST APIs
 	Queues              map[string]map[string]string
-	Buses               map[string]string // ARNs of buses; a map key is the bus's name or ARN, as a request gives it
+	Buses               map[string]string // ARNs of buses, by the name or ARN in the request
 	Machines            map[string]Object // state machines, by their ARNs
 	Roles               map[string]*Role  // by their names
 	Alarms              []Object
@@ -42,12 +42,13 @@ type World struct {
 	Schedules           []Object // answers of GetSchedule
 	Stacks              map[string][]Object
 
-	// Refused maps operations, such as "Lambda.ListFunctions", to error codes.
+	// Refused has the error codes of the operations that fail, by names such as
+	// "Lambda.ListFunctions".
 	Refused map[string]string
 	// Now is the time of the answers.
 	Now time.Time
-	// Pages is how many times a scan returns all items, to imitate a large table. 0
-	// means once.
+	// Pages is the number of pages of a scan, to imitate a large table; 0 means one.
+	// Each page has all items.
 	Pages int
 }
 
