@@ -57,7 +57,7 @@ func deepen(i int) byte {
 //   - a handler of [Direct] has a [DirectOptions.Scope], and neither a name nor an
 //     Operation;
 //   - a handler of [Direct] has a [JSONRPCKey] or an [MCPToolKey], and neither a
-//     DirectOptions.Scope nor an engine with [idem.OneScope];
+//     DirectOptions.Scope nor an engine with [idem.OneScope].
 func Wrap[Ev, Re any](e *idem.Engine, a Adapter[Ev, Re], h func(context.Context, Ev) (Re, error), optFns ...func(*HandlerOptions)) *Handler[Ev, Re] {
 	var opt HandlerOptions
 	for _, fn := range optFns {
