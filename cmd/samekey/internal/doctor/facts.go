@@ -109,7 +109,7 @@ type Function struct {
 	Timeout   time.Duration
 	Env       map[string]string
 	Reserved  *int32                          // reserved concurrency; nil = none
-	Events    *Events                         // configuration for asynchronous invocations; nil if the function seems to have none
+	Events    *Events                         // configuration for asynchronous invocations; nil if no such invocations are known
 	Loops     bool                            // Lambda allows recursive loops of this function; set for the worker only
 	LogLevel  lambdatypes.ApplicationLogLevel // the lowest level of log lines that Lambda keeps; "" keeps all
 	Mappings  []lambdatypes.EventSourceMappingConfiguration
