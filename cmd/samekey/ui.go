@@ -30,7 +30,7 @@ func newUI(env environment) *cobra.Command {
 	op := newOperator(env, cmd.Flags())
 	op.registerKeys(cmd.Flags())
 	cmd.Flags().StringVar(&addr, "addr", "127.0.0.1:0", "`ADDRESS` of the page: 127.0.0.1 and a port; port 0 takes any free port")
-	cmd.Flags().IntVar(&newest, "newest", ui.DefaultNewest, "maximum number of requests on the page; the newest are kept")
+	cmd.Flags().IntVar(&newest, "newest", ui.DefaultNewest, "maximum number of requests on the page; those that wait for people come first, then the newest")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		port, err := loopbackPort(addr)
 		if err != nil {

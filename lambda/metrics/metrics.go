@@ -23,9 +23,9 @@ type Metrics struct {
 // Options are settings of [New]; the zero value is the default.
 type Options struct {
 	// Routes is the number of routes that also have metrics of their own, under the
-	// dimensions App and Route. Each of these routes adds up to 27 metrics to the bill.
-	// All further routes share the Route "other". If Routes is 0, no metric has the
-	// dimension Route. Default: 0.
+	// dimensions App and Route. Each of these routes adds the metrics of requests and of
+	// the store to the bill (docs/operate/signals.md). All further routes share the Route
+	// "other". If Routes is 0, no metric has the dimension Route. Default: 0.
 	Routes int
 }
 
