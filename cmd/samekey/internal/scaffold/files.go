@@ -1,11 +1,10 @@
 // Package scaffold writes the files of a new application into a user's module, and
 // shows what a newer version of the files would change.
 //
-// Most files are in the folder files, as a user gets them. The template samekey.yaml
-// comes from package deploy, the authorizer and the examples come from package checkout. The
-// Go files are also packages of this repository, so that they are compiled, tested and linted.
-// [Init] writes all files or none, and leaves files of the user as they are. [Check] compares
-// the user's files with this version.
+// Most files are in the folder "files". The template samekey.yaml comes from package
+// deploy. The authorizer and the examples come from package checkout. This repository
+// compiles, tests and lints the Go files as packages of its own. [Init] writes all missing
+// files or, if it fails, none. [Check] compares the user's files with this version.
 package scaffold
 
 import (
@@ -35,9 +34,9 @@ type file struct{ path, text string }
 // defaultStack is the stack's name in the embedded files.
 const defaultStack = "samekey-app"
 
-// examples are the applications that Init can write in place of the first handler: their
-// files replace cmd/api and the template. If an example has an additional function, the
-// Makefile gets a line that builds it.
+// examples are the applications that Init can write in place of the first handler. An
+// example's files replace cmd/api and the template. If an example has an additional
+// function, the Makefile gets a line that builds this function.
 var examples = map[string]struct {
 	files    embed.FS
 	function string // a function besides api and authorizer
@@ -56,7 +55,7 @@ func files(module, example string) ([]file, error) {
 	}
 	all := []file{{path: deploy.File, text: deploy.Nested()}}
 	add := func(from embed.FS, folder string) error {
-		return fs.WalkDir(from, folder, func(name string, d fs.DirEntry, _ error) error { // no error: embedded files can be read
+		return fs.WalkDir(from, folder, func(name string, d fs.DirEntry, _ error) error { // the error is always nil, because the files are embedded
 			if d.IsDir() {
 				return nil
 			}
@@ -104,8 +103,8 @@ func stackName(module string) string {
 
 var version = regexp.MustCompile(`^v[0-9]+$`)
 
-// sum returns a file's checksum. Windows line ends count as \n, since git may have
-// changed them.
+// sum returns a file's checksum. It reads \r\n as \n, because git may have changed the
+// line ends.
 func sum(text string) string {
 	h := sha256.Sum256([]byte(strings.ReplaceAll(text, "\r\n", "\n")))
 	return hex.EncodeToString(h[:])

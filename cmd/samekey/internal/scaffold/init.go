@@ -21,8 +21,9 @@ type Options struct {
 	// Version is the version of samekey for a module that doesn't require samekey yet.
 	// Default: "latest".
 	Version string
-	// Example is one of [Examples], to write in place of the first handler. If Example is
-	// "", Init keeps to the example that it wrote into the folder before, if any.
+	// Example is one of [Examples]. Init writes it in place of the first handler. If
+	// Example is "", Init keeps the folder's example. If the folder has none, Init writes
+	// the first handler.
 	Example string
 }
 
@@ -30,19 +31,19 @@ type Options struct {
 type Result struct {
 	Module  string // the module's path
 	Example string // the example that was written; "" if it was the first handler
-	// Created lists the files that Init wrote. The other files existed before: Unchanged
-	// lists those with the contents of this version, LeftAlone those with other contents.
+	// Created lists the files that Init wrote. Unchanged lists the files that already had
+	// the contents of this version. LeftAlone lists the files that had other contents.
 	Created, LeftAlone, Unchanged []string
 	// Required says that go.mod and go.sum were changed.
 	Required bool
-	// Old lists modules of AWS services that the user's module requires, and that are too
-	// old for today's aws-sdk-go-v2. They compile, but each call to the service fails.
+	// Old lists the required modules of AWS services that are too old for today's
+	// aws-sdk-go-v2. An old module compiles, but each call to the service fails.
 	Old []string
 }
 
-// Init writes the missing files, makes a module if the folder has none, and adds the
-// requirements of the files to the module. It changes no other file of the user. If Init
-// fails or ctx ends, the folder is as before.
+// Init makes a module if the folder has none, writes the missing files, and adds to the
+// module what the files require. Of the user's files, Init changes only go.mod and go.sum.
+// If Init fails or ctx ends, the folder is as before.
 func Init(ctx context.Context, opts Options) (Result, error) {
 	if opts.Dir == "" {
 		opts.Dir = "."
@@ -135,7 +136,8 @@ func newModule(ctx context.Context, opts Options) (gomod, path string, err error
 		}
 		path = filepath.Base(dir)
 	}
-	// in a scratch folder, so that a wrong path leaves nothing behind
+	// The go command runs in a scratch folder, so that a wrong path leaves nothing in
+	// opts.Dir.
 	scratch, err := os.MkdirTemp("", "samekey-init-*")
 	if err != nil {
 		return "", "", err
@@ -152,7 +154,7 @@ func newModule(ctx context.Context, opts Options) (gomod, path string, err error
 type writer struct {
 	dir     string
 	created []string          // created files and folders, in order
-	kept    map[string][]byte // contents of files that may change; nil for files that didn't exist
+	kept    map[string][]byte // contents before the change; nil for a file that didn't exist
 }
 
 func (w *writer) path(name string) string { return filepath.Join(w.dir, filepath.FromSlash(name)) }

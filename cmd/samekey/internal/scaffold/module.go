@@ -16,10 +16,10 @@ import (
 // samekey is the module that has the library and the worker.
 const samekey = "github.com/samekey/samekey"
 
-// worker becomes a tool of the user's module, so that go.sum has the checksums that make
-// needs to build the worker. The worker is in the library's module, so both have the same
-// version. The samekey command has a module of its own, which the user's module doesn't
-// require: the Makefile runs the command at the library's version.
+// worker becomes a tool of the user's module. Therefore go.sum has the checksums that the
+// Makefile needs to build the worker. The worker has the library's version, because worker
+// and library are in one module. The samekey command is in another module, which the
+// user's module doesn't require. The Makefile runs the command at the library's version.
 const worker = samekey + "/cmd/samekey-worker"
 
 type module struct {
@@ -28,14 +28,16 @@ type module struct {
 	tools []string // packages
 }
 
-// complete reports whether the module requires samekey and has the worker as a tool. This
-// is enough, because the worker requires every other module that Init's files import.
+// complete reports whether the module requires samekey and has the worker as a tool. The
+// module then has all requirements, because the worker requires every other module that
+// Init's files import.
 func (m module) complete() bool { return m.uses && slices.Contains(m.tools, worker) }
 
 func goCommand(ctx context.Context, dir string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir
-	// A cancelled go command can leave behind a child process that holds the pipes.
+	// A child process can outlive a cancelled go command and keep the pipes open. Without
+	// WaitDelay, Output would wait for the child.
 	cmd.WaitDelay = 5 * time.Second
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
@@ -51,8 +53,8 @@ func goCommand(ctx context.Context, dir string, args ...string) (string, error) 
 	return string(out), nil
 }
 
-// readModule finds the module of dir. If a parent folder is the top of the module,
-// readModule returns an error, because the files belong at the top.
+// readModule reads the module of dir. If go.mod is in a parent folder, readModule returns
+// an error, because Init's files belong beside go.mod.
 func readModule(ctx context.Context, dir string) (module, error) {
 	out, err := goCommand(ctx, dir, "env", "GOMOD")
 	if err != nil {
@@ -87,8 +89,8 @@ func readModule(ctx context.Context, dir string) (module, error) {
 	return m, nil
 }
 
-// fitting is the date of the first service modules of aws-sdk-go-v2 that work with
-// today's core. Older modules compile, but each call fails:
+// fitting is the date of the first service modules that work with today's
+// aws-sdk-go-v2. Older service modules compile, but each call fails:
 // https://github.com/aws/aws-sdk-go-v2/issues/2370.
 const fitting = "2023-11-15"
 

@@ -21,8 +21,8 @@ type Report struct {
 	// Items and Bytes are DynamoDB's own counts, up to six hours old.
 	Items int64 `json:"items_about"`
 	Bytes int64 `json:"bytes_about"`
-	// Seen is the number of items that were read. If Whole is false, they are only a
-	// sample of the table.
+	// Seen is the number of items that were read. If Whole is false, only a sample of the
+	// table was read.
 	Seen  int64 `json:"seen"`
 	Whole bool  `json:"whole"`
 
@@ -39,8 +39,8 @@ type Report struct {
 	Jobs   int `json:"jobs_waiting"`
 	Later  int `json:"jobs_later"` // later jobs that are not due
 	Parked int `json:"jobs_parked"`
-	// Waiting counts the operations and jobs that wait for people. It is a count of the
-	// whole table, even if the items are a sample; nil if the table lacks the index
+	// Waiting counts the operations and jobs that wait for people. Waiting is for the
+	// whole table, even if Whole is false. Waiting is nil if the table lacks the index
 	// "waiting".
 	Waiting *stream.Counted `json:"waiting_for_people,omitempty"`
 
@@ -51,8 +51,8 @@ type Report struct {
 	OldestOpen       time.Time `json:"oldest_open,omitzero"` // when the oldest open operation was claimed
 	OldestOpenRecord string    `json:"oldest_open_record,omitempty"`
 
-	// WriteUnits estimates a month's write units from the writes to records that were
-	// claimed in the last day.
+	// WriteUnits estimates the write units of a month. The estimate is 30 times the write
+	// units of the records that were claimed in the last day.
 	WriteUnits int64 `json:"write_units_a_month_about"`
 
 	bytes, units int64
@@ -62,7 +62,7 @@ type Report struct {
 	routes       map[string]*Count
 	ages         map[int]*Count
 	kept         map[string]*Kept
-	needs        map[Need]*Need // by secret and scheme
+	needs        map[Need]*Need // the keys have only Secret and Scheme
 }
 
 // Count is a number of records.
@@ -72,9 +72,10 @@ type Count struct {
 	Count int    `json:"count"`
 }
 
-// Kept says how long a function's answers are kept: the shortest and the longest time, in
-// seconds, rounded to minutes. Both are counted from the start of the attempt, so they
-// include its duration. For an answer with jobs, they are counted from the answer.
+// Kept has the shortest and the longest time for which a function's answers are kept. Both
+// times are in seconds, rounded to minutes. A time begins at the start of the attempt, so
+// the time includes the attempt's duration. For an answer with jobs, the time begins at
+// the answer.
 type Kept struct {
 	Function string `json:"function"`
 	Least    int64  `json:"least_s"`
@@ -87,14 +88,14 @@ type Need struct {
 	Secret string `json:"secret"` // "": fingerprints without a secret
 	Scheme string `json:"scheme"` // "": the default
 	Count  int    `json:"count"`
-	// Open is the number of records without an expiry, since their work isn't finished.
-	// They need the secret and the scheme until it is finished and they have expired.
+	// Open is the number of records that have no expiry yet, because their work isn't
+	// finished. These records need the secret and the scheme until they have expired.
 	Open  int       `json:"open"`
-	Until time.Time `json:"until,omitzero"` // when the last of the other records expires
+	Until time.Time `json:"until,omitzero"` // when the last of the records with an expiry expires
 }
 
-// New returns an empty report. The parameter grace is how long the completer leaves an
-// operation to its client.
+// New returns an empty report. The parameter grace is how long after the end of a lease
+// the completer waits for the client's retry.
 func New(table string, now time.Time, grace time.Duration) *Report {
 	return &Report{
 		Table: table, At: now, now: now, grace: grace,
@@ -162,7 +163,7 @@ func onlyLater(r *store.Record, now time.Time) bool {
 	return len(r.Jobs) > 0
 }
 
-// why returns a readable cause of a record's state.
+// why returns the cause of a record's state, in words for people.
 func why(r *store.Record, now time.Time, grace time.Duration) string {
 	waiting, _ := state.FoundBySweep(r, now, grace)
 	switch {
@@ -186,7 +187,7 @@ func why(r *store.Record, now time.Time, grace time.Duration) string {
 		return "waits for the client"
 	case state.ReasonExpiring:
 		return "abandoned, expires"
-	default: // blocked records are handled above
+	default: // no reason, since blocked records are handled above
 	}
 	switch {
 	case r.Lease.After(now):
@@ -230,7 +231,7 @@ func (rep *Report) keep(r *store.Record) {
 		return
 	}
 	d := int64(state.Lifetime(r).Sub(r.Run).Round(time.Minute) / time.Second)
-	if d <= 0 { // the record never expires, its key was freed, or another program wrote it
+	if d <= 0 { // no lifetime: the record never expires, its key was freed, or another program wrote it
 		return
 	}
 	k := rep.kept[r.Handler.Function]

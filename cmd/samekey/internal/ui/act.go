@@ -137,14 +137,14 @@ func (t *Table) Act(ctx context.Context, a Action) (string, error) {
 		return "", fmt.Errorf("%w: nothing was changed. Look at the record again", ErrMoved)
 	case errors.Is(err, store.ErrSealed):
 		return "", fmt.Errorf("%w: %s Nothing was changed, because the page needs the data key to store an answer or a result", ErrRefused, t.sealedText(err))
-	case errors.Is(err, idem.ErrResult): // the record has changed since the plan was made
+	case errors.Is(err, idem.ErrResult): // records.May allowed the plan, so the record has changed since
 		return "", fmt.Errorf("%w: %w", ErrRefused, err)
 	}
 	return said, t.said(err)
 }
 
-// plan returns the plan for an action, unless the record has changed since it was shown.
-// If the record changes after that, the plan's write is refused.
+// plan returns the plan for an action. If the record has changed since it was shown, plan
+// returns ErrMoved. If the record changes later, the plan's write is refused.
 func (t *Table) plan(ctx context.Context, a Action) (*records.Plan, error) {
 	rec, _, err := t.load(ctx, a.PK)
 	switch {
@@ -152,7 +152,7 @@ func (t *Table) plan(ctx context.Context, a Action) (*records.Plan, error) {
 		return nil, t.said(err)
 	case rec == nil:
 		return nil, ErrGone
-	case plain.Text(seenOf(rec)) != a.Seen: // a.Seen is from the page, and pages get texts without hidden characters
+	case plain.Text(seenOf(rec)) != a.Seen: // a.Seen has no hidden characters, because the page got it without them
 		return nil, fmt.Errorf("%w: nothing was changed. Look at the record again", ErrMoved)
 	}
 	plan, err := records.May(rec, time.Now(), wishOf(rec, a))
@@ -162,8 +162,8 @@ func (t *Table) plan(ctx context.Context, a Action) (*records.Plan, error) {
 	return plan, nil
 }
 
-// wishOf returns the wish for an action of the page. If a retry says what to do about a
-// call in doubt, the wish is to settle the call.
+// wishOf returns the wish for an action of the page. A retry that decides about a call in
+// doubt becomes the wish [records.Settle].
 func wishOf(rec *store.Record, a Action) records.Wish {
 	w := records.Wish{Do: records.Verb(a.Do), By: a.By, Many: a.Many}
 	switch w.Do { //nolint:exhaustive // the others need no more
@@ -187,7 +187,9 @@ func wishOf(rec *store.Record, a Action) records.Wish {
 			}
 		}
 		if len(w.Jobs) == 0 {
-			w.Jobs = a.Jobs // if a.Jobs is empty, the wish is for all jobs; otherwise it will be refused, because the record has none of the named jobs
+			// If a.Jobs is empty, the wish is for all jobs. Otherwise records.May refuses
+			// the wish, because the record has none of the named jobs.
+			w.Jobs = a.Jobs
 		}
 	}
 	return w

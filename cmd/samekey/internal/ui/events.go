@@ -51,8 +51,8 @@ func (h *hub) watched() bool {
 	return len(h.pages) > 0
 }
 
-// tell wakes all pages. The strings pks are the keys of written records; there may be
-// none.
+// tell wakes all connected pages. The strings pks, if any, are the keys of written
+// records.
 func (h *hub) tell(pks ...string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

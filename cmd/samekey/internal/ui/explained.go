@@ -76,7 +76,7 @@ func spansOf(e *records.Story) (spans []Span) {
 	}
 	for _, p := range e.Phases {
 		s := Span{Lane: "phase", Name: p.Name, State: "done", From: milli(p.Committed) - p.TookMS, To: milli(p.Committed)}
-		if p.Unknown { // the phase's call is in doubt, so its end is unknown
+		if p.Unknown { // the phase's call is in doubt, so the phase has no known end
 			s.State, s.From, s.To = "unknown", milli(p.Committed), 0
 		}
 		spans = append(spans, s)

@@ -11,7 +11,7 @@ import (
 )
 
 // Under this policy, the page loads only its own scripts and styles, and calls only its own
-// server. No text can become markup or a script.
+// server. The browser refuses to turn a text into markup or a script.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
@@ -20,8 +20,8 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 const TokenHeader = "X-Samekey-Token" //nolint:gosec // a name, no credential
 
 // guard admits only requests from this server's own page. A request for data or a change
-// must come from the session: it needs the session's cookie, which scripts can't read,
-// and in a header the session's token, which other origins can't know. The cookie alone
+// needs the session's cookie and the session's token. Scripts can't read the cookie. Other
+// origins can't know the token, which is in the header TokenHeader. The cookie alone
 // proves nothing, because browsers send it to all ports of the host.
 type guard struct {
 	local  loopback.Guard
@@ -77,8 +77,8 @@ func (g *guard) enter(w http.ResponseWriter, r *http.Request) {
 	reply(w, map[string]string{"token": g.token})
 }
 
-// members returns a handler that refuses requests from outside of the session, and leaves
-// all others to the handler next.
+// members returns a handler that calls next for requests of the session, and refuses all
+// other requests.
 func (g *guard) members(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		cookie, err := r.Cookie(g.name)

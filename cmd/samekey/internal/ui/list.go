@@ -38,7 +38,7 @@ func (r Row) kind() string {
 // filter selects rows; its zero value selects all.
 type filter struct {
 	kind, reason, route string
-	caller              string // a caller as a person types it: see records.Means
+	caller              string // typed by a person; records.Means compares it with the callers of rows
 	from, to            int64  // epoch ms; 0 = no limit
 	oldestFirst         bool
 	page, size          int
@@ -100,8 +100,8 @@ const (
 	maxRoutes    = 100
 )
 
-// list selects the rows that match the filter f, and returns the page that f asks for.
-// rows[0] must be the newest row.
+// list returns page number f.page of the rows that match f. rows[0] must be the newest
+// row.
 func list(rows []Row, f filter) listing {
 	l := listing{Total: len(rows), Kinds: make(map[string]int), Counted: make(map[string]int), Rows: []Row{}, Page: f.page}
 	routes := make(map[string]int)

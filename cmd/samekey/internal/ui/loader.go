@@ -11,10 +11,10 @@ import (
 type scanState struct {
 	Running  bool   `json:"running"`
 	Complete bool   `json:"complete"` // the last scan saw the whole table
-	Live     bool   `json:"live"`     // the page follows changes, or reads the table repeatedly
+	Live     bool   `json:"live"`     // changes are followed, or the whole table is read again and again
 	Error    string `json:"error,omitempty"`
 	Ended    int64  `json:"ended,omitempty"` // epoch ms
-	Query    bool   `json:"query"`           // a query found the waiting operations
+	Query    bool   `json:"query"`           // the last query for waiting operations succeeded
 	Progress
 }
 
@@ -43,9 +43,9 @@ func (l *loader) set(change func(*scanState)) {
 	l.hub.tell()
 }
 
-// run loads rows and follows changes until ctx ends. It reads a local table as a whole,
-// but only the waiting operations of any other table. If it can't follow changes, it
-// repeats these reads.
+// run loads rows and follows changes until ctx ends. It reads a local table as a whole. Of
+// any other table, it reads only the waiting operations. If changes can't be followed, run
+// reads again and again.
 func (l *loader) run(ctx context.Context) {
 	defer l.wg.Wait()
 	started, ended := make(chan struct{}), make(chan struct{})
@@ -73,9 +73,10 @@ func (l *loader) run(ctx context.Context) {
 	l.repeat(ctx, local)
 }
 
-// The method repeat reads again and again while a page is connected. It scans the whole
-// of a local table, and then pauses for ten times the scan's duration, at least for two
-// seconds. Of any other table it reads only the waiting operations, every 15 seconds.
+// The method repeat reads again and again while a page is connected. It scans a local
+// table as a whole. After each scan, it pauses for ten times the scan's duration, but at
+// least for two seconds. Of any other table, it reads only the waiting operations, every
+// 15 seconds.
 func (l *loader) repeat(ctx context.Context, local bool) {
 	pause := 15 * time.Second
 	if local {
@@ -125,7 +126,7 @@ func (l *loader) changed(ctx context.Context, pks []string) {
 	for _, pk := range pks {
 		row, there, err := l.src.Row(ctx, pk)
 		if err != nil {
-			continue // keep the old row until the record's next change, or the next scan
+			continue // the old row stays until the record changes again, or until the next scan
 		}
 		l.view.read(pk, row, there)
 	}
@@ -161,7 +162,7 @@ func (l *loader) scan(all context.Context) {
 		l.view.meet(rows...)
 		l.set(func(s *scanState) { s.Progress = p })
 	})
-	if alone := l.view.end(err == nil); !l.state().Live { // changes are not followed, so read again the rows whose keys are in the list alone
+	if alone := l.view.end(err == nil); !l.state().Live { // no changes are followed, so the rows that were read outside of the scan may be outdated
 		l.changed(all, alone)
 	}
 	l.set(func(s *scanState) {

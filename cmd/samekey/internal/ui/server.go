@@ -39,13 +39,13 @@ type Server struct {
 	ln   net.Listener
 	http *http.Server
 
-	looked chan struct{} // closed at the first request of a session; before that, the table isn't read
+	looked chan struct{} // closed at the first request of a session, because nothing reads the table earlier
 	look   func()        // closes looked
 }
 
-// Listen opens a port of 127.0.0.1 for a page about src. If port is 0, it takes any free
-// port. The page holds the most recent records. The parameter newest is the maximum
-// number of these; 0 means [DefaultNewest]. Call [Server.Serve] next, which closes the
+// Listen opens a port of 127.0.0.1 for a page about src. If port is 0, Listen takes any
+// free port. The page holds only the newest records. The parameter newest is the maximum
+// number of records; 0 means [DefaultNewest]. Then call [Server.Serve]. Serve closes the
 // port before it returns.
 func Listen(ctx context.Context, port, newest int, src Source) (*Server, error) {
 	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
@@ -166,7 +166,7 @@ func (s *Server) size(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) requests(w http.ResponseWriter, r *http.Request) {
-	scan := s.loader.state() // read the state before the rows, so that the rows contain all that a completed scan has read
+	scan := s.loader.state() // before the rows are read: if the scan is complete, the rows contain all that it has read
 	rows, version, dropped := s.view.snapshot()
 	l := list(rows, filterOf(r.URL.Query()))
 	l.Version, l.Dropped = version, dropped
@@ -181,7 +181,7 @@ func (s *Server) record(w http.ResponseWriter, r *http.Request) {
 }
 
 // data sends a story with its personal data. The request is a POST with the record's key
-// in its body: browsers don't cache the answer to a POST.
+// in the body, because browsers don't cache the answer to a POST.
 func (s *Server) data(w http.ResponseWriter, r *http.Request) {
 	var in struct {
 		PK string `json:"pk"`
@@ -226,7 +226,7 @@ func (s *Server) find(w http.ResponseWriter, r *http.Request) {
 		fail(w, err)
 		return
 	}
-	if in.Caller { // add the found records to the list, so that it shows all requests of the caller
+	if in.Caller { // add the found records to the list, so that the list shows all requests of the caller
 		s.loader.changed(r.Context(), found.PKs)
 	}
 	reply(w, found)
@@ -264,8 +264,8 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request, do func(context.
 	reply(w, map[string]string{"said": said})
 }
 
-// decode reads a request's JSON. It requires the type application/json, because a form of
-// another site can't send it.
+// decode reads a request's JSON. It requires the type application/json, which a form of
+// another site can't send.
 func decode(w http.ResponseWriter, r *http.Request, into any) bool {
 	if r.Header.Get("Content-Type") != "application/json" {
 		refuse(w, http.StatusUnsupportedMediaType, "the body must be application/json")
@@ -301,8 +301,8 @@ func encode(v any) []byte {
 	return plain.PageJSON(raw)
 }
 
-// exact returns the whole partition key of the record that the page calls pk. The page
-// doesn't get the hidden characters of keys, so pk lacks them.
+// exact returns the whole partition key for a pk from the page. The page gets partition
+// keys without hidden characters, so pk lacks the hidden characters.
 func (s *Server) exact(pk string) string {
 	found := pk
 	rows, _, _ := s.view.snapshot()

@@ -29,9 +29,9 @@ type Source interface {
 	Follow(ctx context.Context, started func(), changed func(pks []string)) error
 	// Find returns the records that a search names, the newest first.
 	Find(ctx context.Context, s Search) (*Found, error)
-	// Story explains a record. The story has the request, the answer, results of phases and
-	// arguments of jobs only if personal is true. If there is no record, the error matches
-	// ErrGone.
+	// Story explains a record. If personal is true, the story also has the request, the
+	// answer, results of phases and arguments of jobs. If there is no record, the error
+	// matches ErrGone.
 	Story(ctx context.Context, pk string, personal bool) (*Story, error)
 	// Ask returns the sentences that a person has to agree to before Act carries out the
 	// action.
@@ -51,8 +51,9 @@ var (
 	ErrGone = errors.New("no such record")
 	// ErrMoved matches errors about a record that was written since it was shown.
 	ErrMoved = errors.New("the record has changed since it was shown")
-	// ErrRefused matches errors about an action that doesn't fit the record, or that
-	// contradicts itself. Such an action has changed nothing.
+	// ErrRefused matches errors about an invalid search, and about an action that doesn't
+	// fit the record, contradicts itself, or needs a missing data key. A refused action
+	// has changed nothing.
 	ErrRefused = errors.New("refused")
 )
 
@@ -106,13 +107,14 @@ type Row struct {
 	Lease   int64    `json:"lease,omitempty"`
 }
 
-// Search is a search for one request, by Key or Any, or for all requests of one caller.
+// Search asks for one request by Key or by Any. If Caller is true, Search asks for all
+// requests of the caller in Scope.
 type Search struct {
 	Key       string `json:"key,omitempty"` // the client's key
 	Scope     string `json:"scope,omitempty"`
 	Namespace string `json:"namespace,omitempty"`
-	Caller    bool   `json:"caller,omitempty"` // search for all requests of the caller in Scope
-	Scan      bool   `json:"scan,omitempty"`   // read the whole table
+	Caller    bool   `json:"caller,omitempty"`
+	Scan      bool   `json:"scan,omitempty"` // read the whole table
 	// Any is a record's partition key, or the short name of a record in the list.
 	Any string `json:"any,omitempty"`
 }
@@ -120,8 +122,8 @@ type Search struct {
 // Found is the result of a search.
 type Found struct {
 	PKs []string `json:"pks"`
-	// Only is a note to the operator: that not all records were compared, or that all were
-	// compared and none matches.
+	// Only is a note to the operator. It says why PKs may lack records, or that all
+	// records were compared and none matches.
 	Only string `json:"only,omitempty"`
 }
 
@@ -135,24 +137,24 @@ type Action struct {
 	Seen string `json:"seen"`
 	By   string `json:"by"`
 
-	// A retry that settles the call in doubt sets one of the next four fields. Result is
-	// the outcome of the call, NotMade says that the call was not made, RiskTwice allows a
-	// second call, and Ask lets a look-up decide.
+	// A retry that settles the call in doubt has one of the next four fields. Result is the
+	// outcome of the call. NotMade says that the call was not made. RiskTwice allows a
+	// second call. Ask lets an attempt of the completer look the call up.
 	Result    json.RawMessage `json:"result,omitempty"`
 	NotMade   bool            `json:"not_made,omitempty"`
 	RiskTwice bool            `json:"risk_twice,omitempty"`
-	Ask       bool            `json:"ask,omitempty"` // a completer's attempt looks the call up
+	Ask       bool            `json:"ask,omitempty"`
 
-	// If Do is "settle", these fields are the answer for the client.
+	// If Do is "settle", the next three fields are the answer for the client.
 	Status      int    `json:"status,omitempty"`
 	Body        string `json:"body,omitempty"`
 	ContentType string `json:"content_type,omitempty"`
 
 	// Jobs are the names of the jobs to redrive or cancel. If Jobs is empty, a redrive
-	// takes all parked jobs, and a cancel all jobs that can be cancelled.
+	// takes all parked jobs, and a cancel takes all jobs that can be cancelled.
 	Jobs []string `json:"jobs,omitempty"`
 
-	// Loses is what the operator agrees to lose by a forget, in the words of
-	// [Offer.Loses].
+	// If Do is "forget", Loses says what the operator agrees to lose. Its words are those
+	// of [Offer.Loses].
 	Loses []string `json:"loses,omitempty"`
 }
