@@ -19,7 +19,8 @@ const (
 	endUnknown  = "unknown"
 )
 
-// attempts derives the handler's runs from the claim and the handovers in the record.
+// attempts lists the operation's attempts, as the claim and the handovers (take-overs
+// and releases) in the record show them.
 func attempts(r *store.Record, o StoryOptions) []Attempt {
 	first := Attempt{By: "client", Began: r.Created.UTC()}
 	if len(r.Handovers) == 0 {
@@ -32,7 +33,9 @@ func attempts(r *store.Record, o StoryOptions) []Attempt {
 	for _, h := range r.Handovers {
 		last := &all[len(all)-1]
 		if h.Kind == state.HandoverRelease {
-			if last.End != "" { // the take-over is missing: it was dropped, or an earlier version wrote the record
+			if last.End != "" {
+				// The take-over before this release is missing: the record dropped it, or
+				// an earlier version of Samekey didn't write it.
 				all = append(all, Attempt{By: endUnknown})
 				last = &all[len(all)-1]
 			}
@@ -51,14 +54,16 @@ func attempts(r *store.Record, o StoryOptions) []Attempt {
 	return ended(r, all, o.Now)
 }
 
-// dropped tells whether the record may have lost its oldest handovers.
+// dropped reports whether the record has so many handovers that older handovers may be
+// lost.
 func dropped(r *store.Record) bool { return len(r.Handovers) >= 10 }
 
-// ended derives the end of the last attempt from the record's state.
+// ended derives the end of the last attempt from the record's state. If an attempt took
+// over without a handover, ended first adds this attempt.
 func ended(r *store.Record, all []Attempt, now time.Time) []Attempt {
 	last := &all[len(all)-1]
 	if last.End != "" && r.State == store.Open && !r.Lease.IsZero() || len(r.Handovers) == 0 && taken(r) {
-		// an earlier version of Samekey took the operation over, and wrote no handovers
+		// an earlier version of Samekey wrote no handover
 		if last.End == "" {
 			last.End, last.Note = endUnknown, "the record lacks the attempts between this attempt and the most recent one"
 		}
@@ -91,17 +96,19 @@ func ended(r *store.Record, all []Attempt, now time.Time) []Attempt {
 	return all
 }
 
-// settledBetween reports whether a person settled the stuck operation between the start of
-// an attempt (from) and the start of the next attempt, or now (to). If so, the attempt gave
-// up, and did not die.
+// settledBetween reports whether a person settled the stuck operation between the times
+// from and to. An attempt began at from. The next attempt began at to; without a next
+// attempt, to is now. If settledBetween is true, the attempt didn't die: it left the
+// operation stuck.
 func settledBetween(r *store.Record, from, to time.Time) bool {
 	return slices.ContainsFunc(r.Settled, func(d store.Decision) bool {
 		return d.From == "stuck" && !d.At.Before(from) && !d.At.After(to)
 	})
 }
 
-// taken tells whether a record without handovers was taken over: whether an attempt that
-// began after the claim holds the lease, or the completer has counted tries.
+// taken reports whether an attempt took over a record that has no handovers. There are
+// two signs: the lease belongs to an attempt that began after the claim, or a completer
+// has counted a try.
 func taken(r *store.Record) bool {
 	return r.Tries > 0 || r.State == store.Open && !r.Lease.IsZero() && r.Run.After(r.Created)
 }

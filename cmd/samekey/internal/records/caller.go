@@ -8,10 +8,10 @@ import (
 	"github.com/samekey/samekey/internal/base/scope"
 )
 
-// Means tells whether a text that a person typed means the caller in a record's scope. The
-// text may omit the operation, the tenant, the kind, and the issuer or API before a
-// subject: it then means every caller with the remaining parts. The empty text means all
-// callers.
+// Means reports whether a text that a person typed means the caller in a record's
+// scope. The text may leave out the operation, the tenant, the kind, and the issuer or
+// API before a subject. A part that is left out may have any value. The empty text
+// means all callers.
 func Means(text, of string) bool {
 	if text == "" || text == of {
 		return true
@@ -35,8 +35,8 @@ func Means(text, of string) bool {
 	return false
 }
 
-// parts splits a scope, or a part of a scope, into operation, tenant and the rest. The rest
-// is the caller, or a part of the caller.
+// parts splits a scope, or a part of a scope, into the operation, the tenant and the
+// caller. The caller (rest) may be incomplete.
 func parts(text string) (operation, tenant, rest string) {
 	operation, tenant, caller, ok := scope.Parse(text)
 	if rest = caller.Kind; ok {
@@ -47,10 +47,10 @@ func parts(text string) (operation, tenant, rest string) {
 	return operation, tenant, rest
 }
 
-// forms returns the ways to write a caller: whole, and without the issuer, pool or API
-// before the subject. In the scopes of package lambda's scope functions, "program:" precedes
-// the caller's kind, as in "program:iam:ARN". So forms also returns this caller without
-// "program:".
+// forms returns the ways to write a caller: the whole caller, and the caller without
+// the issuer, pool or API before the subject. Package lambda's scope functions write
+// "program:" before the caller's kind, as in "program:iam:ARN". For such a caller,
+// forms also returns the ways without "program:".
 func forms(c store.Identity) []store.Identity {
 	all := []store.Identity{c}
 	if c.Kind == scope.Program {
@@ -63,7 +63,7 @@ func forms(c store.Identity) []store.Identity {
 	first, second, joined := strings.Cut(c.Subject, "|")
 	switch {
 	case !joined:
-	case c.Kind == scope.Source: // after the source, the scope names the function that reads the source
+	case c.Kind == scope.Source: // the subject is SOURCE|FUNCTION, where the function reads the source
 		all = append(all, store.Identity{Kind: c.Kind, Subject: scope.Unescape(first)})
 	case c.Kind != scope.Program:
 		all = append(all, store.Identity{Kind: c.Kind, Subject: second})

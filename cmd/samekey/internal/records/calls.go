@@ -14,22 +14,22 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// Call is a call to another system, with a derived key (idem.Tx.Key). The call was made, or
-// may have been made.
+// Call is a call to another system, with a derived key (idem.Tx.Key).
 type Call struct {
 	Service string `json:"service"`
-	Step    string `json:"step,omitempty"`   // names joined by "/"
-	Number  int    `json:"number,omitempty"` // if the call has no step: its number, from 1
+	Step    string `json:"step,omitempty"`   // the parts of the step, joined by "/"
+	Number  int    `json:"number,omitempty"` // number of a call without a step, from 1
 	Key     string `json:"key"`              // sent as the call's idempotency key
 	// State is "recorded" if a committed phase made the call, and "in doubt" if the call
 	// may have been made, but no phase records it.
 	State string `json:"state"`
-	// Since is the earliest time at which the call may have been sent. From the first
-	// send on, the provider remembers the key.
+	// Since is the earliest time at which the call may have been sent. The time for
+	// which the provider remembers the key begins with the first send.
 	Since time.Time `json:"since"`
 }
 
-// calls returns r's calls. note says which calls may be missing.
+// calls lists r's calls. The result note says which calls the list may lack, and which
+// listed calls may never have been made.
 func calls(r *store.Record) (all []Call, note string) {
 	all = []Call{}
 	skipped := r.Calls[state.Skipped]
@@ -85,7 +85,7 @@ func callOf(r *store.Record, name, how string, since time.Time) Call {
 	c := Call{Key: state.DerivedKey(r.ID, name), State: how, Since: since.UTC()}
 	if service, number, numbered := strings.Cut(name, "#"); numbered {
 		c.Service = unescaped(service)
-		c.Number, _ = strconv.Atoi(number) // 0 if this is no number: a later version may make other names
+		c.Number, _ = strconv.Atoi(number) // 0 if a later version of Samekey names the call in another way
 		return c
 	}
 	service, step, _ := strings.Cut(name, "/")
@@ -100,10 +100,11 @@ func unescaped(s string) string {
 	return s
 }
 
-// derives tells whether key is a derived key of r's operation. It tries the calls that r
-// names, and the calls to services. An entry of services is SERVICE/STEP for one call, or
-// SERVICE for the first calls to the service. The result known is false if services is empty
-// and r may lack calls of an abandoned attempt.
+// derives reports whether key is a derived key of r's operation. It compares key with
+// the keys of the calls that r names, and with the keys of the calls that services
+// names. SERVICE/STEP in services names one call. SERVICE names the first calls to the
+// service without a step. The result known is false if no key matches, r may lack
+// calls of an abandoned attempt, and services is empty.
 func derives(r *store.Record, key string, services ...string) (is, known bool) {
 	all, _ := calls(r)
 	if slices.ContainsFunc(all, func(c Call) bool { return c.Key == key }) {
@@ -130,6 +131,6 @@ func derives(r *store.Record, key string, services ...string) (is, known bool) {
 	return false, len(services) > 0 || !slices.ContainsFunc(r.Doubts, state.IsMark)
 }
 
-// guesses is how many calls to a service the function derives tries, if it is given the
-// service without a step.
+// guesses is how many numbered calls the function derives tries for a SERVICE without a
+// step.
 const guesses = 20

@@ -26,7 +26,7 @@ type Customer struct {
 	Namespace string // the namespace to search first, as in idem.Options
 	Only      bool   // search no other namespace
 	Key       string // may have quotes or spaces, as in a header
-	Scope     string // the scope or a part of it, as [Means] accepts it; "one" or "one:" means callers under idem.OneScope
+	Scope     string // a whole scope or a part, as in [Means]; for callers under idem.OneScope: "one" or "one:"
 	Route     string // "METHOD PATH" of a request under idem.ACP or idem.UCP; else ""
 }
 
@@ -45,9 +45,9 @@ func keys(text string) []string {
 	return all
 }
 
-// PK returns the partition key of the customer's record. An engine makes it, as it does
-// for the requests of a handler. If no handler accepts the client's key, PK returns an
-// error.
+// PK returns the partition key of the customer's record. An engine makes the partition
+// key, in the same way as for a handler's requests. If no handler accepts the client's
+// key, PK returns an error.
 func (c Customer) PK(ctx context.Context) (string, error) {
 	return newComparer(c).pk(ctx, c.Namespace, c.Key, c.Scope, c.Route)
 }
@@ -58,7 +58,8 @@ type comparer struct {
 	probe   *probe
 }
 
-// place holds the settings of an engine on which a partition key depends.
+// place holds those settings of an engine that decide which partition key a request
+// gets.
 type place struct {
 	namespace string
 	byPath    bool // the engine has the preset idem.ACP or idem.UCP
@@ -68,8 +69,8 @@ func newComparer(c Customer) *comparer {
 	return &comparer{c, make(map[place]*idem.Engine), &probe{}}
 }
 
-// pk returns the partition key of a request. The parameter of is the scope of the
-// request's caller.
+// pk returns the partition key of a request with this namespace, key, scope (of) and
+// route.
 func (c *comparer) pk(ctx context.Context, namespace, key, of, route string) (string, error) {
 	req := idem.Request{Key: key, Route: route, Method: "POST"}
 	if err := whose(&req, of); err != nil {
@@ -110,12 +111,15 @@ func (c Customer) Check(ctx context.Context) (err error) {
 	return err
 }
 
-// FindKey finds records of the customer's key without a scan. A scope may stand for
-// several callers: FindKey tries all of them, first in the customer's namespace, then in
-// the namespaces of the operations that wait for people. It also compares these operations
-// themselves. It stops once something is found, and returns the newest record first. A
-// scope may be a subject without a kind, or "" for callers under idem.OneScope. If the
-// scope omits the caller's issuer, FindKey may miss records that [Search] finds.
+// FindKey finds records of the customer's key without a scan. The customer's scope may
+// be a whole scope, a subject without a kind, or "" for callers under idem.OneScope. A
+// subject without a kind may mean several callers, and FindKey tries all of them. If
+// the scope omits the caller's issuer, FindKey may miss records that [Search] finds.
+//
+// FindKey first looks in the customer's namespace. Then, for each operation that waits
+// for people, FindKey looks in the operation's namespace, and compares the operation's
+// record with the customer. Once FindKey has found something, it stops, and returns the
+// newest record first.
 func FindKey(ctx context.Context, s store.Store, of Customer, waiting iter.Seq2[stream.Entry, error]) (found []*store.Record, _ error) {
 	c, tried := newComparer(of), make(map[string]bool)
 	try := func(namespace string) error {
@@ -165,8 +169,9 @@ func FindKey(ctx context.Context, s store.Store, of Customer, waiting iter.Seq2[
 	return nil, nil
 }
 
-// named returns the partition keys that the customer's record may have in a namespace: one
-// for each key that c.Key may mean and each caller that c.Scope may mean.
+// named returns the partition keys that the customer's record may have in a namespace.
+// c.Key may mean several keys, and c.Scope several callers: named combines each key
+// with each caller.
 func (c *comparer) named(ctx context.Context, namespace string) (pks []string) {
 	for _, key := range keys(c.Key) {
 		for _, of := range callers(c.Scope) {
@@ -178,9 +183,9 @@ func (c *comparer) named(ctx context.Context, namespace string) (pks []string) {
 	return pks
 }
 
-// compare uses a record's scope to report whether the record belongs to the customer. The
-// result known is false if compare can't tell: the record's caller is sealed or was
-// erased, or the scope contains an unknown path.
+// compare reports whether a record belongs to the customer. The result known is false
+// if compare can't tell, because the record's caller is sealed or erased, or because
+// the key's scope includes a path that compare doesn't know.
 func (c *comparer) compare(ctx context.Context, rec *store.Record) (is, known bool) {
 	namespace := state.Namespace(rec.PK)
 	switch {
@@ -209,16 +214,17 @@ func (c *comparer) compare(ctx context.Context, rec *store.Record) (is, known bo
 	return false, rec.Input != nil || c.Route != "" || !byPath(rec)
 }
 
-// byPath reports whether the scope of a record contains a path that the record's route
-// doesn't show, because the route is a pattern. A finished record has no request that
-// shows the path.
+// byPath reports whether the scope of the record's key includes a path, and the
+// record's route is only a pattern of this path. The path itself is in the stored
+// request, which a finished record doesn't have.
 func byPath(rec *store.Record) bool {
 	return (rec.Scheme == "func acp" || rec.Scheme == "func ucp") && strings.Contains(rec.Route, "{")
 }
 
-// Search compares every record of the table with the customer. If of.Key is "", Search
-// finds all records of the caller. It returns the newest record first. Sealed records are
-// opened if s has their data keys.
+// Search scans the table for the customer's records. If of.Key is "", Search finds all
+// records of the caller. It returns the newest record first. If a sealed record can't
+// be compared without its contents, and s has the record's data key, Search opens the
+// record.
 func Search(ctx context.Context, api stream.ScanAPI, s store.Store, opt ScanOptions, of Customer, since time.Time) (*Found, error) {
 	c := newComparer(of)
 	found, err := find(ctx, api, opt, wanted{
@@ -234,18 +240,19 @@ func newestFirst(records []*store.Record) {
 	slices.SortFunc(records, func(a, b *store.Record) int { return cmp.Or(b.Created.Compare(a.Created), cmp.Compare(a.PK, b.PK)) })
 }
 
-// NoCaller is the argument of [Found.Untold] for records whose caller could not be
-// compared.
+// NoCaller is the argument of [Found.Untold] after a [Search]. It describes records
+// that could not be compared because the caller is erased or the path is unknown.
 const NoCaller = "with an erased caller or an unknown path: if the caller is erased, give the whole --scope and --namespace, and if the path is unknown, give --key-route 'METHOD PATH'"
 
-// kinds are the kinds of callers. A subject without a kind may have any of them except
-// scope.One, the last.
+// kinds are the kinds of callers. A subject without a kind can't have the last kind,
+// scope.One.
 var kinds = []string{"jwt", "iam", "lambda", scope.Program, scope.Source, scope.One}
 
 func isOne(text string) bool { return text[strings.LastIndexByte(text, '|')+1:] == scope.One }
 
-// callers returns the scopes that a text may mean. A text with a kind is itself a scope. A
-// subject without a kind may mean one scope of each kind.
+// callers returns the scopes that a text may mean. If the text has a kind, the text is
+// the only scope. The empty text means scope.One. A subject without a kind may have any
+// kind except scope.One, so callers returns one scope for each of these kinds.
 func callers(text string) (scopes []string) {
 	operation, tenant, caller, ok := scope.Parse(text)
 	switch {
@@ -253,7 +260,7 @@ func callers(text string) (scopes []string) {
 		return []string{text}
 	case text == "":
 		return []string{scope.One}
-	case ok: // a subject with a colon
+	case ok: // the part before the colon is no kind, so the whole text is a subject
 		caller.Kind += ":" + caller.Subject
 	}
 	for _, kind := range kinds[:len(kinds)-1] {
@@ -262,7 +269,8 @@ func callers(text string) (scopes []string) {
 	return scopes
 }
 
-// The function whose sets the caller of r to the caller that the scope text names.
+// This function copies the operation, the tenant and the caller from a scope (text) to
+// r.
 func whose(r *idem.Request, text string) error {
 	operation, tenant, caller, ok := scope.Parse(text)
 	if !ok && isOne(text) {

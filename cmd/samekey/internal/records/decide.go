@@ -45,11 +45,11 @@ type Wish struct {
 	Do Verb
 	By string // the person's name, stored in the record
 	// Many says that the wish is for several records at once. [May] then allows only
-	// Redrive, and Retry if no call is in doubt. Every other wish needs its own decision
-	// about each record.
+	// Redrive, and Retry if no call is in doubt, because every other wish needs a
+	// separate decision about each record.
 	Many bool
 
-	Settlement idem.Settlement // for Settle: one of Answer, Result, NotMade, RiskTwice and Ask
+	Settlement idem.Settlement // for Settle; sets one of Answer, Result, NotMade, RiskTwice and Ask
 	Loss       idem.Loss       // for Forget
 	// Jobs names the jobs to redrive or cancel, each by its name in the record or by its
 	// whole id. If Jobs is empty, Redrive means all parked jobs, and Cancel all later
@@ -68,9 +68,9 @@ type Plan struct {
 	jobs []string
 }
 
-// May returns the plan for a wish. If the wish isn't allowed, May returns the reason as an
-// error. The parameter now is the time at which the record was read. Since the record may
-// change, the engine decides again when it writes.
+// May returns the plan for a wish. If the wish isn't allowed, May returns the reason as
+// an error. The parameter now is the time at which the record was read. The engine
+// decides again when [Plan.Run] writes, because the record may have changed.
 func May(rec *store.Record, now time.Time, w Wish) (*Plan, error) {
 	p := &Plan{wish: w, rec: rec}
 	if w.By == "" {
@@ -135,15 +135,16 @@ func deadLetter(rec *store.Record) string {
 	return "if the message is in a dead-letter queue, redrive that queue"
 }
 
-// FromSource reports whether an operation came from a queue or another source of events,
-// and its request is not stored. Only another delivery of the message can then continue
-// the operation.
+// FromSource reports whether an operation came from a source of events, such as a
+// queue, and has no stored request. If so, only another delivery of the message can
+// continue the operation.
 func FromSource(rec *store.Record) bool {
 	_, _, caller, ok := scope.Parse(rec.Scope)
 	return ok && caller.Kind == scope.Source && rec.Input == nil
 }
 
-// refused returns the reason why an operation that is not stuck can't be settled.
+// refused returns the error for a retry or a settlement that the operation's state
+// doesn't allow.
 func refused(rec *store.Record, now time.Time) error {
 	switch state.Word(rec, now) {
 	case "free":
@@ -206,17 +207,17 @@ func (p *Plan) settle(now time.Time) error {
 	return nil
 }
 
-// maxAnswer is Lambda's limit for an answer, in bytes. The body counts in the form in
-// which it is sent: as a JSON string or as Base64.
+// maxAnswer is Lambda's limit for an answer, in bytes.
 const maxAnswer = 6 << 20
 
-// carried returns how many bytes a body takes in Lambda's answer.
+// carried returns how many bytes a body takes in Lambda's answer: as a JSON string or,
+// if the body isn't UTF-8, as Base64.
 func carried(body []byte) int {
 	if !utf8.Valid(body) {
 		return base64.StdEncoding.EncodedLen(len(body))
 	}
 	text, err := json.Marshal(string(body))
-	if err != nil { // a string can always be encoded
+	if err != nil { // can't happen: every string can be encoded
 		return len(body)
 	}
 	return len(text)
@@ -269,8 +270,8 @@ func (p *Plan) forget(now time.Time) error {
 	return nil
 }
 
-// Losses returns what forgetting the record would lose, in the words of the flags of
-// samekey forget: attempt, work, jobs.
+// Losses returns what samekey forget would lose: attempt, work, jobs. For each of
+// these, the command has a flag, such as --lose-work.
 func Losses(rec *store.Record, now time.Time) (names []string) {
 	for _, one := range []struct {
 		name string
@@ -283,8 +284,8 @@ func Losses(rec *store.Record, now time.Time) (names []string) {
 	return names
 }
 
-// redrive chooses the parked jobs to deliver again. If a job is parked after this choice,
-// it stays parked, because the person has not seen its failures.
+// redrive chooses the parked jobs to deliver again. A job that is parked after this
+// choice stays parked, because the person has not seen that job's failures.
 func (p *Plan) redrive() error {
 	named, err := p.named()
 	if err != nil {
@@ -345,10 +346,11 @@ func (p *Plan) named() ([]string, error) {
 // PK returns the partition key of the record.
 func (p *Plan) PK() string { return p.rec.PK }
 
-// Run carries out the plan, if the record is unchanged, and returns what it has done.
+// Run carries out the plan if the record is unchanged. The result done says what was
+// done.
 func (p *Plan) Run(ctx context.Context, s *dynamo.Store) (done string, err error) {
 	engine := idem.New(s, func(o *idem.Options) {
-		o.Namespace, o.Logger = state.Namespace(p.rec.PK), slog.New(slog.DiscardHandler) // Run returns what the engine would log
+		o.Namespace, o.Logger = state.Namespace(p.rec.PK), slog.New(slog.DiscardHandler) // no log: Run returns what the engine would log
 	})
 	seen := state.TicketFor(p.rec)
 	switch p.wish.Do {
@@ -356,7 +358,8 @@ func (p *Plan) Run(ctx context.Context, s *dynamo.Store) (done string, err error
 		settlement := p.wish.Settlement
 		settlement.Seen, settlement.By = seen, p.wish.By
 		if err = engine.Settle(ctx, p.rec.PK, settlement); err == nil && settlement.Answer == nil && FromSource(p.rec) {
-			// not an error if only the list can't be updated: the decision is stored
+			// The decision is stored. So Run returns no error, even if the list can't be
+			// updated.
 			if err := stream.Refer(ctx, s, seen, errors.New("a person settled the operation, but its message has not been delivered since: "+deadLetter(p.rec))); err != nil {
 				return p.done + "; but samekey list doesn't show the operation: " + plain.Line(err.Error()), nil
 			}
@@ -391,8 +394,8 @@ func (p *Plan) Run(ctx context.Context, s *dynamo.Store) (done string, err error
 	return p.done, err
 }
 
-// decoded formats JSON as the program will see it, so that a person notices a string
-// in a string or a number in quotes.
+// decoded describes JSON by its kind and content, so that a person notices mistakes
+// such as a number in quotes.
 func decoded(raw json.RawMessage) []string {
 	var v any
 	dec := json.NewDecoder(bytes.NewReader(raw))

@@ -11,8 +11,8 @@ import (
 // Fact is a field of the record as people read it.
 type Fact struct{ Label, Value string }
 
-// facts are the fields of the record that `samekey get` and the page show with the same
-// label and text. To show a new field, add a line here.
+// facts are the fields of the record that both `samekey get` and the page show, with
+// the same labels and texts. To show a new field, add a line here.
 var facts = []struct {
 	label string
 	of    func(*store.Record) string

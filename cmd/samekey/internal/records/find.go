@@ -23,7 +23,8 @@ type NotFound string
 
 func (n NotFound) Error() string { return string(n) }
 
-// Unclear is the error of a name that is invalid or means several records.
+// Unclear is the error for a name or key that is invalid, or that several records
+// match.
 type Unclear string
 
 func (u Unclear) Error() string { return string(u) }
@@ -55,11 +56,12 @@ var (
 // IsJob reports whether a text is the id of a job.
 func IsJob(text string) bool { return isJob.MatchString(text) }
 
-// Ref returns the record that a text names: by partition key, operation, job, derived key,
-// or short name in logs. If the error matches [store.ErrSealed], Ref also returns the
-// record, as [dynamo.Store.Load] does. If ref is invalid or names several records, the
-// error is an [Unclear]. If no record matches, it is a [NotFound]; but if some records
-// could not be compared, it is another error, which says so.
+// Ref returns the record that a text names. The text is a partition key, the id of an
+// operation or a job, a derived key, or the short name in logs. If the error matches
+// [store.ErrSealed], Ref also returns the record, as [dynamo.Store.Load] does. If ref
+// is invalid or names several records, the error is an [Unclear]. If all records were
+// compared and none matches, the error is a [NotFound]. If none matches and some
+// records could not be compared, the error says so, and is no NotFound.
 func (f *Finder) Ref(ctx context.Context, ref string) (*store.Record, error) {
 	if strings.Count(ref, "#") == 2 {
 		return f.load(ctx, ref, "no record "+plain.Line(ref))
@@ -80,7 +82,8 @@ func (f *Finder) Ref(ctx context.Context, ref string) (*store.Record, error) {
 	return f.found(ctx, pk, ref)
 }
 
-// Key returns the record of a customer's key. Its errors are those of [Finder.Ref].
+// Key returns the record of a customer's key. It returns the same errors as
+// [Finder.Ref].
 func (f *Finder) Key(ctx context.Context, c Customer) (*store.Record, error) {
 	if err := c.Check(ctx); err != nil {
 		return nil, Unclear(err.Error()) // a key that no handler accepts
@@ -101,9 +104,8 @@ func (f *Finder) Key(ctx context.Context, c Customer) (*store.Record, error) {
 	return f.load(ctx, pk, "the record was deleted after the search found it")
 }
 
-// The method found loads the record that the index or a scan has found for the name ref.
-// The record's partition key is pk. If another operation has claimed the key in the
-// meantime, found returns a NotFound.
+// This method loads the record that the index or a scan has found for the name ref. If
+// another operation has claimed the key since the search, the error is a NotFound.
 func (f *Finder) found(ctx context.Context, pk, ref string) (*store.Record, error) {
 	rec, err := f.load(ctx, pk, "the record was deleted after the search found it")
 	if rec == nil {
@@ -124,9 +126,9 @@ func operationOf(ref string) string {
 	return ref
 }
 
-// wanted returns two filters for the record that ref names: w is for a scan, and the
-// function in is for entries of the index. If ref is a derived key, this function is nil,
-// because entries don't contain derived keys.
+// wanted returns two filters for the record that ref names. The first filter is for a
+// scan. The second filter is for entries of the index. For a derived key the second
+// filter is nil, because entries contain no derived keys.
 func (f *Finder) wanted(ref string) (w wanted, in func(stream.Entry) bool, _ error) {
 	w.Since = f.Since
 	ref = operationOf(ref)
@@ -162,8 +164,8 @@ func (f *Finder) waiting(ctx context.Context, in func(stream.Entry) bool) (strin
 	return "", nil
 }
 
-// The result of only is the partition key of the one record in found. If found has several
-// records, the result is an error.
+// If found has one record, the result is the record's partition key. If found has
+// several records, the result is an error that lists them.
 func only(found []*store.Record) (string, error) {
 	if len(found) == 1 {
 		return found[0].PK, nil
@@ -226,8 +228,8 @@ func (f *Finder) load(ctx context.Context, pk, otherwise string) (*store.Record,
 	return rec, err
 }
 
-// noRecord returns the error for a partition key that no record has. Instead of a record,
-// pk may name a message in the tickets' queue that isn't a ticket.
+// noRecord returns the error for a partition key that no record has. If pk names a
+// message in the tickets' queue that isn't a ticket, the error describes the message.
 func (f *Finder) noRecord(ctx context.Context, pk, otherwise string) error {
 	if !strings.HasPrefix(pk, state.NoTicket) {
 		return NotFound(otherwise)

@@ -50,8 +50,8 @@ func free(r *store.Record) (string, []Next) {
 	return "The key is free: the record expired at " + plain.Time(r.Expires) + ".", all
 }
 
-// corrects returns the step in which people can correct a result that they gave; nil if
-// there is no such result.
+// corrects returns the step with which people correct a call's result; nil if people
+// gave no result, or can't correct the result any more.
 func corrects(r *store.Record, now time.Time) []Next {
 	call := state.Decidable(r, now)
 	if call == nil || call.Intent {

@@ -76,8 +76,8 @@ func byPosition(a, b string) int {
 	return cmp.Or(cmp.Compare(pa, pb), cmp.Compare(ia, ib), cmp.Compare(a, b))
 }
 
-// byPeople reports whether a person gave the answer. It looks at all decisions, because a
-// decision after the answer may be about jobs.
+// byPeople reports whether a person gave the answer. It searches all decisions, because
+// the latest decision may be about jobs.
 func byPeople(r *store.Record) bool {
 	return slices.ContainsFunc(r.Settled, func(d store.Decision) bool { return strings.HasPrefix(d.What, "answer ") })
 }
@@ -119,8 +119,8 @@ type Cost struct {
 	// Writes is the number of writes by attempts and operators, without redrive and
 	// cancel. It is exact, because the record counts these writes.
 	Writes int64 `json:"writes"`
-	// Bytes estimates the present size of the record. Units estimates the write units of
-	// Writes. The estimate assumes that each write has this size and is outside a
+	// Bytes estimates the present size of the record. Units estimates the write units
+	// of Writes, as if each write had the record's present size and were outside a
 	// transaction.
 	Bytes int   `json:"bytes_estimate"`
 	Units int64 `json:"write_units_estimate"`

@@ -109,9 +109,9 @@ func decodeEach(items []map[string]types.AttributeValue, fn func(Item) error) er
 	return nil
 }
 
-// pageItems limits the number of items in a page. It is for DynamoDB Local, which without
-// it reads the rest of the segment for each page. A page of records reaches DynamoDB's own
-// limit, 1 MB, before it has so many items.
+// pageItems limits the number of items in a page. DynamoDB Local needs the limit:
+// without it, DynamoDB Local reads the rest of the segment for each page. DynamoDB
+// doesn't need the limit, because it ends a page of records earlier, at 1 MB.
 const pageItems = 2000
 
 func input(opt ScanOptions, segment int) *dynamodb.ScanInput {

@@ -24,22 +24,22 @@ type wanted struct {
 	ID    string    // id of the operation
 	Short string    // short name of the record in logs and metrics
 	Since time.Time // the record's last attempt must have begun at this time or later
-	// Match reports whether a record is searched for. The result known is false if the
-	// record lacks what Match compares. If Match is nil, the search ends with the first
-	// record with the ID or Short.
+	// Match reports whether a record is one that the search wants. The result known is
+	// false if Match can't tell, because the record lacks what Match compares. If Match
+	// is nil, the search ends with the first record with the ID or Short.
 	Match func(*store.Record) (is, known bool)
-	// Load reads a record again if Match could not compare it, because the record's
-	// contents may be sealed.
+	// Load reads a record again if Match could not compare it. Unlike the scan, Load
+	// may open sealed contents.
 	Load func(ctx context.Context, pk string) (*store.Record, error)
 }
 
 // Found is the result of a search.
 type Found struct {
 	Records []*store.Record // matching records; in a search by ID or Short only PK is set
-	Seen    int             // number of records read; if Match is nil, number of matching records
-	// Sealed, Missing and Unreadable count the records that could not be compared: Sealed
-	// those with sealed contents, Missing those that lack what Match compares, Unreadable
-	// those that this program can't read.
+	Seen    int             // number of records read; if Match is nil: 1 if a record matches, else 0
+	// Sealed, Missing and Unreadable count the records that could not be compared.
+	// Sealed counts records whose contents are sealed. Missing counts records that lack
+	// what Match compares. Unreadable counts records that this program can't read.
 	Sealed, Missing, Unreadable int
 	Why                         error // why a sealed record was not opened
 }
@@ -48,7 +48,7 @@ type Found struct {
 func (f *Found) Unknown() int { return f.Sealed + f.Missing + f.Unreadable }
 
 // Untold describes the records that could not be compared; "" if all were compared. The
-// parameter missing is the text for records that lack what Match compares.
+// parameter missing is the text for the records that f.Missing counts.
 func (f *Found) Untold(missing string) string {
 	if f.Unknown() == 0 {
 		return ""
@@ -81,7 +81,7 @@ func find(ctx context.Context, api stream.ScanAPI, opt ScanOptions, w wanted) (*
 	f, closed := &Found{}, []string(nil)
 	_, err := Scan(ctx, api, opt, func(it Item) error {
 		switch {
-		case w.Short != "" && redact.Record(it.PK) != w.Short: // the filter also finds records whose namespace begins with the short name
+		case w.Short != "" && redact.Record(it.PK) != w.Short: // the filter also accepts a namespace that begins with the short name
 			return nil
 		case w.Match == nil:
 			f.Records, f.Seen = []*store.Record{{PK: it.PK}}, 1
@@ -108,9 +108,9 @@ func find(ctx context.Context, api stream.ScanAPI, opt ScanOptions, w wanted) (*
 	return f, f.open(ctx, w, closed)
 }
 
-// open takes the records that Match could not compare; the list closed has their
-// partition keys. open loads each of these records, with its sealed contents if possible,
-// and compares it again.
+// The list closed has the partition keys of the records that Match could not compare.
+// The method open loads each of these records, with sealed contents if possible, and
+// compares the record again.
 func (f *Found) open(ctx context.Context, w wanted, closed []string) error {
 	for _, pk := range closed {
 		if w.Load == nil {
@@ -141,8 +141,8 @@ func (f *Found) open(ctx context.Context, w wanted, closed []string) error {
 	return nil
 }
 
-// filter gives a scan a filter that leaves out items that can't match, and companions,
-// which have no attribute st.
+// filter makes a scan leave out items that can't match. The scan also leaves out
+// companions, because they have no attribute st.
 func (w *wanted) filter(in *dynamodb.ScanInput) {
 	filter, args := "attribute_exists(st)", map[string]types.AttributeValue{}
 	if w.ID != "" {

@@ -22,8 +22,8 @@ type StoryOptions struct {
 	// be personal data.
 	Data bool
 
-	// Sealed is the reason why the contents of the record could not be opened; "" if they
-	// are open. If Sealed is set, the record has no contents.
+	// Sealed is the reason why the contents of the record could not be opened; "" if
+	// the contents are readable. If Sealed is set, the record has no contents.
 	Sealed string
 
 	// Listed are the entries that [stream.Listed] returns for the record. ListedUnknown is
@@ -36,7 +36,8 @@ type StoryOptions struct {
 	Grace time.Duration
 }
 
-// Story explains one operation. Times are in UTC. The JSON form has the same content.
+// Story explains one operation. Times are in UTC. The JSON form lacks only Facts, which
+// repeats other fields.
 type Story struct {
 	Record    string `json:"record"` // partition key
 	Short     string `json:"short"`  // short name of the record in logs and metrics
@@ -59,14 +60,14 @@ type Story struct {
 	Lease   time.Time `json:"lease,omitzero"`    // end of the lease
 	Expires time.Time `json:"expires,omitzero"`  // time at which the record expires; zero: the record is kept
 	Error   string    `json:"error,omitempty"`   // the last error
-	Listed  []string  `json:"listed,omitempty"`  // further reasons why the record waits for a person
+	Listed  []string  `json:"listed,omitempty"`  // reasons outside of the record why people must act
 	Version int64     `json:"version"`           // the same number as Cost.Writes
 	Owner   string    `json:"owner"`             // nonce of the last holder
 
 	Attempts  []Attempt  `json:"attempts"`
 	Phases    []Phase    `json:"phases"`
 	Calls     []Call     `json:"calls"`
-	CallsNote string     `json:"calls_note,omitempty"` // which calls may be missing in Calls, or listed although they were not made
+	CallsNote string     `json:"calls_note,omitempty"` // which calls Calls may lack, and which calls in Calls may never have been made
 	LookUp    *LookUp    `json:"look_up,omitempty"`    // the last look-up of the call in doubt
 	Jobs      []Job      `json:"jobs"`
 	Answer    *Answer    `json:"answer,omitempty"`
@@ -78,7 +79,7 @@ type Story struct {
 
 // Attempt is one run of the handler.
 type Attempt struct {
-	By       string    `json:"by"`             // client, retry, completer
+	By       string    `json:"by"`             // client, retry, completer, unknown
 	Began    time.Time `json:"began,omitzero"` // zero: unknown
 	Function string    `json:"function,omitempty"`
 	// End is one of answered, released, died (the lease ended without a result), stuck,
@@ -89,11 +90,11 @@ type Attempt struct {
 	Note  string    `json:"note,omitempty"`
 }
 
-// Phase is a committed phase, or a call that began and has no outcome.
+// Phase is a committed phase, or a phase whose call has an unknown outcome.
 type Phase struct {
 	Name      string          `json:"name"`
 	Committed time.Time       `json:"committed,omitzero"` // zero: unknown
-	TookMS    int64           `json:"took_ms,omitempty"`  // time since the phase before, or since the claim; 0: unknown
+	TookMS    int64           `json:"took_ms,omitempty"`  // time since the previous commit; for the first phase, since the claim; 0: unknown
 	Unknown   bool            `json:"outcome_unknown,omitempty"`
 	Result    json.RawMessage `json:"result,omitempty"`
 	Reads     string          `json:"reads,omitempty"` // an example of a result that the program can read
@@ -105,7 +106,7 @@ type LookUp struct {
 	At        time.Time `json:"at"`
 	Times     int       `json:"times"`               // number of look-ups of this call
 	Said      string    `json:"said"`                // made, not made, not made yet, unknown, contradiction
-	SentUntil time.Time `json:"sent_until,omitzero"` // while the call is in doubt: the last time at which the call may have been sent
+	SentUntil time.Time `json:"sent_until,omitzero"` // the last time at which the call may have been sent; zero: the doubt has ended, or the call may be sent again
 }
 
 // Job is a staged job that is not delivered. Records don't keep delivered jobs.
