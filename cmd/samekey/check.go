@@ -37,8 +37,8 @@ type checkOptions struct {
 	callerEnv        []named
 }
 
-// text holds the values of two flags: one gives a text, the other a file that contains
-// the text.
+// text holds a text, from the flag --NAME, or the name of a file that contains the
+// text, from the flag --NAME-file.
 type text struct{ value, file string }
 
 func (t *text) register(fs *pflag.FlagSet, name, usage string) {
@@ -199,8 +199,9 @@ func (o *checkOptions) fill(env environment) (err error) {
 	return nil
 }
 
-// headersFrom adds headers to the map into. Each element of variables has a header's name, and the
-// environment variable with the header's value.
+// headersFrom adds a header to the map named into for each element of variables. The
+// element has the header's name and the name of the environment variable that holds the
+// header's value.
 func headersFrom(env environment, variables []named, into http.Header) error {
 	for _, v := range variables {
 		value := env.getenv(v.value)

@@ -6,15 +6,15 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// doubleDashed turns -flag into --flag, so that samekey accepts both, like programs with Go's flag
-// package. One-letter flags stay as they are; samekey's only one is -h.
+// doubleDashed turns -flag into --flag, because samekey accepts both, as Go's flag
+// package does. A flag of one letter, such as -h, isn't changed.
 func doubleDashed(root *cobra.Command, args []string) []string {
 	out := append([]string{}, args...) // not nil: for nil, cobra uses os.Args
 	if len(args) == 0 || strings.HasPrefix(args[0], "__") {
-		return out // no arguments, or a call by the shell's completion
+		return out // no arguments, or the shell's completion script has called samekey
 	}
 	cmd, _, _ := root.Find(args) // cmd is root if args name no command
-	value := false               // true after a flag whose value is the next argument
+	value := false               // true if the next argument is the value of a flag
 	for i, a := range out {
 		bare := strings.TrimLeft(a, "-")
 		switch {

@@ -33,11 +33,11 @@ type decider struct {
 	rec *store.Record // the record as the person saw it
 }
 
-// decision holds the parts in which deciders differ.
+// decision holds the parts of a decider that each command defines for itself.
 type decision struct {
 	check func() error
 	wish  func() records.Wish
-	hint  func(*store.Record) string // after a refusal, it returns the flags to use instead; may be nil
+	hint  func(*store.Record) string // returns a text for the end of a refusal: what to do instead; may be nil
 }
 
 func newDecider(env environment, cmd *cobra.Command, names bool, d *decision) *decider {
@@ -116,8 +116,8 @@ func (p *decider) run(ctx context.Context, ref []string, d *decision) (err error
 	return p.env.say("%s", done)
 }
 
-// dismiss removes a message from the entries of samekey list. The message came from the queue of
-// tickets, but isn't a ticket.
+// dismiss removes an entry of samekey list: a message that was in the queue of tickets,
+// but isn't a ticket.
 func (p *decider) dismiss(ctx context.Context, pk string) error {
 	if yes, err := p.c.agreed(p.env, p.op.place, "This is a message that was in the queue of tickets, but was no ticket. Only its entry in samekey list is removed; no operation is lost."); !yes {
 		return err

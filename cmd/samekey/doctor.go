@@ -50,7 +50,7 @@ func newDoctor(env environment) *cobra.Command {
 		case op.table == "" && opt.Stack == "":
 			return wrongCallf("no table: set --table, IDEM_TABLE or --stack")
 		}
-		if opt.Stack == "" || fs.Changed("table") { // the stack's table has precedence over IDEM_TABLE
+		if opt.Stack == "" || fs.Changed("table") { // with --stack, IDEM_TABLE is ignored
 			opt.Table = op.table
 		}
 		if err := op.account.open(cmd.Context()); err != nil {
@@ -86,9 +86,9 @@ func newDoctor(env environment) *cobra.Command {
 	})
 }
 
-// onlyTable returns the reason why samekey doctor can examine only the table; "" if doctor can
-// examine all services. If DynamoDB alone is local, calls to the other services would go to a real
-// account.
+// onlyTable returns the reason why samekey doctor asks only DynamoDB; "" if doctor asks
+// all services. If only DynamoDB has a local endpoint, doctor doesn't ask the other
+// services, because the calls would go to a real account.
 func (op *operator) onlyTable() string {
 	at := op.endpoint
 	if at == "" {

@@ -29,13 +29,13 @@ type eraser struct {
 // erased is the report of samekey erase.
 type erased struct {
 	Erased int `json:"erased"`
-	// Left has the caller's records that were not erased, each with the reason.
+	// Left maps each record of the caller that was not erased to the reason.
 	Left map[string]string `json:"left"`
-	// Sealed is the number of records whose caller can't be read without the data keys.
+	// Sealed is the number of sealed records whose caller could not be read.
 	// Unreadable is the number of records that this version can't read.
 	Sealed     int `json:"sealed"`
 	Unreadable int `json:"unreadable,omitempty"`
-	// Callers has the number of records per scope.
+	// Callers maps a scope to the number of the scope's records that can be erased.
 	Callers map[string]int `json:"callers"`
 }
 
@@ -130,8 +130,8 @@ func (e *eraser) run(ctx context.Context, env environment) error {
 	return e.print(env, rep)
 }
 
-// eraser.search finds the caller's records. It can read a sealed caller only if the program of
-// --keys-from has the data keys.
+// eraser.search finds the caller's records. To read a sealed caller, search needs the
+// data keys from the program of --keys-from.
 func (e *eraser) search(ctx context.Context) (err error) {
 	about := e.op.tellScan(e.s.opt.PagesPerSecond)
 	e.found, err = e.s.of(ctx, e.op, about, records.Customer{Scope: e.caller})

@@ -35,7 +35,7 @@ var examples = map[string][]string{
 	"samekey doctor":  {"samekey doctor --stack orders"},
 }
 
-// Each key of meant is a wrong name; the value is the command that the person means.
+// meant maps a wrong command name to the command that a person means by the name.
 var meant = map[string]string{
 	"answer": "settle", "decide": "settle", "delete": "forget", "dev": "local", "find": "get", "inspect": "get", "ls": "list", "new": "init", "page": "ui", "ps": "list",
 	"remove": "forget", "run": "local", "search": "get", "show": "get", "start": "local", "status": "list", "unlock": "release", "version": "--version", "web": "ui",
@@ -84,8 +84,9 @@ func nearestFlag(cmd *cobra.Command, err error) string {
 	return ""
 }
 
-// nearest returns the element of names that begins with word, otherwise the one that differs from
-// word by the fewest letters. It returns "" if no element is near.
+// nearest returns the first element of names that begins with word. If no element does,
+// nearest returns the element that differs from word by the fewest letters; "" if all
+// elements differ too much.
 func nearest(word string, names []string) (name string) {
 	best := len(word)/3 + 1
 	for _, n := range names {

@@ -12,7 +12,8 @@ import (
 	"github.com/samekey/samekey/cmd/samekey/internal/plain"
 )
 
-// Exit codes. A command can change their meanings with exitCodes.
+// Exit codes. exitMeanings has the default meanings; a command sets others by
+// exitCodes.
 const (
 	exitDone   = 0
 	exitFailed = 1
@@ -69,8 +70,8 @@ Exit codes:
 {{.}}
 {{end}}`
 
-// exitCodes adds the exit codes to a command's help and to docs/use/cli.md. The map own has the
-// command's own codes and meanings; they have precedence over those of exitMeanings.
+// exitCodes puts the exit codes into the help of cmd and into docs/use/cli.md. The map
+// own has meanings of codes for cmd. For other codes, exitMeanings has the meanings.
 func exitCodes(cmd *cobra.Command, own map[int]string) *cobra.Command {
 	all := exitMeanings()
 	maps.Copy(all, own)

@@ -57,7 +57,8 @@ func newFinder(op *operator, fs *pflag.FlagSet) *finder {
 	return f
 }
 
-// finder.check returns usage errors before any request is sent.
+// finder.check returns a usage error if flags or arguments are wrong. It sends no
+// request.
 func (f *finder) check(args []string) error {
 	switch {
 	case f.key == "" && f.scope != "":
@@ -72,11 +73,13 @@ func (f *finder) check(args []string) error {
 	return nil
 }
 
-// notFound returns an error with exit code 3: all records were compared, and no record matches.
+// notFound returns an error with exit code 3. This code means that all records were
+// compared and that no record matches.
 func notFound(what string) error { return exitWith(exitFound, errors.New(what)) }
 
-// finder.find returns the record that the arguments and flags name. Otherwise it returns an error,
-// with exit code 3 if no record matches, and 1 if some records could not be compared.
+// finder.find returns the record that the arguments and flags name. An error has exit
+// code 3 if no record matches, and 2 if the name is invalid or means several records.
+// Otherwise the exit code is 1, for instance if some records could not be compared.
 func (f *finder) find(ctx context.Context, args []string) (*store.Record, error) {
 	by := &records.Finder{
 		Client: f.op.client, Store: f.op.store, Services: f.services, NoScan: f.noScan, Nothing: f.op.ours,
@@ -113,8 +116,8 @@ func (f *finder) by(ctx context.Context, by *records.Finder, args []string) (*st
 	return by.Key(ctx, c)
 }
 
-// finder.scanning prints the cost of a scan of the whole table. If the search is by key,
-// scanning also asks whether to scan.
+// finder.scanning prints the cost of a scan of the whole table. In a search by key,
+// scanning also asks the person whether to scan.
 func (f *finder) scanning(of records.Customer) (items int64, _ error) {
 	if of.Key != "" {
 		f.op.env.note("no record found for this key under any known caller; searching the table")

@@ -68,7 +68,7 @@ func tellInit(env environment, result scaffold.Result, command string) {
 		return name == "template.yaml" || name == "Makefile" || strings.HasPrefix(name, "cmd/")
 	}
 	switch {
-	case len(result.Created) > 0 && slices.ContainsFunc(result.LeftAlone, others): // the user's own files, with unknown routes and parameters
+	case len(result.Created) > 0 && slices.ContainsFunc(result.LeftAlone, others): // the user's own files may lack make local and the route /orders
 		fmt.Fprintf(env.stdout, "\nRun it:  %s local --watch\n", command)
 	case len(result.Created) > 0 && result.Example == "checkout":
 		fmt.Fprintf(env.stdout, `

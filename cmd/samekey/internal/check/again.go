@@ -10,8 +10,8 @@ import (
 	"github.com/samekey/samekey/internal/base/storedheaders"
 )
 
-// errInfirm ends a check that compares with the first answer, if the API doesn't replay that
-// answer. The comparison would only show the same fault again.
+// errInfirm ends a check that needs a replay of the first answer, if the API doesn't
+// replay this answer. The check named replay has already reported the fault.
 const errInfirm = unseen("the API doesn't replay the first answer")
 
 // replay sends the first request again.
@@ -26,7 +26,7 @@ func (e *examination) replay(ctx context.Context) (err error) {
 	switch {
 	case !e.exact:
 		e.breaks("replay-differs", fmt.Sprintf("the first answer was %s; the second differs: %s", was(first), was(again)))
-		if !e.firm { // the answer is from a second run, so its headers and its missing mark are not reported as well
+		if !e.firm { // the request ran again, so a comparison of headers and marks would show nothing new
 			return nil
 		}
 	case again.status != first.status:
@@ -80,8 +80,8 @@ func (e *examination) lifetime(context.Context) error {
 	return nil
 }
 
-// date returns the key's expiry date from an answer. If the answer has no valid date, it
-// returns the zero time.
+// date returns the key's expiry date from an answer; the zero time if the answer has no
+// valid date.
 func date(a *answer) time.Time {
 	at, err := http.ParseTime(a.header.Get(expiresHeader))
 	if err != nil {
@@ -90,9 +90,9 @@ func date(a *answer) time.Time {
 	return at
 }
 
-// quoted sends the first key in the other form, with or without quotes. A server may accept a
-// known key in a form in which it refuses a new key. Therefore begin has already tried a new
-// key without quotes.
+// quoted sends the first key again, with quotes if the first request had none,
+// otherwise without. Some servers accept a key without quotes only if they know the
+// key. Therefore begin has tried the key without quotes while the key was new.
 func (e *examination) quoted(ctx context.Context) error {
 	if !e.firm {
 		return errInfirm

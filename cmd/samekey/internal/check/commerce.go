@@ -19,11 +19,12 @@ import (
 
 func isCommerce(contract string) bool { return contract == ACP || contract == UCP }
 
-// Checkout holds the paths and bodies of the operations on a session. For an empty path, the
-// protocols' path is used, relative to the template's URL; for an empty body, a default body. A
-// request to the URL itself creates a session.
+// Checkout holds the paths and bodies of the operations on a session. An empty path
+// stands for the path in the protocols, relative to the template's URL. An empty body
+// stands for a default body. A session is created by a request to the template's URL
+// itself.
 type Checkout struct {
-	ID       string // JSON Pointer to a session's id in the answer to a creation; "" is /id
+	ID       string // JSON Pointer to the id in the answer that creates a session; "" is /id
 	Update   Operation
 	Complete Operation
 	Cancel   Operation
@@ -209,7 +210,8 @@ func (e *examination) about(op named, id string) call {
 	return c
 }
 
-// operation sends an operation on a new session twice, then once with another body.
+// operation creates a session, and sends op for this session three times with the same
+// key. The third request has another body.
 func (e *examination) operation(ctx context.Context, op named) error {
 	name := op.name
 	id, err := e.session(ctx, name+"-session")
@@ -252,8 +254,8 @@ func (e *examination) equality(ctx context.Context) error {
 	if !e.firm {
 		return errInfirm
 	}
-	// the rule null-absent is tried twice: with this body, which has a null that the second
-	// body lacks, and below with a null that only the second body has
+	// the rule null-absent is tested twice, below: by a null that is removed from this
+	// body, and by a null that is added to the template's body
 	key, body := "equality", withMember(e.template.Body, `{"absent":null,"list":[1,2]}`)
 	first, err := e.spelling(ctx, key, body)
 	if err != nil {
@@ -339,8 +341,9 @@ func (e *examination) requestID(ctx context.Context) error {
 	return nil
 }
 
-// paths sends a creation, and each operation on two sessions, all with the same key. The
-// cancellations have two sessions of their own, because a completed session can't be cancelled.
+// paths sends each operation on two sessions, then a creation. All these requests have
+// the same key. The cancellations have two sessions of their own, because a completed
+// session can't be cancelled.
 func (e *examination) paths(ctx context.Context) error {
 	var earlier []*answer
 	send := func(c call) error {
@@ -464,7 +467,8 @@ func isObject(body []byte) bool {
 	return json.Unmarshal(body, &v) == nil && v != nil
 }
 
-// withMember returns a JSON object with one more member.
+// withMember returns the JSON object body with the additional member samekey_check,
+// which has the given value.
 func withMember(body []byte, value string) []byte {
 	body = bytes.TrimSpace(body)
 	open := bytes.TrimSpace(body[:len(body)-1])
@@ -475,8 +479,8 @@ func withMember(body []byte, value string) []byte {
 	return fmt.Appendf(nil, `%s%s"samekey_check":%s}`, open, comma, value)
 }
 
-// respelled returns a JSON value in another spelling: members in reverse order, integers
-// with a fraction, and spaces.
+// respelled returns a JSON value in another spelling: members in reverse alphabetical
+// order, integers with the fraction .0, and spaces in objects.
 func respelled(body []byte) []byte {
 	return spell(nil, decoded(body))
 }
@@ -484,7 +488,7 @@ func respelled(body []byte) []byte {
 func decoded(body []byte) (v any) {
 	dec := json.NewDecoder(bytes.NewReader(body))
 	dec.UseNumber()
-	_ = dec.Decode(&v) // Template.commerce has checked that the body is a JSON object
+	_ = dec.Decode(&v) // no error: Template.commerce has checked that the body is a JSON object
 	return v
 }
 
@@ -493,7 +497,7 @@ func spell(b []byte, v any) []byte {
 	case map[string]any:
 		b = append(b, "{ "...)
 		for i, name := range slices.Backward(slices.Sorted(maps.Keys(v))) {
-			quoted, _ := json.Marshal(name) // a string can always be encoded
+			quoted, _ := json.Marshal(name) // no error: a string can always be encoded
 			b = append(append(b, quoted...), " : "...)
 			if b = spell(b, v[name]); i > 0 {
 				b = append(b, ", "...)
@@ -516,18 +520,18 @@ func spell(b []byte, v any) []byte {
 		}
 		return b
 	}
-	text, _ := json.Marshal(v) // v comes from JSON
+	text, _ := json.Marshal(v) // no error: v was decoded from JSON
 	return append(b, text...)
 }
 
-// changed returns the JSON of body after the function change has changed it. If the function
-// found nothing to change, changed returns nil.
+// changed decodes body, calls change with the value, and returns the value as JSON. If
+// change returns false, because it found nothing to change, changed returns nil.
 func changed(body []byte, change func(any) bool) []byte {
 	v := decoded(body)
 	if !change(v) {
 		return nil
 	}
-	text, _ := json.Marshal(v) // v comes from JSON
+	text, _ := json.Marshal(v) // no error: v was decoded from JSON
 	return text
 }
 

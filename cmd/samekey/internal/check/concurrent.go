@@ -20,10 +20,10 @@ func (e *examination) concurrent(ctx context.Context) error {
 	return err
 }
 
-// race sends c several times at once, then repeats c until there is a final answer, and returns
-// that answer. The parameter rule is the prefix of the names of the rules that race examines.
-// The function counts reports whether an answer's body, if it differs from others, proves a
-// second run.
+// race sends c several times at once, then repeats c until there is a final answer, and
+// returns that answer. The parameter rule is the prefix of the names of the rules that
+// race examines. Two answers with different bodies prove a second run if counts returns
+// true for both answers.
 func (e *examination) race(ctx context.Context, c call, rule string, counts func(*answer) bool) (*answer, error) {
 	answers, errs := make([]*answer, e.opt.Racers), make([]error, e.opt.Racers)
 	var wg sync.WaitGroup
@@ -44,7 +44,7 @@ func (e *examination) race(ctx context.Context, c call, rule string, counts func
 	for i, a := range answers {
 		switch {
 		case errs[i] != nil:
-			lost++ // a lost answer is no fault: real clients lose answers, too
+			lost++ // not reported as a fault of the API, because the network can lose answers
 		case a.status == http.StatusConflict:
 			overlapped = true
 			e.blame(a, "idempotency_in_flight")
@@ -78,9 +78,9 @@ func (e *examination) race(ctx context.Context, c call, rule string, counts func
 	return final, nil
 }
 
-// counts reports whether a's body, if it differs from the bodies of other answers, proves a
-// second run. If the API's replays differ in bytes from first answers, the body of a replay
-// proves nothing. If the API doesn't replay the first answer, no body proves anything.
+// counts reports whether a's body may be evidence of a second run: two different bodies
+// prove two runs. A replay's body is no evidence if the API's replays differ in bytes
+// from first answers. If the API doesn't replay the first answer, no body is evidence.
 func (e *examination) counts(a *answer) bool {
 	return e.exact || e.firm && a.header.Get(replayedHeader) != "true"
 }

@@ -1,6 +1,6 @@
 package check
 
-// The contracts that an API is held to.
+// The contracts whose rules an API can break.
 const (
 	Default = "default" // docs/use/http.md of this toolkit
 	Stripe  = "stripe"  // docs.stripe.com
@@ -12,9 +12,9 @@ const (
 // Contracts returns all contracts.
 func Contracts() []string { return []string{Default, Stripe, IETF, ACP, UCP} }
 
-// columns returns the contracts that have a column in the report of an examination by this
-// contract. A commerce contract is alone in its report, because it is about the operations of a
-// checkout.
+// columns returns the contracts that have a column in the report of an examination by
+// contract. The report on a commerce contract has only this contract's column, because
+// the examination sends the requests of this contract's checkout.
 func columns(contract string) []string {
 	if isCommerce(contract) {
 		return []string{contract}
@@ -22,7 +22,7 @@ func columns(contract string) []string {
 	return []string{Default, Stripe, IETF}
 }
 
-// rulesOf returns the rules that are examined if this is the contract of the examination.
+// rulesOf returns the rules that an examination by contract examines.
 func rulesOf(contract string) []Rule {
 	if isCommerce(contract) {
 		return CommerceRules()
@@ -42,13 +42,13 @@ type Rule struct {
 	Name  string
 	Check string // the check that examines the rule
 	Says  string // the demand
-	// Sections names, for each contract with the rule, the section that contains the rule. For
-	// Default, the name is the anchor of a heading in docs/use/http.md.
+	// Sections maps each contract that makes the demand to the section with the demand.
+	// For Default, the section is the anchor of a heading in docs/use/http.md.
 	Sections map[string]string
 }
 
-// in makes the Sections of a rule from its section in each contract. The argument "" stands for
-// a contract without the rule.
+// in makes the Sections of a rule. Each argument is the section of one contract; "" if
+// the contract lacks the rule.
 func in(ours, stripe, draft string) map[string]string {
 	all := make(map[string]string)
 	for contract, section := range map[string]string{Default: ours, Stripe: stripe, IETF: draft} {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// cors sends a browser's preflight request, and checks whether a page could read the
-// answers so far.
+// cors sends a browser's preflight request. Then cors checks whether a web page could
+// read the answers to earlier requests.
 func (e *examination) cors(ctx context.Context) error {
 	a, err := e.preflight(ctx)
 	if err != nil {
@@ -48,13 +48,14 @@ func (e *examination) preflight(ctx context.Context) (*answer, error) {
 	}})
 }
 
-// The method named allows reports whether a, an answer of the API, lets a web page read it.
+// examination.allows reports whether a page of the template's Origin may read the
+// answer a.
 func (e *examination) allows(a *answer) bool {
 	got := a.header.Get("Access-Control-Allow-Origin")
 	return got == "*" || got == e.template.Origin
 }
 
-// The function named listed reports whether a CORS header's list contains the name or "*".
+// listed reports whether list, the value of a CORS header, contains name or "*".
 func listed(list, name string) bool {
 	return slices.ContainsFunc(strings.Split(list, ","), func(s string) bool {
 		s = strings.TrimSpace(s)

@@ -7,14 +7,15 @@ import (
 	"strings"
 )
 
-// blame keeps the answer a, in which the API refuses a key, for the errors check. code is the
-// error code that the commerce contracts demand, or "" if they demand none.
+// blame keeps a, an answer that refuses a request because of its key, for the check
+// named errors. The parameter code is the error code that the commerce contracts
+// demand; "" if they demand none.
 func (e *examination) blame(a *answer, code string) {
 	a.code = code
 	e.blamed = append(e.blamed, a)
 }
 
-// The errors check judges the form of the refusals that blame has kept.
+// examination.errors judges the form of the refusals that blame has kept.
 func (e *examination) errors(context.Context) error {
 	if len(e.blamed) == 0 && !e.busy {
 		return unseen("the API sent no error about a key")

@@ -55,8 +55,8 @@ func (e *examination) explain(ctx context.Context, err error) error {
 	return fmt.Errorf("no HTTP answer from %s: %s", host, e.shown(err.Error()))
 }
 
-// unusable returns the reason why this answer to the template's request prevents an
-// examination; nil if it doesn't.
+// unusable returns the reason why no examination is possible after the answer a to the
+// template's request; nil if an examination is possible.
 func (e *examination) unusable(a *answer) error {
 	mediaType, _, _ := strings.Cut(a.header.Get("Content-Type"), ";")
 	switch {

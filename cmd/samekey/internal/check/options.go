@@ -19,11 +19,11 @@ const (
 	DefaultMaxBody  = 4 << 20
 )
 
-// Options limit an examination.
+// Options are the settings of an examination.
 type Options struct {
 	Contract string        // the contract whose broken rules [Report.Faults] counts; "" is Default
 	Prefix   string        // prefix of all keys; "" is DefaultPrefix
-	Name     string        // name of the run: in all keys, it follows the prefix; "" is a random name
+	Name     string        // name of the run, which follows Prefix in all keys; "" is a random name
 	Racers   int           // number of simultaneous requests; 0 is DefaultRacers
 	Timeout  time.Duration // time limit of a request; 0 is DefaultTimeout
 	Total    time.Duration // time limit of the examination; 0 is DefaultTotal
@@ -33,7 +33,7 @@ type Options struct {
 	Transport http.RoundTripper // nil: a transport that reuses no connections
 }
 
-// prepared validates o, and returns it with defaults.
+// prepared validates o, and returns o with defaults for zero fields.
 func (o Options) prepared() (Options, error) {
 	setDefault(&o.Contract, Default)
 	setDefault(&o.Prefix, DefaultPrefix)

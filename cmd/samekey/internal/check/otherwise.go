@@ -36,8 +36,8 @@ func (e *examination) mismatch(ctx context.Context) error {
 	return nil
 }
 
-// mismatchStatus returns the status with which a contract refuses a key with another
-// body.
+// mismatchStatus returns the status that a contract demands if a request has a known
+// key but another body.
 func mismatchStatus(contract string) int {
 	switch contract {
 	case Stripe:
@@ -116,8 +116,9 @@ func (e *examination) refusal(ctx context.Context) error {
 	return err
 }
 
-// freed returns the contracts under which an answer with this status frees the key.
-// Stripe's documentation says that invalid parameters, rate limits and conflicts free it.
+// freed returns the contracts that free the key after an answer with this status.
+// Stripe's documentation says that a key is freed after invalid parameters, rate limits
+// and conflicts.
 func freed(status int) (contracts []string) {
 	switch status {
 	case 400, 401, 406, 407, 409, 415, 421, 426, 429:

@@ -9,10 +9,11 @@ import (
 type Plan struct {
 	URL    string // without its query
 	Method string
-	Keys   string // prefix of all keys
-	// Requests is the maximum number of requests. Effects is the number of requests that an API
-	// carries out if it keeps the default contract, or the commerce contract that is examined.
-	// Most is the maximum number that a faulty API may carry out.
+	Keys   string // text with which all keys begin
+	// Requests is the maximum number of requests. Effects is the number of requests
+	// that a correct API carries out: an API that keeps Options.Contract if this is a
+	// commerce contract, otherwise Default. Most is the maximum number of requests that
+	// a faulty API carries out.
 	Requests, Effects, Most int
 
 	template Template
@@ -23,8 +24,8 @@ type Plan struct {
 
 type examined struct {
 	name, title string
-	// lacks says which option to give, if the template lacks a field that the check needs; else
-	// "".
+	// lacks is "" if the template has all fields that the check needs. Otherwise lacks
+	// says which option to give.
 	lacks                   string
 	requests, effects, most int
 	run                     func(*examination, context.Context) error
@@ -33,7 +34,7 @@ type examined struct {
 // Check describes a check, for documentation.
 type Check struct {
 	Name, Title string
-	Needs       string // the option to give for the check, such as "give --origin"; "" if it needs none
+	Needs       string // option that the check needs, such as "give --origin"; "" if the check needs none
 }
 
 // Checks returns the checks of a contract, in order.

@@ -6,7 +6,7 @@ import "slices"
 const (
 	OK       = "ok"
 	Fault    = "fault"
-	NoRule   = "no rule"  // the contract demands nothing here
+	NoRule   = "no rule"  // the contract has no rule for the check
 	NotKnown = "not seen" // the check was not made, or proved nothing
 )
 
@@ -14,15 +14,15 @@ const (
 type Report struct {
 	URL      string `json:"url"` // without its query
 	Method   string `json:"method"`
-	Keys     string `json:"keys"`     // prefix of the keys
+	Keys     string `json:"keys"`     // text with which all keys begin
 	Contract string `json:"contract"` // the contract whose broken rules Faults counts
 	Requests int    `json:"requests"` // number of requests sent
-	// Trouble is the reason why the examination, or one of its checks, broke off; "" if none
-	// did.
+	// Trouble is the reason why the examination or a check broke off; "" if nothing
+	// broke off.
 	Trouble string    `json:"trouble,omitempty"`
 	Checks  []Outcome `json:"checks"`
 	Notes   []string  `json:"notes,omitempty"`
-	Faults  int       `json:"faults"` // number of broken rules of the contract
+	Faults  int       `json:"faults"` // number of the rules of Contract that the API breaks
 }
 
 // Outcome is the result of one check.
@@ -30,7 +30,8 @@ type Outcome struct {
 	Check string `json:"check"`
 	// Under maps a contract to OK, Fault, NoRule or NotKnown.
 	Under map[string]string `json:"under"`
-	// Why is the reason why the check was not made, broke off or proved nothing; else "".
+	// Why is the reason why the check was not made, broke off or proved nothing;
+	// otherwise "".
 	Why    string    `json:"why,omitempty"`
 	Faults []Finding `json:"faults,omitempty"`
 }
@@ -38,7 +39,7 @@ type Outcome struct {
 // Finding is a rule that the API breaks.
 type Finding struct {
 	Rule string `json:"rule"`
-	Seen string `json:"seen"` // what showed the fault
+	Seen string `json:"seen"` // what the API did when it first broke the rule
 	// Breaks maps each broken contract to the section that contains the rule.
 	Breaks map[string]string `json:"breaks"`
 }

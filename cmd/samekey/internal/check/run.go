@@ -25,23 +25,24 @@ type examination struct {
 
 	quotes      bool            // the API takes quoted keys only
 	refusedBare int             // the status that refused a new key without quotes; 0 if it was accepted
-	first       *answer         // the answer to the first request, whose key was made for the purpose "first"
+	first       *answer         // the answer to the first request, which has the key e.key("first")
 	again       *answer         // the answer to the repetition of the first request; nil before the repetition
-	exact       bool            // the answer again is a success and has the same body as the answer first
-	firm        bool            // exact is true, or the answer again is a success marked as a replay
+	exact       bool            // e.again is a success and has the same body as e.first
+	firm        bool            // e.exact is true, or e.again is a success that is marked as a replay
 	steady      map[string]bool // names of operations whose repetition gave the same answer
 
 	mu      sync.Mutex
 	found   []Finding // findings of all checks
 	blamed  []*answer // answers that refused a request because of its key
-	answers []*answer // other answers, for the check of CORS headers
-	busy    bool      // a 409, 429 or 503 was judged
+	answers []*answer // e.first and e.again, for the check of CORS headers
+	busy    bool      // judgeRetryAfter has judged a 409, 429 or 503
 	notes   []string
 }
 
-// Run examines an API by the plan. The report is never nil if the plan is valid. If nothing
-// could be examined, the error is the reason, and the report counts the requests that were
-// sent. When ctx ends, the examination ends, and the report has the results so far.
+// Run examines an API by the plan p, which must come from [Make]. The report is never
+// nil. If nothing could be examined, the error is the reason, and the report counts the
+// requests that were sent. When ctx ends, the examination ends, and the report has the
+// results so far.
 func (p *Plan) Run(ctx context.Context) (*Report, error) {
 	e := p.examination()
 	ctx, cancel := context.WithTimeoutCause(ctx, p.opt.Total, errTotal)
@@ -95,8 +96,9 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// begin sends the template's request for the first time. If the API refuses the key without
-// quotes, begin tries it with quotes.
+// begin sends the template's request for the first time, with a key without quotes. If
+// the API answers 400, begin sends the request again with the key in quotes, except for
+// a commerce contract.
 func (e *examination) begin(ctx context.Context) (err error) {
 	if e.first, err = e.send(ctx, e.keyed(e.key("first"))); err != nil {
 		return err
@@ -116,9 +118,9 @@ func (e *examination) begin(ctx context.Context) (err error) {
 	return e.unusable(e.first)
 }
 
-// breaks records that the API breaks a rule of each contract in the list contracts or, if the
-// list is empty, of all contracts that have the rule. If the rule already has a finding, breaks
-// adds the contracts to this finding; its field Seen still describes the first breach.
+// breaks records that the API breaks the rule of the given contracts; no contracts
+// stand for all contracts that have the rule. If the rule already has a finding, breaks
+// adds the contracts to this finding and leaves the finding's Seen unchanged.
 func (e *examination) breaks(rule, seen string, contracts ...string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

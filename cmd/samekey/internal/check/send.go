@@ -44,19 +44,20 @@ func (a *answer) ok() bool { return a.status >= 200 && a.status < 300 }
 
 func (a *answer) refused() bool { return a.status >= 400 && a.status < 500 }
 
-// busy reports whether the answer asks for a retry.
+// busy reports whether the answer is a 429 or 503, which ask for a retry.
 func (a *answer) busy() bool {
 	return a.status == http.StatusTooManyRequests || a.status == http.StatusServiceUnavailable
 }
 
 func (a *answer) is(b *answer) bool { return a.status == b.status && bytes.Equal(a.body, b.body) }
 
-// ran reports whether a is the answer of a new run: it is a success, and its body differs from
-// the body of first, an earlier answer under the same key.
+// ran reports whether a proves a new run. The parameter first is an earlier answer
+// under the same key. A new run is proved if a is a success and the bodies of a and
+// first differ.
 func (a *answer) ran(first *answer) bool { return a.ok() && !bytes.Equal(a.body, first.body) }
 
-// replays reports whether a is a replay of the answer first: it is a success, and either is
-// marked as a replay or has the same non-empty body as first.
+// replays reports whether a is a replay of the answer first. A replay is a success that
+// is marked as a replay, or that has the same non-empty body as first.
 func (a *answer) replays(first *answer) bool {
 	return a.ok() && (a.header.Get(replayedHeader) == "true" || len(first.body) > 0 && bytes.Equal(a.body, first.body))
 }
@@ -146,11 +147,11 @@ func (e *examination) send(ctx context.Context, c call) (*answer, error) {
 	}
 }
 
-// longest limits the wait that Retry-After asks for.
+// longest is the maximum of the wait before a request is sent again.
 const longest = 10 * time.Second
 
-// retryAfter returns the wait that an answer asks for, but not more than the constant longest.
-// If Retry-After is missing or invalid, the wait is one second.
+// retryAfter returns the wait that the answer's Retry-After asks for; one second if
+// Retry-After is missing or invalid. The wait is at least 100 ms and at most longest.
 func retryAfter(a *answer) time.Duration {
 	d, ok := toldWait(a)
 	if !ok {

@@ -107,8 +107,8 @@ func (f *Finding) print(b *strings.Builder, contract string) {
 	b.WriteString("\n")
 }
 
-// Broken returns the sorted names of a contract's broken rules. If contract is "", it returns
-// the broken rules of all contracts in the report.
+// Broken returns the sorted names of a contract's broken rules. If contract is "",
+// Broken returns the broken rules of all contracts in the report.
 func (r *Report) Broken(contract string) (rules []string) {
 	for _, o := range r.Checks {
 		for _, f := range o.Faults {

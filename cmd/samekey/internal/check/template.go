@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// Template is the request that an examination sends again and again. URL is required. Body is
-// required unless NoBody is set. If any other field is empty, the checks that need it are left
-// out.
+// Template is the request that an examination sends again and again. URL is required.
+// Body is required unless NoBody is set. The other fields are optional. A check that
+// needs a field is left out if the field is empty.
 type Template struct {
 	URL    string      // an http or https URL without a user name
 	Method string      // "" is POST
@@ -26,15 +26,15 @@ type Template struct {
 	OtherCaller http.Header // another caller's credentials; they replace those in Header
 	Origin      string      // the origin of a page that may call the API
 	KeyOptional bool        // the API's documentation allows requests without a key
-	Checkout    Checkout    // for a commerce contract
+	Checkout    Checkout    // only for an examination by a commerce contract
 }
 
-// prepared validates t, and returns it with defaults.
+// prepared validates t, and returns t with defaults for empty fields.
 func (t Template) prepared(contract string) (Template, *url.URL, error) {
 	u, err := url.Parse(t.URL)
 	switch {
 	case err != nil:
-		return t, nil, errors.New("invalid URL") // url.Parse's error is left out, because it contains the URL
+		return t, nil, errors.New("invalid URL") // url.Parse's error contains the URL, so it is not shown
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
 		return t, nil, errors.New("the URL must begin with http:// or https:// and have a host")
 	case u.User != nil:
@@ -77,7 +77,7 @@ func (t Template) prepared(contract string) (Template, *url.URL, error) {
 	return t, u, nil
 }
 
-// place returns a URL without its query, so that it may be shown.
+// place returns a URL without the query, which may be secret.
 func place(u *url.URL) string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }
