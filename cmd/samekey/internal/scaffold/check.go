@@ -15,10 +15,10 @@ import (
 // ErrNotInit says that Init was never run in a folder.
 var ErrNotInit = errors.New("no " + memoryFile + " in this folder: run samekey init first")
 
-// Check writes a diff to w. Applied in dir, the diff replaces the user's files with this
-// version's files. If the diff is empty, changes is false. Check leaves out files that the
-// user has removed. Check also leaves out files that are the same in this version as in
-// the version that Init wrote, whether or not the user has changed them.
+// Check writes a diff to w. Applied in dir, the diff replaces the user's files with
+// this version's files. If the diff is empty, changes is false. Check leaves out files
+// that the user has removed. Check also leaves out files that are the same in this
+// version as in the version that Init wrote, whether or not the user has changed them.
 func Check(ctx context.Context, dir string, w io.Writer) (changes bool, err error) {
 	known, err := readMemory(dir)
 	if err != nil {

@@ -3,8 +3,9 @@
 //
 // Most files are in the folder "files". The template samekey.yaml comes from package
 // deploy. The authorizer and the examples come from package checkout. This repository
-// compiles, tests and lints the Go files as packages of its own. [Init] writes all missing
-// files or, if it fails, none. [Check] compares the user's files with this version.
+// compiles, tests and lints the Go files as packages of its own. [Init] writes all
+// missing files or, if it fails, none. [Check] compares the user's files with this
+// version.
 package scaffold
 
 import (

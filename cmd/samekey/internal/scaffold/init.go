@@ -22,8 +22,8 @@ type Options struct {
 	// Default: "latest".
 	Version string
 	// Example is one of [Examples]. Init writes it in place of the first handler. If
-	// Example is "", Init keeps the folder's example. If the folder has none, Init writes
-	// the first handler.
+	// Example is "", Init keeps the folder's example. If the folder has none, Init
+	// writes the first handler.
 	Example string
 }
 
@@ -31,8 +31,9 @@ type Options struct {
 type Result struct {
 	Module  string // the module's path
 	Example string // the example that was written; "" if it was the first handler
-	// Created lists the files that Init wrote. Unchanged lists the files that already had
-	// the contents of this version. LeftAlone lists the files that had other contents.
+	// Created lists the files that Init wrote. Unchanged lists the files that already
+	// had the contents of this version. LeftAlone lists the files that had other
+	// contents.
 	Created, LeftAlone, Unchanged []string
 	// Required says that go.mod and go.sum were changed.
 	Required bool
@@ -42,8 +43,8 @@ type Result struct {
 }
 
 // Init makes a module if the folder has none, writes the missing files, and adds to the
-// module what the files require. Of the user's files, Init changes only go.mod and go.sum.
-// If Init fails or ctx ends, the folder is as before.
+// module what the files require. Of the user's files, Init changes only go.mod and
+// go.sum. If Init fails or ctx ends, the folder is as before.
 func Init(ctx context.Context, opts Options) (Result, error) {
 	if opts.Dir == "" {
 		opts.Dir = "."

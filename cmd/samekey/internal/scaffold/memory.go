@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// memoryFile has a line for each file of the version that Init wrote: the checksum of the
-// version's text, and the path. Files that Init left alone have lines too.
+// memoryFile has a line for each file of the version that Init wrote: the checksum of
+// the version's text, and the path. Files that Init left alone have lines too.
 const memoryFile = ".samekey-init"
 
 const memoryHead = "# Checksums of the files that samekey init wrote. samekey init --check reads them.\n"

@@ -16,10 +16,11 @@ import (
 // samekey is the module that has the library and the worker.
 const samekey = "github.com/samekey/samekey"
 
-// worker becomes a tool of the user's module. Therefore go.sum has the checksums that the
-// Makefile needs to build the worker. The worker has the library's version, because worker
-// and library are in one module. The samekey command is in another module, which the
-// user's module doesn't require. The Makefile runs the command at the library's version.
+// worker becomes a tool of the user's module. Therefore go.sum has the checksums that
+// the Makefile needs to build the worker. The worker has the library's version, because
+// worker and library are in one module. The samekey command is in another module, which
+// the user's module doesn't require. The Makefile runs the command at the library's
+// version.
 const worker = samekey + "/cmd/samekey-worker"
 
 type module struct {
@@ -28,16 +29,16 @@ type module struct {
 	tools []string // packages
 }
 
-// complete reports whether the module requires samekey and has the worker as a tool. The
-// module then has all requirements, because the worker requires every other module that
-// Init's files import.
+// complete reports whether the module requires samekey and has the worker as a tool.
+// The module then has all requirements, because the worker requires every other module
+// that Init's files import.
 func (m module) complete() bool { return m.uses && slices.Contains(m.tools, worker) }
 
 func goCommand(ctx context.Context, dir string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir
-	// A child process can outlive a cancelled go command and keep the pipes open. Without
-	// WaitDelay, Output would wait for the child.
+	// A child process can outlive a cancelled go command and keep the pipes open.
+	// Without WaitDelay, Output would wait for the child.
 	cmd.WaitDelay = 5 * time.Second
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
@@ -53,8 +54,8 @@ func goCommand(ctx context.Context, dir string, args ...string) (string, error) 
 	return string(out), nil
 }
 
-// readModule reads the module of dir. If go.mod is in a parent folder, readModule returns
-// an error, because Init's files belong beside go.mod.
+// readModule reads the module of dir. If go.mod is in a parent folder, readModule
+// returns an error, because Init's files belong beside go.mod.
 func readModule(ctx context.Context, dir string) (module, error) {
 	out, err := goCommand(ctx, dir, "env", "GOMOD")
 	if err != nil {

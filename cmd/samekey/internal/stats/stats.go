@@ -21,8 +21,8 @@ type Report struct {
 	// Items and Bytes are DynamoDB's own counts, up to six hours old.
 	Items int64 `json:"items_about"`
 	Bytes int64 `json:"bytes_about"`
-	// Seen is the number of items that were read. If Whole is false, only a sample of the
-	// table was read.
+	// Seen is the number of items that were read. If Whole is false, only a sample of
+	// the table was read.
 	Seen  int64 `json:"seen"`
 	Whole bool  `json:"whole"`
 
@@ -51,8 +51,8 @@ type Report struct {
 	OldestOpen       time.Time `json:"oldest_open,omitzero"` // when the oldest open operation was claimed
 	OldestOpenRecord string    `json:"oldest_open_record,omitempty"`
 
-	// WriteUnits estimates the write units of a month. The estimate is 30 times the write
-	// units of the records that were claimed in the last day.
+	// WriteUnits estimates the write units of a month. The estimate is 30 times the
+	// write units of the records that were claimed in the last day.
 	WriteUnits int64 `json:"write_units_a_month_about"`
 
 	bytes, units int64
@@ -72,10 +72,10 @@ type Count struct {
 	Count int    `json:"count"`
 }
 
-// Kept has the shortest and the longest time for which a function's answers are kept. Both
-// times are in seconds, rounded to minutes. A time begins at the start of the attempt, so
-// the time includes the attempt's duration. For an answer with jobs, the time begins at
-// the answer.
+// Kept has the shortest and the longest time for which a function's answers are kept.
+// Both times are in seconds, rounded to minutes. A time begins at the start of the
+// attempt, so the time includes the attempt's duration. For an answer with jobs, the
+// time begins at the answer.
 type Kept struct {
 	Function string `json:"function"`
 	Least    int64  `json:"least_s"`

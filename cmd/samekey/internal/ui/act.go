@@ -143,8 +143,8 @@ func (t *Table) Act(ctx context.Context, a Action) (string, error) {
 	return said, t.said(err)
 }
 
-// plan returns the plan for an action. If the record has changed since it was shown, plan
-// returns ErrMoved. If the record changes later, the plan's write is refused.
+// plan returns the plan for an action. If the record has changed since it was shown,
+// plan returns ErrMoved. If the record changes later, the plan's write is refused.
 func (t *Table) plan(ctx context.Context, a Action) (*records.Plan, error) {
 	rec, _, err := t.load(ctx, a.PK)
 	switch {
@@ -162,8 +162,8 @@ func (t *Table) plan(ctx context.Context, a Action) (*records.Plan, error) {
 	return plan, nil
 }
 
-// wishOf returns the wish for an action of the page. A retry that decides about a call in
-// doubt becomes the wish [records.Settle].
+// wishOf returns the wish for an action of the page. A retry that decides about a call
+// in doubt becomes the wish [records.Settle].
 func wishOf(rec *store.Record, a Action) records.Wish {
 	w := records.Wish{Do: records.Verb(a.Do), By: a.By, Many: a.Many}
 	switch w.Do { //nolint:exhaustive // the others need no more
@@ -187,8 +187,8 @@ func wishOf(rec *store.Record, a Action) records.Wish {
 			}
 		}
 		if len(w.Jobs) == 0 {
-			// If a.Jobs is empty, the wish is for all jobs. Otherwise records.May refuses
-			// the wish, because the record has none of the named jobs.
+			// If a.Jobs is empty, the wish is for all jobs. Otherwise records.May
+			// refuses the wish, because the record has none of the named jobs.
 			w.Jobs = a.Jobs
 		}
 	}

@@ -13,8 +13,8 @@ import (
 )
 
 // Find implements [Source]. It finds records by partition key, client's key or caller.
-// It doesn't search for short names, because the server looks for them in the list before
-// it calls Find.
+// It doesn't search for short names, because the server looks for them in the list
+// before it calls Find.
 func (t *Table) Find(ctx context.Context, s Search) (*Found, error) {
 	if s.Key != "" || s.Caller {
 		return t.byKey(ctx, s)
@@ -30,8 +30,8 @@ func (t *Table) Find(ctx context.Context, s Search) (*Found, error) {
 	return &Found{PKs: []string{pk}}, nil
 }
 
-// byKey searches for a client's key, as "samekey get --key" does. If s.Caller is true, it
-// searches for the records of a caller, as "samekey list --caller" does.
+// byKey searches for a client's key, as "samekey get --key" does. If s.Caller is true,
+// it searches for the records of a caller, as "samekey list --caller" does.
 func (t *Table) byKey(ctx context.Context, s Search) (*Found, error) {
 	c := records.Customer{Namespace: cmp.Or(s.Namespace, t.opt.Namespace), Only: s.Namespace != "", Key: s.Key, Scope: s.Scope}
 	if s.Caller && strings.TrimSpace(s.Scope) == "" {

@@ -19,10 +19,10 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 // token, and forms and images can't send the header.
 const TokenHeader = "X-Samekey-Token" //nolint:gosec // a name, no credential
 
-// guard admits only requests from this server's own page. A request for data or a change
-// needs the session's cookie and the session's token. Scripts can't read the cookie. Other
-// origins can't know the token, which is in the header TokenHeader. The cookie alone
-// proves nothing, because browsers send it to all ports of the host.
+// guard admits only requests from this server's own page. A request for data or a
+// change needs the session's cookie and the session's token. Scripts can't read the
+// cookie. Other origins can't know the token, which is in the header TokenHeader. The
+// cookie alone proves nothing, because browsers send it to all ports of the host.
 type guard struct {
 	local  loopback.Guard
 	launch string // the token in the fragment of the printed link
@@ -77,8 +77,8 @@ func (g *guard) enter(w http.ResponseWriter, r *http.Request) {
 	reply(w, map[string]string{"token": g.token})
 }
 
-// members returns a handler that calls next for requests of the session, and refuses all
-// other requests.
+// members returns a handler that calls next for requests of the session, and refuses
+// all other requests.
 func (g *guard) members(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		cookie, err := r.Cookie(g.name)

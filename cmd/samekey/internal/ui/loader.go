@@ -11,7 +11,7 @@ import (
 type scanState struct {
 	Running  bool   `json:"running"`
 	Complete bool   `json:"complete"` // the last scan saw the whole table
-	Live     bool   `json:"live"`     // changes are followed, or the whole table is read again and again
+	Live     bool   `json:"live"`     // changes are followed, or a local table is read again and again
 	Error    string `json:"error,omitempty"`
 	Ended    int64  `json:"ended,omitempty"` // epoch ms
 	Query    bool   `json:"query"`           // the last query for waiting operations succeeded
@@ -43,9 +43,9 @@ func (l *loader) set(change func(*scanState)) {
 	l.hub.tell()
 }
 
-// run loads rows and follows changes until ctx ends. It reads a local table as a whole. Of
-// any other table, it reads only the waiting operations. If changes can't be followed, run
-// reads again and again.
+// run loads rows and follows changes until ctx ends. It reads a local table as a whole.
+// Of any other table, it reads only the waiting operations. If changes can't be
+// followed, run reads again and again.
 func (l *loader) run(ctx context.Context) {
 	defer l.wg.Wait()
 	started, ended := make(chan struct{}), make(chan struct{})
@@ -74,9 +74,9 @@ func (l *loader) run(ctx context.Context) {
 }
 
 // The method repeat reads again and again while a page is connected. It scans a local
-// table as a whole. After each scan, it pauses for ten times the scan's duration, but at
-// least for two seconds. Of any other table, it reads only the waiting operations, every
-// 15 seconds.
+// table as a whole. After each scan, it pauses for ten times the scan's duration, but
+// at least for two seconds. Of any other table, it reads only the waiting operations,
+// every 15 seconds.
 func (l *loader) repeat(ctx context.Context, local bool) {
 	pause := 15 * time.Second
 	if local {

@@ -39,14 +39,14 @@ type Server struct {
 	ln   net.Listener
 	http *http.Server
 
-	looked chan struct{} // closed at the first request of a session, because nothing reads the table earlier
+	looked chan struct{} // closed at a session's first request, so that the reading of the table begins
 	look   func()        // closes looked
 }
 
 // Listen opens a port of 127.0.0.1 for a page about src. If port is 0, Listen takes any
-// free port. The page holds only the newest records. The parameter newest is the maximum
-// number of records; 0 means [DefaultNewest]. Then call [Server.Serve]. Serve closes the
-// port before it returns.
+// free port. The page holds only the newest records. The parameter newest is the
+// maximum number of records; 0 means [DefaultNewest]. Then call [Server.Serve]. Serve
+// closes the port before it returns.
 func Listen(ctx context.Context, port, newest int, src Source) (*Server, error) {
 	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {

@@ -51,9 +51,9 @@ var (
 	ErrGone = errors.New("no such record")
 	// ErrMoved matches errors about a record that was written since it was shown.
 	ErrMoved = errors.New("the record has changed since it was shown")
-	// ErrRefused matches errors about an invalid search, and about an action that doesn't
-	// fit the record, contradicts itself, or needs a missing data key. A refused action
-	// has changed nothing.
+	// ErrRefused matches errors about an invalid search, and about an action that
+	// doesn't fit the record, contradicts itself, or needs a missing data key. A
+	// refused action has changed nothing.
 	ErrRefused = errors.New("refused")
 )
 
@@ -137,9 +137,9 @@ type Action struct {
 	Seen string `json:"seen"`
 	By   string `json:"by"`
 
-	// A retry that settles the call in doubt has one of the next four fields. Result is the
-	// outcome of the call. NotMade says that the call was not made. RiskTwice allows a
-	// second call. Ask lets an attempt of the completer look the call up.
+	// A retry that settles the call in doubt has one of the next four fields. Result is
+	// the outcome of the call. NotMade says that the call was not made. RiskTwice
+	// allows a second call. Ask lets an attempt of the completer look the call up.
 	Result    json.RawMessage `json:"result,omitempty"`
 	NotMade   bool            `json:"not_made,omitempty"`
 	RiskTwice bool            `json:"risk_twice,omitempty"`
@@ -154,7 +154,7 @@ type Action struct {
 	// takes all parked jobs, and a cancel takes all jobs that can be cancelled.
 	Jobs []string `json:"jobs,omitempty"`
 
-	// If Do is "forget", Loses says what the operator agrees to lose. Its words are those
-	// of [Offer.Loses].
+	// If Do is "forget", Loses says what the operator agrees to lose. Its words are
+	// those of [Offer.Loses].
 	Loses []string `json:"loses,omitempty"`
 }
