@@ -26,16 +26,16 @@ type Step struct {
 type Fact struct {
 	Label string `json:"label"`
 	Value string `json:"value,omitempty"`
-	At    int64  `json:"at,omitempty"` // the time, if the property is a time: Value is then empty
+	At    int64  `json:"at,omitempty"` // set instead of Value if the property is a time
 }
 
 // Span is a part of a record's story on the timeline.
 type Span struct {
 	Lane  string `json:"lane"` // attempt, phase, call, job or decision
 	Name  string `json:"name"`
-	State string `json:"state"` // done, running, failed, unknown, waiting or parked
+	State string `json:"state"` // done, running, failed, unknown, waiting, later or parked
 	From  int64  `json:"from,omitempty"`
-	To    int64  `json:"to,omitempty"` // 0 if the span has no known end, or is a moment
+	To    int64  `json:"to,omitempty"` // 0 if the end is unknown, or the span is a moment
 	Note  string `json:"note,omitempty"`
 }
 
@@ -44,16 +44,16 @@ type Offer struct {
 	Do    string `json:"do"`
 	Label string `json:"label"`
 	Hint  string `json:"hint"` // what the action does
-	// Call is the call in doubt that a retry must settle. Result says that a person may
-	// give the result of the call. Given says that a person gave a result and may correct
-	// it.
+	// Call names the calls in doubt that a retry must settle, or the call whose result
+	// a person has given. Result says that a person may give the result of this call.
+	// Given says that a person has given the result, and may correct it.
 	Call   string   `json:"call,omitempty"`
 	Result bool     `json:"result,omitempty"`
 	Given  bool     `json:"given,omitempty"`
 	Shape  string   `json:"shape,omitempty"` // shape of the result, as in package shape; "" if unknown
 	Jobs   []string `json:"jobs,omitempty"`  // names of the parked or later jobs to which the action applies
-	Loses  []string `json:"loses,omitempty"` // what a forget loses: attempt, work, jobs
-	Asks   bool     `json:"asks,omitempty"`  // the action can have the call looked up again
+	Loses  []string `json:"loses,omitempty"` // what a forget loses: attempt, work or jobs
+	Asks   bool     `json:"asks,omitempty"`  // the person may choose that a look-up decides
 }
 
 // Personal holds data that may be personal.

@@ -24,17 +24,17 @@ import (
 
 // TableOptions are the settings of [NewTable].
 type TableOptions struct {
-	By        string // the operator's name; the page proposes to record it with each decision
-	Place     string // the table's name and place, named in the question before each decision
+	By        string // the operator's name; the page proposes this name for each decision
+	Place     string // the table's name and place, shown in the question before each decision
 	Namespace string // default namespace of the page's searches by key
-	// Seal opens sealed contents. If Seal is nil, or isn't permitted to use the
-	// encryption keys, the page says that contents are sealed.
+	// Seal opens sealed contents. If Seal is nil, or can't get the data key, the page
+	// says why the contents are missing.
 	Seal *seal.Sealer
-	// Changes implements [Source.Follow]. If it is nil, the table's changes can't be
-	// followed.
+	// Changes implements [Source.Follow]. If Changes is nil, Follow returns
+	// ErrNoStream.
 	Changes func(ctx context.Context, started func(), changed func(pks []string)) error
-	// PagesPerSecond limits scans of a table that isn't local. The default is 20. If the
-	// records have 1 KB each, a scan of 20 pages uses about 1,300 read units.
+	// PagesPerSecond limits scans of a table that isn't local. The default is 20. At
+	// this rate, a scan of records of 1 KB uses up to 2,600 read units a second.
 	PagesPerSecond float64
 }
 
@@ -72,8 +72,8 @@ func NewTable(client *dynamodb.Client, name string, opt TableOptions) (*Table, e
 	})}, nil
 }
 
-// patient returns a client with long timeouts. A page of a scan may take long, and here a
-// person waits for it, not a function with little time.
+// patient returns a client with long timeouts, because a page of a scan may take long,
+// and a person can wait longer than a function.
 func patient(client *dynamodb.Client) *dynamodb.Client {
 	return dynamodb.New(client.Options(), func(o *dynamodb.Options) {
 		o.Logger = logging.Nop{}
@@ -95,8 +95,7 @@ func onThisMachine(endpoint string) bool {
 // About implements [Source].
 func (t *Table) About() About { return t.about }
 
-// Size implements [Source]. The size may be six hours old, since AWS counts a table's
-// items only about that often.
+// Size implements [Source]. AWS updates the size only about every six hours.
 func (t *Table) Size(ctx context.Context) (Size, error) {
 	out, err := t.client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &t.about.Table})
 	if err != nil {
@@ -189,9 +188,11 @@ func (t *Table) Waiting(ctx context.Context, most int) (rows []Row, err error) {
 			row.State = string(store.Stuck)
 		case e.Reason == state.ReasonBlocked && e.ID != "":
 			row.State = string(store.Open)
-		default: // the entry doesn't tell the record's state
+		default: // the entry doesn't show the record's state
 		}
-		if i, known := at[e.PK]; known { // a second entry for this record; one with an ID comes from the record itself, and replaces the row, since it has more data
+		if i, known := at[e.PK]; known { // the record already has a row
+			// An entry with an ID comes from the record itself. Such an entry has more data,
+			// so it replaces the row.
 			if e.ID == "" {
 				rows[i].Reasons = append(rows[i].Reasons, row.Reasons...)
 			} else {

@@ -16,7 +16,7 @@ type view struct {
 	rows    map[string]stamped
 	pass    int             // counts scans
 	alone   map[string]bool // keys of the rows that view.read has set or removed during this pass
-	dropped bool            // some rows were dropped
+	dropped bool            // rows were dropped since the pass began
 	version int             // counts changes
 	sorted  []Row
 	sortedV int
@@ -45,10 +45,10 @@ func (v *view) meet(rows ...Row) {
 	v.add(rows, v.alone)
 }
 
-// end ends the pass. If the pass has read the whole table, end drops the rows that the
-// pass didn't see. It returns the keys of the rows that view.read has set or removed
-// during the pass. These rows may be outdated: once view.read had set or removed a row,
-// the pass ignored what it read of this row itself, even if that was newer.
+// end ends the pass. If whole is true, the pass has read the whole table, and end drops
+// the rows that nothing has set since begin. It returns the keys of the rows that
+// view.read has set or removed during the pass. These rows may be outdated, because
+// view.meet skipped them even if the pass read a newer version.
 func (v *view) end(whole bool) (alone []string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -109,8 +109,8 @@ func (v *view) add(rows []Row, but map[string]bool) {
 	}
 }
 
-// shrink drops the oldest rows until the limit is met. It drops waiting rows only after
-// all others. The caller holds v.mu.
+// shrink drops the oldest rows until the limit is met. It drops waiting rows only if
+// there are no others left. The caller holds v.mu.
 func (v *view) shrink() {
 	all := v.inOrder()
 	for _, people := range []bool{false, true} {

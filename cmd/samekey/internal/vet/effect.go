@@ -10,14 +10,14 @@ import (
 // effect is a call that changes something outside of this process.
 type effect struct {
 	what string
-	// twice is set if a repetition of the call has a second effect.
+	// twice says that a repeated call has a second effect.
 	twice bool
 }
 
-// effectOf recognises calls with an effect. It recognises calls of the AWS SDK and
-// stripe-go by their parameters' types, calls of net/http, net/smtp, database/sql and pgx
-// by package and name, and calls of other clients by name only. It returns nil for calls
-// that are or may be reads.
+// effectOf recognises calls with an effect. It knows calls of the AWS SDK and of
+// stripe-go by the types of their parameters, and calls of net/http, net/smtp,
+// database/sql and pgx by package and name. For calls of other clients, clientEffect
+// decides. If a call may be a read, effectOf returns nil.
 func (c *code) effectOf(call *ast.CallExpr) *effect {
 	fn, ok := calleeOf(c.info, call).(*types.Func)
 	if !ok || fn.Pkg() == nil {
@@ -65,8 +65,9 @@ func namedOf(t types.Type) *types.Named {
 	return named
 }
 
-// nameOf returns a function's name with the receiver's type and, if the function isn't
-// from the checked package, its package: "App.save", "sqs.Client.SendMessage".
+// nameOf returns a function's name. The name of the receiver's type precedes it:
+// "App.save". If the function belongs to another package, the package's name comes
+// first: "sqs.Client.SendMessage".
 func (c *code) nameOf(fn *types.Func) string {
 	name := fn.Name()
 	if r := receiverOf(fn); r != "" {
@@ -82,12 +83,12 @@ var (
 	awsService = regexp.MustCompile(`^github\.com/aws/aws-sdk-go(?:-v2)?/service/([a-z0-9]+)$`)
 	awsWrite   = regexp.MustCompile(`^(Put|Update|Delete|Create|Send|Publish|Invoke|Start|Stop|Cancel|BatchWrite|TransactWrite|Copy|Complete|Add|Remove|Run|Terminate|Change)(?:[A-Z]|$)`)
 	awsTwice   = regexp.MustCompile(`^(Send|Publish|Invoke|Start|Run|PutEvents|PutRecord)`)
-	// services whose calls are not reported, since telemetry may be sent twice
+	// services whose calls are not reported, because telemetry sent twice does no harm
 	telemetry = map[string]bool{"cloudwatch": true, "cloudwatchlogs": true, "xray": true}
 )
 
-// awsEffect recognises an operation of the AWS SDK by the type of its input. For
-// PutItem, this is *dynamodb.PutItemInput.
+// awsEffect recognises an operation of the AWS SDK by the type of its input, such as
+// *dynamodb.PutItemInput for PutItem.
 func (c *code) awsEffect(fn *types.Func) *effect {
 	for param := range fn.Signature().Params().Variables() {
 		named := namedOf(param.Type())
@@ -123,12 +124,12 @@ func (c *code) stripeEffect(fn *types.Func) *effect {
 	return nil
 }
 
-// httpEffect recognises requests by their method. If the method is unknown, the request
-// may be a GET, and counts as a read.
+// httpEffect recognises requests by their HTTP method. A request with an unknown method
+// counts as a read, because the request may be a GET.
 func (c *code) httpEffect(call *ast.CallExpr, fn *types.Func) *effect {
 	what := c.nameOf(fn)
 	switch fn.Name() {
-	case "Post", "PostForm": // a method of http.Client, or a function of package http
+	case "Post", "PostForm": // methods of http.Client, and functions of package http
 		return &effect{what, true}
 	case "Do", "RoundTrip":
 		method := c.methodOf(call.Args[0])
@@ -142,8 +143,8 @@ func (c *code) httpEffect(call *ast.CallExpr, fn *types.Func) *effect {
 	return nil
 }
 
-// methodOf returns the method of a request made by http.NewRequest; "" if the method
-// is unknown or not constant.
+// methodOf returns the HTTP method of a request made by http.NewRequest; "" if the
+// source doesn't show a constant method.
 func (c *code) methodOf(req ast.Expr) string {
 	switch e := ast.Unparen(req).(type) {
 	case *ast.Ident:
@@ -170,18 +171,19 @@ func (c *code) methodOf(req ast.Expr) string {
 	return ""
 }
 
-// The pattern verb matches names of calls that have another effect each time they are
-// repeated. The pattern noun matches those of these names whose first word can also be a
-// noun, such as Order. The pattern asRead matches names whose ending is typical of reads.
+// The pattern verb matches the names of functions that have another effect in each
+// call, such as Charge. The pattern noun matches those names that begin with a word
+// that can also be a noun, such as Order. The pattern asRead matches names with an
+// ending that is typical of reads, such as OrderStatus.
 var (
 	noun   = regexp.MustCompile(`^(Book|Credit|Debit|Deposit|Issue|Order|Post|Purchase|Transfer)(?:[A-Z]|$)`)
 	asRead = regexp.MustCompile(`(By[A-Z]\w*|Count|Details|Exists|History|Info|Status|State)$`)
 	verb   = regexp.MustCompile(`^(Authorize|Book|Capture|Charge|Create|Credit|Debit|Deposit|Issue|Notify|Order|Pay|Place|Post|Publish|Purchase|Refund|Reserve|Send|Submit|Transfer|Withdraw)(?:[A-Z]|$)`)
 )
 
-// clientEffect recognises calls of all other clients by the function's name. The
-// function's first parameter must be a context, and the function must belong to an
-// interface or to another package.
+// clientEffect recognises calls of clients for which effectOf has no rule of its own.
+// The name of the function decides. In addition, the function's first parameter must be
+// a context, and the function must belong to an interface or to another package.
 func (c *code) clientEffect(fn *types.Func) *effect {
 	if c.decls[fn] != nil || !verb.MatchString(fn.Name()) || asRead.MatchString(fn.Name()) || strings.HasPrefix(fn.Pkg().Path(), "github.com/samekey/samekey/") && fn.Pkg() != c.pkg {
 		return nil

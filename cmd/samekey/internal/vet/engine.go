@@ -38,7 +38,7 @@ func (c *code) engines() (all []lock.Engine) {
 		if call == nil {
 			return
 		}
-		name := "var" // an engine at package level
+		name := "var" // for an engine at package level
 		if fn := c.enclosing(call.Pos()); fn != nil {
 			name = c.nameOf(fn)
 		}
@@ -49,7 +49,7 @@ func (c *code) engines() (all []lock.Engine) {
 		c.options(call, func(option string, value ast.Expr) {
 			if lock.Means(option) && !isZero(value) {
 				text := c.text(value)
-				if was := e.Meaning[option]; was != "" && was != text { // the source has several values for the option, and a condition chooses one
+				if was := e.Meaning[option]; was != "" && was != text { // the source sets the option to several values
 					text = was + "; " + text
 				}
 				e.Meaning[option] = text
@@ -61,8 +61,9 @@ func (c *code) engines() (all []lock.Engine) {
 	return all
 }
 
-// text returns a value's source as one line for the lock file. If the source is long, or
-// is a function whose body is in the package, text returns a hash of it.
+// text returns the source of an option's value as one line for the lock file; "true" if
+// the option has no value. If the line is long, or the value is a function whose body
+// is in the package, text returns a hash of the source.
 func (c *code) text(value ast.Expr) string {
 	const long = 80
 	if value == nil {
@@ -90,11 +91,11 @@ func (c *code) text(value ast.Expr) string {
 }
 
 // The method options finds the options that a call of idem.New sets in the package's
-// source. For each, it calls the function visit with the option's name and value. An
-// option's name is that of its field, such as "Fingerprint.Headers". The presets
-// OneScope, ACP and UCP are not fields: each counts as an option with the name of the
-// preset and without a value. For ACP and UCP, it also calls visit for Fingerprint.Func
-// and Fingerprint.FuncName, which they set.
+// source, and calls visit with the name and the value of each. The name is the field's
+// name, such as "Fingerprint.Headers". A preset (OneScope, ACP or UCP) counts as an
+// option too: it has the preset's name, and no value. ACP and UCP also set
+// Fingerprint.Func and Fingerprint.FuncName, so options calls visit for these two
+// fields.
 func (c *code) options(call *ast.CallExpr, visit func(name string, value ast.Expr)) {
 	for _, opt := range call.Args[1:] {
 		c.option(opt, visit, 0)
@@ -102,7 +103,7 @@ func (c *code) options(call *ast.CallExpr, visit func(name string, value ast.Exp
 }
 
 func (c *code) option(opt ast.Expr, visit func(name string, value ast.Expr), depth int) {
-	const far = 4 // how deep variables that hold other variables are followed
+	const far = 4 // maximum length of a chain of variables, each of which holds the next
 	if depth > far {
 		return
 	}
@@ -138,7 +139,7 @@ func (c *code) option(opt ast.Expr, visit func(name string, value ast.Expr), dep
 	}
 	ast.Inspect(body, func(n ast.Node) bool {
 		switch n := n.(type) {
-		case *ast.CallExpr: // a preset, such as idem.OneScope(o), called in an option that also sets fields
+		case *ast.CallExpr: // an option may call a preset: idem.OneScope(o)
 			if sel, ok := n.Fun.(*ast.SelectorExpr); ok {
 				c.option(sel, visit, depth)
 			}
@@ -156,9 +157,9 @@ func (c *code) option(opt ast.Expr, visit func(name string, value ast.Expr), dep
 	})
 }
 
-// visitParts calls visit for each field of an option's value if the value is a literal
-// of Fingerprint or Former. Otherwise, it calls visit once, for the whole value. The
-// preset of a Former has a name such as "Former.ACP".
+// visitParts calls visit for an option. If the option's value is a literal of
+// Fingerprint or Former, visitParts visits each field of the literal instead. A preset
+// in Former gets a name such as "Former.ACP".
 func (c *code) visitParts(name string, value ast.Expr, visit func(string, ast.Expr), depth int) {
 	if name == "Former.Preset" {
 		c.option(value, func(name string, value ast.Expr) { visit("Former."+name, value) }, depth+1)
@@ -172,7 +173,7 @@ func (c *code) visitParts(name string, value ast.Expr, visit func(string, ast.Ex
 		visit(name, value)
 		return
 	}
-	if name == "Former" { // so that a Former without fields counts as set, too
+	if name == "Former" { // visit Former, too, so that a Former without fields counts as set
 		visit(name, nil)
 	}
 	for _, elt := range lit.Elts {

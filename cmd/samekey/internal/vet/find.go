@@ -33,13 +33,13 @@ type phase struct {
 	name   ast.Expr       // the phase's name; nil for a Finish
 	body   *ast.BlockStmt // body of the phase's function; nil if unknown
 	fn     ast.Expr       // the phase's function
-	lit    *ast.FuncLit   // the literal that fn is, or that the variable fn holds
+	lit    *ast.FuncLit   // the function literal: fn itself, or the value of the variable fn
 	opts   []ast.Expr
-	unseen bool // some options are unknown
+	unseen bool // the options are passed as a slice (opts...), so some are unknown
 	via    bool // the called function is a wrapper
-	inner  bool // the call is in a wrapper, whose parameters give the phase's name or function
+	inner  bool // the call is in a wrapper, and the wrapper's caller gives the phase's name or function
 	result types.Type
-	open   bool // the result's type is a type parameter of the wrapper
+	open   bool // the called wrapper has a type parameter as its result type
 }
 
 // code holds what the rules know about a package.
@@ -58,7 +58,7 @@ type code struct {
 	unit    map[*types.Func]*unit // the unit of each declared function
 	ignored []ignored
 
-	effects map[*types.Func]*effect // effects of functions, memoized
+	effects map[*types.Func]*effect // results of effectIn, memoized
 }
 
 var finder = &analysis.Analyzer{
@@ -149,7 +149,8 @@ func (c *code) declarations() {
 	})
 }
 
-// direct finds the phases that are run by calls of package idem, not of wrappers.
+// direct finds the calls of package idem that run a phase. The method wrapped finds the
+// calls of wrappers.
 func (c *code) direct() {
 	c.inspect(func(n ast.Node) {
 		call, ok := n.(*ast.CallExpr)
@@ -186,8 +187,9 @@ func (c *code) resultOf(call *ast.CallExpr) types.Type {
 	return t
 }
 
-// setFunction resolves the function of a phase: a literal, a variable that holds a
-// literal, or a function or method of this package.
+// setFunction sets the function of a phase to the expression e. It finds the function's
+// body if e is a literal, a variable that holds a literal, or a function or method of
+// this package.
 func (c *code) setFunction(p *phase, e ast.Expr) {
 	e = ast.Unparen(e)
 	p.fn = e
@@ -221,13 +223,13 @@ func (c *code) object(e ast.Expr) types.Object {
 	return nil
 }
 
-// wrapped finds the wrappers among the package's functions: those that pass a parameter
-// on as the name or the function of a phase. It adds the calls of wrappers as phases. The
-// result more reports whether it has added any.
+// wrapped finds the package's wrappers. A wrapper is a function that passes a parameter
+// on as the name or the function of a phase. wrapped adds each call of a wrapper to the
+// phases. The result more reports whether there was a new call.
 func (c *code) wrapped() (more bool) {
 	type wrapper struct {
 		*phase
-		name, fn int // parameters; -1 = none
+		name, fn int // indexes of the parameters for the name and the function; -1 if there is none
 	}
 	wrappers := make(map[*types.Func]wrapper)
 	for _, p := range c.phases {
@@ -286,8 +288,8 @@ func (c *code) enclosing(pos token.Pos) *types.Func {
 	return nil
 }
 
-// The function parameter finds the parameter of fn that the expression e names, and
-// returns its index; -1 if e names none.
+// The function parameter returns the index of the parameter of fn that the expression e
+// names; -1 if e names none.
 func parameter(c *code, fn *types.Func, e ast.Expr) int {
 	id, _ := e.(*ast.Ident)
 	params := fn.Signature().Params()
@@ -312,7 +314,8 @@ func calledParameter(c *code, fn *types.Func, lit *ast.FuncLit) int {
 	return at
 }
 
-// calleeOf returns the called function; for a generic function, its declaration.
+// calleeOf returns the function that is called. If this is an instance of a generic
+// function, calleeOf returns the generic function.
 func calleeOf(info *types.Info, call *ast.CallExpr) types.Object {
 	obj := typeutil.Callee(info, call)
 	if fn, ok := obj.(*types.Func); ok {

@@ -54,11 +54,11 @@ func (w *way) before(i, j int) bool {
 	return a.inner != nil && a.inner.before(a.at, b.at) || w.graph.again(a.site)
 }
 
-// handlers returns the functions that run phases themselves, or that call several
-// functions with phases one after another. A function that a handler calls is part of
-// the handler. A function that only chooses one of several functions with phases, and
-// calls it, is no handler, but a router: each of the functions that it may call is a
-// handler.
+// handlers returns the package's handlers. A handler runs phases itself, or calls
+// several functions with phases one after another. A function that a handler calls is
+// part of the handler. A function that only chooses one of several functions with
+// phases, and calls it, is a router, not a handler. The functions from which a router
+// chooses are handlers.
 func (c *code) handlers() (all []lock.Handler) {
 	parts := make(map[*types.Func]bool)
 	var found []*unit
@@ -164,8 +164,8 @@ func (c *code) locked(p *phase) lock.Phase {
 	return l
 }
 
-// callsOf returns the names of the calls for which a body, or a called function of this
-// package, derives keys.
+// callsOf returns the names of the calls for which a body derives keys, itself or
+// through functions of this package.
 func (c *code) callsOf(body *ast.BlockStmt, seen map[*types.Func]bool) (all []string) {
 	if body == nil {
 		return nil

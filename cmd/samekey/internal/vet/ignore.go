@@ -84,7 +84,9 @@ var ignores = &analysis.Analyzer{
 	Requires: []*analysis.Analyzer{finder},
 }
 
-func init() { // Run is set here, since it calls Analyzers, which lists ignores: in the declaration above, Go would refuse this cycle
+// Run is set here because Run calls Analyzers, and Analyzers lists ignores. The compiler
+// would refuse this cycle in the declaration of ignores.
+func init() {
 	ignores.Run = func(pass *analysis.Pass) (any, error) {
 		for _, ig := range pass.ResultOf[finder].(*code).ignored {
 			known := slices.ContainsFunc(Analyzers(), func(a *analysis.Analyzer) bool { return a.Name == ig.rule && a != ignores })

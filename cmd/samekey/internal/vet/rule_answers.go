@@ -19,9 +19,9 @@ type answer struct {
 	status int64
 }
 
-// checkAnswers finds refusals that come after a phase that may be committed, and that
-// are not returned with idem.Respond. The engine withholds these refusals, since the
-// operation continues.
+// checkAnswers finds refusals that a handler gives after a phase, but not by
+// idem.Respond. If the phase is committed, the operation continues, so the engine
+// withholds the refusal.
 func checkAnswers(c *code) (all []finding) {
 	if c.storesByItself() {
 		return nil
@@ -37,8 +37,8 @@ func checkAnswers(c *code) (all []finding) {
 	return all
 }
 
-// storesByItself reports whether an engine of the package has its own rule about the
-// answers to store: Options.Stored, or a preset.
+// storesByItself reports whether an engine of the package has its own rule for storing
+// answers: Options.Stored, or a preset.
 func (c *code) storesByItself() (yes bool) {
 	c.inspect(func(n ast.Node) {
 		call := c.newEngine(n)
@@ -96,11 +96,12 @@ func (c *code) answersOf(u *unit) (all []answer) {
 	return all
 }
 
-// refusalBy looks at a call e of a function of this package that runs no phases. If all
-// answers of the function are refusals, refusalBy returns the status of the last one in
-// the source; the status may be a constant in the function, or an argument of e. If
-// there are other answers too, or no answers, ok is false. A function's answers are the
-// responses that it returns or, if writes is true, the responses that it writes to an
+// refusalBy reports whether the call e answers with a refusal, and returns the status
+// of the refusal. The called function must belong to this package and run no phases,
+// and all its answers must be refusals. If the function has several answers, the last
+// in the source counts. A status may be a constant in the function, or an argument of
+// e. If writes is false, the answers are the responses that the function returns. If
+// writes is true, they are the responses that the function writes to an
 // http.ResponseWriter.
 func (c *code) refusalBy(e ast.Expr, writes bool) (status int64, ok bool) {
 	call, isCall := ast.Unparen(e).(*ast.CallExpr)
@@ -122,9 +123,9 @@ func (c *code) refusalBy(e ast.Expr, writes bool) (status int64, ok bool) {
 	return status, ok && !others
 }
 
-// statusesOf returns the statuses of the responses that a body returns. If writes is
-// true, it returns, instead, those of the responses that the body writes. An unknown
-// status is nil.
+// statusesOf returns the statuses of responses in a body. If writes is false, these are
+// the responses that the body returns. If writes is true, these are the responses that
+// the body writes to an http.ResponseWriter. An unknown status is nil.
 func (c *code) statusesOf(body *ast.BlockStmt, writes bool) (all []ast.Expr) {
 	ast.Inspect(body, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -153,8 +154,8 @@ func (c *code) statusesOf(body *ast.BlockStmt, writes bool) (all []ast.Expr) {
 	return all
 }
 
-// statusOf returns the status that is set in e, the literal of a response; nil if e is
-// no literal, or sets no status.
+// statusOf returns the status that the response e sets; nil if e is no literal, or sets
+// no status.
 func statusOf(e ast.Expr) ast.Expr {
 	if u, ok := ast.Unparen(e).(*ast.UnaryExpr); ok {
 		e = u.X
@@ -182,9 +183,10 @@ func (c *code) refusal(status ast.Expr) (n int64, ok bool) {
 	return n, n < http.StatusInternalServerError && !idem.DefaultStored(idem.Response{Status: int(n)})
 }
 
-// committedBefore reports whether a phase may be committed, or a call may be in doubt, when
-// a handler answers at the place at. If the answer is given because an Atomic, or a called
-// function with phases, returned an error, this Atomic or function doesn't count.
+// committedBefore reports whether a phase may be committed, or a call may be in doubt,
+// when a handler answers at the place at. If the handler gives the answer because an
+// Atomic returned an error, this Atomic doesn't count. The same applies to a called
+// function with phases.
 func (c *code) committedBefore(u *unit, at ast.Node) bool {
 	g := c.graphOf(u)
 	failed := c.failedAt(u, at)
@@ -201,9 +203,9 @@ func (c *code) committedBefore(u *unit, at ast.Node) bool {
 	})
 }
 
-// failedAt looks at each if and case that contains a place. If one of them tests the
-// error of a call that runs phases, failedAt returns this call; nil if none does. If
-// several do, the innermost counts.
+// failedAt looks for an if or a case around the place at that tests the error of a call
+// that runs phases, and returns this call. If several calls are tested, the innermost
+// test counts. If there is no such test, failedAt returns nil.
 func (c *code) failedAt(u *unit, at ast.Node) (failed *ast.CallExpr) {
 	ask := func(cond ast.Expr, from token.Pos) {
 		ast.Inspect(cond, func(n ast.Node) bool {
@@ -212,7 +214,7 @@ func (c *code) failedAt(u *unit, at ast.Node) (failed *ast.CallExpr) {
 			if !ok || !types.Identical(v.Type(), types.Universe.Lookup("error").Type()) {
 				return true
 			}
-			for _, e := range u.calls { // calls are in source order, so the match that remains is the last call before the test
+			for _, e := range u.calls { // calls are in source order, so failed ends as the last such call before the test
 				if c.runsPhase(e) && e.call.Pos() < from && c.assigns(e.call, v) {
 					failed = e.call
 				}

@@ -9,9 +9,9 @@ import (
 var assigns = newRule("assigns", "find assignments in a phase to outer variables, which stay empty if a retry skips the committed phase", checkAssigns)
 
 // checkAssigns finds assignments in a phase's function to outer variables that are used
-// after the phase. If the phase is already recorded, its function doesn't run, and the
-// variables stay empty. The function of a Finish may assign to outer variables, but not add
-// to them, since it may run many times.
+// after the phase. A retry skips the function of a recorded phase, so the variables
+// stay empty. The function of a Finish may assign to outer variables. It must not add
+// to them, because it may run many times.
 func checkAssigns(c *code) (all []finding) {
 	for _, p := range c.phases {
 		if p.lit == nil {
@@ -59,7 +59,7 @@ func (c *code) checkAssign(p *phase, left ast.Expr, adds bool) []finding {
 // itself.
 func (c *code) handlerOf(p *phase) ast.Node {
 	var in ast.Node = p.call
-	for _, u := range c.units { // outer functions come first: the innermost wins
+	for _, u := range c.units { // outer functions come before inner ones, so the innermost remains
 		switch {
 		case u.lit != nil && within(u.lit, p.call.Pos()):
 			in = u.lit
@@ -106,8 +106,8 @@ func (c *code) mentions(e, left ast.Expr) bool {
 }
 
 // assignedByPhase reports whether the statement that runs the phase assigns to v, for
-// example to err. If so, the statement overwrites whatever the phase's function assigns to
-// v.
+// example to err. If so, this statement overwrites the value that the phase's function
+// assigns to v.
 func (c *code) assignedByPhase(p *phase, v *types.Var) bool { return c.assigns(p.call, v) }
 
 // assigns(call, v) tells whether the statement that contains a call assigns to v.
@@ -136,7 +136,7 @@ func (c *code) usedAfter(p *phase, v *types.Var, field string) (yes bool) {
 		yes = yes || result == v
 	}
 	assigned := make(map[ast.Node]bool) // targets of assignments, which are not reads
-	parts := make(map[ast.Node]bool)    // each x in an x.field, which is read as part of x.field
+	parts := make(map[ast.Node]bool)    // each x of a selection x.field: the selection counts as the read, not x
 	ast.Inspect(c.decls[fn], func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.AssignStmt:

@@ -20,8 +20,8 @@ const (
 	// Twice means that operations may make a call again under another key, so that the
 	// provider carries out the call twice.
 	Twice
-	// Incomparable means that retries of all operations, even of finished ones, are refused
-	// until the program knows their fingerprint.
+	// Incomparable means that retries of all operations, even of finished ones, are
+	// refused until the program knows the former fingerprint.
 	Incomparable
 	// New means that a retry of an operation, even of a finished one, runs from the start
 	// as a new operation.
@@ -57,9 +57,9 @@ func (c Change) String() string {
 	return fmt.Sprintf("%slock: %s: %s: %s", where, c.Handler, c.Message, fates[c.Danger])
 }
 
-// Compare compares the file with the program, and returns the changes that endanger earlier
-// operations. It leaves out handlers of packages that exist but were not loaded. It
-// recognises a renamed handler by the handler's phases.
+// Compare compares the file with the program, and returns the changes that endanger
+// earlier operations. It leaves out handlers of packages that exist but were not
+// loaded. A renamed handler is recognised by its phases.
 func (f *File) Compare(program Program, loaded, gone func(pkg string) bool) (all []Change) {
 	now := program.Handlers
 	current := make(map[string]Handler)
@@ -157,9 +157,9 @@ func compare(handler string, was []Phase, is Handler) (all []Change) {
 	return all
 }
 
-// match(was, is) returns, for each phase of the first list, the index of the phase with the
-// same name in the second list; -1 if there is none. If a name occurs several times, its
-// phases are paired in order.
+// match returns, for each phase in was, the index in is of the phase with the same
+// name; -1 if there is none. If a name occurs several times, the first phase in was is
+// paired with the first in is, the second with the second, and so on.
 func match(was, is []Phase) []int {
 	at := make([]int, len(was))
 	taken := make(map[int]bool)
@@ -177,8 +177,8 @@ func match(was, is []Phase) []int {
 	return at
 }
 
-// instead(p, …) returns the index of the added phase that replaces the removed phase p; -1
-// if there is none.
+// instead returns the index of the added phase that has the place and the kind of the
+// removed phase p; -1 if there is none.
 func instead(p Phase, at []int, i int, added []int, is []Phase) int {
 	after, before := -1, len(is)
 	for _, k := range at[:i] {
@@ -199,7 +199,7 @@ func instead(p Phase, at []int, i int, added []int, is []Phase) int {
 
 // comparePhase compares two phases with the same name.
 func comparePhase(was, is Phase, add func(Danger, string, ...any)) {
-	repeats := was.Kind == is.Kind && (was.NotIdempotent || !is.NotIdempotent) // if false, a call in doubt is not repeated
+	repeats := was.Kind == is.Kind && (was.NotIdempotent || !is.NotIdempotent) // if repeats is false, the engine repeats no call in doubt
 	for _, call := range was.Calls {
 		if repeats && !slices.Contains(is.Calls, call) && !slices.Contains(is.Calls, "*") {
 			add(Twice, "the phase %q no longer calls tx.Key for %q; without the derived key, the provider treats a repeated call as a new call", was.Name, call)

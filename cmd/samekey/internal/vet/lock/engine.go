@@ -18,18 +18,19 @@ type Engine struct {
 
 // Meaning holds the options that decide what a key means. It maps an option's name to
 // the Go source of the option's value, or to "true" if the option has no value. If the
-// source is long, or is a function with a known body, a hash replaces it.
+// source is long, or is a function with a known body, a hash replaces the source.
 type Meaning map[string]string
 
-// Options that add to the meanings that the engine knows.
+// With these options, an engine also knows former or coming meanings of keys.
 const (
 	knownSchemes = "Fingerprint.Known"
-	former       = "Former" // its value is "true" if the values of its fields, such as "Former.Scope", are known
+	former       = "Former" // the value is "true" if the source shows the fields, such as "Former.Scope"
 	formerPreset = "Former.Preset"
 )
 
-// Means reports whether an option of idem.Options, or of its Fingerprint, is part of a
-// Meaning. Secrets are not part of a Meaning: each record names the secret that it needs.
+// Means reports whether a Meaning contains an option of idem.Options, or of a part of
+// Options. A Meaning doesn't contain Fingerprint.Secrets, because each record names the
+// secret that the record needs.
 func Means(option string) bool {
 	return option != "Fingerprint.Secrets" && (option == "Namespace" || ofCaller(option) || ofFingerprint(option))
 }
@@ -91,8 +92,9 @@ func knowEachOther(was, is Meaning) bool {
 }
 
 // compareEngines finds the engines whose keys mean something else than the file says. A
-// change of the scope or the fingerprint is safe if both programs, the former and the
-// present, know both meanings. A change of the namespace is never safe.
+// change of the scope or the fingerprint is safe if the former program knows the new
+// meaning, and the present program knows the former meaning. A change of the namespace
+// is never safe.
 func (f *File) compareEngines(now []Engine) (all []Change) {
 	for _, is := range now {
 		was, known := f.Engines[is.Package][is.Name]
@@ -110,7 +112,7 @@ func (f *File) compareEngines(now []Engine) (all []Change) {
 		}
 		fingerprint := changes(was.fingerprint(), is.Meaning.fingerprint())
 		add(New, "the scope", scope)
-		renamed := !slices.Contains(fingerprint, "Fingerprint.Func") || slices.Contains(fingerprint, "Fingerprint.FuncName") // false if Fingerprint.Func has changed and its FuncName has not: then one FuncName stands for two functions
+		renamed := !slices.Contains(fingerprint, "Fingerprint.Func") || slices.Contains(fingerprint, "Fingerprint.FuncName") // false if Fingerprint.Func has changed, but FuncName has not, so that one name stands for two functions
 		knows := func(m Meaning) bool { return m[knownSchemes]+m[formerPreset] != "" }
 		if !knows(was) || !knows(is.Meaning) || !renamed {
 			add(Incomparable, "the fingerprint", fingerprint)

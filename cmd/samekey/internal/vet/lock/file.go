@@ -1,5 +1,5 @@
-// Package lock keeps the phases of handlers and the meaning of keys in a file, and finds
-// the changes that open operations can't survive.
+// Package lock keeps the phases of handlers and the meaning of keys in a lock file, and
+// finds the changes that endanger earlier operations.
 package lock
 
 import (
@@ -12,7 +12,7 @@ import (
 	"os"
 )
 
-// Phase is a phase of a handler, as far as a resumed run depends on it.
+// Phase holds the properties of a phase on which a resumed run depends.
 type Phase struct {
 	// Name is the phase's name, with * for each part that isn't constant.
 	Name string `json:"phase"`
@@ -20,15 +20,15 @@ type Phase struct {
 	Kind string `json:"kind"`
 	// NotIdempotent says that the phase has the option idem.NotIdempotent.
 	NotIdempotent bool `json:"notIdempotent,omitempty"`
-	// Remembers is the time that the option idem.Remembers sets, in seconds; 0 if there is
-	// no such option, or its time is unknown.
+	// Remembers is the time that the option idem.Remembers sets, in seconds. It is 0 if
+	// the phase doesn't have this option, or the time is unknown.
 	Remembers int64 `json:"remembers,omitempty"`
 	// Calls are the names of the calls for which the phase derives keys, in alphabetical
 	// order. A name has the form service or service/step, with * for parts that aren't
 	// constant.
 	Calls []string `json:"calls,omitempty"`
-	// Result is the shape of the phase's result. If it is nil, the shape is unknown, and
-	// every result fits.
+	// Result is the shape of the phase's result. If Result is nil, the shape is
+	// unknown, and every result fits.
 	Result Shape `json:"result,omitempty"`
 }
 
@@ -48,8 +48,9 @@ type Program struct {
 	Engines  []Engine
 }
 
-// File is the content of a lock file: the phases of handlers by package and name of the
-// handler, and the meaning of keys by package and name of the engine.
+// File is the content of a lock file. Packages holds the phases of each handler, by
+// package and by the handler's name. Engines holds the meaning of each engine's keys,
+// by package and by the engine's name.
 type File struct {
 	Version  int                           `json:"version"`
 	Packages map[string]map[string][]Phase `json:"packages"`

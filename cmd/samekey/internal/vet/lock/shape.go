@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// Shape describes a type's JSON. A scalar, or a type with its own encoding, is described by
-// a name; a list by a list that holds the shape of its elements; a struct by an object with
-// the shapes of its fields. The object for a map has one field, *, with the shape of the
-// map's values.
+// Shape describes the JSON of a type. The shape of a scalar, or of a type with its own
+// encoding, is a name. The shape of a list is a list that holds the shape of the
+// elements. The shape of a struct is an object with the shapes of the fields. The shape
+// of a map is an object with one field, *, which holds the shape of the map's values.
 type Shape any
 
 // ShapeOf returns the shape of a type's JSON. The function own reports whether a type has
@@ -26,7 +26,7 @@ func ShapeOf(t types.Type, own func(types.Type) bool) Shape {
 type shapes struct {
 	own    func(types.Type) bool
 	within []types.Type // the types that contain the type being described
-	left   *int         // how many more parts may be described; after these, names replace shapes
+	left   *int         // how many more types may get a shape; all further types get a name
 }
 
 func (s shapes) of(t types.Type) Shape {
@@ -46,7 +46,8 @@ func (s shapes) of(t types.Type) Shape {
 	return name
 }
 
-// form returns the shape of a non-pointer type's JSON; nil if JSON can't encode the type.
+// form returns the shape of a non-pointer type's JSON; nil if JSON can't encode the
+// type.
 func (s shapes) form(t types.Type) Shape {
 	switch u := t.Underlying().(type) {
 	case *types.Basic:
@@ -83,9 +84,8 @@ func scalar(b *types.Basic) Shape {
 	}
 }
 
-// addFields adds the fields that a struct has in JSON. If a field of an embedded struct
-// has the same name as a field of the struct itself, the field of the struct itself
-// wins.
+// addFields adds the fields that a struct has in JSON to the map all. If the struct and
+// an embedded struct have fields of the same name, the field of the outer struct wins.
 func (s shapes) addFields(all map[string]any, u *types.Struct) {
 	if *s.left--; *s.left < 0 {
 		return
@@ -126,9 +126,9 @@ func (s shapes) addFields(all map[string]any, u *types.Struct) {
 	}
 }
 
-// lost checks whether the engine can read a value with the present shape (is) that was
-// stored with the former shape (was). If so, lost returns ""; otherwise, it returns the
-// part that doesn't fit, and why.
+// lost checks whether the engine can read a value that was stored with the former shape
+// (was) as a value with the present shape (is). If so, lost returns "". Otherwise, lost
+// returns the part that doesn't fit, and the reason.
 func lost(was, is Shape, at string) string {
 	switch {
 	case reflect.DeepEqual(was, is), is == "any", was == "int" && is == "float":
