@@ -8,11 +8,12 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Terraform returns the stack as a Terraform module of one file: a CloudFormation stack of
-// [Standalone], with a variable for each parameter and an output for each output of the template.
-// Variables have the names and defaults of the parameters, in Terraform's spelling. The worker's
-// program must be a zip file in a bucket; the variables code_bucket and code_key name the bucket
-// and the file.
+// Terraform returns a Terraform module of one file, which creates a CloudFormation stack
+// from the template [Standalone]. The module has a variable for each parameter of the
+// template, with the parameter's default, and an output for each output. Names are in
+// Terraform's spelling, such as kms_key_arns for KmsKeyArns. The worker's program must be
+// a zip file in a bucket; the variables code_bucket and code_key name the bucket and the
+// file.
 func Terraform() string {
 	var t struct {
 		Parameters yaml.Node `yaml:"Parameters"`

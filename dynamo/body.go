@@ -21,10 +21,10 @@ const (
 	companionsOutlive = 7 * 24 * time.Hour
 )
 
-// encodeBody makes the resp attribute of r; r must have a Response. If the body is over the inline
-// limit, encodeBody first writes the body to companions, and notes in r.Overflow where they are. If
-// the write of the record then fails, the caller passes the same r again, and encodeBody doesn't
-// write the companions again.
+// encodeBody makes the resp attribute of r; r must have a Response. If the body is over
+// the inline limit, encodeBody first writes the body to companions, and notes in
+// r.Overflow where they are. If the write of the record fails after that, the caller calls
+// encodeBody with the same r, so that encodeBody doesn't write the companions again.
 func (s *Store) encodeBody(ctx context.Context, v *item.Values, r *store.Record) (item.Value, error) {
 	if n := len(r.Response.Body); n > item.MaxStored {
 		return nil, tooLarge("body", n)
@@ -125,7 +125,7 @@ const (
 	unit     = 1024 // bytes of a write unit
 	packFrom = 400  // a smaller body isn't compressed, since it and the rest of the record (about 600 bytes) fit one unit
 
-	bodyMore   = 2   // bytes that an item needs for a body besides the body itself
+	bodyMore   = 2   // bytes that a body adds to an item, without the body's own bytes
 	zippedMore = 3   // bytes that mark a body as compressed
 	sealedMore = 256 // the most bytes that encryption adds
 )
@@ -137,7 +137,7 @@ func (s *Store) pack(body []byte, r *store.Record, box *item.Box, name string, h
 	if len(body) < packFrom {
 		return body, false
 	}
-	size, more := 0, 0 // both remain 0 if the body goes to companions, since these don't contain the rest of the record
+	size, more := 0, 0 // both remain 0 for a body in companions, because companions contain no other part of the record
 	if len(body) <= s.inline {
 		size = bodyMore + s.around(r, name, head)
 		if units(size+len(body)) <= 1 {

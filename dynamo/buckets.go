@@ -40,15 +40,16 @@ const (
 	attrFull     = "full_us"
 	attrAt       = "at_us"
 
-	// atCondition: no process sets the bucket's own time back. Setting it back would add the same
-	// tokens twice.
+	// atCondition keeps a process from setting the bucket's own time back, because this
+	// would add the same tokens twice.
 	atCondition = " AND (attribute_not_exists(at_us) OR at_us <= :now)"
-	// fullCondition: if two processes find a full bucket, only one takes the first lot.
+	// fullCondition lets only one of two processes that find a full bucket take the first
+	// lot.
 	fullCondition = "(attribute_not_exists(pk) OR full_us <= :now)" + atCondition
-	// usedCondition: concurrent leases can all succeed, but their sum is at most the tokens in the
-	// bucket.
+	// usedCondition lets concurrent leases succeed as long as the bucket has tokens for all
+	// of them.
 	usedCondition = "full_us BETWEEN :now AND :most" + atCondition
-	// wrongCondition: if two processes correct a wrong bucket, only one succeeds.
+	// wrongCondition lets only one of two processes correct a bucket that a wrong clock set.
 	wrongCondition = "full_us = :seen"
 
 	fullSet = "SET full_us = :full, at_us = :now, exp_s = :exp"
@@ -56,7 +57,8 @@ const (
 )
 
 const (
-	// leaseRounds is how often a lease is tried while other processes lease from the bucket.
+	// leaseRounds is how often Lease tries to update a bucket while other processes update
+	// it.
 	leaseRounds = 4
 	// maxSkew is how far clocks may differ. A bucket whose time is further ahead was set by a wrong
 	// clock, and counts as full.
@@ -67,8 +69,8 @@ const (
 
 // Lease implements [quota.Shared].
 //
-// A process whose clock is ahead gets some tokens too early, but only once: its lease moves the
-// bucket's own time ahead, and all processes calculate later leases from that time.
+// A process whose clock is ahead gets some tokens too early, but only once. Its lease moves
+// the bucket's own time ahead, and all processes calculate later leases from this time.
 func (b *Buckets) Lease(ctx context.Context, l quota.Lot) (quota.Leased, error) {
 	pk := bucketPrefix + l.Bucket
 	want, seen, own := l.Tokens, l.Full.UnixMicro(), l.Now.UnixMicro() // if l.Full is zero, seen is a time long ago
@@ -172,7 +174,7 @@ func costOf(l quota.Lot, n int64) int64 {
 	return cost
 }
 
-// tokensIn returns how many tokens the bucket gains in the time room, which is in microseconds.
+// tokensIn returns how many tokens the bucket gains in the given microseconds.
 func tokensIn(l quota.Lot, room int64) int64 {
 	fill := l.Fill.Microseconds()
 	switch {
@@ -185,9 +187,9 @@ func tokensIn(l quota.Lot, room int64) int64 {
 	return n
 }
 
-// scaled returns the quotient a*b/of, and whether there is a remainder. At least one of the
-// parameters a and b must be at most the divisor. scaled calculates with integers, since a float64
-// would sometimes be wrong by one.
+// scaled returns the quotient a*b/of, and whether there is a remainder. It panics if the
+// quotient overflows, so a <= of or b <= of must hold. scaled calculates with integers,
+// because a float64 would sometimes be wrong by one.
 func scaled(a, b, of int64) (n int64, rest bool) {
 	hi, lo := bits.Mul64(uint64(a), uint64(b))
 	q, r := bits.Div64(hi, lo, uint64(of))

@@ -40,9 +40,9 @@ func (op *operator) openKeys() error {
 	return nil
 }
 
-// operator.readable passes on the results of loading a record. But if the record's contents can't
-// be decrypted, it returns the record without contents and without an error, and sets op.sealed to
-// the reason.
+// operator.readable takes the results of loading a record, and returns them unchanged. But
+// if the record's contents can't be decrypted, readable returns the record (which then
+// lacks its contents) and no error, and sets op.sealed to the reason.
 func (op *operator) readable(rec *store.Record, err error) (*store.Record, error) {
 	op.sealed = ""
 	if rec == nil || !errors.Is(err, store.ErrSealed) {

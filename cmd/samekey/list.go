@@ -38,7 +38,7 @@ type lister struct {
 	stats    bool
 	needs    bool
 
-	outages []*outage // in the order of their first entries
+	outages []*outage // in the order in which list found their first entries
 	places  map[place]*outage
 }
 
@@ -170,7 +170,7 @@ func (l *lister) sweep(ctx context.Context) (*listed, error) {
 	api := &counted{ScanAPI: l.op.client, seen: func(n int64) { l.progress.at(n, total) }}
 	got, err := stream.NewSweep(api, l.op.store, func(o *stream.SweepOptions) {
 		o.MaxEntries, o.PagesPerSecond, o.Grace, o.Now = 1<<30, l.pages, l.grace, l.op.env.now
-		o.Logger = slog.New(slog.DiscardHandler) // without the sweep's logs: samekey list prints the same facts
+		o.Logger = slog.New(slog.DiscardHandler) // no logs of the sweep, because samekey list prints the same facts
 	}).List(ctx)
 	if err == nil && !got.Complete {
 		if err = ctx.Err(); err == nil {
@@ -257,8 +257,9 @@ func (l *lister) add(rep *listed, e stream.Entry) {
 	}
 }
 
-// age returns how long an entry has waited for a person or has been abandoned. It is 0 if unknown,
-// or if the writer's clock is ahead.
+// age returns how long an entry has waited for a person. For an entry that doesn't wait
+// for a person, age returns how long ago the latest attempt began. The result is 0 if
+// unknown, or if the clock that set the time is ahead.
 func (l *lister) age(e stream.Entry) time.Duration {
 	switch {
 	case !e.Since.IsZero():
@@ -311,7 +312,7 @@ func (l *lister) print(rep *listed) error {
 type place struct {
 	why                state.Reason
 	route, phase, kind string
-	err                string // the entry's most recent error, set only if the entry has no operation and so no route, phase or kind
+	err                string // last error of an entry without an operation, which has no route, phase or kind; otherwise empty
 }
 
 // An outage sums up the entries of one place. They usually have one cause.

@@ -164,8 +164,9 @@ func (f *localFlags) register(fs *pflag.FlagSet) {
 	fs.Func("process-url", "URL of a --process, `NAME=URL`; the URL replaces {NAME} in --parameter and --env", add(&f.urls))
 }
 
-// localFlags.options returns the options from flags and environment. A flag has precedence over its
-// environment variable, but an invalid variable is an error even then.
+// localFlags.options returns the options from flags and environment. A flag has precedence
+// over its environment variable. But an invalid variable is an error even if the flag is
+// given.
 func (f *localFlags) options() (stack.Options, error) {
 	if f.bad != nil {
 		return f.opts, f.bad
@@ -198,7 +199,7 @@ func splitPair(s string) (named, error) {
 	return named{name, value}, nil
 }
 
-// pair(into) returns a flag's setter: each value becomes an entry of the map.
+// pair(into) returns a function that reads NAME=VALUE from a flag and adds it to the map.
 func pair(into map[string]string) func(string) error {
 	return func(s string) error {
 		p, err := splitPair(s)
@@ -209,7 +210,8 @@ func pair(into map[string]string) func(string) error {
 	}
 }
 
-// add(into) returns a flag's setter: each value becomes an element of the list.
+// add(into) returns a function that reads NAME=VALUE from a flag and appends it to the
+// list.
 func add(into *[]named) func(string) error {
 	return func(s string) error {
 		p, err := splitPair(s)

@@ -21,7 +21,7 @@ import (
 type environment struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer // wrapped by safe
-	screen         io.Writer // stderr without the wrapper: progress writes control characters to it, and functions write logs
+	screen         io.Writer // stderr without the wrapper, for progress's control characters and for logs of functions
 	getenv         func(string) string
 	terminal       bool             // stderr is a terminal
 	now            func() time.Time // time.Now if nil

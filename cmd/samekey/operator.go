@@ -18,8 +18,8 @@ import (
 	"github.com/samekey/samekey/seal"
 )
 
-// account holds the flags of every command that calls AWS. If no flag is given, the account is the
-// one that AWS's own tools would use.
+// account holds the flags of every command that calls AWS. Without these flags, the
+// command uses the Region and credentials that AWS's own tools would use.
 type account struct {
 	env              environment
 	region, profile  string
@@ -33,8 +33,8 @@ func (a *account) register(fs *pflag.FlagSet) {
 	fs.StringVar(&a.endpoint, "endpoint-url", "", "`URL` of DynamoDB, for a local database (default: AWS_ENDPOINT_URL_DYNAMODB)")
 }
 
-// registerPlace registers --region and --profile. A command that doesn't call DynamoDB needs no
-// more.
+// registerPlace registers --region and --profile. Commands that don't call DynamoDB need
+// only these two flags.
 func (a *account) registerPlace(fs *pflag.FlagSet) {
 	fs.StringVar(&a.region, "region", "", "AWS `REGION` (default: AWS_REGION, then the profile's Region)")
 	fs.StringVar(&a.profile, "profile", "", "`PROFILE` of the AWS config files (default: AWS_PROFILE)")
@@ -89,8 +89,8 @@ type operator struct {
 
 	client *dynamodb.Client
 	store  *dynamo.Store
-	about  *types.TableDescription // nil: no permission to describe the table
-	place  string                  // the table's name, with Region and account or with the endpoint
+	about  *types.TableDescription // nil if AWS refused to describe the table
+	place  string                  // the table's name and endpoint; without an endpoint, its name, Region and account
 	unfit  string                  // the reason why the table can't have records; "" if it can
 }
 
@@ -106,8 +106,8 @@ func newOperator(env environment, fs *pflag.FlagSet) *operator {
 	return op
 }
 
-// operator.limited reports whether the command is limited to one namespace. That is so only if the
-// flag --namespace was given; IDEM_NAMESPACE alone does not limit.
+// operator.limited reports whether the command is limited to one namespace. The flag
+// --namespace limits the command; the variable IDEM_NAMESPACE doesn't.
 func (op *operator) limited() bool { return op.flags != nil && op.flags.Changed("namespace") }
 
 // operator.open connects to the table, and prints the table's name and place.

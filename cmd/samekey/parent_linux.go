@@ -10,9 +10,10 @@ import (
 	"syscall"
 )
 
-// interrupted(pid) reports whether a process is dying of a signal. While the program make dies
-// of a signal, it waits with the signal blocked, and has restored the signal's default action.
-// A process that blocks a signal for another reason still has its handler for the signal.
+// interrupted(pid) reports whether a process, such as make, is dying of a signal. When
+// make gets a signal, it blocks the signal, restores the signal's default action, and
+// waits for its commands. A process that blocks a signal for another reason usually still
+// has a handler for the signal.
 func interrupted(pid int) bool {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	return err == nil && dying(status)

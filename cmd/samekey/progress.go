@@ -11,9 +11,8 @@ import (
 // progressEvery is the least time between two lines of progress.
 const progressEvery = time.Second
 
-// progress shows on standard error how far a long command has come. By default, it does so only
-// if standard error is a terminal; with --progress, also elsewhere. The zero value shows
-// nothing.
+// progress shows on standard error how far a long command has come, if standard error is a
+// terminal or --progress is given. The zero value shows nothing.
 type progress struct {
 	wanted bool
 	w      io.Writer
@@ -32,15 +31,15 @@ func newProgress(env environment, fs *pflag.FlagSet) *progress {
 	return p
 }
 
-// progress.start begins to count. The text what names the counted things, such as "items seen".
+// progress.start begins to count things. The parameter what is their name, such as "items
+// seen".
 func (p *progress) start(what string) {
 	p.what, p.began = what, time.Now()
 	p.last = p.began
 }
 
-// progress.at receives the number n of things finished so far. About once a second, it shows
-// this number and the rate. total is the approximate number of all things, or 0 if that is
-// unknown.
+// progress.at shows the number n of things counted so far, and the rate, but at most once
+// a second. total is the approximate number of all things, or 0 if unknown.
 func (p *progress) at(n, total int64) {
 	now := time.Now()
 	if !p.wanted || now.Sub(p.last) < progressEvery {

@@ -26,7 +26,7 @@ type redriver struct {
 // redriven is the JSON output of redrive.
 type redriven struct {
 	Records int            `json:"records"`
-	Jobs    int            `json:"jobs"` // number of redriven jobs; in a dry run, of the jobs to redrive
+	Jobs    int            `json:"jobs"` // number of redriven jobs; with --dry-run, number of jobs to redrive
 	Kinds   map[string]int `json:"kinds"`
 }
 
@@ -96,8 +96,9 @@ whose delivery has not begun can still be cancelled.`,
 	return changeExits(cmd)
 }
 
-// byName makes a command accept names of jobs, after the argument for the record if there is
-// one. If a job's id is the only argument, it names both the record and the job.
+// byName makes a command accept names of jobs after the argument for the record. With
+// --key, all arguments are names of jobs. Without --key, a job's id as the only argument
+// names both the record and the job.
 func byName(cmd *cobra.Command, names *[]string) {
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

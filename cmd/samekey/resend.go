@@ -14,8 +14,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 )
 
-// environment.resend reads S3 objects from files and folders. It finds in them the stream
-// records that report removals by TTL, and sends these to the worker.
+// environment.resend reads S3 objects from files and folders. From these objects, it sends
+// the worker the stream records that report removals by TTL.
 func (e environment) resend(ctx context.Context, sdk aws.Config, function string, files []string) error {
 	e.note("function %s, Region %s", function, sdk.Region)
 	r := resender{api: lambda.NewFromConfig(sdk), function: function}
@@ -67,8 +67,7 @@ func (r *resender) all(ctx context.Context, at string) error {
 	return ctx.Err()
 }
 
-// removed(object) returns some of the stream records in an S3 object: those that report
-// removals by TTL.
+// removed(object) returns those stream records of an S3 object that report removals by TTL.
 func removed(object []byte) (all []json.RawMessage, _ error) {
 	var o struct{ Payload *string }
 	if err := json.Unmarshal(object, &o); err != nil {

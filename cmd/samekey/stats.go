@@ -12,9 +12,9 @@ import (
 	"github.com/samekey/samekey/internal/background/stream"
 )
 
-// lister.count counts the records of a sample or, with --scan or --fingerprints, of the whole
-// table. With --fingerprints, it counts the records for each secret and scheme of a
-// fingerprint.
+// lister.count counts the records of a sample. With --scan or --fingerprints, it counts
+// the records of the whole table. With --fingerprints, it prints the counts for each
+// secret and scheme of a fingerprint.
 func (l *lister) count(ctx context.Context) error {
 	env, op := l.op.env, l.op
 	s := &scan{opt: records.ScanOptions{PagesPerSecond: l.pages, Segments: 4, Pages: 1}, progress: l.progress}

@@ -44,7 +44,7 @@ command waits until the run ends. To look without changing anything, use samekey
 		}
 		env.note("function %s, Region %s", function, place.sdk.Region)
 		client := lambda.NewFromConfig(place.sdk, func(o *lambda.Options) {
-			o.Retryer = retry.AddWithMaxAttempts(o.Retryer, 1) // if no answer comes, the sweep may still run: don't start another
+			o.Retryer = retry.AddWithMaxAttempts(o.Retryer, 1) // no second try, because the first sweep may still run if its answer is missing
 		})
 		out, err := client.Invoke(cmd.Context(), &lambda.InvokeInput{FunctionName: &function, Payload: []byte(sweepNow)})
 		switch {

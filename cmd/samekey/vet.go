@@ -183,7 +183,7 @@ func vetLock(ctx context.Context, env environment, opt vetOptions, pkgs []*packa
 	loaded := func(path string) bool {
 		return slices.ContainsFunc(pkgs, func(p *packages.Package) bool { return p.PkgPath == path })
 	}
-	gone := make(map[string]bool) // for each package of the lock file that isn't loaded: whether it no longer exists
+	gone := make(map[string]bool) // whether a package of the lock file no longer exists; no entry for a loaded package
 	for _, path := range slices.AppendSeq(slices.Collect(maps.Keys(file.Packages)), maps.Keys(file.Engines)) {
 		if _, asked := gone[path]; asked || loaded(path) {
 			continue
@@ -217,9 +217,9 @@ func vetLock(ctx context.Context, env environment, opt vetOptions, pkgs []*packa
 	return len(changes), nil
 }
 
-// vetTool answers the command go vet -vettool, which asks this program for its version or
-// flags, or passes a file that describes a package. After the answer, vetTool ends the program.
-// If args are not from go vet, vetTool does nothing.
+// vetTool does what go vet -vettool asks for in args, and then ends the program. go vet
+// asks for the program's version or flags, or passes a file that describes a package to
+// examine. If args are not from go vet, vetTool does nothing.
 func vetTool(args []string) {
 	if len(args) > 0 && (args[0] == "-V=full" || args[0] == "-flags" || strings.HasSuffix(args[len(args)-1], ".cfg")) {
 		unitchecker.Main(vet.Analyzers()...)

@@ -49,9 +49,10 @@ func (op *operator) tell(ctx context.Context) error {
 // sampled is the number of items in which operator.ours looks for a Samekey record.
 const sampled = 1000
 
-// operator.ours returns an error if none of the table's first items is a Samekey record.
-// Commands call it before they report that they found nothing. It ignores items that a sweep
-// writes about itself, because the sweep may have run on the wrong table, too.
+// operator.ours returns an error if the table has items, but no Samekey record among the
+// first ones. Commands call ours before they report that they found nothing. ours ignores
+// items such as a sweep's notes ("samekey#…"), because a sweep, too, may have run on the
+// wrong table.
 func (op *operator) ours(ctx context.Context) error {
 	out, err := op.client.Scan(ctx, &dynamodb.ScanInput{TableName: &op.table, Limit: aws.Int32(sampled), ProjectionExpression: aws.String("pk, v")})
 	if err != nil {

@@ -5,8 +5,8 @@ import "go/ast"
 var callers = newRule("callers", "find engines whose completer can't know the caller", checkCallers)
 
 // checkCallers finds engines that set Resumable and Scope (or Former.Scope), but not
-// CallerFromOp. A completer runs the handler without a client's request, in which Scope
-// would find the caller.
+// CallerFromOp. Scope finds the caller in a client's request, but a completer runs the
+// handler without such a request.
 func checkCallers(c *code) (all []finding) {
 	c.inspect(func(n ast.Node) {
 		call := c.newEngine(n)

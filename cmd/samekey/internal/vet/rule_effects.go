@@ -2,9 +2,9 @@ package vet
 
 var effects = newRule("effects", "find effects between the phases of a handler, and in an Atomic", checkEffects)
 
-// checkEffects finds effects that a retry repeats: before, between and after the
-// phases of a handler, and in the functions of Atomic and Finish, which may run many
-// times.
+// checkEffects finds effects that a retry repeats. It finds them outside the phases of a
+// handler, and in the functions of Atomic and Finish, because these functions may run
+// many times.
 func checkEffects(c *code) (all []finding) {
 	for _, u := range c.units {
 		for _, e := range u.calls {
@@ -30,9 +30,9 @@ func checkEffects(c *code) (all []finding) {
 	return all
 }
 
-// effectOfEvent returns the effect of a call. If the effect is in a called function of this
-// package, via names the function. For a function with phases, eff is nil: checkEffects
-// looks at that function separately.
+// effectOfEvent returns the effect of a call. If the called function belongs to this
+// package, eff is the function's effect, and via names the function. If the function runs
+// phases, eff is nil, because checkEffects looks at the function separately.
 func (c *code) effectOfEvent(e event) (eff *effect, via string) {
 	switch {
 	case e.effect != nil:
@@ -43,8 +43,7 @@ func (c *code) effectOfEvent(e event) (eff *effect, via string) {
 	return nil, ""
 }
 
-// onAPathWithPhases reports whether one run of a function may both make a call and run a
-// phase.
+// onAPathWithPhases reports whether a run of u may make the call e and also run a phase.
 func (c *code) onAPathWithPhases(u *unit, e event) bool {
 	for _, p := range u.calls {
 		if !c.runsPhase(p) {

@@ -8,8 +8,8 @@ import (
 
 var goroutines = newRule("goroutines", "find goroutines that a phase starts and doesn't wait for", checkGoroutines)
 
-// checkGoroutines finds goroutines that a phase's function starts and doesn't wait for: the
-// phase commits without them, and Lambda freezes them after the answer.
+// checkGoroutines finds goroutines that a phase's function starts but doesn't wait for.
+// The phase commits without these goroutines, and Lambda freezes them after the answer.
 func checkGoroutines(c *code) (all []finding) {
 	for _, p := range c.phases {
 		if p.body == nil {
@@ -23,8 +23,8 @@ func checkGoroutines(c *code) (all []finding) {
 	return all
 }
 
-// leftRunning finds the statement or call by which a body starts a goroutine without a
-// later wait. If a called function of this package starts the goroutine, via names the
+// leftRunning finds the first statement or call that starts a goroutine after the body's
+// last wait. If a called function of this package starts the goroutine, via names the
 // function.
 func (c *code) leftRunning(body *ast.BlockStmt, seen map[*types.Func]bool) (at ast.Node, via string) {
 	waits := token.NoPos // position of the last wait
@@ -42,7 +42,7 @@ func (c *code) leftRunning(body *ast.BlockStmt, seen map[*types.Func]bool) (at a
 			}
 		case *ast.CallExpr:
 			if fn, ok := calleeOf(c.info, n).(*types.Func); ok && fn.Name() == "Wait" {
-				waits = max(waits, body.End()) // a Wait may be deferred, so it counts as made at the end
+				waits = max(waits, body.End()) // a Wait counts as the end of the body, because it may be deferred
 			}
 		}
 		return true

@@ -7,8 +7,8 @@ import (
 
 var keys = newRule("keys", "find calls that an idem.Foreign makes without a derived key", checkKeys)
 
-// checkKeys finds calls in a Foreign that derives no key: if an attempt dies after
-// the call, the next attempt makes the call a second time.
+// checkKeys finds calls that a Foreign makes without a derived key. If an attempt dies
+// after such a call, the next attempt makes the call again.
 func checkKeys(c *code) (all []finding) {
 	for _, p := range c.phases {
 		if p.kind != foreign || p.body == nil || p.via || p.unseen || c.notIdempotent(p) || c.asksForKey(p.body) {
@@ -31,8 +31,8 @@ func (c *code) notIdempotent(p *phase) bool {
 	return false
 }
 
-// optionName returns the name of the function of package idem that makes an option;
-// "" if unknown.
+// optionName returns the name of an option, such as "Sends" for idem.Sends(…). It returns
+// "" if opt isn't a call of a function of package idem.
 func (c *code) optionName(opt ast.Expr) string {
 	call, ok := ast.Unparen(opt).(*ast.CallExpr)
 	if !ok {
@@ -76,7 +76,7 @@ func isTx(t types.Type) bool {
 	return named != nil && named.Obj().Name() == "Tx" && named.Obj().Pkg().Path() == idemPath
 }
 
-// firstRepeated finds the first call that has a second effect if it is repeated.
+// firstRepeated finds the first call whose effect happens again if the call is repeated.
 func (c *code) firstRepeated(body *ast.BlockStmt, seen map[*types.Func]bool) (at *ast.CallExpr, what string) {
 	ast.Inspect(body, func(n ast.Node) bool {
 		call, ok := n.(*ast.CallExpr)

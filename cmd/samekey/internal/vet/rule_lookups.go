@@ -9,9 +9,10 @@ import (
 
 var lookups = newRule("lookups", "find look-ups that have an effect or don't fit their phase", checkLookups)
 
-// checkLookups finds three kinds of look-ups: those with an effect, which each attempt
-// would repeat; those whose result has another type than the phase's result; and those
-// whose phase has no option Sends, which names the call to look up.
+// checkLookups finds three mistakes in look-ups:
+//   - The look-up has an effect. Each attempt would repeat the effect.
+//   - The results of look-up and phase have different types.
+//   - The phase lacks the option Sends, which names the call to look up.
 func checkLookups(c *code) (all []finding) {
 	for _, p := range c.phases {
 		if p.kind != foreign || p.via {
@@ -56,8 +57,8 @@ var Hints = &analysis.Analyzer{
 	},
 }
 
-// optionCall finds, among a phase's options, the call of the function of package idem
-// with the given name. It returns nil if there is none.
+// optionCall returns the option of a phase that has the given name, such as "Sends"; nil
+// if there is none.
 func (c *code) optionCall(p *phase, name string) *ast.CallExpr {
 	for _, opt := range p.opts {
 		if c.optionName(opt) == name {

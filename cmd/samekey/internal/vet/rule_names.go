@@ -8,9 +8,12 @@ import (
 
 var names = newRule("names", "find names of phases that differ between attempts, or occur twice", checkNames)
 
-// checkNames finds phases that a later attempt can't find again, because a phase's name
-// comes from the time, from chance or from the invocation, or because the phases run in
-// the order of a map. It also finds phases whose name occurs twice in one attempt.
+// checkNames finds three mistakes in phases:
+//   - The name contains the time, a random value or a value of the invocation.
+//   - The phases run in the order of a map.
+//   - One attempt uses the same name twice.
+//
+// The first two mistakes keep a retry from finding the phases again.
 func checkNames(c *code) (all []finding) {
 	for _, p := range c.phases {
 		if p.name == nil || p.inner {
@@ -27,8 +30,8 @@ func checkNames(c *code) (all []finding) {
 	return all
 }
 
-// checkOrder finds phases of the same name on one path, and phases that run in the order of
-// a map.
+// checkOrder finds names that one run of u may use twice, and phases that run in the order
+// of a map.
 func (c *code) checkOrder(u *unit) (all []finding) {
 	var own []*phase
 	for _, e := range u.calls {
@@ -58,7 +61,8 @@ func (c *code) checkOrder(u *unit) (all []finding) {
 	return all
 }
 
-// rangedMap returns the loop over a map that contains the phase; nil if there is none.
+// rangedMap returns the loop that runs the phase for each entry of a map; nil if there is
+// none.
 func (c *code) rangedMap(body *ast.BlockStmt, p *phase) (loop *ast.RangeStmt) {
 	ast.Inspect(body, func(n ast.Node) bool {
 		r, ok := n.(*ast.RangeStmt)

@@ -10,8 +10,8 @@ import (
 var results = newRule("results", "find results of phases, and arguments of jobs, that don't survive JSON", checkResults)
 
 // checkResults finds results of phases, and arguments of jobs, whose type loses a field in
-// JSON. At run time, the engine would refuse such a result; a job would arrive without the
-// field.
+// JSON. At run time, the engine would refuse the result of the phase, but a job would
+// arrive without the field.
 func checkResults(c *code) (all []finding) {
 	for _, p := range c.phases {
 		if p.kind == finish || p.result == nil || p.via && !p.open {
@@ -124,8 +124,8 @@ func (l losses) ofStruct(s *types.Struct, at string) (part, why string) {
 	return "", ""
 }
 
-// seenEmbedded reports whether an unexported field is an embedded struct: JSON encodes the
-// fields of such a struct.
+// seenEmbedded reports whether a field is an embedded struct. JSON encodes the fields of
+// an embedded struct even if the struct's type is unexported.
 func seenEmbedded(f *types.Var) bool {
 	if !f.Embedded() {
 		return false
@@ -181,9 +181,8 @@ func ownForm(t types.Type) (own bool, lossy string) {
 	return false, ""
 }
 
-// The function method finds the method with the given name, of a type or of a pointer to
-// the type. It returns nil if there is none, or if the method's parameters don't fit a
-// marshaler or unmarshaler.
+// The function method returns the method of t or *t with the given name. It returns nil if
+// there is none, or if the method has more parameters than a marshaler or unmarshaler.
 func method(t types.Type, name string) *types.Func {
 	if _, ok := types.Unalias(t).(*types.Pointer); !ok {
 		t = types.NewPointer(t)

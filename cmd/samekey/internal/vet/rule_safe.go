@@ -9,8 +9,8 @@ import (
 
 var safe = newRule("safe", "find a SafeToRetry that marks every error of a call, even a timeout", checkSafe)
 
-// checkSafe finds a SafeToRetry that marks every error of a call with an effect, so that
-// even after a timeout, the call counts as not made.
+// checkSafe finds a SafeToRetry that marks every error of a call with an effect, even a
+// timeout. The call then counts as not made, although it may have had its effect.
 func checkSafe(c *code) (all []finding) {
 	seen := make(map[*ast.CallExpr]bool)
 	for _, p := range c.phases {
@@ -33,9 +33,9 @@ func checkSafe(c *code) (all []finding) {
 	return all
 }
 
-// unquestioned looks at the call from which the marked error comes. If this call has an
-// effect, and the code asks nothing about the error except whether it is nil,
-// unquestioned returns the effect's name. Otherwise, it returns "".
+// unquestioned returns the name of the effect of the call that returned the marked error.
+// It returns "" if this call has no effect or is unknown, or if the code does more with
+// the error than compare it with nil.
 func (c *code) unquestioned(body *ast.BlockStmt, mark *ast.CallExpr) string {
 	arg := ast.Unparen(mark.Args[0])
 	if call, ok := arg.(*ast.CallExpr); ok {
@@ -70,8 +70,8 @@ func (c *code) unquestioned(body *ast.BlockStmt, mark *ast.CallExpr) string {
 	return c.effectBy(call)
 }
 
-// effectBy returns the name of the effect that a call has, itself or by a function of
-// this package that it calls; "" if there is none.
+// effectBy returns the name of a call's effect, which may be inside the called function;
+// "" if there is none.
 func (c *code) effectBy(call *ast.CallExpr) string {
 	eff := c.effectOf(call)
 	if fn, _ := calleeOf(c.info, call).(*types.Func); eff == nil && c.decls[fn] != nil {
@@ -83,8 +83,8 @@ func (c *code) effectBy(call *ast.CallExpr) string {
 	return eff.what
 }
 
-// code.asked tells whether code between an assignment and mark, the call of SafeToRetry,
-// does more with the assigned values than compare them with nil.
+// code.asked reports whether the code between the assignment from and the call mark does
+// more with the assigned values than compare them with nil.
 func (c *code) asked(body *ast.BlockStmt, from *ast.AssignStmt, mark *ast.CallExpr) (yes bool) {
 	ast.Inspect(body, func(n ast.Node) bool {
 		if r, ok := n.(*ast.ReturnStmt); ok && within(r, mark.Pos()) {

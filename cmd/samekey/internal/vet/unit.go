@@ -8,8 +8,9 @@ import (
 	"sync"
 )
 
-// unit is a function that runs by itself: a declared function, or a literal that is
-// neither a phase's function nor run in place.
+// unit is a function that the rules examine separately: a declared function or a function
+// literal. But a literal is no unit if it is a phase's function or runs in place (see
+// code.literals).
 type unit struct {
 	fn    *types.Func // the declared function that is the unit, or that contains the literal; nil for a literal at package level
 	lit   *ast.FuncLit
@@ -17,7 +18,7 @@ type unit struct {
 	body  *ast.BlockStmt
 	calls []event
 
-	once  sync.Once // makes graph once only, since the rules run at the same time and share it
+	once  sync.Once // makes graph only once, although several rules may need it at the same time
 	graph *graph
 }
 
@@ -161,7 +162,7 @@ func (c *code) effectIn(fn *types.Func) *effect {
 	if eff, known := c.effects[fn]; known {
 		return eff
 	}
-	c.effects[fn] = nil // so that a recursive call ends here: it adds no effect
+	c.effects[fn] = nil // ends a recursion: if fn calls itself, this call adds no effect
 	u := c.unit[fn]
 	if u == nil {
 		return nil
