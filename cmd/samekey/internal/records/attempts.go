@@ -32,7 +32,7 @@ func attempts(r *store.Record, o StoryOptions) []Attempt {
 	}
 	for _, h := range r.Handovers {
 		last := &all[len(all)-1]
-		if h.Kind == state.HandoverRelease {
+		if h.Kind == state.HandoverRelease || h.Kind == state.HandoverWithheld {
 			if last.End != "" {
 				// The take-over before this release is missing: the record dropped it, or
 				// an earlier version of Samekey didn't write it.

@@ -153,6 +153,13 @@ func TestStories(t *testing.T) {
 			r.Calls = map[string]int{"payments#": 2, "maps#": 1, "bank/pay": 1, state.Skipped: 1}
 			r.Doubts, r.DoubtSince = []string{state.AnyCall, "payments#4", "%zz#x"}, at(time.Second)
 		}), StoryOptions{Now: at(21*time.Minute + 30*time.Second), Data: true}},
+		"released-withheld": {with(stored, func(r *store.Record) { // a completer took the operation over between two answers that were withheld
+			r.Lease, r.Run, r.LastErr, r.Tries = time.Time{}, at(2*time.Minute), "the answer 503 isn't stored", 2
+			r.Handovers = []store.Handover{
+				{At: at(time.Second), Kind: state.HandoverWithheld, Err: r.LastErr}, {At: at(time.Minute), Kind: state.HandoverCompleter},
+				{At: at(2 * time.Minute), Kind: state.HandoverWithheld, Err: r.LastErr},
+			}
+		}), StoryOptions{Now: at(3 * time.Minute)}},
 		"released-late":  {with(stored, func(r *store.Record) { r.Lease, r.Run = time.Time{}, at(time.Minute) }), StoryOptions{Now: at(21 * time.Minute)}},
 		"released-later": {with(stored, func(r *store.Record) { r.Lease, r.Run = time.Time{}, at(time.Minute) }), StoryOptions{Now: at(21*time.Minute + time.Second)}},
 		"stuck-cause":    {with(func(r *store.Record) { *r = *state.MadeStuck(r, at(time.Second), "") }), StoryOptions{Now: at(time.Hour)}},
