@@ -57,8 +57,6 @@ type code struct {
 	units   []*unit
 	unit    map[*types.Func]*unit // the unit of each declared function
 	ignored []ignored
-
-	effects map[*types.Func]*effect // results of effectIn, memoized
 }
 
 var finder = &analysis.Analyzer{
@@ -72,7 +70,7 @@ func find(pass *analysis.Pass) *code {
 		fset: pass.Fset, info: pass.TypesInfo, pkg: pass.Pkg,
 		decls: make(map[*types.Func]*ast.FuncDecl), values: make(map[*types.Var][]ast.Expr),
 		at: make(map[*ast.CallExpr]*phase), inline: make(map[*ast.FuncLit]bool), label: make(map[*ast.FuncLit]string),
-		unit: make(map[*types.Func]*unit), effects: make(map[*types.Func]*effect),
+		unit: make(map[*types.Func]*unit),
 	}
 	for _, file := range pass.Files {
 		if isTest(pass.Fset, file) {

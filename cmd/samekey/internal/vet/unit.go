@@ -159,21 +159,21 @@ func (c *code) runsPhase(e event) bool {
 // effectIn finds the first effect of a function of this package, or of a function
 // that it calls; nil if there is none.
 func (c *code) effectIn(fn *types.Func) *effect {
-	if eff, known := c.effects[fn]; known {
-		return eff
-	}
-	c.effects[fn] = nil // ends a recursion: if fn calls itself, this call adds no effect
+	return c.effectBelow(fn, make(map[*types.Func]bool))
+}
+
+func (c *code) effectBelow(fn *types.Func, seen map[*types.Func]bool) *effect {
 	u := c.unit[fn]
-	if u == nil {
+	if u == nil || seen[fn] {
 		return nil
 	}
+	seen[fn] = true
 	for _, e := range u.calls {
 		eff := e.effect
 		if e.callee != nil {
-			eff = c.effectIn(e.callee)
+			eff = c.effectBelow(e.callee, seen)
 		}
 		if eff != nil {
-			c.effects[fn] = eff
 			return eff
 		}
 	}

@@ -253,3 +253,22 @@ type Tx struct{}
 func NotIdempotent() idem.PhaseOption { return idem.Remembers(0) }
 
 func takes(any) {}
+
+// pages and page call each other. Both have the effect of pages.
+func (a *App) byRecursion(ctx context.Context) error {
+	if _, err := idem.Atomic(ctx, "one", func(context.Context, *idem.Tx) (int, error) { return 1, nil }); err != nil {
+		return err
+	}
+	a.pages(ctx, 3) // want `effects: App.pages calls http.Post runs`
+	a.page(ctx, 3)  // want `effects: App.page calls http.Post runs`
+	return nil
+}
+
+func (a *App) pages(ctx context.Context, n int) {
+	if n > 0 {
+		a.page(ctx, n)
+	}
+	http.Post("http://127.0.0.1/", "text/plain", strings.NewReader(""))
+}
+
+func (a *App) page(ctx context.Context, n int) { a.pages(ctx, n-1) }
