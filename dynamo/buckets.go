@@ -18,9 +18,9 @@ import (
 )
 
 // Buckets are token buckets that all processes share, for [quota.Options.Shared]. Each lease of
-// tokens ([Buckets.Lease]) costs one UpdateItem of one write unit, and a second UpdateItem if this
-// process doesn't know yet that other processes use the bucket. Buckets are safe for concurrent
-// use.
+// tokens ([Buckets.Lease]) costs one UpdateItem of one write unit. If another process has changed
+// the bucket since this process last updated it, the lease may cost another UpdateItem, up to
+// four in all. Buckets are safe for concurrent use.
 type Buckets struct {
 	api   API
 	table string
