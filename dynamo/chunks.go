@@ -21,15 +21,16 @@ import (
 
 const (
 	maxBatch   = 25 // items in a BatchWriteItem
-	atOnce     = 8  // companions in one call; the SDK needs up to four times their size in memory
+	atOnce     = 8  // companions in one call: few, because the SDK needs up to four times their size in memory
 	readRounds = 6  // how often a partly returned batch is read again
 	dropRounds = 3  // how often a partly deleted batch is deleted again
 )
 
-// putChunks writes those companions of packed that are missing: the last over.Missing ones. It
-// writes in batches, and lowers over.Missing after each batch. putChunks retries until ctx ends:
-// companions are written without a condition, so a repeated write does no harm. putChunks never
-// returns ErrUnknown, because the record that will refer to the companions was not changed.
+// putChunks writes the last over.Missing companions of packed, which are not stored
+// yet. It writes in batches, and lowers over.Missing after each batch. After a passing
+// failure, putChunks sends the batch again until ctx ends, because companions are
+// written without a condition: a repeated write does no harm. putChunks never returns
+// ErrUnknown, because it doesn't write the record that refers to the companions.
 func (s *Store) putChunks(ctx context.Context, pk string, over *store.Overflow, packed []byte, end time.Time, box *item.Box) error {
 	for over.Missing > 0 {
 		first := over.Count - over.Missing
@@ -85,8 +86,9 @@ func (s *Store) write(ctx context.Context, todo []types.WriteRequest) (left []ty
 	return nil, nil
 }
 
-// batches notes which batches the role was denied: reads (BatchGetItem) and writes (BatchWriteItem).
-// A role may lack only the right to BatchWriteItem, because this right also allows deleting.
+// batches notes which calls the role was denied: BatchGetItem (reads) and
+// BatchWriteItem (writes). There are two flags, because a role may have the right to
+// BatchGetItem only: the right to BatchWriteItem also allows deleting.
 type batches struct{ reads, writes atomic.Bool }
 
 // batch returns how many companions are sent in one call.
@@ -97,8 +99,9 @@ func (s *Store) batch() int {
 	return atOnce
 }
 
-// denied reports whether err means that the role doesn't allow batches. If so, denied sets the
-// given flag, and from then on the store sends companions item by item.
+// denied reports whether err means that the role lacks the right to a batch call. If
+// so, denied sets *remembers, and from then on the store reads or writes
+// companions one by one.
 func denied(err error, remembers *atomic.Bool) bool {
 	if item.AccessDenied(err) {
 		remembers.Store(true)
@@ -150,8 +153,10 @@ func (s *Store) getChunks(ctx context.Context, pk string, o *store.Overflow, fro
 	return found, nil
 }
 
-// dropChunks deletes companions that are no longer needed. If a deletion fails, TTL deletes the
-// rest.
+// dropChunks removes companions that are no longer needed. It deletes them in batches.
+// If only one is left, or if the role lacks the right to batches, dropChunks empties
+// companions one by one and lets them expire, so that TTL deletes them. If a call
+// fails, TTL deletes the remaining companions later.
 func (s *Store) dropChunks(ctx context.Context, pk string, o *store.Overflow) error {
 	var todo []types.WriteRequest
 	for i := range o.Count {

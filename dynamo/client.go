@@ -20,7 +20,7 @@ import (
 
 const (
 	dialTimeout    = time.Second
-	attemptTimeout = 2 * time.Second // the SDK's own client sets no limit
+	attemptTimeout = 2 * time.Second // the SDK's HTTP client sets no such limit
 )
 
 // NewClient returns a client for the environment that Lambda gives to a function. It reads
@@ -48,12 +48,16 @@ func NewClient(optFns ...func(*dynamodb.Options)) (*dynamodb.Client, error) {
 	return dynamodb.NewFromConfig(cfg, append([]func(*dynamodb.Options){Tune}, optFns...)...), nil
 }
 
-// Tune adapts the SDK's defaults to the engine's calls. Tune's retryer first waits 20 ms instead of
-// 1 s, also retries after an answer that was cut off, and sends nothing once the wall clock is past
-// the context's deadline. If the HTTP client is the SDK's own, Tune limits the time for connecting
-// (1 s) and for each attempt (2 s). For every HTTP client, Tune prevents a fault of the SDK: on a
-// busy machine a request of more than 4 KB sometimes breaks its own connection. A second call of
-// Tune changes nothing.
+// Tune adapts the SDK's defaults to the engine's calls. It sets a retryer that differs
+// from the SDK's in three ways:
+//   - it waits about 20 ms before it first repeats a call, instead of 1 s;
+//   - it also repeats a call whose answer was cut off;
+//   - it sends nothing once the wall clock is past the context's deadline.
+//
+// If the HTTP client is the SDK's own, Tune limits the time for connecting (1 s) and
+// for each attempt (2 s). For every HTTP client, Tune prevents a fault of the SDK: on a
+// busy machine a request of more than 4 KB sometimes breaks its own connection. A
+// second call of Tune changes nothing.
 func Tune(o *dynamodb.Options) {
 	o.Retryer = newRetryer()
 	o.APIOptions = append(o.APIOptions, addReadBodies)
@@ -68,15 +72,19 @@ func Tune(o *dynamodb.Options) {
 	}
 }
 
-// readBodies makes net/http read a request's body with Read instead of WriteTo. This prevents the
-// following fault. The SDK closes a request's body as soon as the answer's header arrives. If the
-// body has more than 4 KB, net/http may read it once more after the close, to find the end. A
-// closed body that has WriteTo (io.WriterTo) then returns io.EOF, which net/http treats as an
-// error. net/http closes the connection, and the answer can't be read: "use of closed network
-// connection". The SDK repeats such a call, although the service has applied it.
+// readBodies makes net/http read a request's body with Read instead of WriteTo. This
+// prevents the following fault:
+//   - The SDK closes a request's body as soon as the answer's header arrives.
+//   - If the body has more than 4 KB, net/http may read it once more after the close,
+//     to learn that it has ended.
+//   - A closed body returns io.EOF. From Read, this is the end of the body; from
+//     WriteTo, net/http treats it as an error.
+//   - net/http closes the connection, and reading the answer fails: "use of closed
+//     network connection".
+//   - The SDK repeats the call, although the service has applied it.
 //
-// readBodies is last in the middleware stack, so that the SDK can hash bodies with WriteTo. Without
-// WriteTo, the hash would copy each body through a buffer of 32 KB.
+// readBodies is last in the middleware stack, so that the SDK can hash bodies with
+// WriteTo. Without WriteTo, the hash would copy each body through a buffer of 32 KB.
 type readBodies struct{}
 
 // ID implements [middleware.DeserializeMiddleware].
@@ -96,8 +104,8 @@ func (readBodies) HandleDeserialize(ctx context.Context, in middleware.Deseriali
 	return next.HandleDeserialize(ctx, in)
 }
 
-// The request empty is only copied, never changed: SetStream copies the request that it is called
-// on, and an empty request is cheap to copy.
+// empty is a request for SetStream, which copies the request that it is called on. The
+// copy is cheap, because empty has no contents. empty itself is never changed.
 var empty = smithyhttp.Request{Request: &http.Request{}}
 
 func addReadBodies(stack *middleware.Stack) error {

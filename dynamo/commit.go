@@ -23,7 +23,8 @@ func (s *Store) Commit(ctx context.Context, c store.Commit) (*store.Record, erro
 		return nil, err
 	}
 	if o := c.Prev.Overflow; o != nil && state.AnswerGoes(c.Prev, c.Next) {
-		// Drop the companions before the commit: after it, no record names them.
+		// Drop the companions before the commit, because after the commit no record
+		// names them.
 		if err := s.dropChunks(ctx, c.Prev.PK, o); err != nil {
 			return nil, fmt.Errorf("dynamo: remove body: %w", err)
 		}
@@ -45,14 +46,15 @@ func (s *Store) Commit(ctx context.Context, c store.Commit) (*store.Record, erro
 	return held, err
 }
 
-// waitRounds is how often a commit is tried if meanwhile jobs of the record are parked or redriven,
-// which is rare.
+// waitRounds is how often a commit is sent at most. A commit is sent again if a job of
+// the record was parked or redriven meanwhile, which is rare.
 const waitRounds = 5
 
-// withJobs returns a copy of the refused commit c that can be sent again. The copy has the jobs and
-// decisions of held, the stored record. If held is nil, or has another owner or version than
-// c.Prev, withJobs returns false: c was then refused for this reason, and not because of jobs or
-// decisions.
+// If commit c was refused because the record's jobs or decisions have changed, withJobs
+// returns a copy of c that can be sent again. The copy has the jobs and decisions of
+// held, the record that refused c. If held is nil, no record refused c, and withJobs
+// returns false. If held has another owner or version than c.Prev, c was refused for
+// this reason, and withJobs returns false too.
 func withJobs(c store.Commit, held *store.Record) (store.Commit, bool) {
 	if held == nil || held.Owner != c.Prev.Owner || held.Ver != c.Prev.Ver {
 		return c, false

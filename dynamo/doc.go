@@ -6,12 +6,12 @@
 //	…
 //	engine := idem.New(store)
 //
-// Each key has one item: the table has a partition key and no sort key. The table's one index holds
-// only the records that wait for people, so other records cost no write to the index. A new request
-// takes one conditional PutItem and one conditional UpdateItem, which together cost 2 write units
-// if the record has at most 1 KB. A replay, a request in flight and a mismatch each take one
-// refused PutItem, which returns the record in the same call. docs/operate/item.md describes the
-// layout.
+// The table has a partition key and no sort key, and each record is one item. The
+// table's one index holds only the records that wait for people, so other records cost
+// no write to the index. A new request takes one conditional PutItem and one
+// conditional UpdateItem, which together cost 2 write units if the record has at most 1
+// KB. A replay, a request in flight and a mismatch each take one refused PutItem, which
+// returns the record in the same call. docs/operate/item.md describes the layout.
 //
 // The functions that deliver staged jobs and complete abandoned operations are in
 // package internal/background/stream.
@@ -28,7 +28,9 @@
 //
 // # Limits
 //
-// Don't use package dynamo on global tables where several Regions write and the last writer wins:
-// two Regions can win the same claim. A response over [Options.Inline] is stored in items beside
-// the record, and each item costs a read.
+// Don't use package dynamo on global tables where several Regions write and the last
+// writer wins: two Regions can win the same claim.
+//
+// A response over [Options.Inline] is stored in companions, which are items beside the
+// record. A replay must read each companion.
 package dynamo

@@ -25,9 +25,9 @@ func (s *Store) fold(writes []store.Write) ([]*Write, error) {
 	return joined(writes)
 }
 
-// CheckCommit implements [store.CommitChecker]: without a call to DynamoDB, it finds mistakes in
-// writes that commit together. A put doesn't say which attributes are the key. So CheckCommit finds
-// two puts on the same item only if the puts are equal.
+// CheckCommit implements [store.CommitChecker]: without a call to DynamoDB, it finds
+// mistakes in writes that commit together. CheckCommit finds two puts on the same item
+// only if the puts are equal, because a put doesn't say which attributes are the key.
 func (w *Write) CheckCommit(all []store.Write) error {
 	writes, err := joined(all)
 	if err != nil {
@@ -36,7 +36,7 @@ func (w *Write) CheckCommit(all []store.Write) error {
 	return checkSize(nil, writes)
 }
 
-// joined returns one write for each item: several writes on the same item are merged.
+// joined returns one write for each item, with the writes on the same item merged.
 func joined(writes []store.Write) ([]*Write, error) {
 	out := make([]*Write, 0, len(writes))
 	for _, one := range writes {

@@ -27,17 +27,21 @@ type Getter interface {
 // operators that DynamoDB allows in an expression: the comparison and an AND.
 const maxRead = 140
 
-// Get reads an item with strong consistency. The parameter out is a pointer to the struct or map
-// that Get fills in. The phase commits only if the item is unchanged at the commit. If the item has
-// changed, an [idem.Atomic] runs again with fresh reads. So if two phases each write an item that
-// the other has read, at most one of the two phases commits.
+// Get reads an item with strong consistency. The parameter out is a pointer to the
+// struct or map that Get fills in. The phase commits only if the item is unchanged at
+// the commit. If the item has changed, an [idem.Atomic] runs again with fresh reads. So
+// if two phases each write what the other has read, at least one of them must read
+// again before it commits.
 //
-// The parameter on lists the names of the attributes to compare at the commit, for example a
-// version. Without names, the commit compares all attributes that were read, and the struct's
-// fields that the item lacked must still be missing. If neither the item nor the struct has an
-// attribute of a listed name, Get returns an error. At most 140 attributes can be compared, so for
-// an item with more attributes pass at most 140 names. If there is no item, found is false, out is
-// unchanged, and the phase commits only if the item is still missing.
+// If there is no item, found is false, out is unchanged, and the phase commits only if
+// the item is still missing.
+//
+// By default, the commit compares all attributes that were read. If the item lacked a
+// field of the struct out, the commit also checks that the field is still missing. If
+// the parameter on lists names of attributes, for example of a version, the commit
+// compares only these attributes. If neither the item nor the struct has an attribute
+// of a listed name, Get returns an error. At most 140 attributes can be compared, so
+// for an item with more attributes pass at most 140 names.
 //
 // db is the client or a fake. key is a struct or map of the key's attributes.
 func Get(ctx context.Context, tx *idem.Tx, db Getter, table string, key, out any, on ...string) (found bool, err error) {
@@ -147,8 +151,8 @@ func fields(t reflect.Type) []string {
 	return names
 }
 
-// tagged reports whether a field is promoted from an embedded struct whose tag has a name. Such a
-// field isn't an attribute of the item.
+// tagged reports whether a field belongs to an embedded struct whose tag has a name.
+// The item has an attribute for that struct, and none for the field.
 func tagged(t reflect.Type, index []int) bool {
 	for _, i := range index[:len(index)-1] {
 		f := t.Field(i)
@@ -162,8 +166,8 @@ func tagged(t reflect.Type, index []int) bool {
 	return false
 }
 
-// Write.still reports whether the attributes that Get read still have the same values in the item
-// now.
+// Write.still reports whether the attributes that Get read are unchanged in now, the
+// item as it is stored.
 func (w *Write) still(now item.Map) bool {
 	for name, v := range w.read {
 		if !sameValue(now[name], v) {

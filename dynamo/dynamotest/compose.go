@@ -14,7 +14,8 @@ import (
 	"github.com/samekey/samekey/internal/servers"
 )
 
-// tryCompose runs DynamoDB Local in a container, published on 127.0.0.1 only.
+// tryCompose runs DynamoDB Local in a container, whose port is published on 127.0.0.1
+// only.
 func tryCompose(ctx context.Context, s *servers.Search) (*servers.Found, error) {
 	found, err := startCompose(ctx)
 	if err != nil {
@@ -68,8 +69,8 @@ func (c compose) start(ctx context.Context) (*servers.Found, error) {
 	return found, nil
 }
 
-// compose.down removes the container and its network. It must work even if the caller's context has
-// ended.
+// compose.down removes the container and its network. It has a context of its own,
+// because the caller's context may have ended.
 func (c compose) down() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

@@ -63,13 +63,13 @@ func firstRequest(ctx context.Context, endpoint string) error {
 // class path and LD_PRELOAD can't contain.
 func localCommand(java, dir, tmp string, port int, env []string) *exec.Cmd {
 	cmd := exec.Command(java,
-		// These options make a start quick, and leave room for young objects: tests have small
-		// databases and many requests.
+		// These options make a start quick. They also leave room for young objects,
+		// because tests make many requests.
 		"-Xms256m", "-Xmn128m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData",
 		"-Djava.io.tmpdir="+tmp, "-Djava.net.preferIPv4Stack=true",
 		"-Djava.library.path=lib", "-Dsqlite4java.library.path=lib",
-		// The jar's own configuration keeps refused requests out of the log. Logging them would
-		// cost a tenth of the database's CPU time.
+		// The second file is in the jar. It keeps refused requests out of the log,
+		// because logging them would cost a tenth of the database's CPU time.
 		"-Dlog4j2.configurationFile=log4j2.xml,classpath:log4j2.xml",
 		"-cp", "lib/*", "software.amazon.dynamodb.services.local.main.ServerRunner",
 		"-inMemory", "-disableTelemetry", "-port", strconv.Itoa(port))

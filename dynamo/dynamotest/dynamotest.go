@@ -28,10 +28,11 @@ const (
 	envShared        = "DYNAMOTEST_SHARED"
 )
 
-// ErrUnavailable matches the error of [Find] if this machine can't run DynamoDB Local. The message
-// has a line for each source that was tried, and says what was missing. ErrUnavailable doesn't
-// match errors that should fail a test instead of skipping it: a remote endpoint that is not
-// allowed, jars that differ from their checksums, a cancelled context.
+// ErrUnavailable matches the error of [Find] if no source of a database works on this
+// machine. The error has a line for each source that was tried, which says what was
+// missing. ErrUnavailable doesn't match errors after which a test should fail instead
+// of being skipped: a remote endpoint that is not allowed, jars that differ from their
+// checksums, a cancelled context.
 var ErrUnavailable = errors.New("dynamotest: no DynamoDB to test against")
 
 // A DB is a DynamoDB endpoint for tests. Make it with [Find] or [Start], or as a
@@ -42,21 +43,21 @@ type DB struct {
 	Endpoint string
 
 	handle servers.Handle
-	// The DB whose process and connections this DB uses; nil: this DB has its own.
+	// of is the DB whose process and connections this DB uses, or nil if this DB has
+	// its own.
 	of *DB
-	// key is the clients' access key, which selects a separate database; "": the shared
-	// database.
+	// key is the clients' access key, which selects a separate database, or "" for the
+	// shared database.
 	key string
 }
 
-// Find returns the endpoint in AWS_ENDPOINT_URL_DYNAMODB, or else starts DynamoDB Local, as the
-// package documentation describes. The caller must close the result ([DB.Close]). Each call of Find
-// starts another process; [Start] shares one process among tests.
+// Find returns the endpoint in AWS_ENDPOINT_URL_DYNAMODB, without sending a request to
+// it. If the variable is unset, Find starts DynamoDB Local, as the package
+// documentation describes. Each call then starts another process, whereas [Start]
+// shares one process among tests. The caller must close the result ([DB.Close]).
 //
-// If ctx ends, the search ends; a database that Find has returned continues. Find returns the
-// endpoint from the environment without sending a request to it.
-//
-// The error matches [ErrUnavailable] if no source works.
+// If ctx ends, the search ends, but a database that Find has returned continues. If no
+// source works, the error matches [ErrUnavailable].
 func Find(ctx context.Context) (*DB, error) {
 	found, err := source().Find(ctx)
 	if errors.Is(err, ErrUnavailable) {
@@ -68,14 +69,15 @@ func Find(ctx context.Context) (*DB, error) {
 	return &DB{Endpoint: found.Endpoint, handle: servers.Handle{Stop: found.Stop}}, nil
 }
 
-// Client returns a client of the database, with static test credentials and the region us-east-1.
-// The client makes no retries, so that a test sees every answer. The one exception is a read whose
-// connection broke: the client repeats it, since DynamoDB Local breaks connections when it is busy.
-// The client reads nothing from the environment or from configuration files. optFns run after these
-// settings and may change any of them.
+// Client returns a client of the database, with static test credentials and the region
+// us-east-1. The client repeats no call, so that a test sees every answer. Only a read
+// whose connection broke is repeated, since DynamoDB Local breaks connections when it
+// is busy. The client reads nothing from the environment or from configuration files.
+// optFns run after these settings and may change any of them.
 //
-// Clients of one DB share connections; [DB.Close] closes them. Client panics if Endpoint is
-// empty, because a client without an endpoint would call the real service.
+// Clients of one DB share connections, and [DB.Close] closes the idle connections.
+// Client panics if Endpoint is empty, because a client without an endpoint would call
+// the real service.
 func (db *DB) Client(optFns ...func(*dynamodb.Options)) *dynamodb.Client {
 	if db.Endpoint == "" {
 		panic("dynamotest: Client of a DB without an Endpoint: get the DB from Find or Start") //nolint:forbidigo // a mistake in the program
@@ -89,7 +91,7 @@ func (db *DB) Client(optFns ...func(*dynamodb.Options)) *dynamodb.Client {
 	}, optFns...)
 }
 
-// http returns an HTTP client. All DynamoDB clients of db share its connections.
+// http returns an HTTP client. All clients of db share their connections.
 func (db *DB) http() *http.Client {
 	shared := *db.handle.HTTP()
 	shared.Transport = &line.Transport{Base: shared.Transport}
@@ -108,15 +110,16 @@ func (db *DB) Env() []string {
 	return []string{"AWS_ACCESS_KEY_ID=" + key.AccessKeyID, "AWS_SECRET_ACCESS_KEY=" + key.SecretAccessKey}
 }
 
-// separate returns a database for one test. It is served by the same process as db.
+// separate returns a database for one test, which runs in the process of db.
 func (db *DB) separate(test string) *DB {
-	sum := sha256.Sum256([]byte(os.Args[0] + "\x00" + test)) // with the binary's name, since packages that share a database process may have tests of the same name
+	sum := sha256.Sum256([]byte(os.Args[0] + "\x00" + test)) // includes the binary's name, because packages that share a process may have tests of the same name
 	return &DB{Endpoint: db.Endpoint, of: db, key: hex.EncodeToString(sum[:8])}
 }
 
-// Close ends the process that [Find] started, and waits for its end. Close ends no process if Find
-// started none, or if the DB is nil, zero, or a test's separate database. Close also closes idle
-// connections of [DB.Client]. A second Close returns the result of the first.
+// Close ends the process that [Find] started, and waits for its end. If Find started no
+// process, or if the DB is nil, zero, or a test's separate database, Close ends no
+// process. Close also closes idle connections of [DB.Client]. A second Close returns
+// the result of the first.
 func (db *DB) Close() error {
 	if db == nil || db.of != nil {
 		return nil

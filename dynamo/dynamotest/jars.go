@@ -6,8 +6,8 @@ import (
 	"github.com/samekey/samekey/internal/servers"
 )
 
-// localFiles holds only the list of jars and checksums, no jars (see the package documentation,
-// "Licence").
+// localFiles holds what is needed to get and run DynamoDB Local, but no jars (see the
+// package documentation, "Licence").
 //
 //go:embed local
 var localFiles embed.FS
@@ -30,7 +30,7 @@ func source() servers.Source {
 		Java:        minJava,
 		Bundle:      ddbLocal(),
 		Start:       startLocal,
-		Ready:       canKeepLocal, // checked before any download: a database that can't be kept on loopback isn't started
+		Ready:       canKeepLocal, // called before a download, because the jars are of no use if the database can't be kept on loopback
 		Otherwise:   tryCompose,
 	}
 }

@@ -14,13 +14,12 @@ import (
 	"github.com/samekey/samekey/internal/servers"
 )
 
-// DynamoDB Local listens on every interface, and no option changes that. On Linux, a shim of a few
-// lines is preloaded into the database's process, and makes the process bind to 127.0.0.1. Then the
-// process's sockets are checked.
+// DynamoDB Local listens on every interface, and no option changes that. On Linux, a
+// shim of a few lines is preloaded into the database's process, and makes the process
+// bind to 127.0.0.1. After the start, package servers checks the process's sockets.
 
 // canKeepLocal returns nil if this machine can keep DynamoDB Local on loopback, or if
-// DYNAMOTEST_ALL_INTERFACES=1 permits every interface. Otherwise it returns an error with the
-// reason.
+// DYNAMOTEST_ALL_INTERFACES=1 permits every interface.
 func canKeepLocal() error {
 	if _, err := compiler(); err != nil && !servers.Allowed(envAllInterfaces) {
 		return err
@@ -54,9 +53,10 @@ func loopbackEnv(ctx context.Context, dir string) ([]string, error) {
 	return []string{"LD_PRELOAD=" + preload}, nil
 }
 
-// compileShim compiles the shim into dir if it is missing, and returns the file's name. The name
-// contains the architecture and a hash of the source. Several processes may compile the shim at the
-// same time: each renames a complete file into place.
+// compileShim compiles the shim into dir if it is missing there, and returns the file's
+// name. The name contains the architecture and a hash of the source. Several processes
+// may compile the shim at the same time, because each renames a complete file into
+// place.
 func compileShim(ctx context.Context, dir string) (string, error) {
 	src := localFile("bindlo.c")
 	sum := sha256.Sum256(src)

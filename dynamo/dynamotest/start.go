@@ -19,29 +19,32 @@ const startTimeout = 10 * time.Minute
 // shared is the one database of this test process.
 var shared = sharedDB{skips: &servers.Missed}
 
-// Start returns the database that all tests of this process share. The first call finds or starts
-// the database, as [Find] does. All calls, from any goroutine, get the same database or the same
-// error. If no DynamoDB is available, Start skips the test with a message that names what is
-// missing. If REQUIRE_DYNAMODB is set (to anything but "", "0" and "false"), Start fails the test
-// instead: set REQUIRE_DYNAMODB in CI, so that a green run never means that the tests were
-// skipped. Every other error fails the test.
+// Start returns the database that all tests of this process share. The first call finds
+// or starts the database, as [Find] does. All calls, from any goroutine, get the same
+// database or the same error.
 //
-// The database is in memory and shared: give each test its own table names. If DYNAMOTEST_SEPARATE
-// is 1, each test with its subtests has a separate database in the shared process. [Main] closes
-// the database; tests must not.
+// If no DynamoDB is available, Start skips the test with a message that names what is
+// missing. If REQUIRE_DYNAMODB is set (to anything but "", "0" and "false"), Start
+// fails the test instead. Set REQUIRE_DYNAMODB in CI: otherwise a run can be green
+// because all tests were skipped. Every other error fails the test.
+//
+// The database is in memory. Give each test its own table names, because the tests
+// share the database. If DYNAMOTEST_SEPARATE is 1, each test with its subtests has a
+// separate database in the shared process. [Main] closes the database; tests must not.
 func Start(tb testing.TB) *DB {
 	tb.Helper()
 	return shared.start(tb, Find)
 }
 
-// Main runs the tests of a package, and then closes the database that [Start] shared among them,
-// if any. If tests were skipped because there is no database, Main prints one line with their
-// number and the reason. Main returns the exit code:
+// Main runs the tests of a package, and then closes the database of [Start]. If tests
+// were skipped because there is no database, Main prints one line with their number and
+// the reason. Main returns the exit code:
 //
 //	func TestMain(m *testing.M) { os.Exit(dynamotest.Main(m)) }
 //
-// If TestMain doesn't call Main, on Linux the database ends with the test process (and leaves a
-// temporary file of 1 MB for a day); on other systems the database continues to run.
+// If TestMain doesn't call Main, the database ends with the test process only on Linux,
+// and leaves a temporary file of 1 MB for a day. On other systems the database
+// continues to run.
 func Main(m interface{ Run() int }) int { return shared.main(m) }
 
 // MainSeparate is [Main] with DYNAMOTEST_SEPARATE=1: each test has a separate database.

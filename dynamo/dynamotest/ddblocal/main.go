@@ -2,20 +2,22 @@
 //
 //	go run ./dynamo/dynamotest/ddblocal -- make test
 //
-// It finds or starts DynamoDB Local as package dynamotest does. It sets AWS_ENDPOINT_URL_DYNAMODB
-// and AWS_ENDPOINT_URL_DYNAMODB_STREAMS. If AWS_REGION or the credentials are unset, it sets test
-// values for them. It forwards SIGINT and SIGTERM, stops the database when the command ends, and
-// exits with the command's code (128 + n if signal n ended the command).
+// ddblocal finds or starts DynamoDB Local as package dynamotest does. In the command's
+// environment, it sets AWS_ENDPOINT_URL_DYNAMODB and AWS_ENDPOINT_URL_DYNAMODB_STREAMS.
+// If AWS_REGION or the credentials are unset, it sets test values for them. It forwards
+// SIGINT and SIGTERM to the command. When the command ends, ddblocal stops the database
+// and exits with the command's code, or with 128 + n if signal n ended the command.
 //
-// If no command is given, it prints the endpoint and serves until SIGINT or SIGTERM.
+// If no command is given, ddblocal prints the endpoint and serves until SIGINT or
+// SIGTERM.
 //
-// If no DynamoDB is available, ddblocal prints what is missing. Then it exits with 3. But if
-// -optional is set and a command is given, ddblocal runs the command without a database. It exits
-// with 2 after wrong use, with 127 if the command can't be started, and with 1 after other failures
-// of its own.
+// If no DynamoDB is available, ddblocal prints what is missing and exits with 3. If
+// -optional is set and a command is given, ddblocal instead runs the command without a
+// database. It exits with 2 after wrong use, with 127 if the command can't be started,
+// and with 1 after other failures of its own.
 //
-// If a program sends signals to ddblocal, build ddblocal first: go run passes on only signals that
-// are typed at the terminal.
+// Under go run, only signals that are typed at the terminal reach ddblocal. If a
+// program sends signals to ddblocal, build ddblocal and run the binary.
 package main
 
 import (
@@ -82,7 +84,8 @@ func run(args []string, stdout, stderr io.Writer) int {
 	return code
 }
 
-// find stops at a signal, because a download of the database can take minutes.
+// find finds or starts the database. It stops at a signal, because a download can take
+// minutes.
 func find(signals <-chan os.Signal, stderr io.Writer) (*dynamotest.DB, int) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -108,7 +111,7 @@ func find(signals <-chan os.Signal, stderr io.Writer) (*dynamotest.DB, int) {
 	case sig := <-signals:
 		cancel()
 		if r := <-found; r.db != nil {
-			_ = r.db.Close() // the exit code reports the signal, not this error
+			_ = r.db.Close() // ignored: the exit code reports the signal
 		}
 		return nil, signalCode(sig)
 	}
@@ -134,8 +137,9 @@ func runCommand(env, args []string, signals <-chan os.Signal, stdout, stderr io.
 	for {
 		select {
 		case sig := <-signals:
-			// The terminal sends a typed interrupt to the command too. So don't forward it: many
-			// programs understand a second interrupt as "end at once".
+			// The terminal sends a typed interrupt to the command too. Don't forward
+			// the interrupt, because many programs understand a second one as "end at
+			// once".
 			if sig == os.Interrupt && inForeground() {
 				continue
 			}
@@ -192,8 +196,8 @@ func environ(env []string, endpoint string) []string {
 		}
 		set("AWS_REGION", region)
 	}
-	// If the key id or the secret is missing, both are set, since neither is of use without the
-	// other. DynamoDB Local accepts only letters and digits in a key id.
+	// If the key id or the secret is missing, set both, since neither is of use without
+	// the other. DynamoDB Local accepts only letters and digits in a key id.
 	if value["AWS_ACCESS_KEY_ID"] == "" || value["AWS_SECRET_ACCESS_KEY"] == "" {
 		set("AWS_ACCESS_KEY_ID", "dynamotest")
 		set("AWS_SECRET_ACCESS_KEY", "dynamotest")
