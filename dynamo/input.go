@@ -11,9 +11,9 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// encodeInput makes the req attribute. A body over the inline limit is left out of req: encodeInput
-// returns the body in its second result, large, and the caller writes it to companions after the
-// claim is won.
+// encodeInput makes the req attribute of r. If the body is over the inline limit,
+// encodeInput leaves the body out of req and returns the body as large. After the
+// claim, keepInput writes large to companions.
 func (s *Store) encodeInput(v *item.Values, r *store.Record) (req item.Value, large []byte) {
 	in := r.Input
 	body, zipped := s.pack(in.Body, r, v.Box, item.AttrRequest, func(v *item.Values) item.Value {
@@ -26,8 +26,8 @@ func (s *Store) encodeInput(v *item.Values, r *store.Record) (req item.Value, la
 	return v.Input(in, nil, body, zipped), nil
 }
 
-// inputAgain makes the req attribute of a request that is already stored. The body stays where it
-// is.
+// inputAgain makes the req attribute of a request that is already stored. A body in
+// companions stays there.
 func (s *Store) inputAgain(v *item.Values, r *store.Record) item.Value {
 	in := r.Input
 	if in.Overflow != nil {
@@ -39,15 +39,16 @@ func (s *Store) inputAgain(v *item.Values, r *store.Record) item.Value {
 	return v.Input(in, nil, body, zipped)
 }
 
-// keepInput writes the body of a stored request to companions. keepInput runs after the claim, so
-// that a refused claim doesn't pay for the body. held and err are the claim's result.
+// keepInput writes large, the body of a stored request, to companions. keepInput runs
+// after the claim, so that a refused claim doesn't pay for the body. held and err are
+// the claim's result.
 //
-// If the write fails, or the process dies before it, the claim remains valid: this attempt has
-// the request in memory, and the client's retry sends the request again. Until that retry no
-// completer can complete the operation.
+// The claim remains valid even if the body isn't written, because this attempt has the
+// body in memory. If this attempt dies without writing the body, no completer can run
+// the operation until the client's retry has sent the body again.
 func (s *Store) keepInput(ctx context.Context, next, held *store.Record, err error, large []byte) (*store.Record, error) {
 	if errors.Is(err, store.ErrUnknown) {
-		// The claim may have been applied. If so, the stored record names the request's companions.
+		// If the claim was applied, the stored record names the companions to write.
 		if now, lerr := s.Load(ctx, next.PK); lerr == nil && now != nil {
 			held, err = now, nil
 		}
@@ -58,7 +59,7 @@ func (s *Store) keepInput(ctx context.Context, next, held *store.Record, err err
 		return held, err
 	case held == nil:
 	case held.Owner == next.Owner && held.Ver == 1 && held.Input != nil && held.Input.Overflow != nil:
-		into, box = missing(held.Input.Overflow), boxOf(held) // this claim was applied before, and its answer was lost
+		into, box = missing(held.Input.Overflow), boxOf(held) // an earlier try of this claim was applied: write the companions that held names
 	default:
 		return held, nil
 	}
@@ -84,9 +85,12 @@ func missing(o *store.Overflow) *store.Overflow {
 	return &again
 }
 
-// tendInput runs after commit c; held and err are the result of c. tendInput deletes the companions
-// of c.Prev's request if no record refers to them any more. If c takes over for a client's retry,
-// which has sent the request again, tendInput writes the companions again.
+// tendInput runs after the commit c; held and err are the result of c. tendInput acts
+// in two cases:
+//   - If c removes the stored request, tendInput deletes the request's companions,
+//     unless the stored record still refers to them.
+//   - If c takes the record over for a client's retry, which has sent the body again,
+//     tendInput writes the companions again, because they may be missing.
 func (s *Store) tendInput(ctx context.Context, c store.Commit, held *store.Record, err error) (*store.Record, error) {
 	over := c.Prev.Input.Overflow
 	supplied := c.Next.Input != nil && len(c.Prev.Input.Body) == 0 && len(c.Next.Input.Body) > 0
@@ -96,7 +100,7 @@ func (s *Store) tendInput(ctx context.Context, c store.Commit, held *store.Recor
 	if errors.Is(err, store.ErrUnknown) {
 		now, lerr := s.Load(ctx, c.Prev.PK)
 		if lerr != nil || now == nil || now.Owner == c.Prev.Owner && now.Ver == c.Prev.Ver {
-			return held, err // as far as is known, the commit was not applied
+			return held, err // the commit was not applied, or its outcome is still unknown
 		}
 		held, err = now, nil
 	}

@@ -17,14 +17,15 @@ import (
 
 const maxAttempts = 6
 
-// retryer repeats a failed call after a short delay, also if the call's answer was cut off. (The
-// delays of the SDK's retryer start at 1 s, and it doesn't repeat a call whose answer was cut off.)
+// retryer repeats a failed call after a short delay, even if the call's answer was cut
+// off. The SDK's retryer waits 1 s on average before it repeats a call for the first
+// time, and it doesn't repeat a call whose answer was cut off.
 type retryer struct{ *retry.Standard }
 
 func newRetryer() aws.RetryerV2 {
 	return retryer{retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxAttempts = maxAttempts
-		o.RateLimiter = ratelimit.None // not needed: the engine limits the time of its calls
+		o.RateLimiter = ratelimit.None // the SDK's limit isn't needed, because the engine limits the time of its calls
 		o.Backoff = retry.BackoffDelayerFunc(func(attempt int, _ error) (time.Duration, error) {
 			return item.BackOff(context.Background(), attempt), nil
 		})
@@ -32,9 +33,10 @@ func newRetryer() aws.RetryerV2 {
 	})}
 }
 
-// told(err) decides whether the call is repeated: yes if it was throttled, no if it was refused for
-// good. For any other error, the checks after told decide. told comes before the SDK's own checks
-// because those would take a tenth of a replay's processor time.
+// told(err) decides whether the SDK repeats the failed call: yes after throttling, no
+// after a refusal for good. For any other error, the checks after told decide. told is
+// the first check, because the SDK's own checks of a refused claim would take a tenth
+// of a replay's processor time.
 func told(err error) aws.Ternary {
 	switch item.FaultOf(err) {
 	case "", store.Denied, store.Invalid:
@@ -57,9 +59,10 @@ func torn(err error) aws.Ternary {
 
 var errPastDeadline = fmt.Errorf("dynamo: %w by the wall clock: the sandbox was frozen", context.DeadlineExceeded)
 
-// GetAttemptToken is called before every attempt. It refuses an attempt if the wall clock is past
-// the context's deadline. While a sandbox is frozen, a context's timer stops, but the wall clock
-// goes on: a claim sent again an hour later could revive a record that has been freed since.
+// GetAttemptToken returns an error if the wall clock is past the context's deadline.
+// The SDK calls GetAttemptToken each time before it sends a call. While a sandbox is
+// frozen, the context's timer stops, so the SDK could send a claim again an hour later.
+// Such a late claim could revive an operation whose key has been freed since.
 func (r retryer) GetAttemptToken(ctx context.Context) (func(error) error, error) {
 	if item.Overdue(ctx) {
 		return nil, errPastDeadline

@@ -9,7 +9,8 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// nothing is an empty record. In a claim, which has no earlier record, it takes the place of prev.
+// nothing is an empty record. It stands for prev in a claim, because a claim has no
+// earlier record.
 var nothing store.Record
 
 // headers is how many bytes are kept free for the headers of an answer.
@@ -17,19 +18,21 @@ const headers = 4 << 10
 
 var _ store.Sizer = (*Store)(nil)
 
-// Fits implements [store.Sizer]. Fits also checks that the record next has room for an answer.
+// Fits implements [store.Sizer]. Unlike leavesRoom, Fits also demands room for an
+// answer.
 func (s *Store) Fits(prev, next *store.Record) error {
 	return leaves(prev, next, item.NewBox(item.SealOf(next).Key(), next), nil, state.Room+s.inline+headers)
 }
 
-// leavesRoom returns an error if a write of phases or jobs leaves less than state.Room bytes free.
-// The room is for a later take-over, or for the reason of a parked job. The parameter answer is the
-// encoded answer of the record next.
+// leavesRoom returns an error if a write of phases or jobs leaves fewer than state.Room
+// bytes of the item free. A later take-over, or the reason of a parked job, needs this
+// room. The parameter answer is the encoded answer of the record next.
 func leavesRoom(prev, next *store.Record, box *item.Box, answer item.Value) error {
 	return leaves(prev, next, box, answer, state.Room)
 }
 
-// leaves returns an error if a write of phases or jobs leaves less than room bytes free.
+// leaves returns an error if a write of phases or jobs leaves fewer than room bytes of
+// the item free.
 func leaves(prev, next *store.Record, box *item.Box, answer item.Value, room int) error {
 	if next.State != store.Open && len(next.Jobs) == 0 || !writesContents(prev, next) || atMost(next) <= maxItem-room {
 		return nil
@@ -46,7 +49,7 @@ func leaves(prev, next *store.Record, box *item.Box, answer item.Value, room int
 	return nil
 }
 
-// inlined returns how many bytes a stored request's body can take in the record.
+// inlined returns the most bytes that a stored request's body can take in the record.
 func inlined(in *store.Input) int {
 	if in == nil || in.Overflow != nil {
 		return 0

@@ -32,9 +32,9 @@ func (s *Store) newBox(ctx context.Context, r *store.Record) (*item.Box, error) 
 	return item.NewBox(key, r), nil
 }
 
-// openBox gives u the data key for the contents that u writes. A take-over needs the data key even
-// if it writes no contents: an attempt that could not store its answer must not begin. An
-// operator's decision that writes no contents takes no lease, and therefore needs no data key.
+// openBox gives u the data key if u writes contents or takes the record over. A
+// take-over needs the data key because its attempt must be able to store an answer. A
+// person's decision takes no lease, so it needs no data key unless it writes contents.
 func (s *Store) openBox(ctx context.Context, u *update, prev, next *store.Record) (err error) {
 	takes := next.Owner != prev.Owner && !next.Lease.IsZero()
 	if takes || writesContents(prev, next) {
@@ -71,19 +71,20 @@ func (s *Store) boxFor(ctx context.Context, next *store.Record) (*item.Box, erro
 // boxOf returns the box of a record whose data key is open; nil if the record isn't sealed.
 func boxOf(r *store.Record) *item.Box { return item.NewBox(item.SealOf(r).Key(), r) }
 
-// movesSealed reports whether a commit hands a sealed record to another handler or tenant.
-// Requests, results and answers are bound to both, so the commit must seal them anew. The args of
-// jobs need no new seal: they are bound to the tenant only, and a record with jobs keeps its
+// movesSealed reports whether a commit hands a sealed record to another handler or
+// tenant. The commit must then seal the request, the results and the answer anew,
+// because they are bound to the handler and the tenant. The args of jobs need no new
+// seal, because they are bound to the tenant only, and a record with jobs keeps its
 // tenant.
 func movesSealed(prev, next *store.Record) bool {
 	return item.SealOf(prev) != nil && (next.Handler != prev.Handler || next.Tenant != prev.Tenant)
 }
 
-// unsealed opens the contents of held, the record that was in the table when a write was refused.
-// written lists records of the write, with open data keys. Often held has the same data key as one
-// of them, for example if the write was applied before and its answer was lost. Then unsealed needs
-// no call to the key provider. If the contents can't be opened, unsealed reports the write's
-// outcome as unknown.
+// unsealed opens the contents of held, the record that was in the table when a write
+// was refused. written lists records of the write, with open data keys. unsealed needs
+// no call to the key provider if one of these records has the same data key as held,
+// for example because an earlier try of the write was applied. If the data key can't be
+// opened, unsealed reports the write's outcome as unknown.
 func (s *Store) unsealed(ctx context.Context, held *store.Record, err error, written ...*store.Record) (*store.Record, error) {
 	if err != nil || held == nil {
 		return held, err

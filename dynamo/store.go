@@ -23,8 +23,8 @@ type API interface {
 	UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
 	TransactWriteItems(context.Context, *dynamodb.TransactWriteItemsInput, ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error)
 
-	// The store uses batches for bodies over 390 KB, or single items if the role doesn't allow
-	// batches.
+	// Bodies over 390 KB are written and read in batches. If the role doesn't allow
+	// batches, the store sends single items.
 	BatchGetItem(context.Context, *dynamodb.BatchGetItemInput, ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error)
 	BatchWriteItem(context.Context, *dynamodb.BatchWriteItemInput, ...func(*dynamodb.Options)) (*dynamodb.BatchWriteItemOutput, error)
 }
@@ -41,19 +41,21 @@ type Store struct {
 	table      string
 	inline     int
 	region     string
-	companions atomic.Int64 // how many numbers this store has given to companions, for their keys
+	companions atomic.Int64 // how many companions this store has numbered; their keys contain the numbers
 	unnamed    unnamed.Handlers
 	noBatches  batches // which batched calls the role doesn't allow
 	sealer     *seal.Sealer
 }
 
-// Options are a store's settings; the zero value is the default.
+// Options are a store's settings. [New] sets the defaults before it calls its optFns.
 type Options struct {
-	// Inline is the largest body, in bytes as stored, that is kept in the record itself. A refused
-	// claim, such as a replay, costs write units for the whole record's size, so a large body in
-	// the record makes replays more expensive. A body outside of the record costs reads only when
-	// it is needed, and one more call and one more write unit when it is first written.
-	// docs/operate/item.md says when to change Inline. Inline is at most 64 KiB. Default: 4 KiB.
+	// Inline is the largest body, in bytes as stored, that is kept in the record
+	// itself. A refused claim, such as a replay, costs write units for the whole
+	// record's size, so a large body in the record makes replays more expensive. A body
+	// outside of the record costs one more call and one more write unit when it is
+	// stored, and costs reads only when it is needed. docs/operate/item.md says when to
+	// change Inline. Inline is at least 1 byte and at most 64 KiB.
+	// Default: 4 KiB.
 	Inline int
 	// Hooks report the store's calls, for metrics and traces.
 	Hooks Hooks
@@ -72,8 +74,8 @@ const (
 	maxInline     = 64 << 10
 )
 
-// tableName reports whether s follows the service's rule for names. The ARN of a table is valid
-// too. It uses no regular expression, because compiling one would take most of a cold start's time.
+// tableName reports whether s can be the name or the ARN of a table. tableName uses no
+// regular expression, because compiling one would take most of a cold start's time.
 func tableName(s string) bool {
 	name, arn := strings.CutPrefix(s, "arn:")
 	odd := strings.ContainsFunc(name, func(c rune) bool {

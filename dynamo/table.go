@@ -14,9 +14,10 @@ import (
 	"github.com/samekey/samekey/internal/item"
 )
 
-// CreateTableInput returns the table's definition, with the layout that samekey.yaml has. Only
-// samekey.yaml adds deletion protection, point-in-time recovery and encryption. The definition
-// can't turn on TTL for the attribute exp_s: that needs another call, which [CreateTable] makes.
+// CreateTableInput returns the table's definition, with the layout that samekey.yaml
+// has. The definition lacks deletion protection, point-in-time recovery and encryption,
+// which only samekey.yaml adds. The definition also lacks TTL for the attribute exp_s,
+// because TTL needs another call, which [CreateTable] makes.
 func CreateTableInput(table string) *dynamodb.CreateTableInput {
 	return &dynamodb.CreateTableInput{
 		TableName: &table,

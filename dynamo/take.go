@@ -19,11 +19,12 @@ import (
 
 var _ store.Taker = (*Store)(nil)
 
-// Take implements [store.Taker] by one conditional UpdateItem. DynamoDB's answer contains the
-// record and its stored request. Take refuses four cases that one expression can't handle:
+// Take implements [store.Taker] by one conditional UpdateItem. DynamoDB's answer
+// contains the record and its stored request. Take refuses four cases that one
+// expression can't handle:
 //   - the holder vanished, and may have begun a call;
-//   - t.Released is wrong: the holder released the record and the ticket says that the holder
-//     vanished, or the reverse;
+//   - t.Released is wrong: it is true although the holder vanished, or false although
+//     the holder released the record;
 //   - the program encrypts, and the stored request isn't encrypted;
 //   - the program has more handlers than an expression can name.
 func (s *Store) Take(ctx context.Context, t store.Take) (*store.Record, bool, error) {
@@ -78,9 +79,9 @@ func (s *Store) Take(ctx context.Context, t store.Take) (*store.Record, bool, er
 	return rec, true, nil
 }
 
-// untake releases a record whose contents the taker can't open, and doesn't count the try:
-// otherwise the tries would run out while the data key is unavailable. If this write fails, the
-// record waits until the lease is over.
+// untake releases a record whose data key the taker can't open. untake doesn't count
+// the try, because otherwise the tries would run out while the data key is unavailable.
+// If this write fails, the record waits until the lease is over.
 func (s *Store) untake(ctx context.Context, rec *store.Record, why error) {
 	if !errors.Is(why, store.ErrSealed) {
 		return
@@ -102,7 +103,8 @@ func (s *Store) untake(ctx context.Context, rec *store.Record, why error) {
 
 const untakeTime = 2 * time.Second
 
-// lasts returns the part of a take-over's update expression that sets the taker's retention.
+// lasts returns the part of a take-over's update expression that sets the record's
+// retention to t.Retention.
 func lasts(v *item.Values, t store.Take, args item.Map) string {
 	value := item.Retained(v, &store.Record{Retention: t.Retention})
 	if value == nil {
@@ -159,8 +161,8 @@ func handlerNames(v *item.Values, n string, names []string, args item.Map) strin
 	return strings.Join(or, " OR ")
 }
 
-// equals returns the condition that an attribute has the value s or, if s is empty, that the item
-// lacks the attribute.
+// equals returns the condition that an attribute has the value s. If s is empty, the
+// condition is that the item lacks the attribute.
 func equals(v *item.Values, name, placeholder, s string, args item.Map) string {
 	if s == "" {
 		return "attribute_not_exists(" + name + ")"

@@ -24,9 +24,9 @@ const (
 	maxItem        = 400 << 10
 )
 
-// transact writes the record and the user's items: all or none. The list record has the write of
-// the record and, if there is one, the check of the key's other place. transact computes the
-// record's size from sent, which holds the values in that write.
+// transact writes the record and the user's items: all or none. The list record has the
+// write of the record and, if the key has another place, the check of this place.
+// transact computes the record's size from sent, the values in the record's write.
 func (s *Store) transact(ctx context.Context, record []types.TransactWriteItem, sent item.Map, writes []*Write) (*store.Record, error) {
 	if err := checkSize(sent, writes); err != nil {
 		return nil, err
@@ -35,8 +35,9 @@ func (s *Store) transact(ctx context.Context, record []types.TransactWriteItem, 
 	for _, w := range writes {
 		items = append(items, w.transactItem())
 	}
-	// The SDK sets an idempotency token: a new one for each call, and the same one when the SDK
-	// repeats a call. Samekey doesn't rely on the token: conditions compare owner and version.
+	// The SDK sends an idempotency token with each call, and sends the same token again
+	// when it repeats the call. Samekey doesn't rely on the token, because its
+	// conditions compare owner and version.
 	_, err := s.api.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: items})
 	if err == nil {
 		return nil, nil
@@ -53,14 +54,16 @@ func (s *Store) transact(ctx context.Context, record []types.TransactWriteItem, 
 	return why(cancelled.CancellationReasons, len(record), writes, err)
 }
 
-// why returns the error for a cancelled transaction, which wrote nothing. If there are several
-// reasons, the first in this order decides:
-//  1. reasons of the record, and then of the key's other record, which may belong to another
-//     request. They come before the user's reasons: if the transaction was applied before and its
-//     answer was lost, the user's conditions may be false only because of that;
-//  2. an item that has changed since Get read it: no repeat of this write can succeed;
-//  3. a temporary reason ([item.Passes]);
-//  4. a refused condition of the user's writes.
+// why returns the error for a cancelled transaction, which wrote nothing. If there are
+// several reasons, the first in this order decides:
+//  1. a reason of the record, and then one of the key's other record. If an earlier
+//     try of the transaction was applied, the record's condition is false, and the
+//     user's conditions may be false only because of that try;
+//  2. a write that the service can never accept;
+//  3. an item that has changed since Get read it, because no repeat of this write can
+//     succeed;
+//  4. a temporary reason ([item.Passes]);
+//  5. a refused condition of the user's writes.
 func why(reasons []types.CancellationReason, records int, writes []*Write, err error) (*store.Record, error) {
 	for _, r := range reasons[:records] {
 		code := aws.ToString(r.Code)
@@ -102,8 +105,9 @@ func why(reasons []types.CancellationReason, records int, writes []*Write, err e
 	return nil, fmt.Errorf("dynamo: transaction: %w: %w", store.ErrConflict, err)
 }
 
-// transactItem returns the write in the service's form. If the condition is false, the service also
-// returns the item, which shows whether the item has changed.
+// transactItem returns the write in the service's form. A Raw write stays as it is. Any
+// other write asks for the item if its condition is false, because why compares the
+// item with what Get read.
 func (w *Write) transactItem() types.TransactWriteItem {
 	const allOld = types.ReturnValuesOnConditionCheckFailureAllOld
 	names, values := w.names, w.values
@@ -140,8 +144,9 @@ func (w *Write) transactItem() types.TransactWriteItem {
 	}
 }
 
-// checkSize checks a transaction against the service's limits. For an update it counts only the key
-// and the expression's values, since it doesn't know the rest of the item.
+// checkSize checks a transaction against the service's limits. For an update, checkSize
+// counts only the key and the expression's values, because the rest of the item is
+// unknown.
 func checkSize(record item.Map, writes []*Write) error {
 	if n := len(writes) + 1; n > maxItems {
 		return fmt.Errorf("dynamo: %w: %d items in one commit, with the record: at most %d; divide the phase", store.ErrWrite, n, maxItems)

@@ -59,8 +59,9 @@ func (s *Store) update(ctx context.Context, c store.Commit) (*update, error) {
 	return u, nil
 }
 
-// holder adds the values of holderCondition, the new version and, if it changes, the new owner. The
-// new version makes holderCondition false for a copy of the write that arrives late.
+// holder adds the values of holderCondition, the new version and, if the owner changes,
+// the new owner. The new version makes holderCondition false for a copy of the write
+// that arrives late.
 func (u *update) holder(prev, next *store.Record) {
 	u.args[":owner"], u.args[":ver"] = u.Str(prev.Owner), u.Num(prev.Ver)
 	u.put(item.AttrVer, ":ver1", u.Num(next.Ver))
@@ -108,11 +109,11 @@ func (u *update) decided(prev, next []store.Decision) {
 }
 
 // addJobs writes the jobs of next that prev lacks.
-//   - If prev has jobs, addJobs sets single entries, never the map: a job that was acknowledged
-//     since prev was read must not be written again.
-//   - If prev has no jobs, addJobs sets the map, which may not exist yet. The map can't overwrite a
-//     job: only a write that raises ver adds jobs, so if holderCondition is true, the record still
-//     has no jobs.
+//   - If prev has jobs, addJobs sets single entries of the map. If addJobs set the
+//     whole map, it would write jobs again that were acknowledged since prev was read.
+//   - If prev has no jobs, addJobs sets the map, because the map may not exist yet. The
+//     map can't overwrite a job: only a write that raises ver adds jobs, so while
+//     holderCondition is true, the record has no jobs.
 func (u *update) addJobs(prev, next map[string]store.Job) {
 	switch {
 	case len(next) == 0:
@@ -141,11 +142,13 @@ func (u *update) dropJobs(prev, next *store.Record) {
 	u.args[":jobs"] = u.Num(int64(len(prev.Jobs)))
 }
 
-// update.wait maintains the index of records that wait for people: if a commit begins, changes or
-// ends a wait, it sets or removes the index's attributes. An ordinary request makes no such commit.
+// update.wait maintains the index of records that wait for people. If a commit begins,
+// changes or ends a wait, update.wait sets or removes the index's attributes. The
+// commits of an ordinary request leave the index alone.
 //
-// A parked job keeps a record in the index too. So if the jobs decide whether the record waits
-// after the commit, the commit has a condition on the jobs ([item.HoldJobs]).
+// A parked job keeps a record in the index too. If the jobs decide whether the record
+// waits after the commit, update.wait adds the condition that no job was parked or
+// redriven since prev was read ([item.HoldJobs]).
 func (u *update) wait(prev, next *store.Record) {
 	was, is := state.WaitOf(prev), state.WaitOf(next)
 	if was == is && prev.WaitSince.Equal(next.WaitSince) && !state.DropsJobs(prev, next) {
@@ -156,7 +159,7 @@ func (u *update) wait(prev, next *store.Record) {
 	} else {
 		u.put(item.AttrWait, ":wait", u.Str(item.WaitKey(is.Reason, next.PK)))
 		u.put(item.AttrWaitIn, ":wait_in", u.WaitIn(is))
-		u.set = append(u.set, assignment{item.AttrSince, item.FirstSince}) // FirstSince keeps a stored earlier time: a job may have been parked since prev was read
+		u.set = append(u.set, assignment{item.AttrSince, item.FirstSince}) // FirstSince keeps the item's time, if a parked job has set one since prev was read
 		u.args[":since"] = u.Millis(next.WaitSince)
 	}
 	if is.OfJobs() {
@@ -165,8 +168,9 @@ func (u *update) wait(prev, next *store.Record) {
 	}
 }
 
-// If the stored request moves to another handler, Store.request seals the stored request anew. When
-// the answer is written, request removes the stored request, so that no input remains at rest.
+// Store.request seals the stored request anew if the record moves to another handler or
+// tenant (see movesSealed). When the answer is written, Store.request removes the
+// stored request, so that the table keeps no input.
 func (s *Store) request(u *update, prev, next *store.Record, moved bool) {
 	switch {
 	case moved && next.Input != nil:
@@ -209,8 +213,8 @@ func writesContents(prev, next *store.Record) bool {
 	return !slices.EqualFunc(prev.Phases, next.Phases, item.SamePhase) || writesAnswer(prev, next)
 }
 
-// writesAnswer reports whether a commit writes an answer: the first answer, or what remains of an
-// answer that the commit erases.
+// writesAnswer reports whether a commit writes the first answer, or erases an answer
+// except its status.
 func writesAnswer(prev, next *store.Record) bool {
 	return next.Response != nil && prev.Response == nil || state.AnswerGoes(prev, next)
 }

@@ -78,19 +78,19 @@ func watch[O any](
 func (w *watched) failed(c *call, err error) {
 	c.Err, c.Fault = err, item.FaultOf(err)
 	if strings.HasPrefix(c.Op, "Batch") && item.AccessDenied(err) {
-		c.Fault = "" // no fault: some roles lack the right to batches on purpose, and the store continues item by item
+		c.Fault = "" // no fault: some roles lack the right to batches on purpose, and the store then sends single items
 	}
 	if last, ok := errors.AsType[*retry.MaxAttemptsError](err); ok {
 		c.Retries = last.Attempt - 1
 	}
 	if refused, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok && w.units {
-		// The error has no units, although the refused write costs the units of the whole item.
+		// A refused write costs the units of the whole item, but the error doesn't
+		// contain them.
 		c.WriteUnits = float64(max((itemsize.Of(refused.Item)+1023)/1024, 1))
 	}
 }
 
-// call.sent notes how many retries the client made before the call succeeded, and returns the
-// call's units.
+// call.sent notes how often the SDK repeated the call, and returns the call's units.
 func (c *call) sent(meta middleware.Metadata, used ...types.ConsumedCapacity) (units float64) {
 	if attempts, ok := retry.GetAttemptResults(meta); ok {
 		c.Retries = max(len(attempts.Results)-1, 0)

@@ -36,7 +36,7 @@ type Write struct {
 	cond   string
 	names  map[string]string
 	values item.Map
-	read   item.Map // the attributes that Get read, with nil for missing ones: at the commit they must be unchanged
+	read   item.Map // the attributes that Get read, with nil for a missing one; they must be unchanged at the commit
 	found  bool     // whether Get found an item
 	raw    *types.TransactWriteItem
 	err    error
@@ -70,9 +70,10 @@ func Delete(table string, key any) *Write {
 	return w
 }
 
-// Check doesn't write, but lets the phase commit only if cond is true of the item with the given
-// key. If cond is false, the phase fails with [store.ErrCondition]. Items read with [Get] need no
-// Check, because the commit compares them anyway.
+// Check doesn't write, but lets the phase commit only if cond is true of the item with
+// the given key. If cond is false, the phase fails with [store.ErrCondition]. Items
+// read with [Get] need no Check, because Get itself makes the phase check that they are
+// unchanged.
 func Check(table string, key any, cond string, args ...Args) *Write {
 	w := &Write{verb: "check", table: table}
 	w.key, w.err = marshalItem(key)
@@ -161,8 +162,8 @@ func (w *Write) fail(err error) {
 	}
 }
 
-// marshalItem converts v to an item. If MarshalMap silently makes an empty item of v, marshalItem
-// returns an error.
+// marshalItem converts v to an item. MarshalMap silently makes an empty item of some
+// values; marshalItem returns an error instead.
 func marshalItem(v any) (item.Map, error) {
 	it, err := attributevalue.MarshalMap(v)
 	switch {
@@ -189,8 +190,8 @@ func (w *Write) Err() error {
 	return nil
 }
 
-// placeholders returns an error if a placeholder has no value, or if a placeholder isn't used in
-// any expression: DynamoDB refuses both.
+// placeholders returns an error if a placeholder has no value, or if no expression uses
+// it, because DynamoDB would refuse the write.
 func (w *Write) placeholders() error {
 	exprs, names, values := []string{w.update, w.cond}, w.names, w.values
 	if w.raw != nil {

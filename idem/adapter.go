@@ -10,11 +10,11 @@ import (
 
 // Adapters and routers call the methods of Engine in this file, and Engine.Serve.
 
-// CheckRoute returns an error if pattern names a method that isn't in [Options.Methods]: the
-// engine would not protect the route's requests. pattern has the syntax of [http.ServeMux].
-// CheckRoute accepts a pattern without a method, but the engine then protects only requests
-// with a method in Options.Methods. In [ModeOff] CheckRoute accepts every pattern. Routers
-// call CheckRoute at cold start.
+// CheckRoute returns an error if pattern names a method that isn't in
+// [Options.Methods], because the engine would not protect the route's requests. pattern
+// has the syntax of [http.ServeMux]. CheckRoute accepts a pattern without a method, but
+// the engine then protects only requests with a method in Options.Methods. In [ModeOff]
+// CheckRoute accepts every pattern. Routers call CheckRoute at cold start.
 func (e *Engine) CheckRoute(pattern string) error {
 	if e.core.opt.Mode == ModeOff {
 		return nil
@@ -27,10 +27,10 @@ func (e *Engine) CheckRoute(pattern string) error {
 	return nil
 }
 
-// Acts reports whether the engine handles a request with this method and these headers. If
-// Acts returns false, an adapter needn't read the request, since [Engine.Serve] passes such
-// a request to the handler without protection. If the passed request carries a key, the
-// answer says that the key was ignored.
+// Acts reports whether the engine handles a request with this method and these headers.
+// [Engine.Serve] passes any other request to the handler without protection, so an
+// adapter needn't read that request. If a passed request carries a key, the answer says
+// that the key was ignored.
 func (e *Engine) Acts(method string, h http.Header) bool {
 	return e.core.opt.Mode != ModeOff && e.core.methods[method] && (e.core.opt.hasKey(h) || e.core.opt.KeyFrom != nil || !e.core.opt.keyOptional(method))
 }
@@ -59,9 +59,10 @@ func (e *Engine) OneCaller() bool {
 	return e.core.opt.Mode == ModeOff || e.core.opt.Mode == ModeObserve || e.core.opt.oneScope
 }
 
-// Keeps reports whether an empty answer with this status would be stored
-// ([Options.Stored]). If an adapter's answers have no status, the adapter passes them to
-// Options.Stored with the status 200. So it also calls Keeps with 200.
+// Keeps reports whether the engine would store an empty answer with this status
+// ([Options.Stored]). In [ModeOff] Keeps returns true. An adapter whose answers have no
+// status calls Keeps with 200, because Options.Stored gets these answers with the
+// status 200.
 func (e *Engine) Keeps(status int) bool {
 	return e.core.opt.Mode == ModeOff || e.core.opt.Stored(Response{Status: status})
 }

@@ -34,8 +34,8 @@ func (a *attempt) answers(owner string) answers {
 
 func (r *run) answers() answers { return answers{r.ask.core, r.ask, r.times, r.watch, r.writer.owner} }
 
-// answer turns the verdict v about the record found into an answer. The claim met this
-// record; found is nil if the claim returned no record.
+// answer turns the verdict v about the record found into an answer. found is nil if the
+// store returned no record.
 func (a answers) answer(ctx context.Context, found *store.Record, v state.Verdict) (Result, error) {
 	a.watch.met(found)
 	pk := a.ask.home.pk
@@ -131,7 +131,8 @@ func (a answers) withhold(ctx context.Context, rec, held *store.Record, resp Res
 }
 
 // retryAfter returns how long a client should wait: until the lease of the record held
-// ends, but at least one second and at most five, since most handlers finish earlier.
+// ends, but at least one second and at most five. Five seconds are enough, because most
+// handlers finish before their lease ends.
 func (a answers) retryAfter(held *store.Record) time.Duration {
 	if held == nil {
 		return time.Second
@@ -177,16 +178,16 @@ func (a answers) overtaken(ctx context.Context, pk string, held *store.Record) (
 	return Result{}, recordError("finish", pk, ErrLeaseLost)
 }
 
-// answers.finished returns the answer of an operation that has just ended. The parameter
-// made is the record that this attempt tried to store, and rec is the record that is now
-// in the store. If both contain the same answer, finished returns it from the parameter
-// resp; otherwise it returns the answer in rec.
+// answers.finished returns the answer of an operation that has just ended. The
+// parameter made is the record that this attempt tried to store, and rec is the record
+// that is now in the store. If rec and made contain the same answer, finished returns
+// resp; otherwise, the answer in rec.
 func (a answers) finished(ctx context.Context, rec, made *store.Record, resp Response, jobs int) (Result, error) {
 	a.watch.tell(ctx, evFinished, rec, nil, func(ev *Event) { ev.Jobs = jobs })
 	if rec == made || samePayload(rec, made) {
 		return Result{Response: resp, Expires: state.Lifetime(rec)}, nil
 	}
-	if err := a.body(ctx, rec); err != nil { // an earlier write of this attempt, which was reported as failed, has stored another answer
+	if err := a.body(ctx, rec); err != nil { // an earlier write of this attempt has stored another answer, although the write was reported as failed
 		return Result{}, err
 	}
 	return Result{Response: rec.Response.Clone(), Expires: state.Lifetime(rec)}, nil

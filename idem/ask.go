@@ -29,7 +29,7 @@ type ask struct {
 
 	print     string       // the fingerprint
 	secret    string       // id of the secret that signed the fingerprint
-	owner, id string       // two nonces for the first claim: the record's owner, and the id of the operation if it is new
+	owner, id string       // two nonces that the first claim writes: the record's owner, and the id of the new operation
 	input     *store.Input // the part of req to store; nil without Options.Resumable
 
 	bare       bool   // the key's header had no quotes
@@ -82,19 +82,19 @@ func (q *ask) find(ctx context.Context) (inside bool, err error) {
 	return q.inside(ctx)
 }
 
-// bar sets the reason why the request must not begin an operation, for example that the
-// current options forbid it or that too little time is left. Only the first reason is
-// kept. The engine reads the record before it returns the reason ([claiming.known]), since
-// an earlier release of the program may have begun the operation.
+// bar sets the reason why the request must not begin an operation, for example that too
+// little time is left. Only the first reason is kept. Before the engine returns the
+// reason, it reads the record ([claiming.known]), because an existing record may still
+// answer the request.
 func (q *ask) bar(op string, why error) {
 	if why != nil && q.barred == nil {
 		q.barred = &Error{Op: op, Err: why}
 	}
 }
 
-// checkTexts returns an error if a text of the request isn't UTF-8: the table would store
-// a different text. Encryption binds a record to its texts, so with the different text
-// nobody could decrypt the record.
+// checkTexts returns an error if a text of the request isn't UTF-8, because the table
+// would store a different text. Encryption binds a record to its texts, so nobody could
+// decrypt a record with a different text.
 func checkTexts(r *Request) error {
 	for _, one := range [...]struct{ what, text string }{
 		{"operation", r.Operation}, {"tenant", r.Tenant}, {"route", r.Route}, {"function", r.Handler.Function}, {"handler", r.Handler.Name}, {"kind of caller", r.Identity.Kind},
@@ -106,9 +106,10 @@ func checkTexts(r *Request) error {
 	return nil
 }
 
-// checkCaller returns an error if the program named the caller of a Resumable request: in
-// a completer's run the handler would not know this caller. If CallerFromOp is set, the
-// handler takes the caller from Op.Caller, and checkCaller returns nil.
+// checkCaller returns an error if the program named the caller of a request that will
+// be stored for a completer, because in a completer's run the handler would not know
+// this caller. If CallerFromOp is set, the handler takes the caller from Op.Caller, and
+// checkCaller returns nil.
 func (o *Options) checkCaller(r *Request, caller store.Identity) error {
 	if caller.Kind != scope.Program || !o.Resumable || o.CallerFromOp || r.Redelivered {
 		return nil
@@ -183,7 +184,7 @@ func (q *ask) judge(found *store.Record, owner string) (state.Verdict, error) {
 	}
 	now := q.core.opt.Now()
 	same, err := q.compare(found)
-	if err != nil && found.Owner != owner && !state.Free(found, now) { // the record can't be compared
+	if err != nil && found.Owner != owner && !state.Free(found, now) { // the verdict needs the comparison, which failed
 		e := recordError("fingerprint", found.PK, err)
 		e.RetryAfter = untilDeployed
 		return 0, e

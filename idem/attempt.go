@@ -138,10 +138,9 @@ func (a *attempt) run(rec *store.Record, w writer) *run {
 	}
 }
 
-// unreachable reports whether a claim failed because the store could not be reached.
-// ModeOpen must not run the request in three other cases: the store answered, and refused
-// the call; the store has returned a record (claiming.hasRecord); or the encryption key
-// can't be had. In the last two cases, the record may hold an answer.
+// unreachable reports whether a claim failed because the store could not be reached. It
+// returns false if the store answered and refused the call. It also returns false if
+// the data key can't be had, because the record may hold an answer.
 func unreachable(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	return ok && e.Op == "claim" && errors.Is(err, ErrUnavailable) && !errors.Is(err, store.ErrRefused) && !errors.Is(err, store.ErrSealed)
