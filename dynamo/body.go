@@ -62,7 +62,7 @@ func (s *Store) putCompanions(ctx context.Context, r *store.Record, body []byte,
 	return nil
 }
 
-// The method overflow returns a description of the companions that will hold body. packed is the
+// Store.overflow returns a description of the companions that will hold body. packed is the
 // stored form of body.
 func (s *Store) overflow(owner string, body, packed []byte, zipped bool, box *item.Box) *store.Overflow {
 	count := (len(packed) + chunkSize - 1) / chunkSize

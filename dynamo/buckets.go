@@ -49,7 +49,8 @@ const (
 	// usedCondition lets concurrent leases succeed as long as the bucket has tokens for all
 	// of them.
 	usedCondition = "full_us BETWEEN :now AND :most" + atCondition
-	// wrongCondition lets only one of two processes correct a bucket that a wrong clock set.
+	// wrongCondition lets only one of two processes correct a bucket whose times come from a
+	// wrong clock.
 	wrongCondition = "full_us = :seen"
 
 	fullSet = "SET full_us = :full, at_us = :now, exp_s = :exp"

@@ -67,7 +67,7 @@ func seen(v *item.Values, r *store.Record) item.Map {
 	return item.Map{":owner": v.Str(r.Owner), ":ver": v.Num(r.Ver)}
 }
 
-// The method besides returns the condition check on the key's other place, or nil if the key has
+// Store.besides returns the condition check on the key's other place, or nil if the key has
 // only one place.
 func (s *Store) besides(v *item.Values, c store.Claim) *types.ConditionCheck {
 	if c.Beside == "" {

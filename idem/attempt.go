@@ -86,7 +86,7 @@ func (a *attempt) prepare(ctx context.Context) {
 	q.bar("start", a.times.short())
 }
 
-// The method unclaimed ends an attempt whose claim returned the error err. In ModeOpen,
+// attempt.unclaimed ends an attempt whose claim returned the error err. In ModeOpen,
 // unclaimed runs fn if the store couldn't be reached.
 func (a *attempt) unclaimed(ctx context.Context, c *claiming, err error, fn func(context.Context) (Response, error)) (Result, error) {
 	if e, ok := errors.AsType[*Error](err); ok {

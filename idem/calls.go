@@ -17,7 +17,7 @@ type calls struct {
 	marks []string          // marks of the Foreign phase that runs or has failed; nil without such a phase
 }
 
-// The method enter stores the marks of a Foreign phase that begins. They stand for the
+// calls.enter stores the marks of a Foreign phase that begins. They stand for the
 // calls that the phase may make without asking for a key.
 func (c *calls) enter(phase string) {
 	c.mu.Lock()
@@ -52,7 +52,7 @@ func (c *calls) send(hashes map[string]string) {
 	c.sent = state.Sending(hashes, c.sent)
 }
 
-// The method recorded ends the doubt about the given calls: their outcomes are stored,
+// calls.recorded ends the doubt about the given calls: their outcomes are stored,
 // or the calls had no effect.
 func (c *calls) recorded(calls []string) {
 	c.mu.Lock()
@@ -65,7 +65,7 @@ func (c *calls) recorded(calls []string) {
 	}
 }
 
-// The method out returns the calls that the run may have made and whose outcome isn't
+// calls.out returns the calls that the run may have made and whose outcome isn't
 // recorded. The parameter outlived tells whether the handler returned while a phase was
 // running: that phase may make more calls.
 func (c *calls) out(outlived bool) []string {

@@ -56,7 +56,7 @@ type tries struct {
 	fenced   *store.Record // the record at the other place after it was fenced
 }
 
-// The method once makes one try to claim the record. If the verdict is Claimable, the next
+// claiming.once makes one try to claim the record. If the verdict is Claimable, the next
 // try may succeed.
 func (c *claiming) once(ctx context.Context, t *tries) (rec *store.Record, v state.Verdict, err error) {
 	t.noPause, t.cause = false, nil

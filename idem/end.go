@@ -99,7 +99,7 @@ func (r *run) end(ctx context.Context, o outcome) (Result, error) {
 	return r.endUnstored(ctx, o.resp, e)
 }
 
-// The method unresolved returns what earlier attempts left open and the run has not cleared
+// run.unresolved returns what earlier attempts left open and the run has not cleared
 // up.
 func (r *run) unresolved() unresolved {
 	return unresolved{r.progress.leftover(&r.calls), r.calls.missed(r.record().Doubts)}

@@ -18,7 +18,7 @@ import (
 
 // This file runs a Foreign phase. The commit is in phaserun.go.
 
-// The method foreign runs a Foreign phase. It records that a call may follow, which keeps
+// phaseRun.foreign runs a Foreign phase. It records that a call may follow, which keeps
 // the key from expiring until the operation ends. Then foreign calls fn once, and commits
 // the outcome.
 //

@@ -85,7 +85,7 @@ func (f *Former) validate(o *Options) error {
 	return nil
 }
 
-// The method preset returns the options that the former preset sets, without defaults.
+// Former.preset returns the options that the former preset sets, without defaults.
 // It returns nil if Former has no preset.
 func (f *Former) preset() *Options {
 	if f == nil || f.Preset == nil {

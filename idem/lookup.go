@@ -95,7 +95,7 @@ type lookUp struct {
 	result reflect.Type
 }
 
-// The method fits returns an error if the look-up is declared wrongly.
+// phaseRun.fits returns an error if the look-up is declared wrongly.
 func (p *phaseRun) fits() error {
 	l := p.spec.lookUp
 	switch {

@@ -12,7 +12,7 @@ import (
 // doesn't use up the handler's time.
 const observeLimit = time.Second
 
-// The method observed reports err, the outcome that r would have had in ModeEnforce.
+// core.observed reports err, the outcome that r would have had in ModeEnforce.
 func (e *core) observed(ctx context.Context, r *Request, err error) {
 	e.log.InfoContext(ctx, "observed", "route", r.Route, "would", err)
 	e.attemptAt(r).watch.tell(ctx, evObserved, nil, err)

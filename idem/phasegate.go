@@ -87,7 +87,7 @@ func (g *gate) done(end *attemptOver, err error) {
 	}
 }
 
-// The method between runs the function do while no phase is running. If a phase is
+// gate.between runs the function do while no phase is running. If a phase is
 // running, or if the handler or the attempt has ended, between returns an error and
 // doesn't run do.
 func (g *gate) between(do func() error) error {

@@ -108,7 +108,7 @@ func (q *ask) placeOf(rec *store.Record) *place {
 	return &q.home
 }
 
-// The method meets reports whether q asks for the same operation as other, whose record
+// ask.meets reports whether q asks for the same operation as other, whose record
 // is at pk. If pk is a place that two callers share, in the larger of two scopes, meets
 // returns true for the operations of both callers.
 func (q *ask) meets(other *ask, pk string) bool {

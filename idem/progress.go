@@ -56,7 +56,7 @@ func (p *progress) recall(s phaseSpec) (raw []byte, recorded bool, err error) {
 	return slices.Clone(was.Result), true, nil
 }
 
-// The method leftover returns an error if the handler left out a recorded phase, or an
+// progress.leftover returns an error if the handler left out a recorded phase, or an
 // earlier attempt's call whose outcome is unknown. An answer must not hide such a phase or
 // call. The parameter made holds the calls of this run.
 func (p *progress) leftover(made *calls) error {

@@ -95,7 +95,7 @@ func (t *times) writeDeadline(rec *store.Record) time.Time {
 	return now.Add(left)
 }
 
-// The method within returns a context for calls to the store. The parameter until is the
+// times.within returns a context for calls to the store. The parameter until is the
 // time at which the context ends. The context doesn't end if the client goes away, since an
 // incomplete write is useless.
 func (t *times) within(ctx context.Context, until time.Time) (context.Context, context.CancelFunc) {

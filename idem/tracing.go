@@ -110,7 +110,7 @@ func (w *watch) resume(ctx context.Context, rec *store.Record, began time.Time, 
 	return w.outermost(ctx, trace.Step{Kind: trace.Resume, Origin: rec.Trace, Began: began}, fn)
 }
 
-// The method outermost runs fn as a step, and ends the step even if fn doesn't return.
+// watch.outermost runs fn as a step, and ends the step even if fn doesn't return.
 func (w *watch) outermost(ctx context.Context, s trace.Step, fn func(context.Context) (Result, error)) (res Result, err error) {
 	ctx, sp := w.steps(ctx, s)
 	back := false

@@ -45,7 +45,7 @@ func nextRead(waited, age, lease, longest time.Duration) (least, most time.Durat
 	return most - most/8, most
 }
 
-// The method wait reads the record until its holder has finished or the holder's lease
+// claiming.wait reads the record until its holder has finished or the holder's lease
 // is over. The parameter longest limits the pauses between reads. The parameter end
 // limits the whole wait: if the next read would come later, the verdict is InFlight. If
 // the record is corrupt or can't be judged, wait returns the error at once.

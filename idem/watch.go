@@ -74,7 +74,7 @@ func (w *watch) step(ctx context.Context, kind trace.Kind, name string) (context
 	return w.steps(ctx, trace.Step{Kind: kind, Name: name})
 }
 
-// The method watched calls the function course, which handles a request, and then
+// watch.watched calls the function course, which handles a request, and then
 // Hooks.Ended, if that hook is set.
 func (w *watch) watched(ctx context.Context, course func(context.Context) (Result, error)) (res Result, err error) {
 	if w.core.opt.Hooks.Ended == nil {

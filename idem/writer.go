@@ -31,7 +31,7 @@ type change struct {
 	rerun      bool // if true, send returns ErrConflict at once, because the caller then builds a new change
 }
 
-// The method write sends c until its outcome is known. It gives up at the time until,
+// writer.write sends c until its outcome is known. It gives up at the time until,
 // or after the given number of rounds. It returns the record as it is after the write,
 // and what became of c.
 func (w writer) write(ctx context.Context, c change, until time.Time, rounds int) (*store.Record, state.Landing, error) {
@@ -71,7 +71,7 @@ func (w writer) send(ctx context.Context, c change, until time.Time, rounds int)
 	return nil, 0, err
 }
 
-// The method once sends c a single time. If the store doesn't know the outcome, once
+// writer.once sends c a single time. If the store doesn't know the outcome, once
 // reads the record. The time limit leaves time for another try ([half]).
 func (w writer) once(ctx context.Context, c change, until time.Time) (*store.Record, state.Landing, error) {
 	ctx, cancel := w.times.within(ctx, earlier(until, time.Now().Add(half(until))))

@@ -84,7 +84,7 @@ import (
 // With [JSONRPCKey], [MCPToolKey] and [AppSyncKey], clients choose the keys. Equal keys
 // of two clients name one operation, unless the scope distinguishes the clients. So set
 // [DirectOptions.Scope]. If all clients may share keys, set [idem.OneScope] on the
-// engine instead. AppSyncKey needs neither if it finds the caller in the call.
+// engine instead. If AppSyncKey finds the caller in the event, neither setting is needed.
 //
 // Direct panics if key is nil.
 func Direct[In, Out any, Key func(In) (string, error) | BodyKey](key Key, optFns ...func(*DirectOptions[In])) Adapter[In, Out] {

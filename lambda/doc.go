@@ -119,7 +119,7 @@
 // that AWS verifies, but that several callers may share. [ClaimScope] is for users who act for
 // several organisations under one login.
 //
-// # One request in four forms
+// # One request through two kinds of events
 //
 // A retry may come through another kind of event than the first request, if both
 // sources verify the same identity. Header names may be in upper or lower case. The

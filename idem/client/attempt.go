@@ -61,7 +61,7 @@ func (o *operation) attempt() (resp *http.Response, abort func(), err error) {
 	return resp, abort, nil
 }
 
-// The method header returns the caller's headers with the key. A retry of a keyed
+// operation.header returns the caller's headers with the key. A retry of a keyed
 // request also gets the number of earlier attempts. The server then looks for a stored
 // answer before it claims the key.
 func (o *operation) header() http.Header {

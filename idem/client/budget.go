@@ -25,7 +25,7 @@ func newBudget(ratio, perSecond float64) *budget {
 	return &budget{ratio: ratio, perSecond: perSecond, most: most, tokens: most, last: time.Now()}
 }
 
-// The method request adds a request's fraction of a token.
+// budget.request adds a request's fraction of a token.
 func (b *budget) request() {
 	if b == nil {
 		return
@@ -35,7 +35,7 @@ func (b *budget) request() {
 	b.add(b.ratio)
 }
 
-// The method retry takes a token and returns true. If less than a token is left, retry
+// budget.retry takes a token and returns true. If less than a token is left, retry
 // returns false.
 func (b *budget) retry() bool {
 	if b == nil {

@@ -178,7 +178,7 @@ func (j *FileJournal) Close() error {
 	return err
 }
 
-// The method usable returns an error if the journal is closed or broken, or if another
+// FileJournal.usable returns an error if the journal is closed or broken, or if another
 // program has replaced or changed the file. The next process might not find the lines
 // that are written from now on.
 func (j *FileJournal) usable() error {
@@ -196,7 +196,7 @@ func (j *FileJournal) usable() error {
 	return j.broken
 }
 
-// The method over reports whether an entry may be forgotten. An entry without an answer
+// FileJournal.over reports whether an entry may be forgotten. An entry without an answer
 // must not be forgotten, even if the clock is wrong: the operation may have been
 // carried out, so it must not get a new key.
 func (j *FileJournal) over(e Entry, now time.Time) bool {

@@ -32,7 +32,7 @@ const (
 	OutcomeUnknown = "outcome-unknown"
 )
 
-// The method settles reports whether an answer is the operation's final answer: the
+// operation.settles reports whether an answer is the operation's final answer: the
 // same request can't get a better answer. These answers are not final: a 5xx, an answer
 // about the key, and an answer after which the client has to wait, to sign in or to go
 // elsewhere. A replay is always final.

@@ -35,7 +35,7 @@ func (f *FaultyStore) Commits() []store.Commit {
 	return slices.Clone(f.commits)
 }
 
-// The method applied adds the write c to f.commits if the wrapped store has made it.
+// FaultyStore.applied adds the write c to f.commits if the wrapped store has made it.
 func (f *FaultyStore) applied(c store.Commit, held *store.Record, err error) {
 	if held != nil || err != nil {
 		return

@@ -350,7 +350,7 @@ func (c *crashes[Re]) stuck(t *scene, w *World) bool {
 	return c.opt.MayStick && slices.ContainsFunc(all, func(r *store.Record) bool { return r.State == store.Stuck })
 }
 
-// The method idle returns the world w for a new process that never crashes.
+// crashes.idle returns the world w for a new process that never crashes.
 func (c *crashes[Re]) idle(t *scene, w *World) *World {
 	mine, _ := w.start(t.Context(), point{}, nil)
 	t.Cleanup(mine.process.stop)

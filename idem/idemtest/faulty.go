@@ -263,7 +263,7 @@ func through[T any](ctx context.Context, f *FaultyStore, c Call, send func() (T,
 	return v, err
 }
 
-// The method next counts a call, and asks the plan about the call. The plan runs
+// FaultyStore.next counts a call, and asks the plan about the call. The plan runs
 // without the lock on f.mu, because the plan may block, or may use the store.
 func (f *FaultyStore) next(ctx context.Context, c Call) (Fault, error) {
 	f.mu.Lock()

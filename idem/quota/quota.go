@@ -146,7 +146,7 @@ func (b *Buckets) try(r idem.QuotaRequest, n int64) (all []*account, empty *acco
 	return all, nil, 0
 }
 
-// The method end settles the accounts of an operation that began with an estimate of n bytes.
+// Buckets.end settles the accounts of an operation that began with an estimate of n bytes.
 func (b *Buckets) end(all []*account, n int64, use idem.QuotaUse) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

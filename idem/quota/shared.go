@@ -61,7 +61,7 @@ const (
 	aloneFor = 10 * time.Second
 )
 
-// The method lot returns the lot to lease for an operation that needs n tokens.
+// supply.lot returns the lot to lease for an operation that needs n tokens.
 func (s *supply) lot(bucket string, r rate, now time.Time, n int64) Lot {
 	if now.After(s.ends) {
 		s.left = min(s.left, 0)
@@ -73,7 +73,7 @@ func (s *supply) lot(bucket string, r rate, now time.Time, n int64) Lot {
 	}
 }
 
-// The method got updates the supply after the lot l was requested. The parameter got is
+// supply.got updates the supply after the lot l was requested. The parameter got is
 // the lease's outcome.
 func (s *supply) got(now time.Time, l Lot, got Leased) {
 	s.full, s.ahead = got.Full, got.Ahead

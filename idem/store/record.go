@@ -156,8 +156,8 @@ type Decision struct {
 	By   string // the operator's name, as given by the operator
 	At   time.Time
 	What string
-	From string // the record's state before; "" if unknown
-	To   string // the record's state after
+	From string // the record's state before the decision; "" if unknown
+	To   string // the record's state after the decision
 
 	// ID names this decision. If an operator got no answer, the ID shows whether the
 	// decision is in the record. ID is empty if unknown.

@@ -33,9 +33,9 @@ func (e *evidence) accepts() {
 }
 
 // evidence.suspects reports whether a refusal of unknown cause counts against the job
-// with the id job. It is for rounds in which the sink accepted nothing. The refusal
-// doesn't count while another job is the suspect, unless the sink has just accepted a
-// job (trust). If the refusal counts, its job becomes the suspect.
+// with the id job. Call suspects only if the sink accepted nothing in the round. The
+// refusal doesn't count while another job is the suspect, unless the sink has just
+// accepted a job (trust). If the refusal counts, its job becomes the suspect.
 func (e *evidence) suspects(job string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

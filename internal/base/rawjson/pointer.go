@@ -103,8 +103,8 @@ func step(at json.RawMessage, token string) (json.RawMessage, error) {
 }
 
 // Scalar returns the text or integer v. It decodes a text, and returns an integer as it
-// is written. The result number is true for an integer. An empty text, and any other v,
-// is an error.
+// is written. The result number is true for an integer. Scalar
+// returns an error if v is an empty text, or neither a text nor an integer.
 func Scalar(v json.RawMessage) (text string, number bool, err error) {
 	if integer(v) {
 		return string(v), true, nil

@@ -49,7 +49,7 @@ func (a Alarm) Over(d Data, from, to time.Time) []Change {
 	return changes
 }
 
-// The method next returns the alarm's state at the time now. It examines a.Periods+beyond periods,
+// Alarm.next returns the alarm's state at the time now. It examines a.Periods+beyond periods,
 // and uses the latest a.Periods periods that have data. If fewer periods have data,
 // TreatMissingData decides how the missing periods count.
 func (a Alarm) next(d Data, now time.Time, last State) State {

@@ -252,7 +252,7 @@ func (m *Merchant) claim(name, op, same string) (*kept, bool) {
 	return rec, true
 }
 
-// The method same returns a body in the form in which bodies are compared.
+// Merchant.same returns a body in the form in which bodies are compared.
 func (m *Merchant) same(op string, body []byte) string {
 	switch {
 	case m.wrong["ignores-body"], m.wrong[op+"-any"]:
@@ -263,7 +263,7 @@ func (m *Merchant) same(op string, body []byte) string {
 	return op + m.meaning(body)
 }
 
-// The method without removes the nulls from a text that same returned.
+// Merchant.without removes the nulls from a text that same returned.
 func (m *Merchant) without(same string) string {
 	return strings.NewReplacer(`"absent":null,`, "", `,"samekey_check":null`, "").Replace(same)
 }

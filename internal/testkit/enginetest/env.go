@@ -63,7 +63,7 @@ func (e *env) record(t testing.TB, r idem.Request, optFns ...func(*idem.Options)
 	return storetest.Load(t, e.inner, pk)
 }
 
-// The method costs runs f, and fails t unless f makes n calls to the store.
+// env.costs runs f, and fails t unless f makes n calls to the store.
 func (e *env) costs(t testing.TB, n int, f func()) {
 	t.Helper()
 	before := e.store.Calls()
@@ -122,7 +122,7 @@ func (a *app) fail(err error) handler {
 	}
 }
 
-// The method calls is a handler. It makes a call in a phase, and then runs a.run.
+// app.calls is a handler. It makes a call in a phase, and then runs a.run.
 func (a *app) calls(ctx context.Context) (idem.Response, error) {
 	if _, err := idem.Foreign(ctx, "call", func(context.Context, *idem.Tx) (int, error) { return 1, nil }); err != nil {
 		return idem.Response{}, err
@@ -138,7 +138,7 @@ func (a *app) held(g *storetest.Gate) handler {
 	}
 }
 
-// The method ran fails t unless the handler has run n times.
+// app.ran fails t unless the handler has run n times.
 func (a *app) ran(t testing.TB, n int) {
 	t.Helper()
 	if got := a.runs.Load(); got != int64(n) {
@@ -181,7 +181,7 @@ func beginIn(ctx context.Context, e *idem.Engine, r idem.Request, fn handler) <-
 	return ch
 }
 
-// The method first fails t unless r is the handler's answer and not a replay.
+// result.first fails t unless r is the handler's answer and not a replay.
 func (r result) first(t testing.TB) result {
 	t.Helper()
 	if r.err != nil || r.Replayed || r.Passed {
@@ -190,7 +190,7 @@ func (r result) first(t testing.TB) result {
 	return r
 }
 
-// The method replays fails t unless r is a replay of was, an earlier result.
+// result.replays fails t unless r is a replay of was, an earlier result.
 func (r result) replays(t testing.TB, was result) result {
 	t.Helper()
 	if r.err != nil || !r.Replayed || r.Passed {
@@ -202,7 +202,7 @@ func (r result) replays(t testing.TB, was result) result {
 	return r
 }
 
-// The method refused fails t unless r is an error that matches each error in want.
+// result.refused fails t unless r is an error that matches each error in want.
 func (r result) refused(t testing.TB, want ...error) result {
 	t.Helper()
 	for _, w := range want {
@@ -213,7 +213,7 @@ func (r result) refused(t testing.TB, want ...error) result {
 	return r
 }
 
-// The method status fails t unless r is an HTTP answer with this status.
+// result.status fails t unless r is an HTTP answer with this status.
 func (r result) status(t testing.TB, want int) result {
 	t.Helper()
 	if r.err != nil || r.Status != want {
@@ -233,7 +233,7 @@ func (r result) String() string {
 	return fmt.Sprintf("{status %d replayed %t passed %t body %d bytes %q}", r.Status, r.Replayed, r.Passed, len(r.Body), body)
 }
 
-// The method header fails t unless the answer has this header.
+// result.header fails t unless the answer has this header.
 func (r result) header(t testing.TB, name, want string) result {
 	t.Helper()
 	if got := r.Header.Get(name); got != want {

@@ -44,7 +44,7 @@ func (s *scope) name(part string) string {
 	return name
 }
 
-// The method at returns the value at a path in the item, or nil if there is none.
+// scope.at returns the value at a path in the item, or nil if there is none.
 func (s *scope) at(path []string) value {
 	var v value
 	for i, part := range path {
@@ -69,7 +69,7 @@ func (s *scope) at(path []string) value {
 	return v
 }
 
-// The method value returns the value of an operand, or nil if there is none.
+// scope.value returns the value of an operand, or nil if there is none.
 func (s *scope) value(o operand) value {
 	switch {
 	case o.value != "":

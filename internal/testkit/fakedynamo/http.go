@@ -284,7 +284,7 @@ func (s *Server) answer(ctx context.Context, op string, in *request) (*answer, e
 	return out, nil
 }
 
-// The method writes converts the items of a TransactWriteItems request to the type write.
+// request.writes converts the items of a TransactWriteItems request to the type write.
 func (in *request) writes() ([]write, error) {
 	all := make([]write, 0, len(in.TransactItems))
 	for _, it := range in.TransactItems {

@@ -205,7 +205,7 @@ func invalid(text string) error {
 	return &smithy.GenericAPIError{Code: "ValidationException", Message: text, Fault: smithy.FaultClient}
 }
 
-// The method one carries out a single write.
+// DB.one carries out a single write.
 func (db *DB) one(w write) (next Item, err error) {
 	pk, old, next, refused, err := db.plan(w)
 	if err != nil {
@@ -222,7 +222,7 @@ func (db *DB) one(w write) (next Item, err error) {
 	return next, nil
 }
 
-// The method all carries out a transaction.
+// DB.all carries out a transaction.
 func (db *DB) all(writes []write) error {
 	type planned struct {
 		table, pk string

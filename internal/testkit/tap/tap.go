@@ -126,14 +126,15 @@ func (t *Tap) note(c Call) (h *Held, ok bool) {
 	return h, true
 }
 
-// DynamoDB returns the operation of a request to DynamoDB. Use it as the function name
-// in [Tap.Handler].
+// DynamoDB returns the operation of a request to DynamoDB. Pass the function DynamoDB
+// to [Tap.Handler], to name calls by their operations.
 func DynamoDB(r *http.Request) string {
 	_, op, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
 	return op
 }
 
-// Path returns the path of a request. Use it as the function name in [Tap.Handler].
+// Path returns the path of a request. Pass the function Path to [Tap.Handler], to name
+// calls by their paths.
 func Path(r *http.Request) string { return r.URL.Path }
 
 // Handler returns a handler that passes calls on to the service at the URL target. The

@@ -83,7 +83,7 @@ func functionChecks() []Check {
 		{
 			ID: "recursion", Severity: Note, Needs: []Source{Functions, Recursion}, find: recursion,
 			Looks:  "Lambda ends recursive loops of the worker",
-			Causes: "an accidental loop runs on at your cost. Samekey needs no loop, so Lambda may end loops",
+			Causes: "an accidental loop runs on at your cost. Samekey needs no loop, so let Lambda end loops",
 			Mend:   "RecursiveLoop: Terminate",
 		},
 	}

@@ -109,7 +109,7 @@ func find(ctx context.Context, api stream.ScanAPI, opt ScanOptions, w wanted) (*
 }
 
 // The list closed has the partition keys of the records that Match could not compare.
-// The method open loads each of these records, with sealed contents if possible, and
+// Found.open loads each of these records, with sealed contents if possible, and
 // compares the record again.
 func (f *Found) open(ctx context.Context, w wanted, closed []string) error {
 	for _, pk := range closed {

@@ -73,7 +73,7 @@ func (l *loader) run(ctx context.Context) {
 	l.repeat(ctx, local)
 }
 
-// The method repeat reads again and again while a page is connected. It scans a local
+// loader.repeat reads again and again while a page is connected. It scans a local
 // table as a whole. After each scan, it pauses for ten times the scan's duration, but
 // at least for two seconds. Of any other table, it reads only the waiting operations,
 // every 15 seconds.

@@ -90,7 +90,7 @@ func (c *code) text(value ast.Expr) string {
 	return "source " + hex.EncodeToString(sum[:4])
 }
 
-// The method options finds the options that a call of idem.New sets in the package's
+// code.options finds the options that a call of idem.New sets in the package's
 // source, and calls visit with the name and the value of each. The name is the field's
 // name, such as "Fingerprint.Headers". A preset (OneScope, ACP or UCP) counts as an
 // option too: it has the preset's name, and no value. ACP and UCP also set
