@@ -166,7 +166,7 @@ func (o *checkOptions) register(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.yes, "yes", false, "skip the question")
 }
 
-// fill completes the template from files and the environment.
+// checkOptions.fill completes the template from files and the environment.
 func (o *checkOptions) fill(env environment) (err error) {
 	t := &o.template
 	for _, from := range []struct {

@@ -116,8 +116,8 @@ func (p *decider) run(ctx context.Context, ref []string, d *decision) (err error
 	return p.env.say("%s", done)
 }
 
-// dismiss removes an entry of samekey list: a message that was in the queue of tickets,
-// but isn't a ticket.
+// decider.dismiss removes an entry of samekey list: a message that was in the queue of
+// tickets, but isn't a ticket.
 func (p *decider) dismiss(ctx context.Context, pk string) error {
 	if yes, err := p.c.agreed(p.env, p.op.place, "This is a message that was in the queue of tickets, but was no ticket. Only its entry in samekey list is removed; no operation is lost."); !yes {
 		return err

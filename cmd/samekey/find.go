@@ -145,7 +145,7 @@ func (op *operator) tellScan(pages float64) int64 {
 	return items
 }
 
-// customer makes a records.Customer from the flags.
+// finder.customer makes a records.Customer from the flags.
 func (f *finder) customer() (c records.Customer, err error) {
 	c = records.Customer{Namespace: f.op.namespace, Only: f.op.limited(), Key: f.key, Scope: f.scope, Route: f.route}
 	if f.key == "-" {

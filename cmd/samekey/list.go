@@ -257,9 +257,9 @@ func (l *lister) add(rep *listed, e stream.Entry) {
 	}
 }
 
-// age returns how long an entry has waited for a person. For an entry that doesn't wait
-// for a person, age returns how long ago the latest attempt began. The result is 0 if
-// unknown, or if the clock that set the time is ahead.
+// lister.age returns how long an entry has waited for a person. For an entry that
+// doesn't wait for a person, age returns how long ago the latest attempt began. The
+// result is 0 if unknown, or if the clock that set the time is ahead.
 func (l *lister) age(e stream.Entry) time.Duration {
 	switch {
 	case !e.Since.IsZero():

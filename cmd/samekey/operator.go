@@ -65,7 +65,7 @@ func (a *account) open(ctx context.Context) error {
 // scan) may have 1 MB, and a person's connection may be slow.
 const pageTimeout = time.Minute
 
-// dynamodb returns a DynamoDB client. Call open first.
+// account.dynamodb returns a DynamoDB client. Call open first.
 func (a *account) dynamodb() *dynamodb.Client {
 	return dynamodb.NewFromConfig(a.sdk, dynamo.Tune, func(o *dynamodb.Options) {
 		o.BaseEndpoint = cmp.Or(a.optionalEndpoint, o.BaseEndpoint)

@@ -19,13 +19,13 @@ func (e environment) safe() environment {
 	return e
 }
 
-// say prints a line. A line break in an argument is printed as a space.
+// environment.say prints a line. A line break in an argument is printed as a space.
 func (e environment) say(format string, args ...any) error {
 	_, err := fmt.Fprintf(e.stdout, format+"\n", plain.Args(args)...)
 	return err
 }
 
-// note prints a line for people to standard error.
+// environment.note prints a line for people to standard error.
 func (e environment) note(format string, args ...any) {
 	fmt.Fprintf(e.stderr, format+"\n", plain.Args(args)...)
 }

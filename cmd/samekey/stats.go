@@ -88,7 +88,8 @@ func plainCounts(all []*stats.Count) (rows [][]string) {
 	return rows
 }
 
-// section prints a table and an empty line. If there are no rows, section prints nothing.
+// environment.section prints a table and an empty line. If there are no rows, section
+// prints nothing.
 func (e environment) section(head []string, rows [][]string) error {
 	if len(rows) == 0 {
 		return nil

@@ -14,7 +14,7 @@ import (
 // replay this answer. The check named replay has already reported the fault.
 const errInfirm = unseen("the API doesn't replay the first answer")
 
-// replay sends the first request again.
+// examination.replay sends the first request again.
 func (e *examination) replay(ctx context.Context) (err error) {
 	if e.again, err = e.send(ctx, e.keyed(e.key("first"))); err != nil {
 		return err
@@ -51,7 +51,7 @@ func (e *examination) replay(ctx context.Context) (err error) {
 	return nil
 }
 
-// marked requires that only the second answer is marked as a replay.
+// examination.marked requires that only the second answer is marked as a replay.
 func (e *examination) marked(rule string, first, again *answer) {
 	marks := [2]string{first.header.Get(replayedHeader), again.header.Get(replayedHeader)}
 	if marks != [2]string{"", "true"} {
@@ -59,7 +59,8 @@ func (e *examination) marked(rule string, first, again *answer) {
 	}
 }
 
-// lifetime examines the key's expiry date in the first answer and in its replay.
+// examination.lifetime examines the key's expiry date in the first answer and in its
+// replay.
 func (e *examination) lifetime(context.Context) error {
 	told := e.first.header.Get(expiresHeader)
 	if told == "" {
@@ -90,9 +91,9 @@ func date(a *answer) time.Time {
 	return at
 }
 
-// quoted sends the first key again, with quotes if the first request had none,
-// otherwise without. Some servers accept a key without quotes only if they know the
-// key. Therefore begin has tried the key without quotes while the key was new.
+// examination.quoted sends the first key again, with quotes if the first request had
+// none, otherwise without. Some servers accept a key without quotes only if they know
+// the key. Therefore begin has tried the key without quotes while the key was new.
 func (e *examination) quoted(ctx context.Context) error {
 	if !e.firm {
 		return errInfirm
@@ -115,7 +116,8 @@ func (e *examination) quoted(ctx context.Context) error {
 	return nil
 }
 
-// kept sends the first request again, after other requests with the same key.
+// examination.kept sends the first request again, after other requests with the same
+// key.
 func (e *examination) kept(ctx context.Context) error {
 	if !e.firm {
 		return errInfirm

@@ -42,12 +42,13 @@ type named struct {
 	Operation
 }
 
-// operations returns the operations of a session, in the order of a checkout.
+// Checkout.operations returns the operations of a session, in the order of a checkout.
 func (c *Checkout) operations() []named {
 	return []named{{"update", c.Update}, {"complete", c.Complete}, {"cancel", c.Cancel}}
 }
 
-// commerce validates a template for a commerce contract, and fills empty fields with defaults.
+// Template.commerce validates a template for a commerce contract, and fills empty
+// fields with defaults.
 func (t *Template) commerce(contract string) error {
 	if !isObject(t.Body) {
 		return errors.New("the body must be a JSON object that creates a checkout session")
@@ -167,11 +168,11 @@ func commerceChecks(t Template, opt Options) []examined {
 	}
 	return append(all,
 		examined{"kept", "the first request again, after all other checks", "", 1, 0, 1, (*examination).kept},
-		examined{"errors", "nothing: examines the errors above (form, codes, Retry-After)", "", 0, 0, 0, (*examination).flatErrors},
+		examined{"errors", "nothing; the check examines earlier errors (form, codes, Retry-After)", "", 0, 0, 0, (*examination).flatErrors},
 	)
 }
 
-// session creates a checkout session, and returns its id.
+// examination.session creates a checkout session, and returns its id.
 func (e *examination) session(ctx context.Context, purpose string) (string, error) {
 	a, err := e.send(ctx, e.keyed(e.key(purpose)))
 	if err != nil {
@@ -195,7 +196,8 @@ func (e *examination) session(ctx context.Context, purpose string) (string, erro
 	return id, nil
 }
 
-// about returns a call without a key: the operation op on the session with this id.
+// examination.about returns a call without a key: the operation op on the session with
+// this id.
 func (e *examination) about(op named, id string) call {
 	path := strings.ReplaceAll(op.Path, "{id}", id)
 	if !strings.HasPrefix(path, "/") {
@@ -210,8 +212,8 @@ func (e *examination) about(op named, id string) call {
 	return c
 }
 
-// operation creates a session, and sends op for this session three times with the same
-// key. The third request has another body.
+// examination.operation creates a session, and sends op for this session three times
+// with the same key. The third request has another body.
 func (e *examination) operation(ctx context.Context, op named) error {
 	name := op.name
 	id, err := e.session(ctx, name+"-session")
@@ -249,7 +251,8 @@ func (e *examination) operation(ctx context.Context, op named) error {
 	return nil
 }
 
-// equality sends bodies with the same meaning, and bodies that differ a little.
+// examination.equality sends bodies with the same meaning, and bodies that differ a
+// little.
 func (e *examination) equality(ctx context.Context) error {
 	if !e.firm {
 		return errInfirm
@@ -302,7 +305,7 @@ func (e *examination) equality(ctx context.Context) error {
 	return nil
 }
 
-// bytes sends the first request again, with its JSON in another spelling.
+// examination.bytes sends the first request again, with its JSON in another spelling.
 func (e *examination) bytes(ctx context.Context) error {
 	if !e.firm {
 		return errInfirm
@@ -318,7 +321,8 @@ func (e *examination) bytes(ctx context.Context) error {
 	return nil
 }
 
-// spelling sends a request that creates a session, with this key and this body.
+// examination.spelling sends a request that creates a session, with this key and this
+// body.
 func (e *examination) spelling(ctx context.Context, key string, body []byte) (*answer, error) {
 	c := e.keyed(e.key(key))
 	c.body = body
@@ -341,9 +345,9 @@ func (e *examination) requestID(ctx context.Context) error {
 	return nil
 }
 
-// paths sends each operation on two sessions, then a creation. All these requests have
-// the same key. The cancellations have two sessions of their own, because a completed
-// session can't be cancelled.
+// examination.paths sends each operation on two sessions, then a creation. All these
+// requests have the same key. The cancellations have two sessions of their own, because
+// a completed session can't be cancelled.
 func (e *examination) paths(ctx context.Context) error {
 	var earlier []*answer
 	send := func(c call) error {
@@ -392,7 +396,7 @@ func (e *examination) paths(ctx context.Context) error {
 	return nil
 }
 
-// completions completes a session several times at once.
+// examination.completions completes a session several times at once.
 func (e *examination) completions(ctx context.Context) error {
 	complete := e.template.Checkout.operations()[1]
 	if !e.steady[complete.name] {
@@ -425,7 +429,7 @@ func (e *examination) missingAnywhere(ctx context.Context) error {
 	return nil
 }
 
-// lengths sends a key of the maximum length, and a longer key.
+// examination.lengths sends a key of the maximum length, and a longer key.
 func (e *examination) lengths(ctx context.Context) error {
 	for n, rule := range map[int]string{255: "key-short", 256: "key-long"} {
 		key := e.key("long-")

@@ -11,7 +11,7 @@ import (
 // settles is the maximum number of requests that settled sends to get a final answer.
 const settles = 10
 
-// concurrent sends a request with a new key several times at once.
+// examination.concurrent sends a request with a new key several times at once.
 func (e *examination) concurrent(ctx context.Context) error {
 	final, err := e.race(ctx, e.keyed(e.key("concurrent")), "concurrent", e.counts)
 	if err == nil && e.firm && final.ok() && string(final.body) == string(e.first.body) {
@@ -20,10 +20,10 @@ func (e *examination) concurrent(ctx context.Context) error {
 	return err
 }
 
-// race sends c several times at once, then repeats c until there is a final answer, and
-// returns that answer. The parameter rule is the prefix of the names of the rules that
-// race examines. Two answers with different bodies prove a second run if counts returns
-// true for both answers.
+// examination.race sends c several times at once, then repeats c until there is a final
+// answer, and returns that answer. The parameter rule is the prefix of the names of the
+// rules that race examines. Two answers with different bodies prove a second run if
+// counts returns true for both answers.
 func (e *examination) race(ctx context.Context, c call, rule string, counts func(*answer) bool) (*answer, error) {
 	answers, errs := make([]*answer, e.opt.Racers), make([]error, e.opt.Racers)
 	var wg sync.WaitGroup
@@ -78,14 +78,15 @@ func (e *examination) race(ctx context.Context, c call, rule string, counts func
 	return final, nil
 }
 
-// counts reports whether a's body may be evidence of a second run: two different bodies
-// prove two runs. A replay's body is no evidence if the API's replays differ in bytes
-// from first answers. If the API doesn't replay the first answer, no body is evidence.
+// examination.counts reports whether a's body may be evidence of a second run: two
+// different bodies prove two runs. A replay's body is no evidence if the API's replays
+// differ in bytes from first answers. If the API doesn't replay the first answer, no
+// body is evidence.
 func (e *examination) counts(a *answer) bool {
 	return e.exact || e.firm && a.header.Get(replayedHeader) != "true"
 }
 
-// settled sends c until the answer is final.
+// examination.settled sends c until the answer is final.
 func (e *examination) settled(ctx context.Context, c call) (a *answer, err error) {
 	for range settles {
 		a, err = e.once(ctx, c)

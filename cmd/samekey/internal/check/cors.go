@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// cors sends a browser's preflight request. Then cors checks whether a web page could
-// read the answers to earlier requests.
+// examination.cors sends a browser's preflight request. Then cors checks whether a web
+// page could read the answers to earlier requests.
 func (e *examination) cors(ctx context.Context) error {
 	a, err := e.preflight(ctx)
 	if err != nil {
@@ -40,7 +40,8 @@ func (e *examination) cors(ctx context.Context) error {
 	return nil
 }
 
-// preflight sends a preflight request without the template's headers, as browsers do.
+// examination.preflight sends a preflight request without the template's headers, as
+// browsers do.
 func (e *examination) preflight(ctx context.Context) (*answer, error) {
 	return e.send(ctx, call{method: http.MethodOptions, bare: true, header: http.Header{
 		"Access-Control-Request-Method":  {e.template.Method},

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// blame keeps a, an answer that refuses a request because of its key, for the check
-// named errors. The parameter code is the error code that the commerce contracts
-// demand; "" if they demand none.
+// examination.blame keeps a, an answer that refuses a request because of its key, for
+// the check named errors. The parameter code is the error code that the commerce
+// contracts demand; "" if they demand none.
 func (e *examination) blame(a *answer, code string) {
 	a.code = code
 	e.blamed = append(e.blamed, a)

@@ -15,8 +15,8 @@ import (
 
 var errSlow = errors.New("the API is too slow")
 
-// explain returns the reason why there is no answer. The reason omits the URL, because the
-// query may be secret.
+// examination.explain returns the reason why there is no answer. The reason omits the
+// URL, because the query may be secret.
 func (e *examination) explain(ctx context.Context, err error) error {
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err
@@ -55,8 +55,8 @@ func (e *examination) explain(ctx context.Context, err error) error {
 	return fmt.Errorf("no HTTP answer from %s: %s", host, e.shown(err.Error()))
 }
 
-// unusable returns the reason why no examination is possible after the answer a to the
-// template's request; nil if an examination is possible.
+// examination.unusable returns the reason why no examination is possible after the
+// answer a to the template's request; nil if an examination is possible.
 func (e *examination) unusable(a *answer) error {
 	mediaType, _, _ := strings.Cut(a.header.Get("Content-Type"), ";")
 	switch {

@@ -10,7 +10,7 @@ import (
 
 func (e *examination) missing(ctx context.Context) error { return e.keyless(ctx, call{}) }
 
-// keyless sends c without a key.
+// examination.keyless sends c without a key.
 func (e *examination) keyless(ctx context.Context, c call) error {
 	a, err := e.send(ctx, c)
 	switch {

@@ -33,7 +33,7 @@ type Options struct {
 	Transport http.RoundTripper // nil: a transport that reuses no connections
 }
 
-// prepared validates o, and returns o with defaults for zero fields.
+// Options.prepared validates o, and returns o with defaults for zero fields.
 func (o Options) prepared() (Options, error) {
 	setDefault(&o.Contract, Default)
 	setDefault(&o.Prefix, DefaultPrefix)

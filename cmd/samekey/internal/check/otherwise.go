@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// mismatch sends the first key with another body.
+// examination.mismatch sends the first key with another body.
 func (e *examination) mismatch(ctx context.Context) error {
 	c := e.keyed(e.key("first"))
 	c.body = e.template.OtherBody
@@ -48,7 +48,7 @@ func mismatchStatus(contract string) int {
 	return http.StatusUnprocessableEntity
 }
 
-// path sends the first request to another path.
+// examination.path sends the first request to another path.
 func (e *examination) path(ctx context.Context) error {
 	c := e.keyed(e.key("first"))
 	c.path = e.template.OtherPath
@@ -66,7 +66,7 @@ func (e *examination) path(ctx context.Context) error {
 	return nil
 }
 
-// method sends the first request with another method.
+// examination.method sends the first request with another method.
 func (e *examination) method(ctx context.Context) error {
 	c := e.keyed(e.key("first"))
 	c.method = e.template.OtherMethod
@@ -77,7 +77,7 @@ func (e *examination) method(ctx context.Context) error {
 	return err
 }
 
-// caller sends the first request with other credentials.
+// examination.caller sends the first request with other credentials.
 func (e *examination) caller(ctx context.Context) error {
 	c := e.keyed(e.key("first"))
 	c.header = e.template.OtherCaller
@@ -93,8 +93,8 @@ func (e *examination) caller(ctx context.Context) error {
 	return nil
 }
 
-// refusal sends a request whose body is refused, and then the corrected request with the
-// same key.
+// examination.refusal sends a request whose body is refused, and then the corrected
+// request with the same key.
 func (e *examination) refusal(ctx context.Context) error {
 	c := e.keyed(e.key("refusal"))
 	c.body = e.template.RefusedBody

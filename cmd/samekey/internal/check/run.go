@@ -96,9 +96,9 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// begin sends the template's request for the first time, with a key without quotes. If
-// the API answers 400, begin sends the request again with the key in quotes, except for
-// a commerce contract.
+// examination.begin sends the template's request for the first time, with a key without
+// quotes. If the API answers 400, begin sends the request again with the key in quotes,
+// except for a commerce contract.
 func (e *examination) begin(ctx context.Context) (err error) {
 	if e.first, err = e.send(ctx, e.keyed(e.key("first"))); err != nil {
 		return err
@@ -118,9 +118,10 @@ func (e *examination) begin(ctx context.Context) (err error) {
 	return e.unusable(e.first)
 }
 
-// breaks records that the API breaks the rule of the given contracts; no contracts
-// stand for all contracts that have the rule. If the rule already has a finding, breaks
-// adds the contracts to this finding and leaves the finding's Seen unchanged.
+// examination.breaks records that the API breaks the rule of the given contracts; no
+// contracts stand for all contracts that have the rule. If the rule already has a
+// finding, breaks adds the contracts to this finding and leaves the finding's Seen
+// unchanged.
 func (e *examination) breaks(rule, seen string, contracts ...string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -44,26 +44,26 @@ func (a *answer) ok() bool { return a.status >= 200 && a.status < 300 }
 
 func (a *answer) refused() bool { return a.status >= 400 && a.status < 500 }
 
-// busy reports whether the answer is a 429 or 503, which ask for a retry.
+// answer.busy reports whether the answer is a 429 or 503, which ask for a retry.
 func (a *answer) busy() bool {
 	return a.status == http.StatusTooManyRequests || a.status == http.StatusServiceUnavailable
 }
 
 func (a *answer) is(b *answer) bool { return a.status == b.status && bytes.Equal(a.body, b.body) }
 
-// ran reports whether a proves a new run. The parameter first is an earlier answer
-// under the same key. A new run is proved if a is a success and the bodies of a and
-// first differ.
+// answer.ran reports whether a proves a new run. The parameter first is an earlier
+// answer under the same key. A new run is proved if a is a success and the bodies of a
+// and first differ.
 func (a *answer) ran(first *answer) bool { return a.ok() && !bytes.Equal(a.body, first.body) }
 
-// replays reports whether a is a replay of the answer first. A replay is a success that
-// is marked as a replay, or that has the same non-empty body as first.
+// answer.replays reports whether a is a replay of the answer first. A replay is a
+// success that is marked as a replay, or that has the same non-empty body as first.
 func (a *answer) replays(first *answer) bool {
 	return a.ok() && (a.header.Get(replayedHeader) == "true" || len(first.body) > 0 && bytes.Equal(a.body, first.body))
 }
 
-// once sends c and reads the answer. If there is no answer, the error says why, in a text
-// without secrets.
+// examination.once sends c and reads the answer. If there is no answer, the error says
+// why, in a text without secrets.
 func (e *examination) once(ctx context.Context, c call) (*answer, error) {
 	if n := e.sent.Add(1); n > int64(e.opt.Requests) {
 		e.sent.Add(-1)
@@ -129,7 +129,8 @@ func (e *examination) request(ctx context.Context, c call) (*http.Request, error
 	return req, nil
 }
 
-// send sends c. If the API answers 429 or 503, send repeats c, at most twice.
+// examination.send sends c. If the API answers 429 or 503, send repeats c, at most
+// twice.
 func (e *examination) send(ctx context.Context, c call) (*answer, error) {
 	const tries = 3
 	for i := 1; ; i++ {
@@ -181,11 +182,12 @@ func toldWait(a *answer) (time.Duration, bool) {
 	return 0, false
 }
 
-// key returns a key of this run. The key contains purpose, which tells an operator what the key
-// was for.
+// examination.key returns a key of this run. The key contains purpose, which tells an
+// operator what the key was for.
 func (e *examination) key(purpose string) string { return e.opt.Prefix + e.opt.Name + "-" + purpose }
 
-// spelled returns key in the form that the API accepts, with or without quotes.
+// examination.spelled returns key in the form that the API accepts, with or without
+// quotes.
 func (e *examination) spelled(key string) string {
 	if e.quotes {
 		return `"` + key + `"`
@@ -195,8 +197,8 @@ func (e *examination) spelled(key string) string {
 
 func (e *examination) keyed(key string) call { return call{keys: []string{e.spelled(key)}} }
 
-// shown prepares a text from the API or the network for a report: it removes secrets and
-// control characters, and cuts the text at 160 characters.
+// examination.shown prepares a text from the API or the network for a report: it
+// removes secrets and control characters, and cuts the text at 160 characters.
 func (e *examination) shown(s string) string {
 	for _, secret := range e.secrets {
 		for _, form := range []string{secret, url.QueryEscape(secret), url.PathEscape(secret)} {

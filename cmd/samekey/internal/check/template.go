@@ -29,7 +29,7 @@ type Template struct {
 	Checkout    Checkout    // only for an examination by a commerce contract
 }
 
-// prepared validates t, and returns t with defaults for empty fields.
+// Template.prepared validates t, and returns t with defaults for empty fields.
 func (t Template) prepared(contract string) (Template, *url.URL, error) {
 	u, err := url.Parse(t.URL)
 	switch {
@@ -82,7 +82,8 @@ func place(u *url.URL) string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }
 
-// secrets returns the values that must not be shown, even if the API repeats them.
+// Template.secrets returns the values that must not be shown, even if the API repeats
+// them.
 func (t *Template) secrets(u *url.URL) (all []string) {
 	for _, h := range []http.Header{t.Header, t.OtherCaller} {
 		for name, values := range h {

@@ -53,8 +53,8 @@ func busMissing(f *Facts) ([]wrong, string) {
 	return all, ""
 }
 
-// bus returns the ARN of a bus. If name isn't an ARN, the bus is in the function's Region
-// and account.
+// Function.bus returns the ARN of a bus. If name isn't an ARN, the bus is in the
+// function's Region and account.
 func (fn *Function) bus(name string) string {
 	part := strings.SplitN(fn.ARN, ":", 6)
 	if strings.HasPrefix(name, "arn:") || len(part) != 6 {

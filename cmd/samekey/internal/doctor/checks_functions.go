@@ -118,9 +118,9 @@ func envApp(f *Facts) ([]wrong, string) {
 	return all, ""
 }
 
-// apps returns the possible values of the metrics' dimension App. If the worker sets
-// SAMEKEY_APP, no other value is possible. Otherwise the values are each function's
-// SAMEKEY_APP, and the worker's name.
+// Facts.apps returns the possible values of the metrics' dimension App. If the worker
+// sets SAMEKEY_APP, no other value is possible. Otherwise the values are each
+// function's SAMEKEY_APP, and the worker's name.
 func (f *Facts) apps(w *Function) (all []string) {
 	if app := w.Env["SAMEKEY_APP"]; app != "" {
 		return []string{app}
@@ -176,7 +176,7 @@ func completesAll(f *Facts) ([]wrong, string) {
 	return all, ""
 }
 
-// completing returns the functions in the worker's SAMEKEY_FUNCTIONS.
+// Facts.completing returns the functions in the worker's SAMEKEY_FUNCTIONS.
 func (f *Facts) completing() (all []*Function) {
 	if w := f.worker(); w != nil {
 		for _, name := range list(w.Env["SAMEKEY_FUNCTIONS"]) {

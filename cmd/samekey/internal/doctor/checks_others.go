@@ -65,8 +65,8 @@ func otherChecks() []Check {
 	}
 }
 
-// watched returns the alarms on the named metric whose dimension App has a value in the
-// list apps.
+// Facts.watched returns the alarms on the named metric whose dimension App has a value
+// in the list apps.
 func (f *Facts) watched(metric string, apps []string) (all []types.MetricAlarm) {
 	for _, a := range f.Alarms {
 		if aws.ToString(a.Namespace) == metrictable.Namespace && aws.ToString(a.MetricName) == metric &&
@@ -165,7 +165,7 @@ func rights(f *Facts) ([]wrong, string) {
 	var all []wrong
 	for _, s := range roles[f.Options.As] {
 		if why, ok := f.Refused[s]; ok {
-			all = append(all, wrong{where: "your credentials, for the role " + f.Options.As, what: fmt.Sprintf("%s is refused (%s)", s, why)})
+			all = append(all, wrong{where: "your credentials, compared with the role " + f.Options.As, what: fmt.Sprintf("%s is refused (%s)", s, why)})
 		}
 	}
 	if len(all) > 0 {

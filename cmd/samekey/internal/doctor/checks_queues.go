@@ -99,8 +99,8 @@ func (q *Queue) wrong(format string, args ...any) wrong {
 	return wrong{where: "queue " + name, what: fmt.Sprintf(format, args...)}
 }
 
-// seconds returns the value of an attribute that AWS gives in seconds. If the attribute
-// is missing, seconds returns 0.
+// Queue.seconds returns the value of an attribute that AWS gives in seconds. If the
+// attribute is missing, seconds returns 0.
 func (q *Queue) seconds(attribute string) time.Duration {
 	n, err := strconv.ParseInt(q.Attributes[attribute], 10, 64)
 	if err != nil {
@@ -192,7 +192,7 @@ func ticketsFilters(f *Facts) ([]wrong, string) {
 	return all, ""
 }
 
-// consumed calls look for each mapping of a queue to a function, and gathers the
+// Facts.consumed calls look for each mapping of a queue to a function, and gathers the
 // findings.
 func (f *Facts) consumed(look func(*Queue, reader) []wrong) (all []wrong, why string) {
 	readers := f.consumers()

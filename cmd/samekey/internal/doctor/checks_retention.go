@@ -46,10 +46,10 @@ func windowChecks() []Check {
 // hidden is the longest time for which SQS can delay a new ticket.
 const hidden = 15 * time.Minute
 
-// retentions estimates the shortest time for which each function keeps an answer of the
-// sample. The time counts from the record's Run until the answer is no longer replayed.
-// For an operation without jobs, Run is the start of the last attempt, so the estimate
-// is too long by the attempt's duration.
+// Facts.retentions estimates the shortest time for which each function keeps an answer
+// of the sample. The time counts from the record's Run until the answer is no longer
+// replayed. For an operation without jobs, Run is the start of the last attempt, so the
+// estimate is too long by the attempt's duration.
 func (f *Facts) retentions() map[string]time.Duration {
 	all := make(map[string]time.Duration)
 	for _, r := range f.Sample {
@@ -84,7 +84,7 @@ func retentionClients(f *Facts) ([]wrong, string) {
 	return all, ""
 }
 
-// consumes tells whether a function's requests come from a queue.
+// Facts.consumes tells whether a function's requests come from a queue.
 func (f *Facts) consumes(fn string) bool {
 	return slices.ContainsFunc(f.consumers(), func(r reader) bool { return r.fn.Name == fn })
 }
@@ -118,7 +118,7 @@ func retentionQueue(f *Facts) ([]wrong, string) {
 	return all, ""
 }
 
-// setting reads a duration from the function's environment.
+// Function.setting reads a duration from the function's environment.
 func (fn *Function) setting(name string, otherwise time.Duration) time.Duration {
 	if d, err := time.ParseDuration(fn.Env[name]); err == nil {
 		return d

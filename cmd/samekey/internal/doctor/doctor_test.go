@@ -509,7 +509,7 @@ func mistaken() []deployment {
 			there(func(w *doctortest.World) {
 				w.Metrics[0]["Dimensions"] = []any{object{"Name": "App", "Value": "another"}}
 			})),
-		finds("error: rights: your credentials, for the role operator: dynamodb:UpdateItem is refused (AccessDeniedException: not for tests)",
+		finds("error: rights: your credentials, compared with the role operator: dynamodb:UpdateItem is refused (AccessDeniedException: not for tests)",
 			refused("DynamoDB.UpdateItem")),
 		finds("not checked: rights: ThrottlingException: not for tests",
 			there(func(w *doctortest.World) { w.Refused["DynamoDB.UpdateItem"] = "ThrottlingException" })),

@@ -167,8 +167,8 @@ type Schedule struct {
 	Enabled    bool
 }
 
-// missing returns the reason why the first unanswered source in needs has no answer. If
-// all have answers, missing returns "".
+// Facts.missing returns the reason why the first unanswered source in needs has no
+// answer. If all have answers, missing returns "".
 func (f *Facts) missing(needs []Source) string {
 	for _, s := range needs {
 		if why, ok := f.unread[s]; ok {
@@ -192,8 +192,8 @@ func (f *Facts) streamARN() string {
 	return *f.Table.LatestStreamArn
 }
 
-// worker returns the worker, which is the function with the variable SAMEKEY_TICKETS_URL; nil
-// if no function has this variable.
+// Facts.worker returns the worker, which is the function with the variable
+// SAMEKEY_TICKETS_URL; nil if no function has this variable.
 func (f *Facts) worker() *Function {
 	i := slices.IndexFunc(f.Functions, func(fn *Function) bool { return fn.Env["SAMEKEY_TICKETS_URL"] != "" })
 	if i < 0 {
@@ -202,7 +202,7 @@ func (f *Facts) worker() *Function {
 	return f.Functions[i]
 }
 
-// readers returns the mappings of the table's stream, with their functions.
+// Facts.readers returns the mappings of the table's stream, with their functions.
 func (f *Facts) readers() (all []reader) {
 	arn := f.streamARN()
 	for _, fn := range f.Functions {
@@ -215,7 +215,7 @@ func (f *Facts) readers() (all []reader) {
 	return all
 }
 
-// consumers returns the mappings of queues, with their functions.
+// Facts.consumers returns the mappings of queues, with their functions.
 func (f *Facts) consumers() (all []reader) {
 	for _, fn := range f.Functions {
 		for _, m := range fn.Mappings {
@@ -233,8 +233,8 @@ type reader struct {
 	mapping lambdatypes.EventSourceMappingConfiguration
 }
 
-// tickets returns the worker's queue of tickets. If there is no worker, or if the queue
-// can't be read, tickets returns nil.
+// Facts.tickets returns the worker's queue of tickets. If there is no worker, or if the
+// queue can't be read, tickets returns nil.
 func (f *Facts) tickets() *Queue {
 	w := f.worker()
 	if w == nil {

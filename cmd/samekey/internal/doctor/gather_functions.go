@@ -88,7 +88,7 @@ func (fn *Function) is(named string) bool {
 	return name == fn.Name && alias == fn.Alias && strings.HasSuffix(own, place)
 }
 
-// qualified returns the function's ARN, with the alias if there is one.
+// Function.qualified returns the function's ARN, with the alias if there is one.
 func (fn *Function) qualified() string {
 	return strings.TrimSuffix(fn.ARN+":"+fn.Alias, ":")
 }

@@ -69,8 +69,8 @@ func newComparer(c Customer) *comparer {
 	return &comparer{c, make(map[place]*idem.Engine), &probe{}}
 }
 
-// pk returns the partition key of a request with this namespace, key, scope (of) and
-// route.
+// comparer.pk returns the partition key of a request with this namespace, key, scope
+// (of) and route.
 func (c *comparer) pk(ctx context.Context, namespace, key, of, route string) (string, error) {
 	req := idem.Request{Key: key, Route: route, Method: "POST"}
 	if err := whose(&req, of); err != nil {
@@ -169,9 +169,9 @@ func FindKey(ctx context.Context, s store.Store, of Customer, waiting iter.Seq2[
 	return nil, nil
 }
 
-// named returns the partition keys that the customer's record may have in a namespace.
-// c.Key may mean several keys, and c.Scope several callers: named combines each key
-// with each caller.
+// comparer.named returns the partition keys that the customer's record may have in a
+// namespace. c.Key may mean several keys, and c.Scope several callers: named combines
+// each key with each caller.
 func (c *comparer) named(ctx context.Context, namespace string) (pks []string) {
 	for _, key := range keys(c.Key) {
 		for _, of := range callers(c.Scope) {
@@ -183,9 +183,9 @@ func (c *comparer) named(ctx context.Context, namespace string) (pks []string) {
 	return pks
 }
 
-// compare reports whether a record belongs to the customer. The result known is false
-// if compare can't tell, because the record's caller is sealed or erased, or because
-// the key's scope includes a path that compare doesn't know.
+// comparer.compare reports whether a record belongs to the customer. The result known
+// is false if compare can't tell, because the record's caller is sealed or erased, or
+// because the key's scope includes a path that compare doesn't know.
 func (c *comparer) compare(ctx context.Context, rec *store.Record) (is, known bool) {
 	namespace := state.Namespace(rec.PK)
 	switch {

@@ -284,8 +284,8 @@ func Losses(rec *store.Record, now time.Time) (names []string) {
 	return names
 }
 
-// redrive chooses the parked jobs to deliver again. A job that is parked after this
-// choice stays parked, because the person has not seen that job's failures.
+// Plan.redrive chooses the parked jobs to deliver again. A job that is parked after
+// this choice stays parked, because the person has not seen that job's failures.
 func (p *Plan) redrive() error {
 	named, err := p.named()
 	if err != nil {
@@ -303,7 +303,7 @@ func (p *Plan) redrive() error {
 	return nil
 }
 
-// cancel finds the later jobs whose delivery has not begun.
+// Plan.cancel finds the later jobs whose delivery has not begun.
 func (p *Plan) cancel() error {
 	named, err := p.named()
 	if err != nil {
@@ -327,8 +327,8 @@ func (p *Plan) cancel() error {
 	return nil
 }
 
-// named returns the jobs of the wish. It converts the ids of jobs into their names in the
-// record.
+// Plan.named returns the jobs of the wish. It converts the ids of jobs into their names
+// in the record.
 func (p *Plan) named() ([]string, error) {
 	named := make([]string, 0, len(p.wish.Jobs))
 	for _, id := range p.wish.Jobs {

@@ -126,9 +126,9 @@ func operationOf(ref string) string {
 	return ref
 }
 
-// wanted returns two filters for the record that ref names. The first filter is for a
-// scan. The second filter is for entries of the index. For a derived key the second
-// filter is nil, because entries contain no derived keys.
+// Finder.wanted returns two filters for the record that ref names. The first filter is
+// for a scan. The second filter is for entries of the index. For a derived key the
+// second filter is nil, because entries contain no derived keys.
 func (f *Finder) wanted(ref string) (w wanted, in func(stream.Entry) bool, _ error) {
 	w.Since = f.Since
 	ref = operationOf(ref)
@@ -146,7 +146,7 @@ func (f *Finder) wanted(ref string) (w wanted, in func(stream.Entry) bool, _ err
 	return w, nil, Unclear(fmt.Sprintf("%q is not a partition key, a short name, a derived key, or the id of an operation or a job; to search for a customer's key, use --key", plain.Line(ref)))
 }
 
-// waiting looks for a record in the index of waiting operations.
+// Finder.waiting looks for a record in the index of waiting operations.
 func (f *Finder) waiting(ctx context.Context, in func(stream.Entry) bool) (string, error) {
 	if in == nil {
 		return "", nil

@@ -141,7 +141,7 @@ func (f *Found) open(ctx context.Context, w wanted, closed []string) error {
 	return nil
 }
 
-// filter makes a scan leave out items that can't match. The scan also leaves out
+// wanted.filter makes a scan leave out items that can't match. The scan also leaves out
 // companions, because they have no attribute st.
 func (w *wanted) filter(in *dynamodb.ScanInput) {
 	filter, args := "attribute_exists(st)", map[string]types.AttributeValue{}

@@ -160,7 +160,8 @@ type writer struct {
 
 func (w *writer) path(name string) string { return filepath.Join(w.dir, filepath.FromSlash(name)) }
 
-// create writes a file, unless the file exists, and reports whether it wrote the file.
+// writer.create writes a file, unless the file exists, and reports whether it wrote the
+// file.
 func (w *writer) create(name, text string) (bool, error) {
 	if err := w.folder(filepath.Dir(w.path(name))); err != nil {
 		return false, err
@@ -177,7 +178,7 @@ func (w *writer) create(name, text string) (bool, error) {
 	return true, errors.Join(err, f.Close())
 }
 
-// folder makes a folder and its parent folders.
+// writer.folder makes a folder and its parent folders.
 func (w *writer) folder(dir string) error {
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -192,7 +193,7 @@ func (w *writer) folder(dir string) error {
 	return nil
 }
 
-// keep remembers the contents of files, for undo.
+// writer.keep remembers the contents of files, for undo.
 func (w *writer) keep(names ...string) error {
 	if w.kept == nil {
 		w.kept = make(map[string][]byte)

@@ -29,9 +29,9 @@ type module struct {
 	tools []string // packages
 }
 
-// complete reports whether the module requires samekey and has the worker as a tool.
-// The module then has all requirements, because the worker requires every other module
-// that Init's files import.
+// module.complete reports whether the module requires samekey and has the worker as a
+// tool. The module then has all requirements, because the worker requires every other
+// module that Init's files import.
 func (m module) complete() bool { return m.uses && slices.Contains(m.tools, worker) }
 
 func goCommand(ctx context.Context, dir string, args ...string) (string, error) {
@@ -116,8 +116,8 @@ func sameFolder(a, b string) bool {
 	return os.SameFile(ia, ib) // false if a folder is missing
 }
 
-// require makes the module in dir depend on samekey, as a library and for the worker. If
-// mod already requires a version of samekey, that version stays.
+// Options.require makes the module in dir depend on samekey, as a library and for the
+// worker. If mod already requires a version of samekey, that version stays.
 func (o Options) require(ctx context.Context, mod module) error {
 	args := []string{"mod", "edit", "-tool=" + worker}
 	if !mod.uses {

@@ -143,8 +143,9 @@ func (t *Table) Act(ctx context.Context, a Action) (string, error) {
 	return said, t.said(err)
 }
 
-// plan returns the plan for an action. If the record has changed since it was shown,
-// plan returns ErrMoved. If the record changes later, the plan's write is refused.
+// Table.plan returns the plan for an action. If the record has changed since it was
+// shown, plan returns ErrMoved. If the record changes later, the plan's write is
+// refused.
 func (t *Table) plan(ctx context.Context, a Action) (*records.Plan, error) {
 	rec, _, err := t.load(ctx, a.PK)
 	switch {

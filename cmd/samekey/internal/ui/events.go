@@ -44,14 +44,14 @@ func (h *hub) leave(p *page) {
 	delete(h.pages, p)
 }
 
-// watched tells whether a page is connected.
+// hub.watched tells whether a page is connected.
 func (h *hub) watched() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return len(h.pages) > 0
 }
 
-// tell wakes all connected pages. The strings pks, if any, are the keys of written
+// hub.tell wakes all connected pages. The strings pks, if any, are the keys of written
 // records.
 func (h *hub) tell(pks ...string) {
 	h.mu.Lock()

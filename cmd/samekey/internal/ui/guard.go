@@ -42,8 +42,8 @@ func newGuard(addr net.Addr) *guard {
 	}
 }
 
-// wrap sets the headers of every answer, and refuses requests with a foreign host or
-// origin.
+// guard.wrap sets the headers of every answer, and refuses requests with a foreign host
+// or origin.
 func (g *guard) wrap(next http.Handler) http.Handler {
 	next = g.local.Wrap(next)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -59,7 +59,7 @@ func (g *guard) wrap(next http.Handler) http.Handler {
 	})
 }
 
-// enter starts a session, if the request has the printed link's token.
+// guard.enter starts a session, if the request has the printed link's token.
 func (g *guard) enter(w http.ResponseWriter, r *http.Request) {
 	var in struct {
 		Token string `json:"token"`
@@ -77,8 +77,8 @@ func (g *guard) enter(w http.ResponseWriter, r *http.Request) {
 	reply(w, map[string]string{"token": g.token})
 }
 
-// members returns a handler that calls next for requests of the session, and refuses
-// all other requests.
+// guard.members returns a handler that calls next for requests of the session, and
+// refuses all other requests.
 func (g *guard) members(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		cookie, err := r.Cookie(g.name)

@@ -43,8 +43,8 @@ func (l *loader) set(change func(*scanState)) {
 	l.hub.tell()
 }
 
-// run loads rows and follows changes until ctx ends. It reads a local table as a whole.
-// Of any other table, it reads only the waiting operations. If changes can't be
+// loader.run loads rows and follows changes until ctx ends. It reads a local table as a
+// whole. Of any other table, it reads only the waiting operations. If changes can't be
 // followed, run reads again and again.
 func (l *loader) run(ctx context.Context) {
 	defer l.wg.Wait()
@@ -101,7 +101,7 @@ func (l *loader) repeat(ctx context.Context, local bool) {
 	}
 }
 
-// waiting uses a query to load the waiting operations.
+// loader.waiting uses a query to load the waiting operations.
 func (l *loader) waiting(ctx context.Context) {
 	rows, err := l.src.Waiting(ctx, l.view.limit)
 	if errors.Is(err, ErrNoQuery) {
@@ -133,8 +133,8 @@ func (l *loader) changed(ctx context.Context, pks []string) {
 	l.hub.tell(pks...)
 }
 
-// start begins a scan if no scan is running. The scan ends early if ctx ends or stop is
-// called.
+// loader.start begins a scan if no scan is running. The scan ends early if ctx ends or
+// stop is called.
 func (l *loader) start(ctx context.Context) {
 	l.wg.Go(func() { l.scan(ctx) })
 }

@@ -63,8 +63,8 @@ func (t *Table) Story(ctx context.Context, pk string, personal bool) (*Story, er
 	return s, nil
 }
 
-// load reads a record. If the record's contents can't be opened, the result sealed says
-// why. Otherwise sealed is "".
+// Table.load reads a record. If the record's contents can't be opened, the result
+// sealed says why. Otherwise sealed is "".
 func (t *Table) load(ctx context.Context, pk string) (rec *store.Record, sealed string, err error) {
 	rec, err = t.store.Load(ctx, pk)
 	if rec != nil && errors.Is(err, store.ErrSealed) {

@@ -93,8 +93,8 @@ func (s *Server) Serve(ctx context.Context) error {
 	return err
 }
 
-// handler returns the HTTP handler for the page's requests. A scan that a request has
-// started ends when ctx ends.
+// Server.handler returns the HTTP handler for the page's requests. A scan that a
+// request has started ends when ctx ends.
 func (s *Server) handler(ctx context.Context) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", files())
@@ -180,8 +180,8 @@ func (s *Server) record(w http.ResponseWriter, r *http.Request) {
 	s.story(w, r, r.URL.Query().Get("pk"), false)
 }
 
-// data sends a story with its personal data. The request is a POST with the record's key
-// in the body, because browsers don't cache the answer to a POST.
+// Server.data sends a story with its personal data. The request is a POST with the
+// record's key in the body, because browsers don't cache the answer to a POST.
 func (s *Server) data(w http.ResponseWriter, r *http.Request) {
 	var in struct {
 		PK string `json:"pk"`
@@ -301,8 +301,8 @@ func encode(v any) []byte {
 	return plain.PageJSON(raw)
 }
 
-// exact returns the whole partition key for a pk from the page. The page gets partition
-// keys without hidden characters, so pk lacks the hidden characters.
+// Server.exact returns the whole partition key for a pk from the page. The page gets
+// partition keys without hidden characters, so pk lacks the hidden characters.
 func (s *Server) exact(pk string) string {
 	found := pk
 	rows, _, _ := s.view.snapshot()

@@ -214,7 +214,7 @@ func milli(t time.Time) int64 {
 	return t.UnixMilli()
 }
 
-// said turns an error of AWS into an error whose text the page can show.
+// Table.said turns an error of AWS into an error whose text the page can show.
 func (t *Table) said(err error) error {
 	if _, missing := errors.AsType[*types.ResourceNotFoundException](err); missing {
 		return fmt.Errorf("no table %s in this account and Region", t.about.Table)

@@ -29,7 +29,7 @@ type stamped struct {
 
 func newView(limit int) *view { return &view{limit: limit, rows: make(map[string]stamped)} }
 
-// begin starts a pass over the table.
+// view.begin starts a pass over the table.
 func (v *view) begin() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -38,15 +38,15 @@ func (v *view) begin() {
 	v.dropped = false
 }
 
-// meet adds rows that the pass has read.
+// view.meet adds rows that the pass has read.
 func (v *view) meet(rows ...Row) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.add(rows, v.alone)
 }
 
-// end ends the pass. If whole is true, the pass has read the whole table, and end drops
-// the rows that nothing has set since begin. It returns the keys of the rows that
+// view.end ends the pass. If whole is true, the pass has read the whole table, and end
+// drops the rows that nothing has set since begin. It returns the keys of the rows that
 // view.read has set or removed during the pass. These rows may be outdated, because
 // view.meet skipped them even if the pass read a newer version.
 func (v *view) end(whole bool) (alone []string) {
@@ -79,8 +79,8 @@ func (v *view) waitingBut(rows []Row) (pks []string) {
 	return pks
 }
 
-// read sets a row that was read individually, not by a pass. If the record is gone, read
-// removes the row.
+// view.read sets a row that was read individually, not by a pass. If the record is
+// gone, read removes the row.
 func (v *view) read(pk string, row Row, there bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -95,8 +95,8 @@ func (v *view) read(pk string, row Row, there bool) {
 	v.version++
 }
 
-// add sets the given rows. It leaves out each row whose key is in the map `but`. The
-// caller holds v.mu.
+// view.add sets the given rows. It leaves out each row whose key is in the map `but`.
+// The caller holds v.mu.
 func (v *view) add(rows []Row, but map[string]bool) {
 	for _, r := range rows {
 		if !but[r.PK] {
@@ -109,8 +109,8 @@ func (v *view) add(rows []Row, but map[string]bool) {
 	}
 }
 
-// shrink drops the oldest rows until the limit is met. It drops waiting rows only if
-// there are no others left. The caller holds v.mu.
+// view.shrink drops the oldest rows until the limit is met. It drops waiting rows only
+// if there are no others left. The caller holds v.mu.
 func (v *view) shrink() {
 	all := v.inOrder()
 	for _, people := range []bool{false, true} {

@@ -29,8 +29,8 @@ func (c *code) newEngine(n ast.Node) *ast.CallExpr {
 	return call
 }
 
-// engines returns the package's engines, with the options that decide what a key means. If
-// a function makes several engines, they are numbered in source order.
+// code.engines returns the package's engines, with the options that decide what a key
+// means. If a function makes several engines, they are numbered in source order.
 func (c *code) engines() (all []lock.Engine) {
 	numbers := make(map[string]int)
 	c.inspect(func(n ast.Node) {
@@ -61,9 +61,9 @@ func (c *code) engines() (all []lock.Engine) {
 	return all
 }
 
-// text returns the source of an option's value as one line for the lock file; "true" if
-// the option has no value. If the line is long, or the value is a function whose body
-// is in the package, text returns a hash of the source.
+// code.text returns the source of an option's value as one line for the lock file;
+// "true" if the option has no value. If the line is long, or the value is a function
+// whose body is in the package, text returns a hash of the source.
 func (c *code) text(value ast.Expr) string {
 	const long = 80
 	if value == nil {

@@ -102,8 +102,8 @@ func isTest(fset *token.FileSet, file *ast.File) bool {
 	return slices.ContainsFunc(file.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == `"testing"` })
 }
 
-// inspect calls visit with every node of the package. After the children of a node, it
-// calls visit with nil.
+// code.inspect calls visit with every node of the package. After the children of a
+// node, it calls visit with nil.
 func (c *code) inspect(visit func(ast.Node)) {
 	for _, file := range c.files {
 		ast.Inspect(file, func(n ast.Node) bool {
@@ -147,8 +147,8 @@ func (c *code) declarations() {
 	})
 }
 
-// direct finds the calls of package idem that run a phase. The method wrapped finds the
-// calls of wrappers.
+// code.direct finds the calls of package idem that run a phase. The method wrapped
+// finds the calls of wrappers.
 func (c *code) direct() {
 	c.inspect(func(n ast.Node) {
 		call, ok := n.(*ast.CallExpr)
@@ -208,7 +208,7 @@ func (c *code) setFunction(p *phase, e ast.Expr) {
 	}
 }
 
-// object returns the object of an identifier or a selection.
+// code.object returns the object of an identifier or a selection.
 func (c *code) object(e ast.Expr) types.Object {
 	switch e := ast.Unparen(e).(type) {
 	case *ast.Ident:
@@ -221,9 +221,9 @@ func (c *code) object(e ast.Expr) types.Object {
 	return nil
 }
 
-// wrapped finds the package's wrappers. A wrapper is a function that passes a parameter
-// on as the name or the function of a phase. wrapped adds each call of a wrapper to the
-// phases. The result more reports whether there was a new call.
+// code.wrapped finds the package's wrappers. A wrapper is a function that passes a
+// parameter on as the name or the function of a phase. wrapped adds each call of a
+// wrapper to the phases. The result more reports whether there was a new call.
 func (c *code) wrapped() (more bool) {
 	type wrapper struct {
 		*phase
@@ -276,7 +276,7 @@ func originOf(fn *types.Func, ok bool) *types.Func {
 	return fn.Origin()
 }
 
-// enclosing returns the declared function around a position.
+// code.enclosing returns the declared function around a position.
 func (c *code) enclosing(pos token.Pos) *types.Func {
 	for fn, decl := range c.decls {
 		if within(decl, pos) {

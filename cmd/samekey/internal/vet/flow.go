@@ -45,7 +45,7 @@ type way struct {
 	stops []stop
 }
 
-// before tells whether stop i may come before stop j.
+// way.before tells whether stop i may come before stop j.
 func (w *way) before(i, j int) bool {
 	a, b := w.stops[i], w.stops[j]
 	if a.site != b.site {
@@ -54,7 +54,7 @@ func (w *way) before(i, j int) bool {
 	return a.inner != nil && a.inner.before(a.at, b.at) || w.graph.again(a.site)
 }
 
-// handlers returns the package's handlers. A handler runs phases itself, or calls
+// code.handlers returns the package's handlers. A handler runs phases itself, or calls
 // several functions with phases one after another. A function that a handler calls is
 // part of the handler. A function that only chooses one of several functions with
 // phases, and calls it, is a router, not a handler. The functions from which a router
@@ -142,7 +142,7 @@ func (c *code) wayOf(u *unit, seen map[*types.Func]bool) *way {
 	return w
 }
 
-// locked describes a phase for the lock file.
+// code.locked describes a phase for the lock file.
 func (c *code) locked(p *phase) lock.Phase {
 	l := lock.Phase{Name: c.pattern(p.name), Kind: string(p.kind), Calls: c.callsOf(p.body, make(map[*types.Func]bool))}
 	for _, opt := range p.opts {
@@ -194,8 +194,8 @@ func (c *code) callsOf(body *ast.BlockStmt, seen map[*types.Func]bool) (all []st
 
 var formatVerb = regexp.MustCompile(`%[^a-zA-Z%]*[a-zA-Z]`)
 
-// pattern returns the value of a string expression, with * for each part that is not
-// constant.
+// code.pattern returns the value of a string expression, with * for each part that is
+// not constant.
 func (c *code) pattern(e ast.Expr) string {
 	if s, ok := c.constantString(e); ok {
 		return s

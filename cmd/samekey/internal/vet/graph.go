@@ -29,7 +29,7 @@ func mayReturn(info *types.Info, call *ast.CallExpr) bool {
 	return true
 }
 
-// place finds the block and the statement at a position.
+// graph.place finds the block and the statement at a position.
 func (g *graph) place(pos token.Pos) (*cfg.Block, int) {
 	for _, b := range g.blocks {
 		for i, n := range b.Nodes {
@@ -41,7 +41,8 @@ func (g *graph) place(pos token.Pos) (*cfg.Block, int) {
 	return nil, 0
 }
 
-// before tells whether the code at position a may run before the code at position b.
+// graph.before tells whether the code at position a may run before the code at position
+// b.
 func (g *graph) before(a, b token.Pos) bool {
 	from, i := g.place(a)
 	to, j := g.place(b)
@@ -54,7 +55,7 @@ func (g *graph) before(a, b token.Pos) bool {
 	return reached(from)[to]
 }
 
-// again tells whether the code at a position may run more than once.
+// graph.again tells whether the code at a position may run more than once.
 func (g *graph) again(pos token.Pos) bool {
 	b, _ := g.place(pos)
 	return b != nil && reached(b)[b]

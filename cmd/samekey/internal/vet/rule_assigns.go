@@ -70,8 +70,8 @@ func (c *code) handlerOf(p *phase) ast.Node {
 	return in
 }
 
-// target returns the variable that an assignment to e changes, and the name of the changed
-// field, if only a field changes.
+// code.target returns the variable that an assignment to e changes, and the name of the
+// changed field, if only a field changes.
 func (c *code) target(e ast.Expr) (v *types.Var, field string) {
 	switch e := ast.Unparen(e).(type) {
 	case *ast.Ident:

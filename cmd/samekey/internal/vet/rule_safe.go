@@ -33,9 +33,9 @@ func checkSafe(c *code) (all []finding) {
 	return all
 }
 
-// unquestioned returns the name of the effect of the call that returned the marked error.
-// It returns "" if this call has no effect or is unknown, or if the code does more with
-// the error than compare it with nil.
+// code.unquestioned returns the name of the effect of the call that returned the marked
+// error. It returns "" if this call has no effect or is unknown, or if the code does
+// more with the error than compare it with nil.
 func (c *code) unquestioned(body *ast.BlockStmt, mark *ast.CallExpr) string {
 	arg := ast.Unparen(mark.Args[0])
 	if call, ok := arg.(*ast.CallExpr); ok {

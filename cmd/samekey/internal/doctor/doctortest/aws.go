@@ -68,7 +68,7 @@ func (w *World) json(req *http.Request, contentType string, v any) (*http.Respon
 	return w.answer(req, http.StatusOK, contentType, raw, nil), err
 }
 
-// fail answers with an error in the form of AWS's JSON protocols.
+// World.fail answers with an error in the form of AWS's JSON protocols.
 func (w *World) fail(req *http.Request, status int, code string) (*http.Response, error) {
 	raw, err := json.Marshal(Object{"__type": "com.amazonaws#" + code, "message": "not for tests"})
 	return w.answer(req, status, json10, raw, map[string]string{"X-Amzn-Errortype": code}), err
@@ -124,7 +124,7 @@ func (w *World) rpc(req *http.Request, table bool, op string, body []byte) (*htt
 	return nil, fmt.Errorf("doctortest: %s%s is not known", service, op)
 }
 
-// schedules serves ListSchedules, in pages of one schedule, and GetSchedule.
+// World.schedules serves ListSchedules, in pages of one schedule, and GetSchedule.
 func (w *World) schedules(req *http.Request) (*http.Response, error) {
 	const plain = "application/json"
 	_, name, one := strings.Cut(strings.TrimPrefix(req.URL.Path, "/"), "/")
@@ -157,7 +157,7 @@ func (w *World) schedules(req *http.Request) (*http.Response, error) {
 	return w.fail(req, http.StatusNotFound, "ResourceNotFoundException")
 }
 
-// bus serves DescribeEventBus.
+// World.bus serves DescribeEventBus.
 func (w *World) bus(req *http.Request, body []byte) (*http.Response, error) {
 	if code := w.Refused["EventBridge.DescribeEventBus"]; code != "" {
 		return w.fail(req, http.StatusBadRequest, code)
@@ -173,7 +173,7 @@ func (w *World) bus(req *http.Request, body []byte) (*http.Response, error) {
 	return w.json(req, json10, Object{"Name": arn[strings.LastIndexByte(arn, '/')+1:], "Arn": arn})
 }
 
-// machine serves DescribeStateMachine.
+// World.machine serves DescribeStateMachine.
 func (w *World) machine(req *http.Request, body []byte) (*http.Response, error) {
 	if code := w.Refused["StepFunctions.DescribeStateMachine"]; code != "" {
 		return w.fail(req, http.StatusBadRequest, code)
@@ -191,7 +191,7 @@ func (w *World) machine(req *http.Request, body []byte) (*http.Response, error) 
 	return w.json(req, json10, m)
 }
 
-// iam serves GetRole and SimulatePrincipalPolicy.
+// World.iam serves GetRole and SimulatePrincipalPolicy.
 func (w *World) iam(req *http.Request, body string) (*http.Response, error) {
 	form, err := url.ParseQuery(body)
 	if err != nil {
@@ -223,7 +223,7 @@ func (w *World) iam(req *http.Request, body string) (*http.Response, error) {
 	return w.answer(req, http.StatusOK, xml, []byte("<"+op+"Response><"+op+"Result>"+result+"</"+op+"Result><ResponseMetadata><RequestId>1</RequestId></ResponseMetadata></"+op+"Response>"), nil), nil
 }
 
-// scan serves Scan. Segment 0 has all items, and other segments are empty.
+// World.scan serves Scan. Segment 0 has all items, and other segments are empty.
 func (w *World) scan(req *http.Request, in Object) (*http.Response, error) {
 	if segment, ok := in["Segment"].(float64); ok && segment > 0 {
 		return w.json(req, json10, Object{"Items": []any{}, "Count": 0, "ScannedCount": 0})
@@ -339,7 +339,7 @@ func (w *World) lambda(req *http.Request) (*http.Response, error) {
 	return w.fail(req, http.StatusNotFound, "ResourceNotFoundException")
 }
 
-// whole returns the ARN for a function's name, which may include an alias.
+// World.whole returns the ARN for a function's name, which may include an alias.
 func (w *World) whole(name string) string {
 	if strings.HasPrefix(name, "arn:") {
 		return name
@@ -373,8 +373,8 @@ func (w *World) gateway(req *http.Request) (*http.Response, error) {
 	return w.fail(req, http.StatusNotFound, "NotFoundException")
 }
 
-// alarms serves CloudWatch, whose protocol is binary. A page of DescribeAlarms has five
-// alarms.
+// World.alarms serves CloudWatch, whose protocol is binary. A page of DescribeAlarms
+// has five alarms.
 func (w *World) alarms(req *http.Request, body []byte) (*http.Response, error) {
 	proto := map[string]string{"Smithy-Protocol": "rpc-v2-cbor"}
 	const binary = "application/cbor"
@@ -431,7 +431,7 @@ func binaryOf(v any) cbor.Value {
 	}
 }
 
-// formation serves CloudFormation: requests are forms, answers are XML.
+// World.formation serves CloudFormation: requests are forms, answers are XML.
 func (w *World) formation(req *http.Request, body string) (*http.Response, error) {
 	form, err := url.ParseQuery(body)
 	if err != nil {

@@ -76,7 +76,7 @@ func Zip(name string, content []byte) ([]byte, error) {
 
 const codeHost = "code.example.com"
 
-// code serves a function's zip file.
+// World.code serves a function's zip file.
 func (w *World) code(req *http.Request) (*http.Response, error) {
 	if code := w.Refused["Code"]; code != "" {
 		return w.answer(req, http.StatusForbidden, "application/xml", []byte(code), nil), nil

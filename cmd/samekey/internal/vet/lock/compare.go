@@ -86,7 +86,7 @@ func (f *File) Compare(program Program, loaded, gone func(pkg string) bool) (all
 	return append(all, f.compareEngines(program.Engines)...)
 }
 
-// renamed finds a new handler that can continue the phases of a removed handler.
+// File.renamed finds a new handler that can continue the phases of a removed handler.
 func (f *File) renamed(was []Phase, now []Handler) (Handler, bool) {
 	for _, h := range now {
 		if _, known := f.Packages[h.Package][h.Name]; !known && len(compare("", was, h)) == 0 {

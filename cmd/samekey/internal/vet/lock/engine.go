@@ -41,8 +41,8 @@ func ofCaller(option string) bool {
 	return slices.Contains([]string{"Scope", "OneScope", "ACP", "UCP", former}, option) || strings.HasPrefix(option, former+".")
 }
 
-// scopes returns the scope under which an engine claims keys, and all scopes that the
-// engine knows.
+// Meaning.scopes returns the scope under which an engine claims keys, and all scopes
+// that the engine knows.
 func (m Meaning) scopes() (claims string, knows []string) {
 	text := func(prefix, preset string) string {
 		path := m[preset+"ACP"]+m[preset+"UCP"] != ""
@@ -67,7 +67,8 @@ func (m Meaning) scopes() (claims string, knows []string) {
 	}
 }
 
-// fingerprint returns the options that decide the fingerprint of an engine's new records.
+// Meaning.fingerprint returns the options that decide the fingerprint of an engine's
+// new records.
 func (m Meaning) fingerprint() Meaning {
 	prefix := ""
 	if m[formerPreset] != "" && m[former+".Claims"] != "" {

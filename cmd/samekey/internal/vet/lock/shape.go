@@ -46,8 +46,8 @@ func (s shapes) of(t types.Type) Shape {
 	return name
 }
 
-// form returns the shape of a non-pointer type's JSON; nil if JSON can't encode the
-// type.
+// shapes.form returns the shape of a non-pointer type's JSON; nil if JSON can't encode
+// the type.
 func (s shapes) form(t types.Type) Shape {
 	switch u := t.Underlying().(type) {
 	case *types.Basic:

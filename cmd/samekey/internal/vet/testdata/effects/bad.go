@@ -76,7 +76,7 @@ func (a *App) tell(ctx context.Context) error {
 
 func retried(f func() error) { f() }
 
-// reserve has phases, and so has every function that calls it.
+// App.reserve has phases, and so has every function that calls it.
 func (a *App) reserve(ctx context.Context) (int, error) {
 	return idem.Atomic(ctx, "reserved", func(context.Context, *idem.Tx) (int, error) { return 1, nil })
 }

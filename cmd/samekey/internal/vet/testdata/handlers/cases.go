@@ -46,7 +46,7 @@ const ordered = "ordered"
 
 func one(context.Context, *idem.Tx) (int, error) { return 1, nil }
 
-// book is a handler, and pay is a part of it.
+// App.book is a handler, and pay is a part of it.
 func (a *App) book(ctx context.Context, lines []Line) (response, error) { // want `handler App.book, ordered, charged < ordered, line/\* < ordered < charged < line/\*$`
 	_, err := idem.Atomic(ctx, ordered, func(context.Context, *idem.Tx) (o Order, err error) {
 		return o, nil
@@ -79,13 +79,13 @@ func (a *App) charge(ctx context.Context, tx *idem.Tx) (Charge, error) {
 	return a.payments.Charge(ctx, 20, tx.Key("payments"))
 }
 
-// reserve is a wrapper: its phase belongs to the caller.
+// App.reserve is a wrapper: its phase belongs to the caller.
 func (a *App) reserve(ctx context.Context, name string) error {
 	_, err := idem.Atomic(ctx, name, one)
 	return err
 }
 
-// refund is a handler of functions that have phases.
+// App.refund is a handler of functions that have phases.
 func (a *App) refund(ctx context.Context) error { // want `handler App.refund, looked_up, charged < looked_up$`
 	if err := a.look(ctx); err != nil {
 		return err
@@ -98,7 +98,7 @@ func (a *App) look(ctx context.Context) error {
 	return err
 }
 
-// route is not a handler: each branch is a handler.
+// App.route is not a handler: each branch is a handler.
 func (a *App) route(ctx context.Context, path string) (response, error) {
 	if path == "/refunds" {
 		return response{}, a.refund(ctx)
@@ -126,7 +126,7 @@ func start(handle func(string, func(context.Context) error)) {
 	})
 }
 
-// again comes back to itself.
+// App.again comes back to itself.
 func (a *App) again(ctx context.Context, n int) error { // want `handler App.again, again, again < again$`
 	idem.Atomic(ctx, "again", one)
 	return a.again(ctx, n-1)
@@ -138,7 +138,7 @@ func (a *App) lookTwice(ctx context.Context) error { // want `handler App.lookTw
 	return a.look(ctx)
 }
 
-// pair is a part of pairs.
+// App.pair is a part of pairs.
 func (a *App) pair(ctx context.Context) {
 	idem.Atomic(ctx, "left", one)
 	idem.Foreign(ctx, "right", func(_ context.Context, tx *idem.Tx) (int, error) { return a.keys(tx, 2), nil }, idem.Remembers(a.memory))
@@ -155,12 +155,12 @@ func (a *App) pairs(ctx context.Context) { // want `handler App.pairs, left, rig
 	a.look(ctx)
 }
 
-// only runs only a Finish.
+// App.only runs only a Finish.
 func (a *App) only(ctx context.Context) (response, error) {
 	return idem.Finish(ctx, func(context.Context, *idem.Tx) (response, error) { return response{Status: 201}, nil })
 }
 
-// logged is not a handler, though it also makes other calls.
+// App.logged is not a handler, though it also makes other calls.
 func (a *App) logged(ctx context.Context) error {
 	a.note()
 	return a.refund(ctx)
